@@ -1,0 +1,40 @@
+# The two commands are `make demo` and `make test`; README.md tells the rest.
+# PYTHON= chooses the interpreter (3.11 to 3.13).
+PYTHON ?= python3
+FILE ?=
+SERVE ?= 1
+
+PY := .venv/bin/python
+
+.PHONY: help demo test test-slow lint perf lock
+.DEFAULT_GOAL := help
+
+help:  ## list these targets
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
+
+demo: .venv/run  ## build a board from the built-in benchmark (or FILE=outcomes.csv.gz) and serve it; SERVE=0 only prints
+	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(if $(filter 0,$(SERVE)),,--serve)
+
+lint: .venv/dev  ## ruff, mypy and the import contracts
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+
+test: lint  ## everything deterministic
+	$(PY) -m pytest -n auto -m "not slow"
+
+test-slow: .venv/dev  ## crash, crowd and simulation tests
+	$(PY) -m pytest -m slow
+
+perf: .venv/run  ## ratios against named rivals
+	@for benchmark in perf/[a-z]*.py; do $(PY) -m perf.$$(basename $$benchmark .py) || exit 1; done
+
+lock: .venv/run  ## resolve the requirements anew
+	sh tools/lock.sh
+
+# A stamp holds the hash of the lock that was installed, so that a second run has nothing to do.
+.venv/run: requirements.txt
+	@sh tools/install.sh "$(PYTHON)" requirements.txt $@
+.venv/dev: requirements-dev.txt requirements.txt
+	@sh tools/install.sh "$(PYTHON)" requirements-dev.txt $@

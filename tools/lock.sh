@@ -1,0 +1,10 @@
+#!/bin/sh
+# Resolve the requirements for Python 3.11 to 3.13 on every platform; no index host is written down.
+set -eu
+compile() {
+    uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade "$@"
+}
+PATH=.venv/bin:$PATH
+compile pyproject.toml --output-file requirements.txt
+compile pyproject.toml --group dev --constraints requirements.txt --output-file requirements-dev.txt
+compile --group build --output-file requirements-build.txt
