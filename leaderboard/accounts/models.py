@@ -1,0 +1,76 @@
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Lower, Now
+
+
+class Users(BaseUserManager):
+    def create_user(self, email: str, password: str | None = None, **fields: object) -> "User":
+        user = User(email=email.strip().lower(), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: object) -> "User":
+        return self.create_user(email, password, is_staff=True, is_superuser=True, **fields)
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person. Jobs act through a person's token."""
+
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=255, blank=True)
+    is_active = models.BooleanField(default=True)
+    is_staff = models.BooleanField(default=False, help_text="May operate every benchmark.")
+    joined_at = models.DateTimeField(db_default=Now())
+
+    objects = Users()
+    USERNAME_FIELD = "email"
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(email=Lower("email")), name="user_email_is_lower_case"),
+        ]
+
+    def __str__(self) -> str:
+        return self.email
+
+
+class Scope(models.TextChoices):
+    READ = "read"
+    SUBMIT = "submit"
+    OPERATE = "operate"
+
+
+class ApiToken(models.Model):
+    """A secret that lets a job act for its owner; only its hash is kept, also when expired or revoked."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=255)
+    public_id = models.CharField(max_length=12, unique=True)
+    sha256 = models.BinaryField(max_length=32)
+    scopes = ArrayField(models.CharField(max_length=16, choices=Scope))
+    # Slugs, for a benchmark stands above accounts; a slug never changes.
+    benchmarks = ArrayField(
+        models.SlugField(max_length=100), default=list, blank=True, help_text="Empty: all of its owner's."
+    )
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(scopes__contained_by=Scope.values) & ~Q(scopes=[]), name="apitoken_scopes_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(expires_at__gt=models.F("created_at")), name="apitoken_expires_after_creation"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} (bst_{self.public_id}…)"

@@ -1,0 +1,42 @@
+"""Reads of accounts."""
+
+import hmac
+from datetime import datetime
+
+from leaderboard.accounts import secrets
+from leaderboard.accounts.models import ApiToken
+from leaderboard.errors import Refusal
+
+
+class TokenUnknown(Refusal):
+    """This token is not known here."""
+
+
+class TokenExpired(Refusal):
+    """This token has expired."""
+
+
+class TokenRevoked(Refusal):
+    """This token was revoked."""
+
+
+class AccountClosed(Refusal):
+    """The account of this token is closed."""
+
+
+def token_of(text: str, *, as_of: datetime) -> ApiToken:
+    """Return the token with this secret, or refuse it and say why."""
+    try:
+        secret = secrets.parse(text)
+    except secrets.MalformedTokenError as error:
+        raise TokenUnknown(str(error)) from None
+    token = ApiToken.objects.select_related("user").filter(public_id=secret.public_id).first()
+    if token is None or not hmac.compare_digest(bytes(token.sha256), secret.sha256):
+        raise TokenUnknown
+    if token.revoked_at:
+        raise TokenRevoked(f"This token was revoked on {token.revoked_at:%Y-%m-%d}.")
+    if token.expires_at <= as_of:
+        raise TokenExpired(f"This token expired on {token.expires_at:%Y-%m-%d}.")
+    if not token.user.is_active:
+        raise AccountClosed
+    return token

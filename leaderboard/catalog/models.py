@@ -1,0 +1,282 @@
+"""Who and what: benchmarks with their policy and tasks, agents with their scaffold and model."""
+
+from typing import ClassVar
+
+import pgtrigger
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Lower, Now
+
+from leaderboard.accounts.models import User
+
+NAME_LENGTH = 255
+APPEND_ONLY = pgtrigger.Update | pgtrigger.Delete
+
+
+def folded(name: str) -> str:
+    """Lower the ASCII letters: what LOWER does under the collation "C" of the name columns, on any server."""
+    return name.encode().lower().decode()
+
+
+def stated_reason(flag: str) -> models.CheckConstraint:
+    """A switch with a date is on, and then says why."""
+    since, reason = f"{flag}_at", f"{flag}_reason"
+    return models.CheckConstraint(
+        condition=Q(**{f"{since}__isnull": True, reason: ""})
+        | Q(Q(**{f"{since}__isnull": False}), ~Q(**{reason: ""})),
+        name=f"%(class)s_{flag}_with_reason",
+    )
+
+
+class Visibility(models.TextChoices):
+    PUBLIC = "public"
+    UNLISTED = "unlisted"
+    PRIVATE = "private"
+
+
+class Benchmark(models.Model):
+    slug = models.SlugField(max_length=100, unique=True, help_text="Part of every address; never changes.")
+    title = models.CharField(max_length=NAME_LENGTH)
+    visibility = models.CharField(max_length=16, choices=Visibility, default=Visibility.PUBLIC)
+    frozen_at = models.DateTimeField(null=True, blank=True, help_text="Since when no submission is taken.")
+    frozen_reason = models.TextField(blank=True)
+    hidden_at = models.DateTimeField(null=True, blank=True, help_text="Since when members alone see it.")
+    hidden_reason = models.TextField(blank=True)
+    full_runs_only_at = models.DateTimeField(null=True, blank=True, help_text="Since when no subset is used.")
+    full_runs_only_reason = models.TextField(blank=True)
+    data_version = models.BigIntegerField(
+        default=0,
+        help_text="Grows by one whenever the set of counted outcomes or active tasks changes.",
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(visibility__in=Visibility.values), name="benchmark_visibility_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(data_version__gte=0), name="benchmark_data_version_not_negative"
+            ),
+            stated_reason("frozen"),
+            stated_reason("hidden"),
+            stated_reason("full_runs_only"),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Role(models.TextChoices):
+    VIEWER = "viewer"
+    SUBMITTER = "submitter"
+    OPERATOR = "operator"
+
+
+class Membership(models.Model):
+    """What a person may do with one benchmark. It names both, so it stands above accounts."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
+    benchmark = models.ForeignKey(Benchmark, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=16, choices=Role)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "benchmark"], name="membership_once"),
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="membership_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} as {self.role} of {self.benchmark}"
+
+
+class Duplicates(models.TextChoices):
+    MEAN = "mean"
+    LATEST = "latest"
+    FIRST = "first"
+
+
+class Review(models.TextChoices):
+    AUTOMATIC = "automatic"
+    MANUAL = "manual"
+
+
+class Strategy(models.TextChoices):
+    MID_RANGE = "mid_range"
+
+
+class Target(models.TextChoices):
+    SUBSET = "subset"
+    FULL = "full"
+    DOMAIN = "domain"
+
+
+FRACTION = (MinValueValidator(0), MaxValueValidator(1))
+
+
+class Policy(models.Model):
+    """The rules of a benchmark. Rows are numbered and never changed; the highest number is in force."""
+
+    benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="policies")
+    number = models.PositiveIntegerField()
+    band_lo = models.FloatField(
+        default=0.30, validators=FRACTION, help_text="Lower edge of the band, included."
+    )
+    band_hi = models.FloatField(
+        default=0.70, validators=FRACTION, help_text="Upper edge of the band, included."
+    )
+    strategy = models.CharField(max_length=16, choices=Strategy, default=Strategy.MID_RANGE)
+    history_window = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Pass rates come from the latest so many complete agents; empty: from all.",
+    )
+    hysteresis = models.FloatField(
+        default=0, help_text="How far outside the band a task of the subset may lie and stay in it."
+    )
+    duplicates = models.CharField(
+        max_length=8,
+        choices=Duplicates,
+        default=Duplicates.MEAN,
+        help_text="Which of an agent's submissions count: all (their mean), the latest, the first.",
+    )
+    counted_settings = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Settings that count towards scores, as a list of objects; empty: all of them.",
+    )
+    refit_every = models.PositiveSmallIntegerField(
+        default=5, help_text="The calibration is fitted anew after so many complete agents (5 to 10)."
+    )
+    default_target = models.CharField(max_length=8, choices=Target, default=Target.SUBSET)
+    n_trials = models.PositiveSmallIntegerField(default=1, help_text="Trials asked for on each task.")
+    audit_share = models.FloatField(default=0.05, help_text="Share of k asked for outside the subset.")
+    review = models.CharField(max_length=16, choices=Review, default=Review.AUTOMATIC)
+    members_only = models.BooleanField(default=True, help_text="Only members submit.")
+    quota_per_token = models.PositiveIntegerField(
+        default=100, help_text="Submissions a token makes in a UTC day."
+    )
+    quota_per_agent = models.PositiveIntegerField(
+        default=20, help_text="Submissions of one agent in a UTC day."
+    )
+    backdating_days = models.PositiveIntegerField(
+        default=30, help_text="How far submitted_at may lie before the delivery without an operator."
+    )
+    assignment_days = models.PositiveIntegerField(default=14, help_text="How long an assignment stays open.")
+    rerun_days = models.PositiveIntegerField(default=21, help_text="The deadline of a rerun request.")
+    publish_every = models.PositiveIntegerField(default=60, help_text="Seconds between two public boards.")
+    show_costs = models.BooleanField(default=True, help_text="Visitors see what runs cost.")
+    base_seed = models.BigIntegerField(
+        default=0, help_text="Every random draw derives from it and stable names."
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    created_by = models.ForeignKey(User, models.PROTECT, null=True, blank=True, related_name="+")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["benchmark", "number"], name="policy_number_once"),
+            models.CheckConstraint(
+                condition=Q(band_lo__gte=0, band_hi__lte=1, band_lo__lt=F("band_hi")),
+                name="policy_band_in_order",
+            ),
+            models.CheckConstraint(
+                condition=Q(hysteresis__gte=0, hysteresis__lt=0.5), name="policy_hysteresis_range"
+            ),
+            models.CheckConstraint(condition=Q(refit_every__range=(5, 10)), name="policy_refit_every_range"),
+            models.CheckConstraint(condition=Q(audit_share__range=(0, 1)), name="policy_audit_share_range"),
+            models.CheckConstraint(condition=Q(n_trials__gte=1), name="policy_n_trials_positive"),
+            models.CheckConstraint(
+                condition=Q(history_window__isnull=True) | Q(history_window__gte=5),
+                name="policy_history_window_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    duplicates__in=Duplicates.values,
+                    review__in=Review.values,
+                    strategy__in=Strategy.values,
+                    default_target__in=Target.values,
+                ),
+                name="policy_choices_known",
+            ),
+        ]
+        triggers: ClassVar = [pgtrigger.Protect(name="policy_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"policy {self.number} of {self.benchmark}"
+
+
+class Task(models.Model):
+    """One task of a benchmark. Outcomes name it without a foreign key, so it is never deleted."""
+
+    id = models.AutoField(primary_key=True)  # four bytes: it stands in every outcome
+    benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="tasks")
+    name = models.CharField(max_length=NAME_LENGTH, db_collation="C")
+    category = models.CharField(max_length=NAME_LENGTH, blank=True)
+    group = models.CharField(
+        max_length=NAME_LENGTH, blank=True, help_text="Tasks that stand and fall together."
+    )
+    position = models.PositiveIntegerField(default=0, help_text="Order of display only.")
+    retired_at = models.DateTimeField(null=True, blank=True)
+    retired_reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["benchmark", "name"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["benchmark", "name"], name="task_name_once"),
+            stated_reason("retired"),
+        ]
+        triggers: ClassVar = [pgtrigger.Protect(name="task_is_never_deleted", operation=pgtrigger.Delete)]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Scaffold(models.Model):
+    """The harness around a model."""
+
+    name = models.CharField(max_length=NAME_LENGTH, db_collation="C")
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(Lower("name"), name="scaffold_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Model(models.Model):
+    """What the scaffold calls."""
+
+    name = models.CharField(max_length=NAME_LENGTH, db_collation="C")
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(Lower("name"), name="model_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Agent(models.Model):
+    """A scaffold around a model, in one version, on one benchmark."""
+
+    benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="agents")
+    name = models.CharField(max_length=NAME_LENGTH, db_collation="C")
+    scaffold = models.ForeignKey(Scaffold, models.PROTECT, related_name="agents")
+    model = models.ForeignKey(Model, models.PROTECT, related_name="agents")
+    version = models.CharField(max_length=NAME_LENGTH, blank=True)
+    organisation = models.CharField(max_length=NAME_LENGTH, blank=True)
+    owner = models.ForeignKey(
+        User,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="agents",
+        help_text="Who delivered it first; empty for what an operator loaded.",
+    )
+
+    class Meta:
+        ordering: ClassVar = ["benchmark", "name"]
+        constraints: ClassVar = [models.UniqueConstraint("benchmark", Lower("name"), name="agent_name_once")]
+
+    def __str__(self) -> str:
+        return self.name

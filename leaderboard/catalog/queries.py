@@ -1,0 +1,58 @@
+"""Reads of the catalog."""
+
+from django.db.models import Q, QuerySet
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import Agent, Benchmark, Membership, Policy, Role, Task, Visibility
+from leaderboard.errors import Missing
+
+
+class NoSuchBenchmark(Missing):
+    """There is no benchmark of this name."""
+
+
+def benchmark_of(slug: str) -> Benchmark:
+    """Return the benchmark, for those who operate it."""
+    if benchmark := Benchmark.objects.filter(slug=slug).first():
+        return benchmark
+    known = ", ".join(Benchmark.objects.order_by("slug").values_list("slug", flat=True)[:20])
+    raise NoSuchBenchmark(
+        f"There is no benchmark {slug!r}. " + (f"Known: {known}." if known else "None is loaded yet.")
+    )
+
+
+def visible_benchmarks(user: User | None) -> QuerySet[Benchmark]:
+    """The benchmarks this visitor may read: all but private and hidden ones, and those of members."""
+    if user is not None and user.is_staff:
+        return Benchmark.objects.all()
+    open_to_all = ~Q(visibility=Visibility.PRIVATE) & Q(hidden_at=None)
+    if user is None:
+        return Benchmark.objects.filter(open_to_all)
+    return Benchmark.objects.filter(open_to_all | Q(memberships__user=user)).distinct()
+
+
+def visible_benchmark(slug: str, user: User | None) -> Benchmark:
+    """Return the benchmark; to an outsider a private one does not exist."""
+    if benchmark := visible_benchmarks(user).filter(slug=slug).first():
+        return benchmark
+    raise NoSuchBenchmark
+
+
+def role_of(user: User, benchmark: Benchmark) -> Role | None:
+    if user.is_staff:
+        return Role.OPERATOR
+    role = Membership.objects.filter(user=user, benchmark=benchmark).values_list("role", flat=True).first()
+    return Role(role) if role else None
+
+
+def policy_in_force(benchmark: Benchmark) -> Policy:
+    return benchmark.policies.order_by("-number")[:1].get()
+
+
+def active_tasks(benchmark: Benchmark) -> QuerySet[Task]:
+    """The tasks that count, in task order: ascending by Unicode code point of the name."""
+    return benchmark.tasks.filter(retired_at=None).order_by("name")
+
+
+def agents_of(benchmark: Benchmark) -> QuerySet[Agent]:
+    return benchmark.agents.select_related("scaffold", "model", "owner").order_by("name")

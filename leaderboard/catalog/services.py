@@ -1,0 +1,165 @@
+"""Writes to the catalog. Each runs inside the caller's transaction where there is one."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Lower
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import (
+    Agent,
+    Benchmark,
+    Membership,
+    Model,
+    Policy,
+    Role,
+    Scaffold,
+    Task,
+    folded,
+)
+from leaderboard.errors import Conflict
+
+N_NAMED = 20  # agents named in one message
+
+
+Named = TypeVar("Named", Scaffold, Model)
+
+
+class AgentDescription(NamedTuple):
+    name: str
+    scaffold: str
+    model: str
+    version: str = ""
+    organisation: str = ""
+
+
+class AgentDescribedOtherwise(Conflict):
+    """An agent of this name is known with another scaffold, model or version."""
+
+
+@transaction.atomic
+def get_or_create_benchmark(*, slug: str, title: str) -> tuple[Benchmark, bool]:
+    """Return the benchmark, made with the default policy if it is new."""
+    benchmark, created = Benchmark.objects.get_or_create(slug=slug, defaults={"title": title})
+    if created:
+        Policy.objects.create(benchmark=benchmark, number=1)
+    return benchmark, created
+
+
+@transaction.atomic
+def grant(*, user: User, benchmark: Benchmark, role: Role) -> None:
+    """Give the person this role, unless theirs allows more already."""
+    membership, created = Membership.objects.get_or_create(
+        user=user, benchmark=benchmark, defaults={"role": role}
+    )
+    ranks = list(Role)
+    if not created and ranks.index(Role(membership.role)) < ranks.index(role):
+        Membership.objects.filter(pk=membership.pk).update(role=role)
+
+
+def ensure_tasks(*, benchmark: Benchmark, categories: Mapping[str, str | None]) -> int:
+    """Make the tasks that are new, give a category to those that have none, and return how many are new."""
+    known = dict(benchmark.tasks.values_list("name", "category"))
+    new = [
+        Task(benchmark=benchmark, name=name, category=category or "", position=position)
+        for position, (name, category) in enumerate(categories.items(), start=len(known))
+        if name not in known
+    ]
+    Task.objects.bulk_create(new, ignore_conflicts=True)
+    for name, category in categories.items():
+        if category and known.get(name) == "":
+            benchmark.tasks.filter(name=name).update(category=category)
+    return len(new)
+
+
+def ensure_agents(
+    *, benchmark: Benchmark, descriptions: Iterable[AgentDescription], owner: User | None
+) -> dict[str, Agent]:
+    """Return the agents by name, made where new, each locked until the transaction ends.
+
+    The lock makes two deliveries for one agent wait for each other; it is taken in order of id, so that two
+    loads cannot wait in a circle.
+    """
+    descriptions = list(descriptions)
+    names = [d.name for d in descriptions]
+    known = {folded(name) for name in _same_names(benchmark, names).values_list("name", flat=True)}
+    new = [d for d in descriptions if folded(d.name) not in known]
+    scaffolds = _ensure_names(Scaffold, [d.scaffold for d in new])
+    models = _ensure_names(Model, [d.model for d in new])
+    Agent.objects.bulk_create(
+        (
+            Agent(
+                benchmark=benchmark,
+                name=d.name,
+                scaffold=scaffolds[folded(d.scaffold)],
+                model=models[folded(d.model)],
+                version=d.version,
+                organisation=d.organisation,
+                owner=owner,
+            )
+            for d in new
+        ),
+        ignore_conflicts=True,
+    )
+    locked = _same_names(benchmark, names).select_related("scaffold", "model", "owner")
+    agents = {folded(a.name): a for a in locked.order_by("id").select_for_update(of=("self",), no_key=True)}
+    _check_same((agents[folded(d.name)], d) for d in descriptions)
+    return {d.name: agents[folded(d.name)] for d in descriptions}
+
+
+def _same_names(benchmark: Benchmark, names: list[str]) -> QuerySet[Agent]:
+    lower = [folded(name) for name in names]
+    return benchmark.agents.alias(lower=Lower("name")).filter(lower__in=lower)
+
+
+def _ensure_names(kind: type[Named], names: list[str]) -> dict[str, Named]:
+    """Return rows by lower-case name; the first spelling that came stays."""
+    spelled = {folded(name): name for name in reversed(names)}
+    rows = kind._default_manager.alias(lower=Lower("name")).filter(lower__in=spelled)
+    known = {folded(name) for name in rows.values_list("name", flat=True)}
+    absent = [kind(name=spelled[name]) for name in sorted(spelled.keys() - known)]
+    kind._default_manager.bulk_create(absent, ignore_conflicts=True)
+    return {folded(row.name): row for row in rows}
+
+
+def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]]) -> None:
+    differing = [pair for pair in pairs if _differences(*pair)]
+    if differing:
+        raise AgentDescribedOtherwise(
+            "\n".join(_sentence(*pair) for pair in differing[:N_NAMED])
+            + f"\n({len(differing)} agents in all)" * (len(differing) > N_NAMED),
+            agents=[
+                {"stored": _description(agent)._asdict(), "delivered": described._asdict()}
+                for agent, described in differing[:N_NAMED]
+            ],
+        )
+
+
+def _differences(agent: Agent, described: AgentDescription) -> list[str]:
+    stored = _description(agent)
+    differing = [] if stored.name == described.name else ["name"]
+    for field in ("scaffold", "model", "version"):
+        said = getattr(described, field)
+        if said and folded(said) != folded(getattr(stored, field)):
+            differing.append(field)
+    return differing
+
+
+def _description(agent: Agent) -> AgentDescription:
+    return AgentDescription(
+        agent.name, agent.scaffold.name, agent.model.name, agent.version, agent.organisation
+    )
+
+
+def _sentence(agent: Agent, described: AgentDescription) -> str:
+    fields = _differences(agent, described)
+    stored, delivered = (
+        ", ".join(f"{field} {getattr(side, field)!r}" for field in fields)
+        for side in (_description(agent), described)
+    )
+    return (
+        f"The agent {described.name!r} is known here with {stored}, but was delivered with {delivered}; "
+        "a changed agent needs a name of its own."
+    )

@@ -1,0 +1,46 @@
+"""Refusals that reach a person. The docstring of each is its message.
+
+What a refusal means over HTTP is told in `api.errors`, and for a command by its exit code; nothing here
+knows of either.
+"""
+
+import inspect
+from typing import Any
+
+
+class Refusal(Exception):
+    """The request was refused."""
+
+    def __init__(self, message: str = "", **details: Any) -> None:
+        super().__init__(message or inspect.cleandoc(self.__doc__ or ""))
+        self.details = details
+
+    @property
+    def code(self) -> str:
+        """The class's name in snake case: `AlreadyDelivered` is `already_delivered`."""
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in type(self).__name__).lstrip("_")
+
+
+class Missing(Refusal):
+    """There is no such thing here."""
+
+
+class Forbidden(Refusal):
+    """Your role does not allow this."""
+
+
+class Conflict(Refusal):
+    """This contradicts what is stored."""
+
+
+class Faulty(Refusal):
+    """The delivery has faults; nothing was stored."""
+
+    def __init__(self, message: str = "", *, faults: tuple[Any, ...], n_faults: int | None = None) -> None:
+        self.faults = faults
+        self.n_faults = len(faults) if n_faults is None else n_faults
+        super().__init__(message)
+
+
+class Frozen(Refusal):
+    """Intake of this benchmark is frozen."""

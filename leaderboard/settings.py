@@ -1,0 +1,120 @@
+"""Settings, all from the environment; docs/operator.md lists them.
+
+Without DATABASE_URL the embedded server of `leaderboard.postgres` is used. With it nothing has a
+default that would be unsafe on the internet: SECRET_KEY and ALLOWED_HOSTS must then be given.
+"""
+
+import secrets
+from pathlib import Path
+
+import environ
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from leaderboard import postgres
+
+env = environ.Env()
+ROOT = Path(__file__).resolve().parent.parent
+EMBEDDED = not env.str("DATABASE_URL", default="")
+
+
+def required(name: str, embedded_default: str) -> str:
+    """Return the variable; only the embedded server, which serves this machine alone, has a default."""
+    if value := env.str(name, default=""):
+        return value
+    if EMBEDDED:
+        return embedded_default
+    raise ImproperlyConfigured(f"{name} must be set in the environment when DATABASE_URL is set.")
+
+
+DEBUG = env.bool("DEBUG", default=False)
+SECRET_KEY = required("SECRET_KEY", secrets.token_urlsafe(48))
+ALLOWED_HOSTS = required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")
+
+DATABASES = {"default": postgres.database() if EMBEDDED else env.db("DATABASE_URL")}
+DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.postgres",
+    "django.contrib.staticfiles",
+    "csp",
+    "pgtrigger",
+    "rest_framework",
+    "leaderboard.accounts",
+    "leaderboard.catalog",
+    "leaderboard.submissions",
+    "leaderboard.studies",
+    "leaderboard.boards",
+    "leaderboard.operations",
+    "leaderboard.api",
+    "leaderboard.pages",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
+    "django.middleware.http.ConditionalGetMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+]
+ROOT_URLCONF = "leaderboard.urls"
+WSGI_APPLICATION = "leaderboard.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": False,
+        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+    }
+]
+
+AUTH_USER_MODEL = "accounts.User"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "static/"
+STATIC_ROOT = env.str("STATIC_ROOT", default=None)  # unset: served from where they lie
+STATICFILES_DIRS = [ROOT / "static"]
+WHITENOISE_USE_FINDERS = True
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "font-src": [SELF],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+
+# The parser of the API counts the bytes itself and answers 413 in problem+json.
+DATA_UPLOAD_MAX_MEMORY_SIZE = None
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["leaderboard.api.authentication.BearerToken"],
+    "DEFAULT_PERMISSION_CLASSES": ["leaderboard.api.permissions.Denied"],
+    "DEFAULT_PARSER_CLASSES": ["leaderboard.api.parsers.BoundedJSON"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "EXCEPTION_HANDLER": "leaderboard.api.errors.problem_response",
+    "UNAUTHENTICATED_USER": None,
+    "UNAUTHENTICATED_TOKEN": None,
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="WARNING")},
+}
