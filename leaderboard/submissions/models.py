@@ -1,0 +1,210 @@
+"""What happened: submissions and their outcomes, one row per agent, task, setting and trial."""
+
+import uuid
+from typing import ClassVar
+
+import pgtrigger
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q
+
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark
+
+
+class RealField(models.FloatField):
+    """Four bytes, for a column that is stored by the million."""
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "real"
+
+
+class Setting(models.Model):
+    """The facets under which a trial ran. Outcomes name it without a foreign key: it is never deleted."""
+
+    id = models.AutoField(primary_key=True)  # four bytes: it stands in every outcome
+    benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="settings")
+    # NULL is "not stated", which the unique constraint counts as one value; "" is refused.
+    prompt_variant = models.CharField(max_length=NAME_LENGTH, null=True)  # noqa: DJ001
+    judge = models.CharField(max_length=NAME_LENGTH, null=True)  # noqa: DJ001
+    temperature = models.FloatField(null=True)
+    run = models.CharField(max_length=NAME_LENGTH, null=True)  # noqa: DJ001
+
+    FACETS = ("prompt_variant", "judge", "temperature", "run")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["benchmark", "prompt_variant", "judge", "temperature", "run"],
+                nulls_distinct=False,
+                name="setting_once",
+            ),
+            models.CheckConstraint(
+                condition=~Q(prompt_variant="") & ~Q(judge="") & ~Q(run=""), name="setting_stated"
+            ),
+        ]
+        triggers: ClassVar = [pgtrigger.Protect(name="setting_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        stated = [f"{facet} {value}" for facet in self.FACETS if (value := getattr(self, facet)) is not None]
+        return ", ".join(stated) or "the plain setting"
+
+
+class Status(models.TextChoices):
+    CHECKING = "checking"
+    WAITING = "waiting"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    SUPERSEDED = "superseded"
+    WITHDRAWN = "withdrawn"
+
+
+LIVE = (Status.CHECKING, Status.WAITING, Status.ACCEPTED)
+
+
+class Submission(models.Model):
+    """One delivery of an agent's outcomes. Only its status ever changes."""
+
+    id = models.AutoField(primary_key=True)  # four bytes: it stands in every outcome
+    uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    agent = models.ForeignKey(Agent, models.PROTECT, related_name="submissions")
+    status = models.CharField(max_length=16, choices=Status)
+    submitted_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="submissions")
+    token = models.ForeignKey(ApiToken, models.SET_NULL, null=True, related_name="submissions")
+    submitted_at = models.DateTimeField(null=True, help_text="As the submitter says.")
+    imprecise = models.BooleanField(
+        default=False, help_text="Only the month or year of submitted_at is known."
+    )
+    received_at = models.DateTimeField(help_text="By the clock of the service.")
+    backdated = models.BooleanField(default=False)
+    content_sha256 = models.BinaryField(max_length=32)
+    n_outcomes = models.PositiveIntegerField()
+    n_invalid = models.PositiveIntegerField()
+    replaces = models.ForeignKey("self", models.PROTECT, null=True, related_name="replaced_by")
+    links = models.JSONField(default=dict)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="submission_status_known"),
+            models.CheckConstraint(condition=Q(n_outcomes__gte=1), name="submission_not_empty"),
+            models.UniqueConstraint(
+                fields=["agent", "content_sha256"],
+                condition=Q(status__in=LIVE),
+                name="submission_content_once",
+            ),
+        ]
+        indexes: ClassVar = [models.Index(fields=["agent", "status"], name="submission_of_agent")]
+        triggers: ClassVar = [
+            pgtrigger.Protect(name="submission_is_never_deleted", operation=pgtrigger.Delete),
+            pgtrigger.Protect(
+                name="submission_changes_status_only",
+                operation=pgtrigger.Update,
+                condition=pgtrigger.AnyChange(exclude=["status", "token"]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent} ({self.uuid})"
+
+
+class StatusChange(models.Model):
+    """When a submission's status became what, through whom, and why."""
+
+    submission = models.ForeignKey(Submission, models.PROTECT, related_name="status_changes")
+    status = models.CharField(max_length=16, choices=Status)
+    at = models.DateTimeField()
+    by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="statuschange_status_known"),
+        ]
+        triggers: ClassVar = [pgtrigger.Protect(name="statuschange_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"{self.submission} became {self.status}"
+
+
+class Outcome(models.Model):
+    """One trial's result on one task.
+
+    Narrow on purpose: the four columns of the key are plain numbers without foreign keys, which would make
+    a bulk load ten times slower. `submissions.services` checks the references once per submission, under
+    a lock; tasks and settings are never deleted.
+    """
+
+    pk = models.CompositePrimaryKey("submission_id", "task_id", "setting_id", "trial")
+    submission_id = models.IntegerField()
+    task_id = models.IntegerField()
+    setting_id = models.IntegerField()
+    trial = models.SmallIntegerField()
+    value = RealField(null=True, help_text="From 0 to 1; empty only where the trial is invalid.")
+    valid = models.BooleanField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(value__range=(0, 1)), name="outcome_value_range"),
+            models.CheckConstraint(
+                condition=Q(value__isnull=False) | Q(valid=False), name="outcome_valid_has_value"
+            ),
+            models.CheckConstraint(condition=Q(trial__gte=0), name="outcome_trial_not_negative"),
+        ]
+        triggers: ClassVar = [pgtrigger.Protect(name="outcome_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"trial {self.trial} on task {self.task_id}"
+
+
+class OutcomeDetail(models.Model):
+    """What else was delivered with an outcome; same key, a row only where there is something."""
+
+    pk = models.CompositePrimaryKey("submission_id", "task_id", "setting_id", "trial")
+    submission_id = models.IntegerField()
+    task_id = models.IntegerField()
+    setting_id = models.IntegerField()
+    trial = models.SmallIntegerField()
+    cost_usd = models.FloatField(null=True)
+    n_input_tokens = models.BigIntegerField(null=True)
+    n_output_tokens = models.BigIntegerField(null=True)
+    seconds_environment = models.FloatField(null=True)
+    seconds_execution = models.FloatField(null=True)
+    seconds_scoring = models.FloatField(null=True)
+    metadata = models.JSONField(null=True)
+
+    MEASURED = (
+        "cost_usd",
+        "n_input_tokens",
+        "n_output_tokens",
+        "seconds_environment",
+        "seconds_execution",
+        "seconds_scoring",
+    )
+    COLUMNS = (*MEASURED, "metadata")
+
+    class Meta:
+        triggers: ClassVar = [pgtrigger.Protect(name="outcomedetail_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"detail of trial {self.trial} on task {self.task_id}"
+
+
+class IdempotencyKey(models.Model):
+    """The stored answer to a request that a client may repeat."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="+")
+    benchmark = models.ForeignKey(Benchmark, models.CASCADE, related_name="+")
+    key = models.CharField(max_length=NAME_LENGTH)
+    request_sha256 = models.BinaryField(max_length=32)
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.JSONField(null=True)
+    submission = models.ForeignKey(Submission, models.PROTECT, null=True, related_name="+")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "benchmark", "key"], name="idempotencykey_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.key

@@ -1,0 +1,1 @@
+"""From what a submitter sends to checked rows; one module per format."""

@@ -1,0 +1,143 @@
+"""The JSON body of a submission: an envelope around the rows of one agent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, from_records
+from leaderboard.errors import Faulty
+
+AGENT_REQUIRED = ("name", "scaffold", "model")
+AGENT_OPTIONAL = ("version", "organisation")
+REQUIRED = ("agent", "submitted_at", "outcomes")
+OPTIONAL = ("run", "replaces", "links")
+LINKS = ("commit", "logs")
+MAX_ROWS = 20_000
+MAX_LINK_LENGTH = 2_000
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body without faults."""
+
+    flat: FlatFile
+    version: str
+    organisation: str
+    replaces: UUID | None
+    links: dict[str, str]
+
+
+def read_body(body: object, *, benchmark: str, as_of: datetime) -> Body:
+    """Check the whole body and return it, or raise Faulty with every fault at once."""
+    if not isinstance(body, Mapping):
+        raise Faulty(
+            "The body has faults; nothing was stored.",
+            faults=(_fault("body", type(body).__name__, "is a JSON object"),),
+        )
+    faults = [*_unknown(body), *_absent(body), *_agent(body), *_replaces(body), *_links(body)]
+    flat, row_faults, n_faults = _rows(body, benchmark=benchmark, as_of=as_of)
+    if faults or flat is None:
+        known = {(f.field, f.row) for f in faults}
+        every = [*faults, *(f for f in row_faults if (f.field, f.row) not in known)]
+        raise Faulty(
+            "The body has faults; nothing was stored.",
+            faults=tuple(every[:MAX_FAULTS]),
+            n_faults=max(len(every), n_faults),
+        )
+    agent = body["agent"]
+    return Body(
+        flat=flat,
+        version=agent.get("version") or "",
+        organisation=agent.get("organisation") or "",
+        replaces=UUID(body["replaces"]) if body.get("replaces") else None,
+        links=dict(body.get("links") or {}),
+    )
+
+
+def _fault(field: str, value: object, rule: str) -> Fault:
+    """Describe a fault of the envelope; what cannot be written as UTF-8 is shown escaped."""
+    printable = [text.encode("utf-8", "backslashreplace").decode() for text in (field, str(value)[:100])]
+    return Fault(row=None, field=printable[0], value=None if value is None else printable[1], rule=rule)
+
+
+def _unknown(body: Mapping[str, Any]) -> list[Fault]:
+    faults = []
+    for field in body.keys() - {*REQUIRED, *OPTIONAL}:
+        rule = (
+            "assignments are not offered yet" if field == "assignment" else "is not a field of a submission"
+        )
+        faults.append(_fault(field, None, rule))
+    return sorted(faults, key=lambda fault: fault.field or "")
+
+
+def _absent(body: Mapping[str, Any]) -> list[Fault]:
+    return [_fault(field, None, "is required") for field in REQUIRED if body.get(field) in (None, "", [], {})]
+
+
+def _agent(body: Mapping[str, Any]) -> list[Fault]:
+    agent = body.get("agent")
+    if not isinstance(agent, Mapping):
+        return [_fault("agent", agent, "is an object with name, scaffold and model")] if agent else []
+    faults = [_fault(f"agent.{f}", None, "is required") for f in AGENT_REQUIRED if not agent.get(f)]
+    for field, value in agent.items():
+        if field not in (*AGENT_REQUIRED, *AGENT_OPTIONAL):
+            faults.append(_fault(f"agent.{field}", value, "is not a field of an agent"))
+        elif value is not None and not _is_name(value):
+            faults.append(_fault(f"agent.{field}", value, "is a text of at most 255 printable characters"))
+    return faults
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= 255 and value.isprintable()
+
+
+def _replaces(body: Mapping[str, Any]) -> list[Fault]:
+    value = body.get("replaces")
+    try:
+        _ = value is None or UUID(value)
+    except (ValueError, AttributeError, TypeError):
+        return [_fault("replaces", value, "is the id of a submission")]
+    return []
+
+
+def _links(body: Mapping[str, Any]) -> list[Fault]:
+    links = body.get("links") or {}
+    if not isinstance(links, Mapping):
+        return [_fault("links", links, f"is an object with {' and '.join(LINKS)}")]
+    faults = []
+    for name, value in links.items():
+        if name not in LINKS:
+            faults.append(_fault(f"links.{name}", value, f"is not a link; known are {', '.join(LINKS)}"))
+        elif not (isinstance(value, str) and len(value) <= MAX_LINK_LENGTH and value.isprintable()):
+            faults.append(_fault(f"links.{name}", value, "is a text of at most 2,000 printable characters"))
+        elif not value.startswith(("https://", "http://")):
+            faults.append(_fault(f"links.{name}", value, "begins with https:// or http://"))
+    return faults
+
+
+def _rows(
+    body: Mapping[str, Any], *, benchmark: str, as_of: datetime
+) -> tuple[FlatFile | None, tuple[Fault, ...], int]:
+    outcomes = body.get("outcomes")
+    if not isinstance(outcomes, list) or not outcomes:
+        return None, (_fault("outcomes", outcomes or None, "is a list of at least one outcome"),), 1
+    if len(outcomes) > MAX_ROWS:
+        return None, (_fault("outcomes", len(outcomes), f"is a list of at most {MAX_ROWS:,} outcomes"),), 1
+    agent = body.get("agent")
+    described = agent if isinstance(agent, Mapping) else {}
+    constants = {
+        "benchmark": benchmark,
+        **{
+            name: described.get(key) or ""
+            for name, key in zip(("agent", "scaffold", "model"), AGENT_REQUIRED, strict=True)
+        },
+        "submitted_at": body.get("submitted_at"),
+    }
+    if body.get("run") is not None:
+        constants["run"] = body["run"]
+    try:
+        return from_records(outcomes, constants=constants, as_of=as_of), (), 0
+    except FlatFileError as error:
+        return None, error.faults, error.n_faults

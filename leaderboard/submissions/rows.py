@@ -1,0 +1,109 @@
+"""Outcome rows as an Arrow table: the form in which they pass between a file and the database.
+
+Columns `agent`, `task`, `setting` (ids), `trial`, `value` (null where a trial is invalid and has none),
+`valid`; rows read from the database also say their `submission`.
+"""
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from leaderboard.submissions.models import OutcomeDetail
+from leaderboard.submissions.parsing.flat import FlatFile
+
+KEY = ["agent", "task", "setting", "trial"]
+SCHEMA = pa.schema(
+    {
+        "submission": pa.int32(),
+        "agent": pa.int64(),
+        "task": pa.int32(),
+        "setting": pa.int32(),
+        "trial": pa.int16(),
+        "value": pa.float32(),
+        "valid": pa.bool_(),
+    }
+)
+
+
+def place(
+    flat: FlatFile, *, agents: Sequence[int], tasks: Sequence[int], settings: Sequence[int]
+) -> pa.Table:
+    """Return the rows of a file with the ids of its agents, tasks and settings, and its details beside."""
+    columns = {
+        "agent": np.asarray(agents, np.int64)[flat.agent],
+        "task": np.asarray(tasks, np.int32)[flat.task],
+        "setting": np.asarray(settings, np.int32)[flat.setting],
+        "trial": flat.trial,
+        "value": pa.array(flat.outcome, pa.float32(), mask=np.isnan(flat.outcome)),
+        "valid": flat.valid,
+    }
+    measured = {name: pa.array(values, mask=np.isnan(values)) for name, values in flat.measured.items()}
+    for name in ("n_input_tokens", "n_output_tokens"):
+        if name in measured:
+            measured[name] = measured[name].cast(pa.int64())
+    if flat.metadata:
+        measured["metadata"] = pa.array(_json_objects(flat.metadata, flat.n_rows), pa.string())
+    return pa.table(columns | measured)
+
+
+def details_of(rows: pa.Table) -> pa.Table | None:
+    """Return key and details of the rows that have any; None where no row has."""
+    names = [name for name in rows.column_names if name in OutcomeDetail.COLUMNS]
+    if not names:
+        return None
+    stated = [pc.is_valid(rows[name]) for name in names]
+    any_stated = functools.reduce(pc.or_, stated)
+    return rows.select(KEY + names).filter(any_stated)
+
+
+def same_outcome(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Compare two columns, null being equal to null and to nothing else."""
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(pc.fill_null(pc.equal(left, right), False), both_null)
+
+
+def content_sha256(
+    rows: pa.Table, *, task_names: Mapping[int, str], settings: Mapping[int, tuple[object, ...]]
+) -> bytes:
+    """Hash what a submission says, whatever the order of its rows or the ids of this installation.
+
+    The names that occur, in order, and the rows as little-endian columns that count in that order.
+    """
+    tasks, task_codes = _coded(rows["task"], task_names)
+    stated, setting_codes = _coded(rows["setting"], {i: json.dumps(s) for i, s in settings.items()})
+    trial = rows["trial"].to_numpy()
+    order = np.lexsort((trial, setting_codes, task_codes))
+    digest = hashlib.sha256(json.dumps([tasks, stated], ensure_ascii=False).encode())
+    value = pc.fill_null(rows["value"], np.nan).to_numpy()
+    for column, kind in (
+        (task_codes, "<i4"),
+        (setting_codes, "<i4"),
+        (trial, "<i2"),
+        (value, "<f4"),
+        (rows["valid"].to_numpy(), "u1"),
+    ):
+        digest.update(np.ascontiguousarray(column[order]).astype(kind).tobytes())
+    return digest.digest()
+
+
+def _coded(ids: pa.ChunkedArray, names: Mapping[int, str]) -> tuple[list[str], np.ndarray]:
+    present, inverse = np.unique(ids.to_numpy(), return_inverse=True)
+    labels = [names[i] for i in present.tolist()]
+    by_name = sorted(range(len(labels)), key=labels.__getitem__)
+    rank = np.empty(len(labels), dtype=np.int64)
+    rank[by_name] = np.arange(len(labels))
+    return [labels[i] for i in by_name], rank[inverse]
+
+
+def _json_objects(metadata: Mapping[str, pa.ChunkedArray], n_rows: int) -> list[str | None]:
+    columns = {name: column.to_pylist() for name, column in metadata.items()}
+    texts: list[str | None] = []
+    for i in range(n_rows):
+        stated = {name: values[i] for name, values in columns.items() if values[i] is not None}
+        texts.append(json.dumps(stated, ensure_ascii=False) if stated else None)
+    return texts
