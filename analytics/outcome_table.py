@@ -1,0 +1,508 @@
+"""The outcome table: mean outcome of every agent on every task, and what is read off it.
+
+Model
+-----
+An agent i runs task j under one or more settings s (prompt variant, judge, temperature, run), each with
+one or more trials t. A trial's outcome lies in [0, 1]. An agent's failure is a valid 0; a harness failure
+(``valid = false``) is missing and never zero. A cell is the mean over settings of the mean over the valid
+trials of that setting::
+
+    X[i, j] = mean over s of ( mean over t of outcome[i, j, s, t], valid trials only )
+
+so that a setting counts once however many trials it has. A setting without a valid trial does not count; a
+cell without one is missing (NaN), and only there is NaN found.
+
+Symbols
+-------
+========================  ======================  =============================================  ==========
+symbol                    code                    shape                                          unit
+========================  ======================  =============================================  ==========
+X                         ``means``               (n_agents, n_tasks), NaN where missing         0 to 1
+number of valid trials    ``n_valid``             (n_agents, n_tasks)                            trials
+n_i                       ``n_valid_tasks()``     (n_agents,)                                    tasks
+m                         ``n_tasks``             scalar, active tasks                           tasks
+y_i                       ``scores()``            (n_agents,), mean of row i over its n_i cells  0 to 1
+[Σ/m, (Σ + m − n_i)/m]    ``bounds()``            (n_agents,) each, Σ the sum of row i           0 to 1
+========================  ======================  =============================================  ==========
+
+Order
+-----
+Agents and tasks stand in ascending order of name by Unicode code point before any arithmetic. Inside a cell
+the addends are sorted by value first, trials and then settings, so that equal sets of rows give means equal
+to the last bit, whatever the order of the file and the numbering of its settings.
+
+Not done here
+-------------
+No task is weighted, no missing cell is filled in, no setting is left out (the caller passes the rows that
+count), and no standard error but the naive one is computed.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y). Manski, *Partial Identification of
+Probability Distributions*, 2003, §1 (bounds under missing outcomes).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.errors import CoreError
+
+FloatArray = npt.NDArray[np.float64]
+CountArray = npt.NDArray[np.int32]
+CodeArray = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class TableMalformed(CoreError):
+    """Names, shapes or cells of an outcome table contradict each other."""
+
+
+class RowMalformed(CoreError):
+    """An outcome row does not fit its table: a code or an outcome out of range, a repeated key."""
+
+
+class NoValidOutcome(CoreError):
+    """A score was asked of an agent that has no valid outcome."""
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeTable:
+    """Mean outcomes of agents on tasks, in name order.
+
+    Parameters
+    ----------
+    agents : tuple of str, length n_agents
+        Names, ascending by Unicode code point, none twice.
+    tasks : tuple of str, length n_tasks >= 1
+        Names of the active tasks, ascending by Unicode code point, none twice.
+    means : float64 array, shape (n_agents, n_tasks)
+        Mean outcome in [0, 1]; NaN where, and only where, `n_valid` is 0.
+    n_valid : int32 array, shape (n_agents, n_tasks)
+        Valid trials, summed over settings.
+    dates : tuple of datetime.date or None, length n_agents
+        Each agent's earliest `submitted_at`; None where it is not known.
+    scaffolds, models : tuple of str, length n_agents
+
+    Raises
+    ------
+    TableMalformed
+        With the field and the first place that contradicts the above.
+
+    Notes
+    -----
+    The arrays are read-only, with rows in one piece.
+    """
+
+    agents: tuple[str, ...]
+    tasks: tuple[str, ...]
+    means: FloatArray
+    n_valid: CountArray
+    dates: tuple[date | None, ...]
+    scaffolds: tuple[str, ...]
+    models: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check_ascending("agents", self.agents)
+        _check_ascending("tasks", self.tasks)
+        _check_lengths(self)
+        _check_cells(self)
+        object.__setattr__(self, "means", read_only(self.means))
+        object.__setattr__(self, "n_valid", read_only(self.n_valid))
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents."""
+        return len(self.agents)
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of active tasks, m."""
+        return len(self.tasks)
+
+    def valid(self) -> Mask:
+        """Cells with at least one valid trial, shape (n_agents, n_tasks)."""
+        return self.n_valid > 0
+
+    def n_valid_tasks(self) -> CodeArray:
+        """Tasks with a valid cell for each agent, n_i, shape (n_agents,)."""
+        return np.asarray(np.count_nonzero(self.n_valid, axis=1), dtype=np.int64)
+
+    def scores(self) -> FloatArray:
+        """Full scores y_i = Σ_j X[i, j] / n_i over the agent's valid tasks, shape (n_agents,), 0 to 1.
+
+        Raises
+        ------
+        NoValidOutcome
+            When an agent has no valid cell: with its name. Such agents are left out by
+            ``table.restrict(agents=table.n_valid_tasks() > 0)``.
+
+        Notes
+        -----
+        Ndzomga, Eq. 1, with m replaced by n_i; `bounds` tells how far the missing cells could move it.
+        """
+        n_valid_tasks = self.n_valid_tasks()
+        if not n_valid_tasks.all():
+            raise NoValidOutcome(_without_outcome(self.agents, n_valid_tasks))
+        return _row_sums(self.means) / n_valid_tasks
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Manski bounds of the score on all m tasks: [Σ/m, (Σ + m − n_i)/m], shape (n_agents,) each, 0 to 1.
+
+        The lower bound takes every missing cell for 0, the upper one for 1. They meet where nothing is
+        missing, and are 0 and 1 for an agent without a valid outcome.
+        """
+        sums = _row_sums(self.means)
+        return sums / self.n_tasks, (sums + (self.n_tasks - self.n_valid_tasks())) / self.n_tasks
+
+    def complete(self) -> Mask:
+        """Agents with valid cells for at least 95% of the tasks, 20·n_i ≥ 19·m, shape (n_agents,)."""
+        return np.asarray(20 * self.n_valid_tasks() >= 19 * self.n_tasks, dtype=np.bool_)
+
+    def restrict(self, agents: Mask | None = None, tasks: Mask | None = None) -> "OutcomeTable":
+        """Return the table of the agents and tasks whose mask is true; a mask not given keeps all.
+
+        Parameters
+        ----------
+        agents : bool array, shape (n_agents,), optional
+        tasks : bool array, shape (n_tasks,), optional
+
+        Raises
+        ------
+        TableMalformed
+            When a mask has another shape or type, or no task is left.
+        """
+        rows = _positions("agents", agents, self.n_agents)
+        columns = _positions("tasks", tasks, self.n_tasks)
+        return OutcomeTable(
+            agents=tuple(self.agents[i] for i in rows),
+            tasks=tuple(self.tasks[j] for j in columns),
+            means=self.means[np.ix_(rows, columns)],
+            n_valid=self.n_valid[np.ix_(rows, columns)],
+            dates=tuple(self.dates[i] for i in rows),
+            scaffolds=tuple(self.scaffolds[i] for i in rows),
+            models=tuple(self.models[i] for i in rows),
+        )
+
+
+def naive_standard_error(score: float, n_tasks: int) -> float:
+    """Naive standard error of a score: √(ȳ(1 − ȳ)/n).
+
+    Parameters
+    ----------
+    score : float
+        ȳ, mean outcome over the agent's valid tasks, 0 to 1.
+    n_tasks : int
+        n, tasks with a valid cell.
+
+    Returns
+    -------
+    float
+        In the unit of the score. 0 at ȳ = 0 and ȳ = 1, where it says nothing about the uncertainty.
+
+    Raises
+    ------
+    NoValidOutcome
+        When `n_tasks` is below 1.
+    TableMalformed
+        When `score` is not in [0, 1].
+
+    Notes
+    -----
+    The standard deviation of a share of n independent draws of 0 or 1. It leaves out that tasks differ in
+    difficulty, that trials were repeated, and all variance from prompts, judges and runs; it is shown only
+    beside an error that does not.
+    """
+    if n_tasks < 1:
+        raise NoValidOutcome(f"no naive standard error over {n_tasks} tasks with a valid outcome")
+    if not 0.0 <= score <= 1.0:
+        raise TableMalformed(f"a score lies from 0 to 1, not at {score}")
+    return math.sqrt(score * (1.0 - score) / n_tasks)
+
+
+def cell_means(
+    task: npt.ArrayLike, setting: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
+) -> tuple[FloatArray, CountArray]:
+    """One agent's row of the table: per task the mean over settings of the mean over valid trials.
+
+    Parameters
+    ----------
+    task : int array, shape (n_rows,)
+        Task codes, 0 to `n_tasks` − 1.
+    setting : int array, shape (n_rows,)
+        Setting codes; any whole numbers that tell settings apart. All zero without settings.
+    outcome : float array, shape (n_rows,)
+        0 to 1 where valid; not looked at elsewhere.
+    valid : bool array, shape (n_rows,)
+    n_tasks : int
+
+    Returns
+    -------
+    means : float64 array, shape (n_tasks,)
+        NaN for a task without a valid trial.
+    n_valid : int32 array, shape (n_tasks,)
+        Valid trials, summed over settings.
+
+    Raises
+    ------
+    RowMalformed
+        With the first row and column at fault.
+
+    Notes
+    -----
+    Rows may come in any order and are not checked for repeated keys: `outcome_table` does that.
+    """
+    columns = _checked_rows(task, setting, outcome, valid, n_tasks)
+    return _cell_means(*columns, n_tasks)
+
+
+def outcome_table(
+    *,
+    agents: Sequence[str],
+    tasks: Sequence[str],
+    agent: npt.ArrayLike,
+    task: npt.ArrayLike,
+    setting: npt.ArrayLike,
+    trial: npt.ArrayLike,
+    outcome: npt.ArrayLike,
+    valid: npt.ArrayLike,
+    dates: Sequence[date | None] | None = None,
+    scaffolds: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+) -> OutcomeTable:
+    """Build the table from coded rows, one for each trial.
+
+    Parameters
+    ----------
+    agents, tasks : sequence of str, lengths n_agents and n_tasks
+        Names in any order, none twice; codes below are positions in them. All active tasks are named, also
+        those without a row.
+    agent, task : int array, shape (n_rows,)
+    setting, trial : int array, shape (n_rows,)
+        Any whole numbers that tell settings, and trials of one setting, apart.
+    outcome : float array, shape (n_rows,)
+        0 to 1 where valid.
+    valid : bool array, shape (n_rows,)
+    dates : sequence of datetime.date or None, length n_agents, optional
+    scaffolds, models : sequence of str, length n_agents, optional
+
+    Raises
+    ------
+    RowMalformed
+        With the first row at fault, or with the key (agent, task, setting, trial) that occurs twice.
+    TableMalformed
+        When names repeat or lengths differ.
+    """
+    codes = _checked_codes(agent, task, setting, trial, len(agents), len(tasks))
+    by_name, rank = _name_order(agents)
+    task_by_name, task_rank = _name_order(tasks)
+    cell = rank[codes[0]] * len(tasks) + task_rank[codes[1]]
+    _refuse_repeated(cell, codes, agents, tasks)
+    means, n_valid = cell_means(cell, codes[2], outcome, valid, len(agents) * len(tasks))
+    shape = (len(agents), len(tasks))
+    return OutcomeTable(
+        agents=tuple(agents[i] for i in by_name),
+        tasks=tuple(tasks[j] for j in task_by_name),
+        means=means.reshape(shape),
+        n_valid=n_valid.reshape(shape),
+        dates=_permuted("dates", dates, by_name, None),
+        scaffolds=_permuted("scaffolds", scaffolds, by_name, ""),
+        models=_permuted("models", models, by_name, ""),
+    )
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view of `array`, or its copy with rows in one piece, that refuses to be written to."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _cell_means(
+    task: CodeArray, setting: CodeArray, outcome: FloatArray, n_tasks: int
+) -> tuple[FloatArray, CountArray]:
+    """Σ_s (Σ_t outcome / n_trials) / n_settings, addends of either sum in ascending order of value."""
+    order = np.lexsort((outcome, setting, task))
+    task, setting, outcome = task[order], setting[order], outcome[order]
+    first = _first_of_run(task, setting)
+    group = np.cumsum(first) - 1
+    group_mean = np.bincount(group, weights=outcome) / np.bincount(group)
+    by_value = np.lexsort((group_mean, task[first]))
+    group_task, group_mean = task[first][by_value], group_mean[by_value]
+    n_settings = np.bincount(group_task, minlength=n_tasks)
+    sums = np.bincount(group_task, weights=group_mean, minlength=n_tasks)
+    means = np.full(n_tasks, np.nan)
+    np.divide(sums, n_settings, out=means, where=n_settings > 0)
+    return means, np.bincount(task, minlength=n_tasks).astype(np.int32)
+
+
+def _first_of_run(*sorted_codes: CodeArray) -> Mask:
+    """Mark the rows, sorted by the codes, at which a new combination of codes begins."""
+    first = np.zeros(sorted_codes[0].size, dtype=np.bool_)
+    first[:1] = True
+    for codes in sorted_codes:
+        first[1:] |= codes[1:] != codes[:-1]
+    return first
+
+
+def _row_sums(means: FloatArray) -> FloatArray:
+    return np.asarray(np.nansum(means, axis=1), dtype=np.float64)
+
+
+def _name_order(names: Sequence[str]) -> tuple[list[int], CodeArray]:
+    """Positions of the names in ascending order, and each name's place in that order."""
+    by_name = sorted(range(len(names)), key=lambda position: names[position])
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[by_name] = np.arange(len(names))
+    return by_name, rank
+
+
+def _permuted(field: str, values: Sequence[Any] | None, by_name: list[int], default: Any) -> tuple[Any, ...]:
+    if values is None:
+        return (default,) * len(by_name)
+    if len(values) != len(by_name):
+        raise TableMalformed(f"{field}: {len(values)} values for {len(by_name)} agents")
+    return tuple(values[i] for i in by_name)
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _check_ascending(field: str, names: tuple[str, ...]) -> None:
+    for earlier, later in pairwise(names):
+        if earlier >= later:
+            raise TableMalformed(
+                f"{field}: {later!r} stands after {earlier!r}; names ascend by code point, none twice"
+            )
+
+
+def _check_lengths(table: OutcomeTable) -> None:
+    if not table.tasks:
+        raise TableMalformed("a table needs at least one task")
+    for field in ("dates", "scaffolds", "models"):
+        if len(getattr(table, field)) != table.n_agents:
+            raise TableMalformed(f"{field}: {len(getattr(table, field))} values for {table.n_agents} agents")
+    shape = (table.n_agents, table.n_tasks)
+    for field, dtype in (("means", np.float64), ("n_valid", np.int32)):
+        array = getattr(table, field)
+        if array.dtype != dtype or array.shape != shape:
+            raise TableMalformed(f"{field}: {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}")
+
+
+def _check_cells(table: OutcomeTable) -> None:
+    """Refuse dates with a time of day, negative counts, means outside [0, 1] and NaN in the wrong place."""
+    for name, day in zip(table.agents, table.dates, strict=True):
+        if day is not None and (isinstance(day, datetime) or not isinstance(day, date)):
+            raise TableMalformed(f"dates: {name!r} has {day!r}, not a date without time of day")
+    counted = table.n_valid > 0
+    inside = (table.means >= 0.0) & (table.means <= 1.0)
+    wrong = (table.n_valid < 0) | np.where(counted, ~inside, ~np.isnan(table.means))
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise TableMalformed(
+            f"agent {table.agents[i]!r} on task {table.tasks[j]!r}: mean {table.means[i, j]} "
+            f"from {table.n_valid[i, j]} valid trials"
+        )
+
+
+def _positions(field: str, mask: Mask | None, n: int) -> CodeArray:
+    if mask is None:
+        return np.arange(n, dtype=np.int64)
+    if mask.dtype != np.bool_ or mask.shape != (n,):
+        raise TableMalformed(f"{field}: a mask of {mask.dtype} {mask.shape}, not bool ({n},)")
+    return np.asarray(np.flatnonzero(mask), dtype=np.int64)
+
+
+def _without_outcome(agents: tuple[str, ...], n_valid_tasks: CodeArray) -> str:
+    names = [agents[i] for i in np.flatnonzero(n_valid_tasks == 0)]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"no valid outcome for {', '.join(map(repr, names[:3]))}{more}: no score"
+
+
+def _whole_numbers(column: str, values: npt.ArrayLike) -> CodeArray:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise RowMalformed(f"{column}: a list of whole numbers is needed, not {array.dtype} {array.shape}")
+    return array.astype(np.int64, copy=False)
+
+
+def _truths(column: str, values: npt.ArrayLike) -> Mask:
+    """Refuse what is neither true nor false: as a truth value, the text "0" would count as valid."""
+    array = np.asarray(values)
+    truths = array.astype(np.bool_) if array.dtype.kind in "biu" or not array.size else None
+    if truths is None or (truths != array).any():
+        raise RowMalformed(f"{column}: true and false, or 1 and 0, are needed, not {array.dtype}")
+    return truths
+
+
+def _codes(column: str, values: npt.ArrayLike, n_codes: int) -> CodeArray:
+    """Whole numbers from 0 to `n_codes` − 1, or a refusal with the first row outside."""
+    codes = _whole_numbers(column, values)
+    outside = (codes < 0) | (codes >= n_codes)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise RowMalformed(f"row {row}, {column}: code {codes[row]} is not from 0 to {n_codes - 1}")
+    return codes
+
+
+def _same_length(columns: dict[str, npt.NDArray[Any]]) -> None:
+    if len({column.shape for column in columns.values()}) > 1:
+        lengths = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
+        raise RowMalformed(f"columns differ in length: {lengths}")
+
+
+def _checked_rows(
+    task: npt.ArrayLike, setting: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
+) -> tuple[CodeArray, CodeArray, FloatArray]:
+    """Task, setting and outcome of the valid rows, each looked at."""
+    tasks, settings = _codes("task", task, n_tasks), _whole_numbers("setting", setting)
+    outcomes, counted = np.asarray(outcome, dtype=np.float64), _truths("valid", valid)
+    _same_length({"task": tasks, "setting": settings, "outcome": outcomes, "valid": counted})
+    wrong = counted & ~((outcomes >= 0.0) & (outcomes <= 1.0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise RowMalformed(f"row {row}, outcome: {outcomes[row]} is not from 0 to 1")
+    return tasks[counted], settings[counted], outcomes[counted]
+
+
+def _checked_codes(
+    agent: npt.ArrayLike,
+    task: npt.ArrayLike,
+    setting: npt.ArrayLike,
+    trial: npt.ArrayLike,
+    n_agents: int,
+    n_tasks: int,
+) -> tuple[CodeArray, CodeArray, CodeArray, CodeArray]:
+    """Return the four columns of a row's key, of one length and in range."""
+    codes = (
+        _codes("agent", agent, n_agents),
+        _codes("task", task, n_tasks),
+        _whole_numbers("setting", setting),
+        _whole_numbers("trial", trial),
+    )
+    _same_length(dict(zip(("agent", "task", "setting", "trial"), codes, strict=True)))
+    return codes
+
+
+def _refuse_repeated(
+    cell: CodeArray, codes: tuple[CodeArray, ...], agents: Sequence[str], tasks: Sequence[str]
+) -> None:
+    """Refuse two rows of one key: one trial counted twice would weigh double."""
+    agent, task, setting, trial = codes
+    order = np.lexsort((trial, setting, cell))
+    repeated = ~_first_of_run(cell[order], setting[order], trial[order])
+    if repeated.any():
+        row = order[np.argmax(repeated)]
+        raise RowMalformed(
+            f"row {row}: agent {agents[agent[row]]!r}, task {tasks[task[row]]!r}, setting {setting[row]}, "
+            f"trial {trial[row]} occurs twice"
+        )

@@ -1,0 +1,518 @@
+"""A simulated benchmark: agents, tasks and trials drawn from a known response model.
+
+It is the built-in demonstration, which so owes nothing to anyone's data, and the ground truth of simulation
+studies: the parameters that made the outcomes are returned with them.
+
+Model
+-----
+A Rasch model with a linear structure on ability and difficulty, and an agent-by-task interaction. Trial t of
+agent i on task j passes with probability::
+
+    P[i, j] = 1 / (1 + exp(−(θ_i − b_j + γ_ij)))
+    θ_i = β + μ_l(i) − δ·small_l(i) + ς_s(i) + g·τ_i + ε_i          agent i = model l(i) in scaffold s(i)
+    b_j = κ_c(j) + η_j                                              task j of category c(j)
+    μ ~ N(0, σ_μ²)   ς ~ N(0, σ_ς²)   ε ~ N(0, σ_ε²)   κ ~ N(0, σ_κ²)   η ~ N(0, σ_η²)   γ ~ N(0, σ_γ²)
+
+given which trials are independent. Each trial is lost to the harness with probability φ, whatever its
+outcome; it is then invalid, with outcome 0. On top, by design:
+
+* *twins*: a later version of an agent, with the same θ and the same γ. Their true scores are equal.
+* *near ties*: pairs of agents, close by draw, whose θ differ by d only (their γ differ).
+* *incomplete* agents: all trials lost on a share ω of the tasks, so that they miss the 95% of a complete one.
+
+Dates: an agent appears between the release of its model or scaffold, whichever is later, and half a year
+after, within one year; a twin follows its original by one to five weeks.
+Cost of a trial, USD: price_l · turns_s · size_j · noise, size and noise lognormal, rounded to 4 decimals.
+
+Symbols
+-------
+===============  ==========================  ============================  ==========
+symbol           code                        shape                         unit
+===============  ==========================  ============================  ==========
+θ                ``ability``                 (n_agents,)                   logit
+b                ``difficulty``              (n_tasks,)                    logit
+γ                ``interaction``             (n_agents, n_tasks)           logit
+P                ``probabilities``           (n_agents, n_tasks)           0 to 1
+τ                ``dates``                   (n_agents,)                   years
+β                ``base_ability``            scalar                        logit
+δ                ``small_penalty``           scalar                        logit
+g                ``growth``                  scalar                        logit/year
+σ_μ σ_ς σ_ε      ``sd_model, …``             scalar                        logit
+σ_κ σ_η σ_γ      ``sd_category, …``          scalar                        logit
+φ                ``p_failure``               scalar                        0 to 1
+ω                ``share_lost``              scalar                        0 to 1
+d                ``near_tie_gap``            scalar                        logit
+===============  ==========================  ============================  ==========
+
+Reproducible
+------------
+Only uniform, integer and normal draws of the generator given are used, in a fixed order. The same seed and
+sizes give the same benchmark with the same NumPy version; the demonstration draws from PCG64.
+
+Not done here
+-------------
+No settings (prompts, judges), no run effects, no fractional outcomes, no guessing, no discrimination other
+than 1, no failure that depends on the outcome. All names are invented.
+
+Source
+------
+Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Fischer, *Acta Psychologica*
+37 (1973) 359-374 (the linear logistic test model). De Boeck & Wilson, *Explanatory Item Response Models*,
+2004 (structure and random effects on the person's side).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from analytics.errors import CoreError
+from analytics.outcome_table import FloatArray, Mask, OutcomeTable, outcome_table, read_only
+
+DEMONSTRATION_SEED = 20250106
+FIRST_DAY = date(2025, 1, 6)
+N_DAYS = 364
+
+PassArray = npt.NDArray[np.int8]
+IndexArray = npt.NDArray[np.intp]
+Generator = np.random.Generator
+Column = list[str] | list[int] | list[float]
+
+
+class SimulationRefused(CoreError):
+    """The sizes or parameters asked for describe no benchmark."""
+
+
+@dataclass(frozen=True)
+class Scaffold:
+    """An invented harness: share of the agents, release as a fraction of the year, turns a trial."""
+
+    name: str
+    share: float
+    released: float
+    turns: float
+
+
+@dataclass(frozen=True)
+class Model:
+    """An invented model: release as a fraction of the year, whether it is small, price in USD a turn."""
+
+    name: str
+    released: float
+    small: bool
+    price: float
+
+
+SCAFFOLDS = (
+    Scaffold("Plain Loop", 0.34, 0.0, 1.0),
+    Scaffold("Pair Review", 0.22, 0.0, 2.2),
+    Scaffold("Tree Search", 0.16, 0.0, 4.5),
+    Scaffold("Plan and Patch", 0.14, 0.1, 1.4),
+    Scaffold("Sketchpad", 0.08, 0.35, 1.2),
+    Scaffold("Relay Team", 0.06, 0.6, 3.0),
+)
+
+MODELS = (
+    Model("Aster 1", 0.0, False, 0.09),
+    Model("Aster 1 mini", 0.0, True, 0.012),
+    Model("Borealis 1", 0.0, False, 0.07),
+    Model("Cinder 70", 0.0, False, 0.025),
+    Model("Borealis 1.5 mini", 0.15, True, 0.01),
+    Model("Aster 2", 0.25, False, 0.11),
+    Model("Damson 4", 0.3, False, 0.05),
+    Model("Cinder 120", 0.45, False, 0.04),
+    Model("Borealis 2", 0.5, False, 0.08),
+    Model("Aster 2 mini", 0.55, True, 0.015),
+    Model("Damson 5", 0.7, False, 0.06),
+    Model("Aster 3", 0.75, False, 0.13),
+)
+
+# The nouns of each category; a task's name is category/number-adjective-noun.
+CATEGORIES = {
+    "build": ("makefile", "linker-flag", "lockfile", "cross-build", "cache-key", "module-path"),
+    "data": ("join", "time-series", "pivot", "duplicate-row", "unit-column", "missing-value"),
+    "games": ("maze", "chess-endgame", "word-ladder", "tile-puzzle", "card-count", "nim-heap"),
+    "geometry": ("convex-hull", "mesh", "projection", "tiling", "voronoi-cell", "great-circle"),
+    "networks": ("proxy-rule", "retry-loop", "dns-zone", "packet-trace", "webhook", "socket-leak"),
+    "parsing": ("quote", "date-format", "config-file", "log-line", "heredoc", "number-locale"),
+    "schedules": ("shift-plan", "timetable", "cron-entry", "deadline", "room-booking", "leap-day"),
+    "security": ("password-hash", "header", "token-scope", "sandbox", "certificate", "path-traversal"),
+}
+ADJECTIVES = ("broken", "nested", "silent", "circular", "stale", "hidden", "odd", "sparse", "greedy", "mixed")
+
+
+@dataclass(frozen=True)
+class ResponseModel:
+    """Parameters of the response model; the module's docstring gives symbols and units.
+
+    The defaults are those of the demonstration: chosen so that agents range from about a quarter to three
+    quarters of the tasks and grow over the year as boards do, and the mid-range band mostly holds between a
+    third and a half of the tasks.
+    """
+
+    base_ability: float = -1.0
+    growth: float = 2.2
+    small_penalty: float = 0.7
+    sd_model: float = 0.35
+    sd_scaffold: float = 0.3
+    sd_agent: float = 0.2
+    sd_category: float = 0.4
+    sd_task: float = 1.8
+    sd_interaction: float = 0.6
+    p_failure: float = 0.004
+    share_lost: float = 0.08
+    near_tie_gap: float = 0.03
+    n_twins: int = 1
+    n_near_ties: int = 2
+    n_incomplete: int = 1
+
+
+DEMONSTRATION = ResponseModel()
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedBenchmark:
+    """Outcomes with the truth behind them; agents and tasks in ascending order of name.
+
+    Attributes
+    ----------
+    agents, scaffolds, models : tuple of str, length n_agents
+    dates : tuple of datetime.date, length n_agents
+    tasks, categories : tuple of str, length n_tasks
+    outcomes : int8 array, shape (n_agents, n_tasks, n_trials)
+        1 passed, 0 failed; 0 where not valid.
+    valid : bool array, shape (n_agents, n_tasks, n_trials)
+        False where the harness failed.
+    costs : float array, shape (n_agents, n_tasks, n_trials)
+        USD a trial.
+    ability, difficulty, interaction, probabilities : float array
+        θ (n_agents,), b (n_tasks,), γ and P (n_agents, n_tasks).
+    twins : tuple of (str, str)
+        Agents of equal true score: original and later version.
+    near_ties : tuple of (str, str)
+        Agents whose abilities differ by the model's gap, the weaker first.
+    incomplete : tuple of str
+        Agents that lost all trials on a share of the tasks.
+    parameters : ResponseModel
+    """
+
+    agents: tuple[str, ...]
+    scaffolds: tuple[str, ...]
+    models: tuple[str, ...]
+    dates: tuple[date, ...]
+    tasks: tuple[str, ...]
+    categories: tuple[str, ...]
+    outcomes: PassArray
+    valid: Mask
+    costs: FloatArray
+    ability: FloatArray
+    difficulty: FloatArray
+    interaction: FloatArray
+    probabilities: FloatArray
+    twins: tuple[tuple[str, str], ...]
+    near_ties: tuple[tuple[str, str], ...]
+    incomplete: tuple[str, ...]
+    parameters: ResponseModel
+
+    def table(self) -> OutcomeTable:
+        """Return the outcome table of the valid trials, without settings."""
+        agent, task, trial = _trial_codes(self.outcomes.shape)
+        return outcome_table(
+            agents=self.agents,
+            tasks=self.tasks,
+            agent=agent,
+            task=task,
+            setting=np.zeros_like(agent),
+            trial=trial,
+            outcome=self.outcomes.ravel(),
+            valid=self.valid.ravel(),
+            dates=self.dates,
+            scaffolds=self.scaffolds,
+            models=self.models,
+        )
+
+
+def simulate(
+    rng: Generator,
+    *,
+    n_agents: int = 36,
+    n_tasks: int = 120,
+    n_trials: int = 5,
+    first_day: date = FIRST_DAY,
+    parameters: ResponseModel = DEMONSTRATION,
+) -> SimulatedBenchmark:
+    """Draw a benchmark: who, what, how able and how hard, and every trial.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Its state decides everything below.
+    n_agents, n_tasks, n_trials : int
+        At least 1; agents enough for the twins, near ties and incomplete ones asked for.
+    first_day : datetime.date
+        First day of the year the agents' dates lie in.
+    parameters : ResponseModel
+
+    Raises
+    ------
+    SimulationRefused
+        With the size or parameter at fault.
+    """
+    _check_sizes(n_agents, n_tasks, n_trials, parameters)
+    roster = _roster(rng, n_agents, parameters.n_twins)
+    tasks, category = _task_names(rng, n_tasks)
+    ability = _abilities(rng, roster, parameters)
+    cast = _cast(rng, roster, ability, parameters)
+    difficulty = _difficulties(rng, category, parameters)
+    interaction = parameters.sd_interaction * rng.standard_normal((n_agents, n_tasks))
+    _impose_ties(ability, interaction, cast, parameters.near_tie_gap)
+    probabilities = expit(ability[:, None] - difficulty + interaction)
+    passed = rng.random((n_agents, n_tasks, n_trials)) < probabilities[:, :, None]
+    valid = _validity(rng, (n_agents, n_tasks, n_trials), cast.incomplete, parameters)
+    costs = _costs(rng, roster, (n_agents, n_tasks, n_trials))
+    names = roster.names
+    return SimulatedBenchmark(
+        agents=names,
+        scaffolds=tuple(SCAFFOLDS[s].name for s in roster.scaffold),
+        models=tuple(MODELS[model].name for model in roster.model),
+        dates=tuple(first_day + timedelta(days=int(N_DAYS * time)) for time in roster.time),
+        tasks=tasks,
+        categories=tuple(tuple(CATEGORIES)[c] for c in category),
+        outcomes=read_only((passed & valid).astype(np.int8)),
+        valid=read_only(valid),
+        costs=read_only(costs),
+        ability=read_only(ability),
+        difficulty=read_only(difficulty),
+        interaction=read_only(interaction),
+        probabilities=read_only(probabilities),
+        twins=tuple((names[a], names[b]) for a, b in cast.twins),
+        near_ties=tuple((names[a], names[b]) for a, b in cast.near_ties),
+        incomplete=tuple(names[a] for a in cast.incomplete),
+        parameters=parameters,
+    )
+
+
+def demonstration(seed: int = DEMONSTRATION_SEED) -> SimulatedBenchmark:
+    """Return the built-in benchmark: 36 agents, 120 tasks, 5 trials, from PCG64(`seed`)."""
+    return simulate(np.random.Generator(np.random.PCG64(seed)))
+
+
+def flat_rows(simulated: SimulatedBenchmark, benchmark: str = "demonstration") -> dict[str, Column]:
+    """Return the benchmark in the flat file's columns, one entry for each trial.
+
+    Parameters
+    ----------
+    simulated : SimulatedBenchmark
+    benchmark : str
+        Value of the `benchmark` column.
+
+    Returns
+    -------
+    dict of str to list
+        benchmark, agent, scaffold, model, submitted_at (ISO date), task, trial (from 1), outcome (0 or 1),
+        valid (0 or 1), category, cost_usd; each of length n_agents·n_tasks·n_trials, in the order of the
+        names; plain Python values.
+    """
+    agent, task, trial = _trial_codes(simulated.outcomes.shape)
+    return {
+        "benchmark": [benchmark] * agent.size,
+        "agent": _chosen(simulated.agents, agent),
+        "scaffold": _chosen(simulated.scaffolds, agent),
+        "model": _chosen(simulated.models, agent),
+        "submitted_at": _chosen([day.isoformat() for day in simulated.dates], agent),
+        "task": _chosen(simulated.tasks, task),
+        "trial": [int(t) + 1 for t in trial],
+        "outcome": [int(passed) for passed in simulated.outcomes.ravel()],
+        "valid": [int(valid) for valid in simulated.valid.ravel()],
+        "category": _chosen(simulated.categories, task),
+        "cost_usd": [float(cost) for cost in simulated.costs.ravel()],
+    }
+
+
+def _chosen(values: Sequence[str], codes: IndexArray) -> list[str]:
+    return [values[code] for code in codes]
+
+
+def _trial_codes(shape: tuple[int, ...]) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Agent, task and trial of every trial in C order, shape (n_agents·n_tasks·n_trials,) each."""
+    agent, task, trial = (axis.ravel().astype(np.intp) for axis in np.indices(shape))
+    return agent, task, trial
+
+
+def _check_sizes(n_agents: int, n_tasks: int, n_trials: int, parameters: ResponseModel) -> None:
+    for name, n in (("n_agents", n_agents), ("n_tasks", n_tasks), ("n_trials", n_trials)):
+        if n < 1:
+            raise SimulationRefused(f"{name} is {n}; at least 1 is needed")
+    n_cast = 2 * parameters.n_twins + 2 * parameters.n_near_ties + parameters.n_incomplete
+    if n_agents < n_cast:
+        raise SimulationRefused(f"{n_agents} agents for twins, near ties and incomplete ones of {n_cast}")
+    for name in ("p_failure", "share_lost"):
+        if not 0.0 <= getattr(parameters, name) <= 1.0:
+            raise SimulationRefused(f"{name} is {getattr(parameters, name)}, not from 0 to 1")
+
+
+# ------------------------------------------------------------------------------------------- who and when
+
+
+@dataclass(frozen=True)
+class _Roster:
+    """The agents in name order: scaffold and model as positions, time in years, a twin's original or −1."""
+
+    names: tuple[str, ...]
+    scaffold: IndexArray
+    model: IndexArray
+    time: FloatArray
+    original: IndexArray
+
+
+def _roster(rng: Generator, n_agents: int, n_twins: int) -> _Roster:
+    scaffold, model = _pairs(rng, n_agents - n_twins)
+    time = _times(rng, scaffold, model)
+    originals = rng.choice(len(scaffold), size=n_twins, replace=False).astype(np.intp)
+    later = np.minimum(time[originals] + rng.uniform(7, 35, size=n_twins) / N_DAYS, 1.0)
+    scaffold, model = np.append(scaffold, scaffold[originals]), np.append(model, model[originals])
+    time = np.append(time, later)
+    names = _agent_names(scaffold, model, time)
+    by_name = np.array(sorted(range(n_agents), key=names.__getitem__), dtype=np.intp)
+    place = np.argsort(by_name)
+    original = np.append(np.full(n_agents - n_twins, -1, dtype=np.intp), place[originals])
+    return _Roster(
+        names=tuple(names[i] for i in by_name),
+        scaffold=scaffold[by_name],
+        model=model[by_name],
+        time=time[by_name],
+        original=original[by_name],
+    )
+
+
+def _pairs(rng: Generator, n: int) -> tuple[IndexArray, IndexArray]:
+    """Scaffolds by their shares; inside one, models in a drawn order without repeats as long as they last."""
+    ends = np.rint(n * np.cumsum([scaffold.share for scaffold in SCAFFOLDS])).astype(np.intp)
+    counts = np.diff(ends, prepend=0)
+    models = [np.resize(rng.permutation(len(MODELS)), count) for count in counts]
+    return np.repeat(np.arange(len(SCAFFOLDS)), counts), np.concatenate(models).astype(np.intp)
+
+
+def _times(rng: Generator, scaffold: IndexArray, model: IndexArray) -> FloatArray:
+    """Uniform from the later release to half a year after it, at most 1."""
+    released = np.maximum(
+        np.array([entry.released for entry in SCAFFOLDS])[scaffold],
+        np.array([entry.released for entry in MODELS])[model],
+    )
+    last = np.minimum(released + 0.5, 1.0)
+    return np.asarray(released + (last - released) * rng.random(len(scaffold)), dtype=np.float64)
+
+
+def _agent_names(scaffold: IndexArray, model: IndexArray, time: FloatArray) -> list[str]:
+    """``Scaffold (Model)``, later agents of the same pair with their version."""
+    versions: Counter[tuple[int, int]] = Counter()
+    names = [""] * len(time)
+    for i in np.argsort(time, kind="stable"):
+        pair = int(scaffold[i]), int(model[i])
+        versions[pair] += 1
+        version = f" v{versions[pair]}" if versions[pair] > 1 else ""
+        names[i] = f"{SCAFFOLDS[pair[0]].name} ({MODELS[pair[1]].name}){version}"
+    return names
+
+
+@dataclass(frozen=True)
+class _Cast:
+    """Who plays a part: positions of twins, near ties and incomplete agents, no agent in two parts."""
+
+    twins: list[tuple[int, int]]
+    near_ties: list[tuple[int, int]]
+    incomplete: list[int]
+
+
+def _cast(rng: Generator, roster: _Roster, ability: FloatArray, parameters: ResponseModel) -> _Cast:
+    copies = np.flatnonzero(roster.original >= 0)
+    twins = [(int(roster.original[copy]), int(copy)) for copy in copies]
+    taken = {agent for pair in twins for agent in pair}
+    free = [int(i) for i in rng.permutation(len(roster.names)) if int(i) not in taken]
+    near_ties = [_pop_near_tie(free, ability) for _ in range(parameters.n_near_ties)]
+    return _Cast(twins, near_ties, free[: parameters.n_incomplete])
+
+
+def _pop_near_tie(free: list[int], ability: FloatArray) -> tuple[int, int]:
+    """Take the first free agent and the one nearest to it in ability."""
+    weaker = free.pop(0)
+    stronger = min(free, key=lambda agent: (abs(ability[agent] - ability[weaker]), agent))
+    free.remove(stronger)
+    return weaker, stronger
+
+
+# ------------------------------------------------------------------------------------------------- tasks
+
+
+def _task_names(rng: Generator, n_tasks: int) -> tuple[tuple[str, ...], IndexArray]:
+    """Names in ascending order with the position of their category; numbers run inside a category."""
+    width = max(2, len(str(-(-n_tasks // len(CATEGORIES)))))
+    words = {category: _words(rng, nouns) for category, nouns in CATEGORIES.items()}
+    named = []
+    for j in range(n_tasks):
+        number, position = divmod(j, len(CATEGORIES))
+        category = tuple(CATEGORIES)[position]
+        word = words[category][number % len(words[category])]
+        named.append((f"{category}/{number + 1:0{width}d}-{word}", position))
+    named.sort()
+    return tuple(name for name, _ in named), np.array([position for _, position in named], dtype=np.intp)
+
+
+def _words(rng: Generator, nouns: tuple[str, ...]) -> list[str]:
+    """Return every adjective with every noun, in a drawn order."""
+    words = [f"{adjective}-{noun}" for adjective, noun in product(ADJECTIVES, nouns)]
+    return [words[i] for i in rng.permutation(len(words))]
+
+
+# ------------------------------------------------------------------------------------ abilities and trials
+
+
+def _abilities(rng: Generator, roster: _Roster, parameters: ResponseModel) -> FloatArray:
+    """θ = β + μ − δ·small + ς + g·τ + ε."""
+    model_effect = parameters.sd_model * rng.standard_normal(len(MODELS))
+    model_effect -= parameters.small_penalty * np.array([model.small for model in MODELS])
+    scaffold_effect = parameters.sd_scaffold * rng.standard_normal(len(SCAFFOLDS))
+    noise = parameters.sd_agent * rng.standard_normal(len(roster.names))
+    effects = model_effect[roster.model] + scaffold_effect[roster.scaffold]
+    return np.asarray(parameters.base_ability + effects + parameters.growth * roster.time + noise)
+
+
+def _difficulties(rng: Generator, category: IndexArray, parameters: ResponseModel) -> FloatArray:
+    """B = κ + η."""
+    category_effect = parameters.sd_category * rng.standard_normal(len(CATEGORIES))
+    task_effect = parameters.sd_task * rng.standard_normal(len(category))
+    return np.asarray(category_effect[category] + task_effect, dtype=np.float64)
+
+
+def _impose_ties(ability: FloatArray, interaction: FloatArray, cast: _Cast, gap: float) -> None:
+    """Give twins one θ and one γ, near ties abilities that differ by `gap`; in place."""
+    for weaker, stronger in cast.near_ties:
+        ability[stronger] = ability[weaker] + gap
+    for original, copy in cast.twins:
+        ability[copy] = ability[original]
+        interaction[copy] = interaction[original]
+
+
+def _validity(
+    rng: Generator, shape: tuple[int, int, int], incomplete: list[int], parameters: ResponseModel
+) -> Mask:
+    """Trials lost with probability φ, and for incomplete agents all trials on ⌈ω·m⌉ drawn tasks."""
+    valid = rng.random(shape) >= parameters.p_failure
+    n_lost = int(np.ceil(parameters.share_lost * shape[1]))
+    for agent in incomplete:
+        valid[agent, rng.choice(shape[1], size=n_lost, replace=False)] = False
+    return np.asarray(valid, dtype=np.bool_)
+
+
+def _costs(rng: Generator, roster: _Roster, shape: tuple[int, int, int]) -> FloatArray:
+    """USD a trial, price_l · turns_s · size_j · noise, rounded to 4 decimals."""
+    price = np.array([model.price for model in MODELS])[roster.model]
+    turns = np.array([scaffold.turns for scaffold in SCAFFOLDS])[roster.scaffold]
+    size = np.exp(0.5 * rng.standard_normal(shape[1]))
+    noise = np.exp(0.35 * rng.standard_normal(shape))
+    return np.asarray(np.round((price * turns)[:, None, None] * size[None, :, None] * noise, 4))

@@ -1,0 +1,1 @@
+"""Which tasks to keep, and whether the ranking on them holds up."""

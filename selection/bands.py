@@ -1,0 +1,418 @@
+"""The mid-range band: which tasks have a pass rate that tells agents apart.
+
+Model
+-----
+The pass rate of task j over the complete agents with a valid cell, each counting w_i (1 unless agents were
+drawn for a full run with inclusion probability π_i, then 1/π_i: Hájek's ratio)::
+
+    p_j = Σ_i w_i·X[i, j] / Σ_i w_i
+
+A task is in the band when lo − 1e-9 ≤ p_j ≤ hi + 1e-9: both ends are in, and so is 3 of 10. Under 10% of the
+active tasks (10·k < m) the band widens 30-70% → 25-75% → 15-85%; the last is the rounded form of
+p(1 − p) ≥ 1/8, half the Fisher information of a task at p = ½ (0.1464 to 0.8536). Still under 10%: no subset,
+the benchmark is unsuited and agents run all tasks. Under 5 complete agents there is no subset either.
+
+The posterior of a task's pass rate under Jeffreys' prior is Beta(s + ½, n − s + ½), n the agents' effective
+number (Σw)²/Σw² (Kish; their count when all weights are equal) and s = n·p_j, which may be fractional.
+
+Symbols
+-------
+=====================  ====================  =====================================  ==========
+symbol                 code                  shape                                  unit
+=====================  ====================  =====================================  ==========
+X                      ``outcomes``          (n_agents, n_tasks), NaN: missing      0 to 1
+w                      ``weights``           (n_agents,)                            agents
+p                      ``pass_rates``        (n_tasks,), NaN: no valid cell         0 to 1
+S, k                   ``tasks``, ``size``   (k,) ascending indices                 tasks
+m                      ``n_tasks``           scalar                                 tasks
+P(in band)             ``p_in_band``         (n_tasks,), NaN: no valid cell         0 to 1
+=====================  ====================  =====================================  ==========
+
+Not done here
+-------------
+No hysteresis (a property of two successive subsets), no rule but the band, no number of tasks asked for in
+advance. Agents count as independent draws in the posterior, though agents of one model are not.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (widening, 10%). Hájek, comment in
+*Foundations of Statistical Inference*, 1971. Kish, *Survey Sampling*, 1965, §11.7. The stages, the posterior
+and its flags are this project's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainc
+
+from analytics.outcome_table import FloatArray, Mask, OutcomeTable, read_only
+from selection.errors import BandRefused, NoTasks, OutcomeRefused, ShapeMismatch, WeightRefused, WindowRefused
+
+IndexArray = npt.NDArray[np.intp]
+Stage = Literal["none", "provisional", "stable"]
+
+LO, HI = 0.30, 0.70
+WIDER_BANDS = ((0.25, 0.75), (0.15, 0.85))
+EDGE_TOLERANCE = 1e-9
+N_AGENTS_PROVISIONAL = 5
+N_AGENTS_STABLE = 15
+P_SELECTED_UNSURE = 0.8
+P_LEFT_OUT_UNSURE = 0.2
+
+
+class Attempt(NamedTuple):
+    """A band that was tried, and the number of tasks found in it."""
+
+    lo: float
+    hi: float
+    n_in_band: int
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The outcome of a selection by band; without a subset it says why.
+
+    Attributes
+    ----------
+    lo, hi : float
+        Edges of the band used; of the widest one tried when unsuited; the first one when no rates were used.
+    tasks : int array, shape (k,)
+        Selected task indices, ascending; empty without a subset.
+    widened : bool
+        Whether the first band was too thin, so that a wider one was tried.
+    suited : bool
+        Whether there is a subset. False with `stage` "none" means too few agents, otherwise too few tasks.
+    reason : str
+        A sentence for the page.
+    stage : {"none", "provisional", "stable"}
+        Under 5, 5 to 14, at least 15 complete agents.
+    n_complete : int
+        Agents the pass rates rest on.
+    n_tasks : int
+        Active tasks, m.
+    pass_rates : float array, shape (n_tasks,)
+        NaN where no complete agent has a valid cell.
+    p_in_band : float array, shape (n_tasks,)
+        Posterior probability that the pass rate lies from `lo` to `hi`; NaN where `pass_rates` is.
+    flagged : int array, shape (n_flagged,)
+        Tasks selected with P(in band) < 0.8 or left out with P(in band) > 0.2; empty unless `stage` is
+        "stable" and there is a subset.
+    unrated : int array, shape (n_unrated,)
+        Tasks without a pass rate, never selected.
+    tried : tuple of Attempt
+        Every band tried, in order; empty with `stage` "none".
+    """
+
+    lo: float
+    hi: float
+    tasks: IndexArray
+    widened: bool
+    suited: bool
+    reason: str
+    stage: Stage
+    n_complete: int
+    n_tasks: int
+    pass_rates: FloatArray
+    p_in_band: FloatArray
+    flagged: IndexArray
+    unrated: IndexArray
+    tried: tuple[Attempt, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of selected tasks, k."""
+        return int(self.tasks.size)
+
+
+def pass_rates(outcomes: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Pass rates p_j = Σ_i w_i·X[i, j] / Σ_i w_i over the agents with a valid cell.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n_agents, n_tasks)
+        Mean outcomes of complete agents, 0 to 1; NaN where missing.
+    weights : float array, shape (n_agents,), optional
+        1/π_i; 1 for every agent when not given.
+
+    Returns
+    -------
+    float array, shape (n_tasks,)
+        0 to 1; NaN for a task no agent has a valid cell for.
+
+    Raises
+    ------
+    ShapeMismatch, NoTasks, OutcomeRefused, WeightRefused
+    """
+    outcomes, weights = _checked(outcomes, weights)
+    return _pass_rates(outcomes, weights)
+
+
+def stage_of(n_complete: int) -> Stage:
+    """Return how far `n_complete` complete agents carry: no subset, a provisional one, a stable one."""
+    if n_complete < N_AGENTS_PROVISIONAL:
+        return "none"
+    return "provisional" if n_complete < N_AGENTS_STABLE else "stable"
+
+
+def latest_agents(dates: Sequence[date | None], history_window: int | None) -> IndexArray:
+    """Positions of the latest `history_window` agents by (date, position), ascending.
+
+    Parameters
+    ----------
+    dates : sequence of datetime.date or None, length n_agents
+        In name order, so that position breaks ties as the name does. An agent without a date counts as
+        older than every agent with one.
+    history_window : int or None
+        At least 1; None, or as many as there are agents, keeps all.
+
+    Raises
+    ------
+    WindowRefused
+        When the window is below 1.
+    """
+    if history_window is not None and history_window < 1:
+        raise WindowRefused(f"a history window of {history_window} agents holds none")
+    by_date = sorted(range(len(dates)), key=lambda i: (dates[i] or date.min, i))
+    latest = by_date if history_window is None else by_date[-history_window:]
+    return np.array(sorted(latest), dtype=np.intp)
+
+
+def mid_range(
+    outcomes: FloatArray, weights: FloatArray | None = None, *, lo: float = LO, hi: float = HI
+) -> Band:
+    """Select the tasks whose pass rate over complete agents lies in the band, widened where it is thin.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n_agents, n_tasks)
+        Mean outcomes of *complete* agents on the active tasks, 0 to 1; NaN where missing.
+    weights : float array, shape (n_agents,), optional
+        1/π_i; 1 for every agent when not given.
+    lo, hi : float
+        First band tried; of the wider ones 25-75% and 15-85%, those that contain it follow.
+
+    Raises
+    ------
+    ShapeMismatch, NoTasks, OutcomeRefused, WeightRefused, BandRefused
+    """
+    outcomes, weights = _checked(outcomes, weights)
+    _check_band(lo, hi)
+    rates = _pass_rates(outcomes, weights)
+    n_complete = outcomes.shape[0]
+    tried = _attempts(rates, lo, hi) if stage_of(n_complete) != "none" else ()
+    suited = bool(tried) and _is_enough(tried[-1].n_in_band, rates.size)
+    lo, hi = (tried[-1].lo, tried[-1].hi) if tried else (lo, hi)
+    tasks = np.flatnonzero(_in_band(rates, lo, hi) & suited)
+    p_in_band = _p_in_band(rates, _effective_n(outcomes, weights), lo, hi)
+    return Band(
+        lo=lo,
+        hi=hi,
+        tasks=read_only(tasks),
+        widened=len(tried) > 1,
+        suited=suited,
+        reason=_reason(tried, suited, rates, n_complete),
+        stage=stage_of(n_complete),
+        n_complete=n_complete,
+        n_tasks=rates.size,
+        pass_rates=read_only(rates),
+        p_in_band=read_only(p_in_band),
+        flagged=read_only(_flagged(p_in_band, tasks, n_complete)),
+        unrated=read_only(np.flatnonzero(np.isnan(rates))),
+        tried=tried,
+    )
+
+
+def table_band(
+    table: OutcomeTable,
+    weights: FloatArray | None = None,
+    *,
+    lo: float = LO,
+    hi: float = HI,
+    history_window: int | None = None,
+) -> Band:
+    """Apply `mid_range` to the complete agents of a table, the latest `history_window` of them.
+
+    Parameters
+    ----------
+    table : OutcomeTable
+    weights : float array, shape (n_agents,), optional
+        1/π_i for every agent of the table, complete or not.
+    lo, hi, history_window
+        As in `mid_range` and `latest_agents`.
+    """
+    complete = np.flatnonzero(table.complete())
+    rows = complete[latest_agents([table.dates[i] for i in complete], history_window)]
+    if weights is not None and weights.shape != (table.n_agents,):
+        raise ShapeMismatch(f"weights {weights.shape} for {table.n_agents} agents")
+    return mid_range(table.means[rows], None if weights is None else weights[rows], lo=lo, hi=hi)
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _weighted_counts(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+    """Σ_i w_i over the agents with a valid cell, shape (n_tasks,)."""
+    return np.asarray(np.sum(~np.isnan(outcomes) * weights[:, None], axis=0), dtype=np.float64)
+
+
+def _pass_rates(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+    totals = np.nansum(outcomes * weights[:, None], axis=0)
+    counts = _weighted_counts(outcomes, weights)
+    rates = np.full(outcomes.shape[1], np.nan)
+    np.divide(totals, counts, out=rates, where=counts > 0)
+    return rates
+
+
+def _effective_n(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+    """(Σw)²/Σw² over the agents with a valid cell, shape (n_tasks,); 0 where there is none."""
+    squares = _weighted_counts(outcomes, weights**2)
+    effective = np.zeros(outcomes.shape[1])
+    np.divide(_weighted_counts(outcomes, weights) ** 2, squares, out=effective, where=squares > 0)
+    return effective
+
+
+def _in_band(rates: FloatArray, lo: float, hi: float) -> Mask:
+    """Lo − 1e-9 ≤ p ≤ hi + 1e-9; a missing rate is never in."""
+    return np.asarray((rates >= lo - EDGE_TOLERANCE) & (rates <= hi + EDGE_TOLERANCE), dtype=np.bool_)
+
+
+def _is_enough(k: int, n_tasks: int) -> bool:
+    """At least 10% of the tasks, in whole numbers."""
+    return 10 * k >= n_tasks
+
+
+def _bands_to_try(lo: float, hi: float) -> list[tuple[float, float]]:
+    """Return the band and, of the wider ones, those that contain it."""
+    wider = [band for band in WIDER_BANDS if band[0] <= lo and hi <= band[1] and band != (lo, hi)]
+    return [(lo, hi), *wider]
+
+
+def _attempts(rates: FloatArray, lo: float, hi: float) -> tuple[Attempt, ...]:
+    """Try the bands in order, up to the first with enough tasks or the widest."""
+    tried: list[Attempt] = []
+    for band in _bands_to_try(lo, hi):
+        tried.append(Attempt(*band, int(np.count_nonzero(_in_band(rates, *band)))))
+        if _is_enough(tried[-1].n_in_band, rates.size):
+            break
+    return tuple(tried)
+
+
+def _p_in_band(rates: FloatArray, effective_n: FloatArray, lo: float, hi: float) -> FloatArray:
+    """I_hi(s + ½, n − s + ½) − I_lo(s + ½, n − s + ½), s = n·p."""
+    passed = effective_n * rates
+    a, b = passed + 0.5, effective_n - passed + 0.5
+    return np.asarray(betainc(a, b, hi) - betainc(a, b, lo), dtype=np.float64)
+
+
+def _flagged(p_in_band: FloatArray, tasks: IndexArray, n_complete: int) -> IndexArray:
+    """Tasks whose side of the edge is unsure; none without a stable subset."""
+    if stage_of(n_complete) != "stable" or not tasks.size:
+        return np.empty(0, dtype=np.intp)
+    selected = np.zeros(p_in_band.size, dtype=np.bool_)
+    selected[tasks] = True
+    unsure = np.where(selected, p_in_band < P_SELECTED_UNSURE, p_in_band > P_LEFT_OUT_UNSURE)
+    return np.flatnonzero(unsure)
+
+
+# ------------------------------------------------------------------------------------------------- reasons
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _percent(edge: float) -> str:
+    return f"{round(100 * edge, 4):g}%"
+
+
+def _range(attempt: Attempt) -> str:
+    return f"from {_percent(attempt.lo)} to {_percent(attempt.hi)}"
+
+
+def _share(k: int, n_tasks: int) -> str:
+    """Whole percent, rounded down: what is under 10% never reads as 10%."""
+    return f"{100 * k // n_tasks}%"
+
+
+def _reason(tried: tuple[Attempt, ...], suited: bool, rates: FloatArray, n_complete: int) -> str:
+    if not tried:
+        sentence = _reason_too_few_agents(n_complete)
+    elif not suited:
+        sentence = _reason_unsuited(tried[-1], rates.size)
+    else:
+        sentence = _reason_suited(tried, rates.size, n_complete)
+    n_unrated = int(np.count_nonzero(np.isnan(rates)))
+    if not n_unrated or not tried:
+        return sentence
+    return f"{sentence}; {_counted(n_unrated, 'task')} without a valid outcome cannot be chosen"
+
+
+def _reason_too_few_agents(n_complete: int) -> str:
+    found = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
+    return f"{found}; at least {N_AGENTS_PROVISIONAL} are needed, so every agent runs all tasks"
+
+
+def _needed(n_tasks: int) -> str:
+    n_needed = -(-n_tasks // 10)
+    return f"at least {n_needed} (10%) {'is' if n_needed == 1 else 'are'} needed"
+
+
+def _reason_unsuited(widest: Attempt, n_tasks: int) -> str:
+    k = widest.n_in_band
+    found = f"only {k} of {n_tasks} tasks ({_share(k, n_tasks)})" if k else f"none of {n_tasks} tasks"
+    verb = "has" if k <= 1 else "have"
+    return f"{found} {verb} a pass rate {_range(widest)}; {_needed(n_tasks)}, so every agent runs all tasks"
+
+
+def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, n_complete: int) -> str:
+    first, used = tried[0], tried[-1]
+    verb = "has" if used.n_in_band == 1 else "have"
+    sentence = (
+        f"{used.n_in_band} of {n_tasks} tasks {verb} a pass rate {_range(used)} "
+        f"over {_counted(n_complete, 'complete agent')}"
+    )
+    if len(tried) == 1:
+        return sentence
+    return (
+        f"{sentence}; the band was widened, as only {first.n_in_band} ({_share(first.n_in_band, n_tasks)}) "
+        f"lie {_range(first)} and {_needed(n_tasks)}"
+    )
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _checked(outcomes: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Outcomes and weights as they are computed with, each looked at."""
+    outcomes = np.asarray(outcomes, dtype=np.float64)
+    if outcomes.ndim != 2:
+        raise ShapeMismatch(f"outcomes have shape {outcomes.shape}, not (n_agents, n_tasks)")
+    if outcomes.shape[1] == 0:
+        raise NoTasks("no active task to choose from")
+    wrong = ~np.isnan(outcomes) & ~((outcomes >= 0.0) & (outcomes <= 1.0))
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise OutcomeRefused(f"agent {i}, task {j}: {outcomes[i, j]} is not from 0 to 1")
+    return outcomes, _checked_weights(weights, outcomes.shape[0])
+
+
+def _checked_weights(weights: FloatArray | None, n_agents: int) -> FloatArray:
+    if weights is None:
+        return np.ones(n_agents)
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != (n_agents,):
+        raise ShapeMismatch(f"weights {weights.shape} for {n_agents} agents")
+    wrong = ~(np.isfinite(weights) & (weights > 0.0))
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise WeightRefused(f"agent {i} has weight {weights[i]}; a weight is finite and above 0")
+    return weights
+
+
+def _check_band(lo: float, hi: float) -> None:
+    if not 0.0 <= lo < hi <= 1.0:
+        raise BandRefused(f"a band from {lo} to {hi}: edges need 0 ≤ lo < hi ≤ 1")

@@ -1,0 +1,233 @@
+"""Ridge calibration: the full score an agent would reach, told from its outcomes on the subset.
+
+Model
+-----
+ŷ = b₀ + x·β, where the intercept is fitted and not penalised. With the columns of X centred on their
+training means x̄ and y on ȳ, β minimises |y − ȳ − (X − x̄)β|² + α|β|², so that::
+
+    primal, k ≤ n    β = (CᵀC + αI)⁻¹ Cᵀ(y − ȳ)        C = X − x̄, shape (n, k)
+    dual,   k > n    β = Cᵀ (CCᵀ + αI)⁻¹ (y − ȳ)
+    b₀ = ȳ − x̄·β
+
+Both forms are the same β; the smaller system is solved. A missing training cell takes its column's training
+mean (C = 0 there). A held-out agent's missing cells take it too when at most a tenth of them are missing
+(10·n_missing ≤ k); above that its score is not predicted.
+
+Symbols
+-------
+========  ==================  ==============================  =====================
+symbol    code                shape                           unit
+========  ==================  ==============================  =====================
+X         ``outcomes``        (n, k), NaN: missing            0 to 1
+y         ``scores``          (n,)                            0 to 1
+x̄         ``column_means``    (k,)                            0 to 1
+β         ``coefficients``    (k,)                            score per outcome
+b₀        ``intercept``       scalar                          score
+α         ``alpha``           scalar, 1 throughout            agents
+========  ==================  ==============================  =====================
+
+Limits: a constant y gives β = 0 and ŷ = y; α → ∞ gives ŷ = ȳ. ŷ is neither rounded nor clipped to [0, 1].
+
+Not done here
+-------------
+α is not tuned. ŷ orders nobody: ranks rest on the plain mean over the subset.
+
+Source
+------
+Hoerl & Kennard, *Technometrics* 12 (1970) 55-67, Eq. 2.1. Ndzomga, *Efficient Benchmarking of AI Agents*,
+§3.1 (α = 1). Saunders, Gammerman & Vovk, *ICML* 1998 (dual form). Equal to
+scikit-learn's ``Ridge(alpha=1.0)`` to 1e-10 where no cell is missing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analytics.outcome_table import FloatArray, Mask, read_only
+from selection.errors import (
+    CellsMissing,
+    NoTasks,
+    OutcomeRefused,
+    PenaltyRefused,
+    ScoreMissing,
+    ShapeMismatch,
+    TaskUnobserved,
+    TooFewAgents,
+)
+
+ALPHA = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """A fitted calibration.
+
+    Attributes
+    ----------
+    intercept : float
+        b₀, in the unit of the score.
+    coefficients : float array, shape (k,)
+        β.
+    column_means : float array, shape (k,)
+        x̄, training means of the columns over their valid cells.
+    n : int
+        Training agents.
+    alpha : float
+        Penalty α.
+    """
+
+    intercept: float
+    coefficients: FloatArray
+    column_means: FloatArray
+    n: int
+    alpha: float
+
+    @property
+    def k(self) -> int:
+        """Number of tasks in the subset."""
+        return int(self.coefficients.size)
+
+
+def fit(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> RidgeFit:
+    """Fit ŷ = b₀ + x·β to training agents.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n, k)
+        Mean outcomes of the training agents on the subset; NaN where missing.
+    scores : float array, shape (n,)
+        Their full scores.
+    alpha : float
+        Penalty, above 0.
+
+    Raises
+    ------
+    ShapeMismatch, NoTasks, TooFewAgents, OutcomeRefused, ScoreMissing, TaskUnobserved, PenaltyRefused
+    """
+    outcomes, scores = _checked_training(outcomes, scores, alpha)
+    column_means = np.nanmean(outcomes, axis=0)
+    centred = _completed(outcomes, column_means) - column_means
+    mean_score = float(np.mean(scores))
+    coefficients = _coefficients(centred, scores - mean_score, alpha)
+    return RidgeFit(
+        intercept=mean_score - float(column_means @ coefficients),
+        coefficients=read_only(coefficients),
+        column_means=read_only(column_means),
+        n=scores.size,
+        alpha=float(alpha),
+    )
+
+
+def predictable(outcomes: FloatArray) -> Mask:
+    """Agents with at most a tenth of the subset missing, 10·n_missing ≤ k.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (q, k)
+        Mean outcomes on the subset; NaN where missing.
+
+    Returns
+    -------
+    bool array, shape (q,)
+        All that `predict` accepts.
+
+    Raises
+    ------
+    ShapeMismatch, NoTasks, OutcomeRefused
+    """
+    outcomes = _checked_outcomes(outcomes)
+    n_missing = np.count_nonzero(np.isnan(outcomes), axis=1)
+    return np.asarray(10 * n_missing <= outcomes.shape[1], dtype=np.bool_)
+
+
+def predict(calibration: RidgeFit, outcomes: FloatArray) -> FloatArray:
+    """Predicted full scores ŷ = b₀ + x·β, missing cells completed by x̄.
+
+    Parameters
+    ----------
+    calibration : RidgeFit
+    outcomes : float array, shape (q, k)
+        Mean outcomes on the subset; NaN where missing.
+
+    Returns
+    -------
+    float array, shape (q,)
+        Never NaN; neither rounded nor clipped.
+
+    Raises
+    ------
+    CellsMissing
+        With the first agent for which `predictable` is false.
+    ShapeMismatch, OutcomeRefused
+    """
+    outcomes = _checked_outcomes(outcomes)
+    if outcomes.shape[1] != calibration.k:
+        raise ShapeMismatch(f"{outcomes.shape[1]} tasks for a calibration on {calibration.k}")
+    _refuse_unpredictable(outcomes)
+    completed = _completed(outcomes, calibration.column_means)
+    return np.asarray(calibration.intercept + completed @ calibration.coefficients, dtype=np.float64)
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _completed(outcomes: FloatArray, column_means: FloatArray) -> FloatArray:
+    return np.where(np.isnan(outcomes), column_means, outcomes)
+
+
+def _coefficients(centred: FloatArray, centred_scores: FloatArray, alpha: float) -> FloatArray:
+    """(CᵀC + αI)⁻¹Cᵀy or Cᵀ(CCᵀ + αI)⁻¹y, whichever system is smaller."""
+    n, k = centred.shape
+    if k <= n:
+        return _solution(centred.T @ centred, centred.T @ centred_scores, alpha)
+    return np.asarray(centred.T @ _solution(centred @ centred.T, centred_scores, alpha), dtype=np.float64)
+
+
+def _solution(gram: FloatArray, right_side: FloatArray, alpha: float) -> FloatArray:
+    """(G + αI)⁻¹ r; never singular, as α > 0."""
+    penalised = gram + alpha * np.eye(len(gram))
+    return np.asarray(np.linalg.solve(penalised, right_side), dtype=np.float64)
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _checked_outcomes(outcomes: FloatArray) -> FloatArray:
+    outcomes = np.asarray(outcomes, dtype=np.float64)
+    if outcomes.ndim != 2:
+        raise ShapeMismatch(f"outcomes have shape {outcomes.shape}, not (agents, tasks of the subset)")
+    if outcomes.shape[1] == 0:
+        raise NoTasks("no task in the subset")
+    wrong = ~np.isnan(outcomes) & ~((outcomes >= 0.0) & (outcomes <= 1.0))
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise OutcomeRefused(f"agent {i}, task {j} of the subset: {outcomes[i, j]} is not from 0 to 1")
+    return outcomes
+
+
+def _checked_training(
+    outcomes: FloatArray, scores: FloatArray, alpha: float
+) -> tuple[FloatArray, FloatArray]:
+    outcomes, scores = _checked_outcomes(outcomes), np.asarray(scores, dtype=np.float64)
+    if scores.shape != (outcomes.shape[0],):
+        raise ShapeMismatch(f"scores {scores.shape} for {outcomes.shape[0]} agents")
+    if scores.size < 2:
+        raise TooFewAgents(f"a calibration needs at least 2 agents; there are {scores.size}")
+    if not np.isfinite(scores).all():
+        raise ScoreMissing(f"agent {int(np.argmin(np.isfinite(scores)))} has no full score")
+    unobserved = np.isnan(outcomes).all(axis=0)
+    if unobserved.any():
+        raise TaskUnobserved(f"task {int(np.argmax(unobserved))} of the subset: no training agent has run it")
+    if not (np.isfinite(alpha) and alpha > 0.0):
+        raise PenaltyRefused(f"a penalty of {alpha}; it is finite and above 0")
+    return outcomes, scores
+
+
+def _refuse_unpredictable(outcomes: FloatArray) -> None:
+    accepted = predictable(outcomes)
+    if not accepted.all():
+        i = int(np.argmin(accepted))
+        n_missing, k = int(np.count_nonzero(np.isnan(outcomes[i]))), outcomes.shape[1]
+        raise CellsMissing(
+            f"agent {i} lacks {n_missing} of {k} tasks of the subset; at most {k // 10} may be missing"
+        )

@@ -1,0 +1,284 @@
+import csv
+import gzip
+import math
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from selection.errors import (
+    CellsMissing,
+    NoTasks,
+    OutcomeRefused,
+    PenaltyRefused,
+    ScoreMissing,
+    SelectionError,
+    ShapeMismatch,
+    TaskUnobserved,
+    TooFewAgents,
+)
+from selection.ridge import fit, predict, predictable
+
+REPEATABLE = settings(derandomize=True, deadline=None)
+REAL_DATA = Path(os.environ.get("BANDSTAND_REAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
+NAN = math.nan
+
+
+def real_matrix(name):
+    """Mean outcomes by the csv module, agents and tasks in name order, NaN where missing."""
+    path = REAL_DATA / f"{name}.csv.gz"
+    if not path.exists():
+        if os.environ.get("REQUIRE_REAL_DATA") == "1":
+            pytest.fail(f"real data are required and {path} is absent")
+        pytest.skip("no real data in ../shared/data or BANDSTAND_REAL_DATA")
+    cells = defaultdict(list)
+    with gzip.open(path, "rt", newline="", encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            cells[row["agent"], row["task"]].append(float(row["outcome"]))
+    agents, tasks = sorted({a for a, _ in cells}), sorted({t for _, t in cells})
+    return np.array([[np.mean(cells[a, t]) if cells[a, t] else NAN for t in tasks] for a in agents])
+
+
+def drawn(seed, n, k, share_missing=0.0):
+    rng = np.random.default_rng(seed)
+    outcomes = rng.integers(0, 6, (n, k)) / 5
+    outcomes[rng.random((n, k)) < share_missing] = NAN
+    return outcomes, rng.random(n)
+
+
+# ------------------------------------------------------------------------------------------------ by hand
+
+
+def test_one_task_two_agents():
+    # C = (−½, ½): CᵀC = ½, Cᵀ(y − ȳ) = ½, β = ½/(½ + 1) = 1/3, b₀ = ½ − ½·1/3 = 1/3.
+    calibration = fit(np.array([[0.0], [1.0]]), np.array([0.0, 1.0]))
+    assert calibration.coefficients == pytest.approx([1 / 3], abs=1e-15)
+    assert calibration.intercept == pytest.approx(1 / 3, abs=1e-15)
+    assert (calibration.n, calibration.k, calibration.alpha) == (2, 1, 1.0)
+    assert predict(calibration, np.array([[0.0], [0.5], [1.0]])) == pytest.approx([1 / 3, 1 / 2, 2 / 3])
+
+
+def test_more_tasks_than_agents():
+    # Three equal columns: (I + ½·11ᵀ)β = ½·1, β = ½/(1 + 3/2) = 1/5 each, b₀ = ½ − 3·½·1/5 = 1/5.
+    calibration = fit(np.array([[0.0] * 3, [1.0] * 3]), np.array([0.0, 1.0]))
+    assert calibration.coefficients == pytest.approx([1 / 5] * 3, abs=1e-15)
+    assert calibration.intercept == pytest.approx(1 / 5, abs=1e-15)
+    assert predict(calibration, np.ones((1, 3))) == pytest.approx([4 / 5], abs=1e-15)
+
+
+def test_a_missing_training_cell_takes_the_mean_of_its_column():
+    # Column 0 holds 0, 1 and a missing cell: x̄ = ½ and the third agent's centred cell is 0.
+    # CᵀC = ½, y − ȳ = (−½, ½, 0): β = 1/3 as above, b₀ = ½ − 1/6.
+    calibration = fit(np.array([[0.0], [1.0], [NAN]]), np.array([0.0, 1.0, 0.5]))
+    assert calibration.column_means.tolist() == [0.5]
+    assert calibration.coefficients == pytest.approx([1 / 3], abs=1e-15)
+    assert calibration.intercept == pytest.approx(1 / 3, abs=1e-15)
+
+
+def test_a_missing_held_out_cell_takes_the_training_mean():
+    outcomes, scores = drawn(3, 8, 10)
+    calibration = fit(outcomes, scores)
+    row = np.full((1, 10), 0.4)
+    completed = row.copy()
+    completed[0, 7] = outcomes[:, 7].mean()
+    row[0, 7] = NAN
+    assert predict(calibration, row) == pytest.approx(predict(calibration, completed), abs=1e-15)
+
+
+@pytest.mark.parametrize(("k", "n_missing"), [(10, 1), (20, 2), (29, 2), (9, 0), (165, 16)])
+def test_a_tenth_may_be_missing_and_no_more(k, n_missing):
+    rows = np.full((2, k), 0.5)
+    rows[0, :n_missing] = NAN
+    rows[1, : n_missing + 1] = NAN
+    assert predictable(rows).tolist() == [True, False]
+    calibration = fit(*drawn(5, 6, k))
+    assert np.isfinite(predict(calibration, rows[:1])).all()
+    with pytest.raises(CellsMissing, match=f"agent 1 lacks {n_missing + 1} of {k} tasks"):
+        predict(calibration, rows)
+
+
+def test_a_constant_score_needs_no_task():
+    calibration = fit(drawn(6, 7, 4)[0], np.full(7, 0.25))
+    assert calibration.coefficients.tolist() == [0.0] * 4
+    assert calibration.intercept == 0.25
+
+
+def test_no_agent_to_predict_is_no_prediction():
+    assert predict(fit(*drawn(7, 5, 3)), np.empty((0, 3))).shape == (0,)
+
+
+# --------------------------------------------------------------------------------------------- by definition
+
+
+SIZES = st.tuples(st.integers(0, 2**32 - 1), st.integers(2, 14), st.integers(1, 20))
+
+
+def objective(outcomes, scores, alpha, intercept, coefficients):
+    residuals = scores - intercept - outcomes @ coefficients
+    return residuals @ residuals + alpha * coefficients @ coefficients
+
+
+@REPEATABLE
+@given(SIZES, st.sampled_from([0.01, 1.0, 25.0]))
+def test_the_normal_equations_hold(sizes, alpha):
+    outcomes, scores = drawn(*sizes)
+    calibration = fit(outcomes, scores, alpha)
+    residuals = scores - predict(calibration, outcomes)
+    centred = outcomes - outcomes.mean(axis=0)
+    assert residuals.sum() == pytest.approx(0.0, abs=1e-11)
+    assert centred.T @ residuals == pytest.approx(alpha * calibration.coefficients, abs=1e-11)
+
+
+@REPEATABLE
+@given(SIZES)
+def test_no_neighbour_has_a_smaller_penalised_sum_of_squares(sizes):
+    outcomes, scores = drawn(*sizes)
+    calibration = fit(outcomes, scores)
+    best = objective(outcomes, scores, 1.0, calibration.intercept, calibration.coefficients)
+    rng = np.random.default_rng(sizes[0])
+    for _ in range(5):
+        step = 1e-3 * rng.standard_normal(1 + calibration.k)
+        other = objective(
+            outcomes, scores, 1.0, calibration.intercept + step[0], calibration.coefficients + step[1:]
+        )
+        assert best <= other
+
+
+@REPEATABLE
+@given(SIZES)
+def test_both_forms_are_the_same_coefficients(sizes):
+    outcomes, scores = drawn(*sizes)
+    centred, y = outcomes - outcomes.mean(axis=0), scores - scores.mean()
+    n, k = centred.shape
+    primal = np.linalg.inv(centred.T @ centred + np.eye(k)) @ centred.T @ y
+    dual = centred.T @ np.linalg.inv(centred @ centred.T + np.eye(n)) @ y
+    coefficients = fit(outcomes, scores).coefficients
+    assert coefficients == pytest.approx(primal, abs=1e-10)
+    assert coefficients == pytest.approx(dual, abs=1e-10)
+
+
+@pytest.mark.parametrize(("n", "k"), [(5, 3), (5, 5), (5, 6), (3, 400)])
+def test_the_smaller_system_is_solved(n, k, monkeypatch):
+    solved, solve = [], np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", lambda a, b: solved.append(a.shape) or solve(a, b))
+    fit(*drawn(12, n, k))
+    assert solved == [(min(n, k), min(n, k))]
+
+
+@REPEATABLE
+@given(SIZES, st.randoms(use_true_random=False))
+def test_the_order_of_agents_and_tasks_does_not_matter(sizes, random):
+    outcomes, scores = drawn(*sizes, share_missing=0.05)
+    outcomes[0] = np.nan_to_num(outcomes[0])
+    n, k = outcomes.shape
+    rows, columns = random.sample(range(n), n), random.sample(range(k), k)
+    calibration, turned = fit(outcomes, scores), fit(outcomes[np.ix_(rows, columns)], scores[rows])
+    assert turned.intercept == pytest.approx(calibration.intercept, abs=1e-11)
+    assert turned.coefficients == pytest.approx(calibration.coefficients[columns], abs=1e-11)
+
+
+@REPEATABLE
+@given(SIZES, st.floats(-2, 2))
+def test_a_shift_of_the_scores_moves_the_intercept_alone(sizes, shift):
+    outcomes, scores = drawn(*sizes)
+    calibration, shifted = fit(outcomes, scores), fit(outcomes, scores + shift)
+    assert shifted.intercept == pytest.approx(calibration.intercept + shift, abs=1e-11)
+    assert shifted.coefficients == pytest.approx(calibration.coefficients, abs=1e-11)
+
+
+def test_a_huge_penalty_predicts_the_mean_score():
+    outcomes, scores = drawn(8, 9, 5)
+    calibration = fit(outcomes, scores, alpha=1e12)
+    assert predict(calibration, outcomes) == pytest.approx(np.full(9, scores.mean()), abs=1e-9)
+
+
+# ----------------------------------------------------------------------------------------- foreign program
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (2, 9), (12, 3), (12, 12), (12, 13), (40, 200), (200, 40)])
+@pytest.mark.parametrize("alpha", [1.0, 0.3])
+def test_equal_to_scikit_learn(n, k, alpha):
+    from sklearn.linear_model import Ridge
+
+    outcomes, scores = drawn(100 * n + k, n, k)
+    new = drawn(1, 7, k)[0]
+    theirs = Ridge(alpha=alpha).fit(outcomes, scores)
+    ours = fit(outcomes, scores, alpha)
+    assert ours.intercept == pytest.approx(theirs.intercept_, abs=1e-10)
+    assert ours.coefficients == pytest.approx(theirs.coef_, abs=1e-10)
+    assert predict(ours, new) == pytest.approx(theirs.predict(new), abs=1e-10)
+
+
+def test_equal_to_scikit_learn_with_its_mean_imputer():
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+
+    outcomes, scores = drawn(17, 30, 22, share_missing=0.08)
+    new = drawn(18, 40, 22, share_missing=0.05)[0]
+    new = new[10 * np.isnan(new).sum(axis=1) <= 22]
+    assert np.isnan(outcomes).any()
+    assert np.isnan(new).any()
+    theirs = make_pipeline(SimpleImputer(), Ridge(alpha=1.0)).fit(outcomes, scores)
+    ours = fit(outcomes, scores)
+    assert ours.coefficients == pytest.approx(theirs["ridge"].coef_, abs=1e-10)
+    assert predict(ours, new) == pytest.approx(theirs.predict(new), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", ["hal_gaia", "hal_corebench_hard", "hal_taubench_airline"])
+def test_equal_to_scikit_learn_on_real_boards(name):
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import Ridge
+
+    outcomes = real_matrix(name)
+    scores, rates = np.nanmean(outcomes, axis=1), np.nanmean(outcomes, axis=0)
+    subset = outcomes[:, (rates >= 0.3) & (rates <= 0.7)]
+    completed = SimpleImputer().fit_transform(subset)
+    theirs, ours = Ridge(alpha=1.0).fit(completed, scores), fit(subset, scores)
+    assert ours.intercept == pytest.approx(theirs.intercept_, abs=1e-10)
+    assert ours.coefficients == pytest.approx(theirs.coef_, abs=1e-10)
+    assert predict(ours, subset) == pytest.approx(theirs.predict(completed), abs=1e-10)
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "scores", "alpha", "refusal", "message"),
+    [
+        ([[0.5]], [0.5], 1.0, TooFewAgents, "at least 2 agents; there are 1"),
+        (np.empty((0, 1)), [], 1.0, TooFewAgents, "there are 0"),
+        (np.empty((3, 0)), [0, 1, 0], 1.0, NoTasks, "no task in the subset"),
+        ([[0.0, NAN], [1.0, NAN]], [0, 1], 1.0, TaskUnobserved, "task 1 of the subset"),
+        ([[0.0], [1.0]], [0, NAN], 1.0, ScoreMissing, "agent 1 has no full score"),
+        ([[0.0], [1.0]], [math.inf, 0], 1.0, ScoreMissing, "agent 0 has no full score"),
+        ([[0.0], [1.0]], [0, 1, 1], 1.0, ShapeMismatch, r"scores \(3,\) for 2 agents"),
+        ([0.0, 1.0], [0, 1], 1.0, ShapeMismatch, r"shape \(2,\)"),
+        ([[0.0], [1.2]], [0, 1], 1.0, OutcomeRefused, "agent 1, task 0 of the subset: 1.2"),
+        ([[0.0], [math.inf]], [0, 1], 1.0, OutcomeRefused, "inf is not from 0 to 1"),
+        ([[0.0], [1.0]], [0, 1], 0.0, PenaltyRefused, "a penalty of 0.0"),
+        ([[0.0], [1.0]], [0, 1], NAN, PenaltyRefused, "a penalty of nan"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_by_name(outcomes, scores, alpha, refusal, message):
+    with pytest.raises(refusal, match=message):
+        fit(np.array(outcomes), np.array(scores), alpha)
+    assert issubclass(refusal, SelectionError)
+
+
+def test_rows_of_another_subset_are_refused():
+    calibration = fit(*drawn(9, 5, 4))
+    with pytest.raises(ShapeMismatch, match="3 tasks for a calibration on 4"):
+        predict(calibration, np.zeros((2, 3)))
+    with pytest.raises(OutcomeRefused, match=r"-0\.5"):
+        predict(calibration, np.full((1, 4), -0.5))
+
+
+def test_the_arrays_of_a_fit_refuse_to_be_written_to():
+    calibration = fit(*drawn(9, 5, 4))
+    assert not calibration.coefficients.flags.writeable
+    assert not calibration.column_means.flags.writeable
