@@ -1,0 +1,81 @@
+"""Publishing a board."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from leaderboard.boards.digest import digest
+from leaderboard.boards.models import Board, Entry, Phase
+from leaderboard.boards.queries import board_with_key
+from leaderboard.catalog.models import Benchmark
+from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
+from leaderboard.studies.standings import Standing
+from leaderboard.studies.tables import Snapshot
+
+ENTRY_FIELDS = (
+    "rank",
+    "unranked",
+    "score",
+    "naive_se",
+    "n_scored",
+    "full_score",
+    "full_score_source",
+    "full_naive_se",
+    "n_full",
+    "n_valid_trials",
+    "n_submissions",
+    "marks",
+    "submitted_at",
+)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A board before it has a number."""
+
+    snapshot: Snapshot
+    subset: TaskSubset | None
+    calibration: Calibration | None
+    standings: list[Standing]
+    phase: Phase
+    why: str
+    n_complete: int
+
+
+@transaction.atomic
+def publish(*, draft: Draft, published_at: datetime) -> tuple[Board, bool]:
+    """Store the board under the next number, unless one with its key is there: then return that one."""
+    benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=draft.snapshot.benchmark.pk)
+    if board := board_with_key(snapshot=draft.snapshot, subset=draft.subset):
+        return board, False
+    latest = benchmark.boards.order_by("-number").first()
+    names = draft.subset.tasks.values_list("name", flat=True) if draft.subset else None
+    board = Board.objects.create(
+        benchmark=benchmark,
+        number=latest.number + 1 if latest else 1,
+        data_version=draft.snapshot.data_version,
+        policy=draft.snapshot.policy,
+        subset=draft.subset,
+        estimator_version=ESTIMATOR_VERSION,
+        calibration=draft.calibration,
+        phase=draft.phase,
+        why=draft.why,
+        n_tasks=draft.snapshot.table.n_tasks,
+        n_complete=draft.n_complete,
+        digest=digest(policy=draft.snapshot.policy, subset_tasks=names, standings=draft.standings),
+        published_at=published_at,
+    )
+    Entry.objects.bulk_create(_entry(board, line) for line in draft.standings)
+    return board, True
+
+
+def _entry(board: Board, line: Standing) -> Entry:
+    return Entry(
+        board=board,
+        agent=line.agent,
+        name=line.agent.name,
+        scaffold=line.agent.scaffold.name,
+        model=line.agent.model.name,
+        **{field: getattr(line, field) for field in ENTRY_FIELDS},
+    )

@@ -1,0 +1,53 @@
+"""From nothing to a board in one command."""
+
+import os
+import sys
+import tempfile
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.utils.text import slugify
+
+from leaderboard.operations.management.commands.load import read, store, summary
+from leaderboard.operations.printing import refusals_as_errors
+from leaderboard.studies.demonstration import write_demonstration
+
+
+class Command(BaseCommand):
+    help = "Load the built-in demonstration benchmark, or a file of outcomes, compute its board and print it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--file", type=Path, help="a flat file of your own")
+        parser.add_argument("--serve", action="store_true", help="then serve the pages")
+        parser.add_argument("--port", type=int, default=8000)
+
+    def handle(self, *, file: Path | None, serve: bool, port: int, **_: Any) -> None:
+        call_command("migrate", verbosity=0)
+        slug = self._load(file) if file else self._load_demonstration()
+        call_command("recompute", slug, stdout=self.stdout)
+        self.stdout.write("")
+        call_command("standings", slug, stdout=self.stdout)
+        if serve:
+            self._serve(slug, port)
+
+    def _load_demonstration(self) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "demonstration.csv"
+            write_demonstration(path)
+            return self._load(path)
+
+    def _load(self, file: Path) -> str:
+        with refusals_as_errors():
+            flat = read(file)
+            slug = slugify(flat.benchmarks[0].replace(".", "-")) or "benchmark"
+            self.stdout.write(summary(store(flat, slug=slug), dry_run=False))
+        return slug
+
+    def _serve(self, slug: str, port: int) -> None:
+        self.stdout.write(f"\nServing http://localhost:{port}/b/{slug} (Ctrl-C ends it)")
+        self.stdout.flush()
+        gunicorn = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"]
+        os.execv(sys.executable, gunicorn)

@@ -1,0 +1,79 @@
+"""Which tasks the ranking is made on: the band of mid-range difficulty, and when it is chosen anew."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.studies.models import ESTIMATOR_VERSION, SubsetTask, TaskSubset
+from leaderboard.studies.tables import Snapshot
+from selection.bands import Band, table_band
+
+
+def band_of(snapshot: Snapshot) -> Band:
+    policy = snapshot.policy
+    return table_band(
+        snapshot.table, lo=policy.band_lo, hi=policy.band_hi, history_window=policy.history_window
+    )
+
+
+def active_subset(benchmark: Benchmark) -> TaskSubset | None:
+    return benchmark.subsets.order_by("-number").first()
+
+
+def settle_subset(*, snapshot: Snapshot, band: Band, as_of: datetime) -> TaskSubset | None:
+    """Return the subset that the ranking is made on; None means full runs.
+
+    A stable subset stays until a reselection. A provisional one, chosen from 5 to 14 complete agents, is
+    chosen anew whenever they change (docs/decisions/provisional-subset.md).
+    """
+    if snapshot.benchmark.full_runs_only_at:
+        return None
+    with transaction.atomic():
+        Benchmark.objects.select_for_update(no_key=True).get(pk=snapshot.benchmark.pk)
+        active = active_subset(snapshot.benchmark)
+        if active and not active.provisional:
+            return active
+        if not band.suited:
+            return None
+        if active and _is_same(active, band, snapshot):
+            return active
+        return _create(snapshot, band, number=active.number + 1 if active else 1, as_of=as_of)
+
+
+def task_ids(subset: TaskSubset) -> list[int]:
+    """The ids of its tasks, in task order."""
+    return list(subset.members.order_by("task__name").values_list("task_id", flat=True))
+
+
+def _is_same(subset: TaskSubset, band: Band, snapshot: Snapshot) -> bool:
+    described = (subset.lo, subset.hi, subset.widened, subset.provisional)
+    return (
+        described == (band.lo, band.hi, band.widened, band.stage == "provisional")
+        and task_ids(subset) == snapshot.task_ids[band.tasks].tolist()
+    )
+
+
+def _create(snapshot: Snapshot, band: Band, *, number: int, as_of: datetime) -> TaskSubset:
+    subset = TaskSubset.objects.create(
+        benchmark=snapshot.benchmark,
+        number=number,
+        policy=snapshot.policy,
+        data_version=snapshot.data_version,
+        estimator_version=ESTIMATOR_VERSION,
+        lo=band.lo,
+        hi=band.hi,
+        widened=band.widened,
+        provisional=band.stage == "provisional",
+        n_complete=band.n_complete,
+        n_tasks=band.n_tasks,
+        reason=band.reason,
+        created_at=as_of,
+    )
+    SubsetTask.objects.bulk_create(
+        SubsetTask(subset=subset, task_id=task, pass_rate=rate)
+        for task, rate in zip(
+            snapshot.task_ids[band.tasks].tolist(), band.pass_rates[band.tasks].tolist(), strict=True
+        )
+    )
+    return subset
