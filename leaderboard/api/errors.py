@@ -1,0 +1,75 @@
+"""Every error of the API as RFC 9457 problem+json."""
+
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, JsonResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen, Missing, Refusal
+
+MEDIA_TYPE = "application/problem+json"
+STATUS = (
+    (Missing, HTTPStatus.NOT_FOUND),
+    (Forbidden, HTTPStatus.FORBIDDEN),
+    (Conflict, HTTPStatus.CONFLICT),
+    (Faulty, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (Frozen, HTTPStatus.LOCKED),
+)
+
+
+def problem(status: int, code: str, detail: str, **more: Any) -> dict[str, Any]:
+    return {
+        "type": f"urn:bandstand:problem:{code}",
+        "title": code.replace("_", " ").capitalize(),
+        "status": status,
+        "detail": detail,
+        **more,
+    }
+
+
+def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
+    """The exception handler of the framework; None leaves the error to Django's 500."""
+    described = _described(error)
+    if described is None:
+        return None
+    content, headers = described
+    set_rollback()
+    return Response(content, status=content["status"], headers=headers, content_type=MEDIA_TYPE)
+
+
+def _described(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None:
+    if isinstance(error, Refusal):
+        return _refused(error), {}
+    if isinstance(error, OperationalError):
+        detail = "The database does not answer; try again soon."
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "database_unavailable", detail), {"Retry-After": "5"}
+    if isinstance(error, Http404):
+        error = exceptions.NotFound()
+    elif isinstance(error, PermissionDenied):
+        error = exceptions.PermissionDenied()
+    if isinstance(error, exceptions.APIException):
+        code = str(getattr(error.detail, "code", error.default_code))
+        header = getattr(error, "auth_header", None)
+        return problem(error.status_code, code, str(error.detail)), {
+            "WWW-Authenticate": header
+        } if header else {}
+    return None
+
+
+def _refused(error: Refusal) -> dict[str, Any]:
+    status = next((status for kind, status in STATUS if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
+    more = dict(error.details)
+    if isinstance(error, Faulty):
+        more |= {"n_faults": error.n_faults, "faults": [asdict(fault) for fault in error.faults]}
+    return problem(status, error.code, str(error), **more)
+
+
+def not_found(request: HttpRequest) -> JsonResponse:
+    content = problem(HTTPStatus.NOT_FOUND, "not_found", f"There is nothing at {request.path}.")
+    return JsonResponse(content, status=HTTPStatus.NOT_FOUND, content_type=MEDIA_TYPE)

@@ -1,0 +1,77 @@
+"""Parse, one call, answer."""
+
+import hashlib
+import json
+from typing import Any, cast
+
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.exceptions import ParseError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from leaderboard.accounts.models import ApiToken
+from leaderboard.api.parsers import require_length
+from leaderboard.api.permissions import Anyone, MaySubmit, reaches, token_in
+from leaderboard.boards.presentation import as_dict
+from leaderboard.boards.queries import entries_of, latest_board
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import visible_benchmark
+from leaderboard.operations.intake import submit
+
+MAX_KEY_LENGTH = 255
+
+
+def benchmark_for(request: Request, slug: str) -> Benchmark:
+    """Return the benchmark as the token's owner sees it, or as a stranger where the token does not reach."""
+    token = token_in(request)
+    benchmark = visible_benchmark(slug, token.user if token else None)
+    return benchmark if token is None or reaches(token, benchmark) else visible_benchmark(slug, None)
+
+
+class BoardView(APIView):
+    """The latest board."""
+
+    permission_classes = (Anyone,)
+
+    def get(self, request: Request, slug: str) -> Response:
+        board = latest_board(benchmark_for(request, slug))
+        cache = "private, no-store" if request.auth else "public, max-age=0, must-revalidate"
+        return Response(as_dict(board, entries_of(board)), headers={"Cache-Control": cache})
+
+
+class SubmissionsView(APIView):
+    """Deliver one agent's outcomes."""
+
+    permission_classes = (MaySubmit,)
+
+    def post(self, request: Request, slug: str) -> Response:
+        benchmark = benchmark_for(request, slug)
+        self.check_object_permissions(request, benchmark)
+        require_length(request)
+        receipt = submit(
+            benchmark=benchmark,
+            token=cast("ApiToken", request.auth),  # MaySubmit has seen it
+            body=request.data,
+            body_sha256=_sha256(request.data),
+            idempotency_key=_idempotency_key(request),
+            as_of=timezone.now(),
+        )
+        links = {"board": request.build_absolute_uri(reverse("api:board", args=[slug]))}
+        headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
+        return Response(receipt.content | {"links": links}, status=201, headers=headers)
+
+
+def _sha256(body: Any) -> bytes:
+    """Hash the decoded fields, so that spacing and the order of keys do not make another request."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).digest()
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not (0 < len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()):
+        raise ParseError(
+            "An Idempotency-Key has 1 to 255 printable ASCII characters.", code="malformed_idempotency_key"
+        )
+    return key
