@@ -1,0 +1,1 @@
+"""Benchmarks that print ratios against named rivals in the same run."""

@@ -1,0 +1,53 @@
+import pytest
+
+from leaderboard.catalog.models import Benchmark, Visibility
+from leaderboard.operations.services import recompute
+from tests.toys import AS_OF
+
+URL = "/api/v1/benchmarks/toy/board"
+
+
+@pytest.fixture
+def board(toy):
+    return recompute(benchmark=toy, as_of=AS_OF)[0]
+
+
+def test_the_board_in_json(client, board):
+    response = client.get(URL)
+    assert response.status_code == 200
+    content = response.json()
+    assert (content["benchmark"], content["number"], content["phase"]) == ("toy", 1, "ongoing")
+    assert content["subset"]["size"] == len(content["subset"]["tasks"]) == board.subset.members.count()
+    assert [e["rank"] for e in content["entries"]] == sorted(e["rank"] for e in content["entries"])
+    assert content["digest"] == board.digest
+
+
+def test_it_takes_four_queries(client, board, django_assert_num_queries):
+    """Benchmark; board with subset and policy; the subset's tasks; entries."""
+    with django_assert_num_queries(4):
+        client.get(URL)
+
+
+def test_no_board_yet(client, toy):
+    response = client.get(URL)
+    assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
+    assert response.json()["detail"] == "No board has been published yet."
+
+
+def test_unknown_benchmark_and_unknown_address(client, db):
+    for url in ("/api/v1/benchmarks/nope/board", "/api/v1/nothing"):
+        response = client.get(url)
+        assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_private_board_is_for_members(client, board, submit_token):
+    Benchmark.objects.update(visibility=Visibility.PRIVATE)
+    assert client.get(URL).status_code == 404
+    response = client.get(URL, headers={"Authorization": f"Bearer {submit_token}"})
+    assert response.status_code == 200
+    assert response["Cache-Control"] == "private, no-store"
+
+
+def test_other_methods(client, board):
+    response = client.post(URL, "{}", content_type="application/json")
+    assert (response.status_code, response["Content-Type"]) == (405, "application/problem+json")

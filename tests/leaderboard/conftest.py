@@ -1,0 +1,42 @@
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.services import issue_token
+from tests.toys import csv_text, ladder, load_text
+
+
+@pytest.fixture
+def toy(db) -> Benchmark:
+    """16 complete agents on 20 tasks."""
+    load_text(csv_text(ladder(16, 20)))
+    return Benchmark.objects.get(slug="toy")
+
+
+@pytest.fixture
+def submit_token(toy) -> str:
+    return issue_token(
+        email="ada@example.org",
+        slug="toy",
+        scope="submit",
+        name="ci",
+        as_of=datetime.now(UTC),
+        life=timedelta(days=1),
+    )[1]
+
+
+@pytest.fixture
+def post(client, submit_token):
+    """POST a body to a benchmark and return the response."""
+
+    def send(body, *, token=submit_token, slug="toy", **headers):
+        return client.post(
+            f"/api/v1/benchmarks/{slug}/submissions",
+            body if isinstance(body, bytes | str) else json.dumps(body),
+            content_type="application/json",
+            headers={"Authorization": f"Bearer {token}"} | headers if token else headers,
+        )
+
+    return send

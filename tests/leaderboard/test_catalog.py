@@ -1,0 +1,126 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from leaderboard.catalog import queries
+from leaderboard.catalog.models import Agent, Benchmark, Model, Scaffold, Visibility, folded
+from leaderboard.catalog.services import (
+    AgentDescribedOtherwise,
+    AgentDescription,
+    ensure_agents,
+    ensure_tasks,
+    get_or_create_benchmark,
+)
+
+NAMES = [
+    "Alpha",
+    "ALPHA-2",
+    "Éclair",
+    "éclair",
+    "İstanbul",
+    "straße",
+    "STRASSE",
+    "ΑΓΩ",
+    "naïve/#'\" x",
+    "🤖 Bot",
+]
+
+
+@pytest.fixture
+def benchmark(db):
+    return get_or_create_benchmark(slug="toy", title="Toy")[0]
+
+
+def described(name="Alpha", scaffold="Loop", model="M 1", **more):
+    return AgentDescription(name, scaffold, model, **more)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_folded_is_what_the_constraint_computes(db, name):
+    with connection.cursor() as cursor:
+        cursor.execute('SELECT lower(%s COLLATE "C")', [name])
+        assert cursor.fetchone() == (folded(name),)
+
+
+def test_agents_are_found_again_whatever_their_script(benchmark):
+    descriptions = [described(name) for name in NAMES]
+    made = ensure_agents(benchmark=benchmark, descriptions=descriptions, owner=None)
+    found = ensure_agents(benchmark=benchmark, descriptions=descriptions, owner=None)
+    assert made == found
+    assert Agent.objects.count() == len(NAMES)
+
+
+def test_another_spelling_of_an_agent_is_refused_by_name(benchmark):
+    ensure_agents(benchmark=benchmark, descriptions=[described("Alpha")], owner=None)
+    with pytest.raises(AgentDescribedOtherwise, match=r"'alpha' is known here with name 'Alpha'"):
+        ensure_agents(benchmark=benchmark, descriptions=[described("alpha")], owner=None)
+
+
+@pytest.mark.parametrize("change", [{"scaffold": "Tree"}, {"model": "M 2"}, {"version": "2"}])
+def test_agent_does_not_change_what_it_is(benchmark, change):
+    ensure_agents(benchmark=benchmark, descriptions=[described(version="1")], owner=None)
+    with pytest.raises(AgentDescribedOtherwise) as refusal:
+        ensure_agents(benchmark=benchmark, descriptions=[described(**{"version": "1"} | change)], owner=None)
+    (field,) = change
+    assert refusal.value.details["agents"][0]["stored"][field] in str(refusal.value)
+    assert change[field] in str(refusal.value)
+
+
+def test_scaffolds_and_models_are_shared_without_regard_to_case(benchmark):
+    ensure_agents(benchmark=benchmark, descriptions=[described("a", "Loop", "M")], owner=None)
+    ensure_agents(benchmark=benchmark, descriptions=[described("b", "LOOP", "m")], owner=None)
+    assert list(Scaffold.objects.values_list("name", flat=True)) == ["Loop"]
+    assert list(Model.objects.values_list("name", flat=True)) == ["M"]
+
+
+def test_tasks_are_made_once_and_take_a_category_later(benchmark):
+    assert ensure_tasks(benchmark=benchmark, categories={"b/1#x": None, "a": "easy"}) == 2
+    assert ensure_tasks(benchmark=benchmark, categories={"b/1#x": "hard", "a": None}) == 0
+    assert dict(benchmark.tasks.values_list("name", "category")) == {"a": "easy", "b/1#x": "hard"}
+
+
+def test_task_order_is_by_code_point(benchmark):
+    names = ["b", "B", "é", "Z", "a", "10", "9", "_"]
+    ensure_tasks(benchmark=benchmark, categories=dict.fromkeys(names))
+    assert list(queries.active_tasks(benchmark).values_list("name", flat=True)) == sorted(names)
+
+
+@pytest.mark.parametrize("flag", ["frozen", "hidden", "full_runs_only"])
+def test_a_switch_says_why(benchmark, flag):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Benchmark.objects.filter(pk=benchmark.pk).update(**{f"{flag}_at": "2026-01-01T00:00Z"})
+    Benchmark.objects.filter(pk=benchmark.pk).update(
+        **{f"{flag}_at": "2026-01-01T00:00Z", f"{flag}_reason": "maintenance"}
+    )
+
+
+def test_private_and_hidden_benchmarks_do_not_exist_for_strangers(benchmark, django_user_model):
+    stranger = django_user_model.objects.create_user("eve@example.org")
+    member = django_user_model.objects.create_user("ada@example.org")
+    member.memberships.create(benchmark=benchmark, role="viewer")
+    Benchmark.objects.filter(pk=benchmark.pk).update(visibility=Visibility.PRIVATE)
+    for user in (None, stranger):
+        with pytest.raises(queries.NoSuchBenchmark):
+            queries.visible_benchmark("toy", user)
+    assert queries.visible_benchmark("toy", member) == benchmark
+    Benchmark.objects.filter(pk=benchmark.pk).update(
+        visibility=Visibility.PUBLIC, hidden_at="2026-01-01T00:00Z", hidden_reason="a leak"
+    )
+    with pytest.raises(queries.NoSuchBenchmark):
+        queries.visible_benchmark("toy", None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_deliveries_of_one_new_agent_make_it_once():
+    benchmark, _ = get_or_create_benchmark(slug="toy", title="Toy")
+
+    def deliver(_):
+        try:
+            with transaction.atomic():
+                return ensure_agents(benchmark=benchmark, descriptions=[described()], owner=None)["Alpha"].pk
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(deliver, range(8)))) == 1

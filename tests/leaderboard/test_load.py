@@ -1,0 +1,226 @@
+"""All rows or none, and the same file twice is the same as once."""
+
+import json
+
+import pytest
+
+from leaderboard.catalog.models import Agent, Benchmark, Task
+from leaderboard.errors import Conflict, Faulty
+from leaderboard.submissions.models import Outcome, OutcomeDetail, Setting, StatusChange, Submission
+from tests.toys import AS_OF, HEAD, csv_text, load_text
+
+ROW = "Toy,a,Loop,M,2026-01-05"
+
+
+def outcomes(**where):
+    """{(agent, task, trial): (value, valid)} of what counts."""
+    names = dict(Task.objects.values_list("id", "name"))
+    agents = dict(Submission.objects.filter(status="accepted").values_list("id", "agent__name"))
+    return {
+        (agents[o.submission_id], names[o.task_id], o.trial): (o.value, o.valid)
+        for o in Outcome.objects.filter(**where)
+        if o.submission_id in agents
+    }
+
+
+def test_rows_arrive_as_they_are(db):
+    load_text(f'{HEAD},valid\n{ROW},t 1/#"x,1,0.25,1\n'.replace('t 1/#"x', '"t 1/#""x"') + f"{ROW},t2,3,,0\n")
+    assert outcomes() == {("a", 't 1/#"x', 1): (0.25, True), ("a", "t2", 3): (None, False)}
+    submission = Submission.objects.get()
+    assert (submission.n_outcomes, submission.n_invalid, submission.status) == (2, 1, "accepted")
+    assert submission.received_at == AS_OF
+    assert f"{submission.submitted_at:%Y-%m-%d}" == "2026-01-05"
+    assert list(StatusChange.objects.values_list("status", "reason")) == [("accepted", "load")]
+
+
+def test_the_same_file_again_changes_nothing(toy):
+    text = csv_text(
+        {
+            a.name: "".join(str(int(outcomes()[a.name, f"t{j:02d}", 1][0])) for j in range(20))
+            for a in toy.agents.all()
+        }
+    )
+    before = Benchmark.objects.get().data_version, Submission.objects.count(), Outcome.objects.count()
+    report = load_text(text)
+    assert (report.n_new, report.n_same, report.n_submissions) == (0, 320, 0)
+    assert (
+        Benchmark.objects.get().data_version,
+        Submission.objects.count(),
+        Outcome.objects.count(),
+    ) == before
+
+
+def test_only_new_rows_of_a_grown_file_are_stored(db):
+    load_text(csv_text({"a": "10", "b": "11"}))
+    report = load_text(csv_text({"a": "101", "b": "11", "c": "000"}))
+    assert (report.n_new, report.n_same, report.n_submissions, report.n_new_tasks) == (4, 4, 2, 1)
+    assert len(outcomes()) == 8
+    assert Benchmark.objects.get().data_version == 2
+
+
+def test_row_order_does_not_matter(db):
+    text = csv_text({"b": "0110", "a": "1010"})
+    head, *rows = text.splitlines()
+    load_text(text)
+    assert load_text("\n".join([head, *reversed(rows)])).n_new == 0
+    load_text("\n".join([head, *reversed(rows)]), slug="again")
+    digests = (
+        Submission.objects.order_by("agent__name").values_list("agent__name", "content_sha256").distinct()
+    )
+    assert len(digests) == 2
+
+
+def test_a_contradiction_names_both_outcomes(db):
+    load_text(csv_text({"a": "101"}))
+    with pytest.raises(Faulty) as refusal:
+        load_text(csv_text({"a": "1x0"}))
+    first, second = map(str, refusal.value.faults)
+    assert "row 2" in first
+    assert "0 (invalid)" in first
+    assert "stored as 0 for agent 'a', task 't01', trial 1" in first
+    assert "row 3" in second
+    assert "stored as 1" in second
+    assert outcomes() == {("a", "t00", 1): (1, True), ("a", "t01", 1): (0, True), ("a", "t02", 1): (1, True)}
+
+
+def test_replace_supersedes_and_carries_the_rest(db):
+    head = f"{HEAD},cost_usd"
+    load_text(f"{head}\n{ROW},t1,1,1,0.5\n{ROW},t2,1,1,0.6\n{ROW},t3,1,0,\n")
+    report = load_text(f"{head}\n{ROW},t2,1,0,0.7\n{ROW},t4,1,1,0.8\n", replace=True)
+    assert (report.n_new, report.n_replaced, report.n_submissions) == (1, 1, 1)
+    assert outcomes() == {
+        ("a", "t1", 1): (1, True),
+        ("a", "t2", 1): (0, True),
+        ("a", "t3", 1): (0, True),
+        ("a", "t4", 1): (1, True),
+    }
+    old, new = Submission.objects.order_by("id")
+    assert (old.status, new.status, new.replaces, new.n_outcomes) == ("superseded", "accepted", old, 4)
+    assert list(old.status_changes.order_by("id").values_list("status", flat=True)) == [
+        "accepted",
+        "superseded",
+    ]
+    costs = dict(OutcomeDetail.objects.filter(submission_id=new.pk).values_list("task_id", "cost_usd"))
+    names = dict(Task.objects.values_list("id", "name"))
+    assert {names[task]: cost for task, cost in costs.items()} == {"t1": 0.5, "t2": 0.7, "t4": 0.8}
+
+
+def test_dry_run_tells_and_stores_nothing(db):
+    report = load_text(csv_text({"a": "101"}), dry_run=True)
+    assert (report.n_new, report.n_submissions, report.n_new_tasks) == (3, 1, 3)
+    for model in (Benchmark, Task, Agent, Submission, Outcome):
+        assert not model.objects.exists()
+
+
+def test_each_run_is_a_submission_with_its_earliest_date(db):
+    load_text(
+        f"{HEAD},run\n"
+        "Toy,a,Loop,M,2026-01-07,t1,1,1,r2\n"
+        "Toy,a,Loop,M,2026-01-06,t2,1,1,r2\n"
+        "Toy,a,Loop,M,2025-03,t1,1,1,r1\n"
+        "Toy,b,Loop,M,,t1,1,1,r1\n"
+    )
+    said = Submission.objects.order_by("agent__name", "id").values_list(
+        "agent__name", "submitted_at", "imprecise"
+    )
+    assert [(name, at and f"{at:%Y-%m-%d}", imprecise) for name, at, imprecise in said] == [
+        ("a", "2025-03-01", True),
+        ("a", "2026-01-06", False),
+        ("b", None, True),
+    ]
+    assert set(Setting.objects.values_list("run", flat=True)) == {"r1", "r2"}
+
+
+def test_details_are_kept_where_there_are_any(db):
+    load_text(
+        f"{HEAD},cost_usd,input_tokens,failure\n{ROW},t1,1,1,0.5,12.0,\n{ROW},t2,1,1,,,timeout\n{ROW},t3,1,1,,,\n"
+    )
+    details = OutcomeDetail.objects.order_by("task_id").values_list("cost_usd", "n_input_tokens", "metadata")
+    assert list(details) == [(0.5, 12, None), (None, None, {"failure": "timeout"})]
+
+
+def test_two_benchmarks_in_a_file(db):
+    with pytest.raises(Faulty) as refusal:
+        load_text(csv_text({"a": "1"}) + csv_text({"b": "1"}, benchmark="Other").splitlines()[1] + "\n")
+    assert "one benchmark" in str(refusal.value.faults[0])
+    assert not Benchmark.objects.exists()
+
+
+def test_an_agent_cannot_become_another(db):
+    load_text(csv_text({"a": "1"}))
+    with pytest.raises(Conflict, match=r"'Loop'.*'Tree'"):
+        load_text(csv_text({"a": "11"}).replace("Loop", "Tree"))
+    assert len(outcomes()) == 1
+
+
+BAD = {
+    "outcome above 1": (f"{HEAD}\n{ROW},t1,1,1.2\n", "row 1", "outcome", "1.2", "0 to 1"),
+    "not a number": (f"{HEAD}\n{ROW},t1,1,NaN\n", "row 1", "outcome", "NaN", "0 to 1"),
+    "duplicate key": (f"{HEAD}\n{ROW},t1,1,1\n{ROW},t1,1,0\n", "row 2", "row 1"),
+    "two scaffolds": (
+        f"{HEAD}\n{ROW},t1,1,1\n{ROW.replace('Loop', 'Tree')},t2,1,1\n",
+        "row 2",
+        "Loop",
+        "Tree",
+    ),
+    "a date in the future": (
+        f"{HEAD}\n{ROW.replace('2026-01-05', '2027-01-05')},t1,1,1\n",
+        "row 1",
+        "future",
+    ),
+    "a task with a newline": (f'{HEAD}\n{ROW},"t\n1",1,1\n', "row 1", "task"),
+    "a missing column": (f"{HEAD.replace(',trial', '')}\nToy,a,Loop,M,2026-01-05,t1,1\n", "trial"),
+    "no rows": (f"{HEAD}\n", "row"),
+    "an empty file": ("", "empty"),
+    "65 columns": (
+        ",".join([HEAD, *(f"m{i}" for i in range(57))]) + f"\n{ROW},t1,1,1" + "," * 57 + "\n",
+        "64",
+    ),
+    "names that differ in case": (
+        "\n".join([HEAD, *(f"Toy,{'agent'[:i].upper()}{'agent'[i:]},L,M,,t{i},1,1" for i in range(6))]),
+        "agent",
+        "AGENT",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_names_place_and_rule_and_stores_nothing(db, name):
+    text, *expected = BAD[name]
+    with pytest.raises(Faulty) as refusal:
+        load_text(text)
+    said = "\n".join(map(str, refusal.value.faults))
+    for part in expected:
+        assert part in said
+    for model in (Benchmark, Task, Agent, Submission, Outcome):
+        assert not model.objects.exists()
+
+
+def test_a_name_with_quotes_and_slashes_comes_back_unchanged(db):
+    name = 'it\'s "a/b" #1, ünïcode 🤖'
+    load_text(f'{HEAD}\n{ROW},"{name.replace(chr(34), chr(34) * 2)}",1,1\n')
+    assert Task.objects.get().name == name
+
+
+@pytest.mark.parametrize(
+    ("file", "n_agents", "n_tasks", "n_rows"),
+    [
+        ("hal_gaia", 32, 165, 5_609),
+        ("terminal_bench_core_011", 13, 80, 5_200),
+        ("swebench_lite_repeats_acr", 4, 300, 3_900),
+    ],
+)
+def test_real_files_load(db, real_data, file, n_agents, n_tasks, n_rows):
+    from django.core.management import call_command
+
+    call_command("load", str(real_data / f"{file}.csv.gz"), benchmark="real")
+    assert (Agent.objects.count(), Task.objects.count(), Outcome.objects.count()) == (
+        n_agents,
+        n_tasks,
+        n_rows,
+    )
+
+
+def test_metadata_is_json(db):
+    load_text(f'{HEAD},note\n{ROW},t1,1,1,"say ""hi"", ü"\n')
+    assert json.loads(json.dumps(OutcomeDetail.objects.get().metadata)) == {"note": 'say "hi", ü'}

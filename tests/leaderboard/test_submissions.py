@@ -1,0 +1,114 @@
+"""What the database itself holds to, and COPY."""
+
+import pyarrow as pa
+import pytest
+from django.db import DataError, IntegrityError, connection, transaction
+from django.db.utils import ProgrammingError
+
+from leaderboard.boards.models import Board, Entry
+from leaderboard.catalog.models import Policy, Scaffold, Task
+from leaderboard.operations.services import recompute
+from leaderboard.studies.models import Calibration, SubsetTask, TaskSubset
+from leaderboard.submissions.copying import copy_in, copy_out
+from leaderboard.submissions.models import Outcome, Setting, StatusChange, Submission
+from leaderboard.submissions.queries import live_outcomes
+from tests.toys import AS_OF
+
+COLUMNS = ["submission_id", "task_id", "setting_id", "trial", "value", "valid"]
+
+
+@pytest.fixture
+def board(toy):
+    return recompute(benchmark=toy, as_of=AS_OF)[0]
+
+
+APPEND_ONLY = [Outcome, StatusChange, Setting, Policy, TaskSubset, SubsetTask, Calibration, Board, Entry]
+
+
+@pytest.mark.parametrize("model", APPEND_ONLY)
+@pytest.mark.parametrize("statement", ["UPDATE", "DELETE"])
+def test_history_is_append_only(board, model, statement):
+    table = model._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT column_name FROM information_schema.columns WHERE table_name = %s", [table])
+        column = cursor.fetchone()[0]
+        sql = f"UPDATE {table} SET {column} = {column}" if statement == "UPDATE" else f"DELETE FROM {table}"
+        assert model.objects.exists()
+        with pytest.raises(ProgrammingError, match="Cannot"), transaction.atomic():
+            cursor.execute(sql)
+
+
+@pytest.mark.parametrize("model", [Task, Submission])
+def test_what_outcomes_name_is_never_deleted(toy, model):
+    with (
+        pytest.raises(ProgrammingError, match="Cannot delete"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"DELETE FROM {model._meta.db_table}")
+
+
+def test_only_the_status_of_a_submission_changes(toy):
+    Submission.objects.update(status="withdrawn")
+    with pytest.raises(ProgrammingError, match="Cannot update"), transaction.atomic():
+        Submission.objects.update(n_outcomes=1)
+
+
+def outcome_rows(*rows):
+    return pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=COLUMNS)
+
+
+def test_copy_writes_what_it_is_given(db):
+    copy_in(outcome_rows((1, 2, 3, 4, 0.1, True), (1, 2, 3, 5, None, False)), model=Outcome)
+    rows = Outcome.objects.order_by("trial").values_list(*COLUMNS)
+    assert list(rows) == [(1, 2, 3, 4, pytest.approx(0.1), True), (1, 2, 3, 5, None, False)]
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        ((1, 2, 3, 4, 1.5, True), IntegrityError),
+        ((1, 2, 3, 4, -0.5, True), IntegrityError),
+        ((1, 2, 3, 4, None, True), IntegrityError),
+        ((1, 2, 3, -1, 1.0, True), IntegrityError),
+        ((1, 2, 3, 40_000, 1.0, True), DataError),
+    ],
+)
+def test_copy_errors_are_djangos_and_store_nothing(db, row, error):
+    good = (1, 2, 3, 0, 1.0, True)
+    with pytest.raises(error), transaction.atomic():
+        copy_in(outcome_rows(good, row), model=Outcome)
+    assert not Outcome.objects.exists()
+
+
+def test_copy_refuses_a_repeated_key(db):
+    row = (1, 2, 3, 4, 1.0, True)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        copy_in(outcome_rows(row, row), model=Outcome)
+
+
+def test_copy_out_of_nothing_keeps_the_schema(db):
+    schema = pa.schema({"a": pa.int32(), "b": pa.bool_()})
+    assert copy_out("SELECT 1, true WHERE %s", [False], schema=schema).schema == schema
+
+
+def test_text_survives_copy(db):
+    """Quotes, commas, line ends, backslashes and the empty string are data, NULL is NULL."""
+    texts = ['a"b', "a,b", "a\nb", "a\\b", "\\N", "", "é🤖"]
+    copy_in(pa.table({"name": texts}), model=Scaffold)
+    assert list(Scaffold.objects.order_by("id").values_list("name", flat=True)) == texts
+
+
+def test_reads_of_one_agent_touch_its_own_pages(toy):
+    """Rows of a submission lie together, found by the primary key and not by a scan of the table."""
+    agent = toy.agents.first()
+    assert live_outcomes([agent.pk]).num_rows == 20
+    submissions = list(agent.submissions.values_list("pk", flat=True))
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(
+            "EXPLAIN (BUFFERS, ANALYZE) SELECT * FROM submissions_outcome WHERE submission_id = ANY(%s)",
+            [submissions],
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "submissions_outcome_pkey" in plan
