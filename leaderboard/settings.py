@@ -99,8 +99,6 @@ CONTENT_SECURITY_POLICY = {
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 
-# The parser of the API counts the bytes itself and answers 413 in problem+json.
-DATA_UPLOAD_MAX_MEMORY_SIZE = None
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["leaderboard.api.authentication.BearerToken"],
     "DEFAULT_PERMISSION_CLASSES": ["leaderboard.api.permissions.Denied"],

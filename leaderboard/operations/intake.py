@@ -28,6 +28,8 @@ from leaderboard.submissions.services import (
 )
 
 N_NAMED_KEYS = 100
+N_EXPLAINED = 20  # unknown tasks for which near ones are looked for, which takes time
+NO_SUCH_TASK = "is not a task of this benchmark"
 
 
 class NotYourAgent(Forbidden):
@@ -166,20 +168,22 @@ def _submitted_at(flat: FlatFile) -> datetime:
 
 
 def _unknown_tasks(flat: FlatFile, task_ids: dict[str, int]) -> list[Fault]:
-    unknown = {code: name for code, name in enumerate(flat.tasks) if name not in task_ids}
+    unknown = [code for code, name in enumerate(flat.tasks) if name not in task_ids]
     if not unknown:
         return []
-    rules = {code: _no_such_task(name, list(task_ids)) for code, name in unknown.items()}
+    rules = dict.fromkeys(unknown, NO_SUCH_TASK)
+    for code in unknown[:N_EXPLAINED]:
+        rules[code] += _near(flat.tasks[code], list(task_ids))
     return [
         Fault(row=row, field="task", value=flat.tasks[code], rule=rules[code])
         for row, code in enumerate(flat.task.tolist(), start=1)
-        if code in unknown
+        if code in rules
     ]
 
 
-def _no_such_task(name: str, known: list[str]) -> str:
+def _near(name: str, known: list[str]) -> str:
     near = [match for match, *_ in process.extract(name, known, limit=3, score_cutoff=80)]
-    return "is not a task of this benchmark" + (f"; near it are {', '.join(map(repr, near))}" if near else "")
+    return f"; near it are {', '.join(map(repr, near))}" if near else ""
 
 
 def _agent_of(parsed: Body, benchmark: Benchmark, user: User, operates: bool) -> Agent:

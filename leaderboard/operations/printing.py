@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from django.core.management.base import CommandError
+from django.db import ProgrammingError
+from psycopg.errors import UndefinedTable
 from rich.console import Console
 from rich.progress import Progress
 
@@ -36,6 +38,10 @@ def refusals_as_errors() -> Iterator[None]:
         raise CommandError("\n".join([str(faulty), *fault_lines(faulty)])) from faulty
     except Refusal as refusal:
         raise CommandError(str(refusal)) from refusal
+    except ProgrammingError as error:
+        if isinstance(error.__cause__, UndefinedTable):
+            raise CommandError("The tables are not there yet; make them with `manage.py migrate`.") from error
+        raise
 
 
 def fault_lines(faulty: Faulty) -> list[str]:

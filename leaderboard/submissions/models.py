@@ -70,7 +70,7 @@ class Submission(models.Model):
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="submissions")
     status = models.CharField(max_length=16, choices=Status)
     submitted_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="submissions")
-    token = models.ForeignKey(ApiToken, models.SET_NULL, null=True, related_name="submissions")
+    token = models.ForeignKey(ApiToken, models.PROTECT, null=True, related_name="submissions")
     submitted_at = models.DateTimeField(null=True, help_text="As the submitter says.")
     imprecise = models.BooleanField(
         default=False, help_text="Only the month or year of submitted_at is known."
@@ -99,7 +99,7 @@ class Submission(models.Model):
             pgtrigger.Protect(
                 name="submission_changes_status_only",
                 operation=pgtrigger.Update,
-                condition=pgtrigger.AnyChange(exclude=["status", "token"]),
+                condition=pgtrigger.AnyChange(exclude=["status"]),
             ),
         ]
 

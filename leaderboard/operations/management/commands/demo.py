@@ -11,9 +11,12 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.utils.text import slugify
 
+from leaderboard.boards.presentation import as_dict
+from leaderboard.boards.queries import latest_board
+from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.management.commands.load import read, store, summary
 from leaderboard.operations.printing import refusals_as_errors
-from leaderboard.studies.demonstration import write_demonstration
+from leaderboard.studies.demonstration import write_history, write_newcomers
 
 
 class Command(BaseCommand):
@@ -26,28 +29,31 @@ class Command(BaseCommand):
 
     def handle(self, *, file: Path | None, serve: bool, port: int, **_: Any) -> None:
         call_command("migrate", verbosity=0)
-        slug = self._load(file) if file else self._load_demonstration()
-        call_command("recompute", slug, stdout=self.stdout)
+        slug = self._publish(file) if file else self._publish_demonstration()
         self.stdout.write("")
         call_command("standings", slug, stdout=self.stdout)
         if serve:
             self._serve(slug, port)
 
-    def _load_demonstration(self) -> str:
+    def _publish_demonstration(self) -> str:
+        """Select tasks on a year of full runs; then the latest agents are asked for these tasks only."""
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "demonstration.csv"
-            write_demonstration(path)
-            return self._load(path)
+            history, newcomers = Path(folder) / "history.csv", Path(folder) / "newcomers.csv"
+            write_history(history)
+            slug = self._publish(history)
+            board = latest_board(benchmark_of(slug))
+            write_newcomers(newcomers, tasks=as_dict(board, [])["subset"]["tasks"])
+            return self._publish(newcomers)
 
-    def _load(self, file: Path) -> str:
+    def _publish(self, file: Path) -> str:
         with refusals_as_errors():
             flat = read(file)
             slug = slugify(flat.benchmarks[0].replace(".", "-")) or "benchmark"
             self.stdout.write(summary(store(flat, slug=slug), dry_run=False))
+        call_command("recompute", slug, stdout=self.stdout)
         return slug
 
     def _serve(self, slug: str, port: int) -> None:
         self.stdout.write(f"\nServing http://localhost:{port}/b/{slug} (Ctrl-C ends it)")
         self.stdout.flush()
-        gunicorn = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"]
-        os.execv(sys.executable, gunicorn)
+        os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"])
