@@ -1,4 +1,4 @@
-"""The built-in demonstration benchmark as flat files: a history of full runs, then newcomers on the subset."""
+"""The built-in demonstration benchmark: a history of full runs, then newcomers on the subset."""
 
 from collections.abc import Collection
 from pathlib import Path
