@@ -45,11 +45,13 @@ class Draft:
 
 @transaction.atomic
 def publish(*, draft: Draft, published_at: datetime) -> tuple[Board, bool]:
-    """Store the board under the next number, unless one with its key is there: then return that one."""
+    """Store the board under the next number, unless one with its key, or of later data, is there already."""
     benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=draft.snapshot.benchmark.pk)
     if board := board_with_key(snapshot=draft.snapshot, subset=draft.subset):
         return board, False
     latest = benchmark.boards.order_by("-number").first()
+    if latest and latest.data_version > draft.snapshot.data_version:
+        return latest, False  # another worker read and published while this one still computed
     names = draft.subset.tasks.values_list("name", flat=True) if draft.subset else None
     board = Board.objects.create(
         benchmark=benchmark,

@@ -130,7 +130,7 @@ class Policy(models.Model):
     history_window = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text="Pass rates come from the latest so many complete agents; empty: from all.",
+        help_text="Pass rates come from the latest so many complete agents, at least 15; empty: from all.",
     )
     hysteresis = models.FloatField(
         default=0, help_text="How far outside the band a task of the subset may lie and stay in it."
@@ -187,7 +187,7 @@ class Policy(models.Model):
             models.CheckConstraint(condition=Q(audit_share__range=(0, 1)), name="policy_audit_share_range"),
             models.CheckConstraint(condition=Q(n_trials__gte=1), name="policy_n_trials_positive"),
             models.CheckConstraint(
-                condition=Q(history_window__isnull=True) | Q(history_window__gte=5),
+                condition=Q(history_window__isnull=True) | Q(history_window__gte=15),
                 name="policy_history_window_range",
             ),
             models.CheckConstraint(

@@ -32,7 +32,7 @@ def settle_subset(*, snapshot: Snapshot, band: Band, as_of: datetime) -> TaskSub
     with transaction.atomic():
         Benchmark.objects.select_for_update(no_key=True).get(pk=snapshot.benchmark.pk)
         active = active_subset(snapshot.benchmark)
-        if active and not active.provisional:
+        if active and (not active.provisional or active.data_version > snapshot.data_version):
             return active
         if not band.suited:
             return None

@@ -44,7 +44,8 @@ def file(tmp_path):
 
 def test_from_file_to_board(db, run, file):
     assert run("load", str(file), "--benchmark", "toy") == (
-        "Stored in toy: 320 new, 0 already there; 16 submissions from 16 agents on 20 tasks, 20 of them new.\n"
+        "Stored in toy: 320 new, 0 already there; "
+        "16 submissions from 16 agents on 20 tasks, 20 of them new.\n"
     )
     assert "Published board 1 of toy." in run("recompute", "toy")
     assert run("recompute", "toy") == "Board 1 of toy is up to date.\n"

@@ -12,9 +12,10 @@ from sklearn.linear_model import Ridge
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import entries_of
+from leaderboard.boards.queries import entries_of, latest_board
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.errors import Refusal
+from leaderboard.operations import services
 from leaderboard.operations.services import NothingToRank, recompute
 from leaderboard.studies import tables
 from leaderboard.studies.models import AgentScores, Calibration, TaskSubset
@@ -320,6 +321,23 @@ def test_the_digest_knows_no_ids_slugs_or_versions(toy):
 
 def test_plain_values_have_no_nan(toy):
     json.dumps(as_dict(board := board_of(), entries_of(board)), allow_nan=False)
+
+
+def test_a_slow_worker_does_not_publish_older_data_on_top(toy, monkeypatch):
+    """One reads, another reads later data and publishes, then the first comes to publish."""
+    original = services.standings
+    newer = []
+
+    def slow(**arguments):
+        monkeypatch.setattr(services, "standings", original)
+        load_text(csv_text({"late": "1" * 20}))
+        newer.append(board_of())
+        return original(**arguments)
+
+    monkeypatch.setattr(services, "standings", slow)
+    assert recompute(benchmark=toy, as_of=AS_OF) == (newer[0], False)
+    assert latest_board(toy) == newer[0]
+    assert "late" in lines(latest_board(toy))
 
 
 @pytest.mark.django_db(transaction=True)
