@@ -1,0 +1,78 @@
+"""Which columns a flat file has, and what its header may not look like."""
+
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
+from types import MappingProxyType
+
+MAX_COLUMNS = 64
+REQUIRED = ("benchmark", "agent", "scaffold", "model", "submitted_at", "task", "trial", "outcome")
+MEASURED = (
+    "cost_usd",
+    "n_input_tokens",
+    "n_output_tokens",
+    "seconds_environment",
+    "seconds_execution",
+    "seconds_scoring",
+)
+OPTIONAL = ("valid", "category", "prompt_variant", "judge", "temperature", "run", *MEASURED)
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "score": "outcome",
+        "agent_id": "agent",
+        "task_id": "task",
+        "input_tokens": "n_input_tokens",
+        "output_tokens": "n_output_tokens",
+    }
+)
+NAMED = ("benchmark", "agent", "scaffold", "model", "task", "category", "prompt_variant", "judge", "run")
+NEVER_EMPTY = ("benchmark", "agent", "scaffold", "model", "task", "trial")
+SETTING = ("prompt_variant", "judge", "temperature", "run")
+KNOWN = (*REQUIRED, *OPTIONAL)
+
+
+def position(field: str | None) -> int:
+    """Place of a column in the order in which faults of one row are told."""
+    if field is None:
+        return -1
+    canonical = ALIASES.get(field, field)
+    return KNOWN.index(canonical) if canonical in KNOWN else len(KNOWN)
+
+
+def aliases_in(columns: Collection[str]) -> dict[str, str]:
+    """Find the aliases among `columns` that stand for a column which is absent.
+
+    Returns
+    -------
+    dict of str to str
+        Alias → the column it is taken for. Of two aliases of one column the first known is taken.
+    """
+    taken: dict[str, str] = {}
+    for alias, canonical in ALIASES.items():
+        if alias in columns and canonical not in columns and canonical not in taken.values():
+            taken[alias] = canonical
+    return taken
+
+
+def missing_rule(column: str, columns: Sequence[str]) -> str:
+    """Word the rule for the required `column` that is not among `columns`, with names that are near."""
+    known_as = [alias for alias, canonical in ALIASES.items() if canonical == column]
+    also = f" (or its alias {known_as[0]})" if known_as else ""
+    near = near_columns((column, *known_as), columns)
+    hint = f"; is it {' or '.join(near)}? Then name it so" if near else ""
+    return f"the column{also} is missing{hint}{_separator_hint(columns)}"
+
+
+def near_columns(wanted: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Find the names among `columns` that look like one of `wanted`, in quotes; but no known name."""
+    others = {name.strip().lower(): name for name in columns if name not in KNOWN}
+    near = [match for name in wanted for match in get_close_matches(name, others, n=2, cutoff=0.75)]
+    return [f'"{others[match]}"' for match in dict.fromkeys(near)]
+
+
+def _separator_hint(columns: Sequence[str]) -> str:
+    if len(columns) != 1:
+        return ""
+    found = [
+        name for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")) if mark in columns[0]
+    ]
+    return f"; the header is separated by {found[0]}, write commas" if found else ""

@@ -1,0 +1,122 @@
+"""What is wrong with a flat file: every fault at once, in row order, with place, value and rule."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from analytics.errors import CoreError
+from analytics.flat_file.columns import position
+
+MAX_FAULTS = 1000
+MAX_EXCERPT = 80
+N_LISTED = 3
+
+
+def excerpt(value: str) -> str:
+    """Shorten `value` to what a fault carries: at most 80 characters, lone surrogates spelled out."""
+    cut = value if len(value) <= MAX_EXCERPT else value[: MAX_EXCERPT - 1] + "…"
+    return cut.encode("utf-8", "backslashreplace").decode()
+
+
+def quoted(value: str) -> str:
+    r"""Put `value` in quotes for a message; what cannot be printed is escaped as in ``\u202e``."""
+    return '"' + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in excerpt(value)) + '"'
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One place where a flat file breaks a rule.
+
+    Attributes
+    ----------
+    row : int or None
+        Number of the record, counted from 1 after the header; None where the whole file is meant.
+    field : str or None
+        Column, by the name the file gives it; None where the whole record is meant.
+    value : str or None
+        What stands there, at most 80 characters; None where nothing does or where it does not matter.
+    rule : str
+        The rule it breaks.
+    """
+
+    row: int | None
+    field: str | None
+    value: str | None
+    rule: str
+
+    def __str__(self) -> str:
+        places = ([] if self.row is None else [f"row {self.row}"]) + (
+            [] if self.field is None else [excerpt(self.field)]
+        )
+        place = f"{', '.join(places)}: " if places else ""
+        found = "" if self.value is None else f"{quoted(self.value)} is not allowed; "
+        return f"{place}{found}{self.rule}"
+
+
+class FlatFileError(CoreError):
+    """A flat file is refused as a whole; every fault is told at once.
+
+    Attributes
+    ----------
+    faults : tuple of Fault
+        The first 1,000 in row order; faults of the whole file stand first.
+    n_faults : int
+        Their number, those beyond the first 1,000 included.
+    name : str or None
+        The file's name, where it is known.
+    """
+
+    def __init__(self, faults: Sequence[Fault], n_faults: int | None = None, name: str | None = None) -> None:
+        self.faults = tuple(faults)
+        self.n_faults = len(self.faults) if n_faults is None else n_faults
+        self.name = name
+        super().__init__(self.faults, self.n_faults, name)
+
+    def __str__(self) -> str:
+        what = self.name or "the flat file"
+        if self.n_faults == 1:
+            return f"{what} is refused: {self.faults[0]}"
+        listed = " ".join(f"({i}) {fault}" for i, fault in enumerate(self.faults[:N_LISTED], 1))
+        more = f" and {self.n_faults - N_LISTED:,} more" if self.n_faults > N_LISTED else ""
+        return f"{what} is refused for {self.n_faults:,} faults: {listed}{more}"
+
+
+def refuse(rule: str) -> FlatFileError:
+    """Make the error for a fault that leaves nothing else to check."""
+    return FlatFileError((Fault(None, None, None, rule),))
+
+
+def _order(fault: Fault) -> tuple[int, int, str]:
+    """Order by row, then by column: the columns that have a meaning first, then the others by name."""
+    return (fault.row or 0, position(fault.field), fault.field or "")
+
+
+class Faults:
+    """The first faults in row order, and the number of all, collected in any order."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._kept: list[Fault] = []
+        self._last: int | None = None  # the last row that still has a place; None: there is room
+
+    def add(self, fault: Fault) -> None:
+        """Take in one fault."""
+        self.extend(1, fault.row or 0, (fault,))
+
+    def extend(self, n: int, first_row: int, faults: Iterable[Fault]) -> None:
+        """Take in `n` faults that come in row order from `first_row`; only what is kept is worded."""
+        self.n += n
+        if self._last is not None and first_row > self._last:
+            return
+        self._kept.extend(islice(faults, MAX_FAULTS))
+        if len(self._kept) > 4 * MAX_FAULTS:
+            self._trim()
+
+    def _trim(self) -> None:
+        self._kept = sorted(self._kept, key=_order)[:MAX_FAULTS]
+        self._last = self._kept[-1].row or 0
+
+    def raise_if_any(self) -> None:
+        """Raise `FlatFileError` if a fault was taken in."""
+        if self.n:
+            raise FlatFileError(sorted(self._kept, key=_order)[:MAX_FAULTS], self.n)

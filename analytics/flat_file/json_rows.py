@@ -1,0 +1,225 @@
+"""Records as objects: NDJSON line by line, and records that are in memory already."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analytics.flat_file import streams
+from analytics.flat_file.columns import ALIASES, MAX_COLUMNS
+from analytics.flat_file.faults import Fault, excerpt, refuse
+from analytics.flat_file.table import Batch, Table
+from analytics.flat_file.texts import empty_as_null, kind_of, text_of
+from analytics.flat_file.values import name_rule
+
+ALIASED = frozenset(ALIASES.values())
+MAX_LAYOUTS = 1000  # remembered at a time
+N_RECORDS = 10_000  # in a batch
+
+
+def batches(text: streams.Text, table: Table) -> Iterator[Batch]:
+    """Read one JSON object a line; a line that is none is a fault of its row.
+
+    Raises
+    ------
+    FlatFileError
+        If a line is too long, the text breaks off, or there are too many columns.
+    """
+    records = Records(table, ())
+    text.head()
+    n = 0
+    for lines in _batches_of_lines(text):
+        found = [_parsed(line) for line in lines]
+        yield records.batch(found, n)
+        n += len(found)
+
+
+def _batches_of_lines(text: streams.Text) -> Iterator[list[str]]:
+    waiting: list[str] = []
+    for lines in _blocks_of_lines(text):
+        waiting += [line for line in lines if line.strip()]
+        if len(waiting) >= N_RECORDS:
+            yield waiting
+            waiting = []
+    text.verify()
+    if waiting:
+        yield waiting
+
+
+def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:
+    """Cut the text at line feeds; the last line needs none."""
+    rest = b""
+    while block := text.read(streams.BLOCK_BYTES):
+        *lines, rest = (rest + block).split(b"\n")
+        if len(max([*lines, rest], key=len)) > streams.MAX_RECORD_BYTES:
+            raise refuse(f"a line is longer than {streams.MAX_RECORD_BYTES:,} bytes")
+        yield [line.decode() for line in lines]
+    text.verify()
+    yield [rest.decode()]
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("the record names a field twice")
+    return found
+
+
+# Numbers stay the text that stands in the file.
+_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=str, parse_int=str, parse_constant=str)
+
+
+def _parsed(line: str) -> object:
+    """Read one line; what went wrong is given back as the exception."""
+    try:
+        return _decoder.decode(line)
+    except json.JSONDecodeError as error:
+        return ValueError(f"the line is no JSON object ({error.msg}, character {error.colno})")
+    except ValueError as error:
+        return error
+    except RecursionError:
+        return ValueError("the record is nested too deeply")
+
+
+class Records:
+    """Turns objects into columns of text, and tells what is wrong with them as objects.
+
+    An alias stands for its column in a record without that column; all records have to agree on that.
+
+    Parameters
+    ----------
+    table : Table
+        Where faults are told and aliases are noted.
+    constants : sequence of str
+        Columns that are set for all records and may not be named in one.
+    """
+
+    def __init__(self, table: Table, constants: Sequence[str]) -> None:
+        self.table = table
+        self.constants = constants
+        self._layouts: dict[tuple[str, ...], Layout] = {}
+        self._columns: dict[str, None] = dict.fromkeys(constants)
+        self._named: set[str] = set()
+        self._mixed: set[str] = set()
+
+    def batch(self, found: Sequence[object], n_before: int) -> Batch:
+        """Turn the next objects into a batch; `n_before` came before them."""
+        rows, records = [], []
+        for row, record in enumerate(found, n_before + 1):
+            if isinstance(record, Mapping):
+                rows.append(row)
+                records.append(self._laid_out(row, record))
+            else:
+                self.table.faults.add(Fault(row, None, None, _no_object_rule(record)))
+        numbers = np.array(rows, np.int64)
+        shapes = dict.fromkeys(map(tuple, records))
+        names = dict.fromkeys(name for shape in shapes for name in shape)
+        columns, refused = {}, {}
+        for name in names:
+            columns[name], refused[name] = self._column(
+                name, [record.get(name) for record in records], numbers
+            )
+        return Batch(numbers, columns, refused)
+
+    def _laid_out(self, row: int, record: Mapping[str, object]) -> Mapping[str, object]:
+        """Bring a record to canonical names; tell the names it may not have."""
+        names = tuple(record)
+        layout = self._layouts.get(names)
+        if layout is None:
+            if len(self._layouts) >= MAX_LAYOUTS:
+                self._layouts.clear()
+            layout = self._layouts[names] = self._layout(row, names)
+        for fault_name, rule in layout.faults:
+            self.table.faults.add(Fault(row, excerpt(fault_name), None, rule))
+        return layout.applied(record)
+
+    def _layout(self, row: int, names: tuple[str, ...]) -> "Layout":
+        faults = []
+        for name in names:
+            if name in self.constants:
+                faults.append((name, "the field is set for all records at once; a record may not name it"))
+            elif rule := name_rule(name, "a field's name"):
+                faults.append((name, rule))
+        self._count_columns(names)
+        renamed = self._renamed(row, names)
+        return Layout(renamed, frozenset(name for name, _ in faults), tuple(faults))
+
+    def _count_columns(self, names: tuple[str, ...]) -> None:
+        self._columns |= dict.fromkeys(names)
+        if len(self._columns) > MAX_COLUMNS:
+            raise refuse(f"the records have more than {MAX_COLUMNS} fields by name")
+
+    def _renamed(self, row: int, names: tuple[str, ...]) -> dict[str, str]:
+        """Find the aliases among `names` that stand for their columns."""
+        renamed = {
+            alias: canonical
+            for alias, canonical in ALIASES.items()
+            if alias in names and canonical not in names and canonical not in self.constants
+        }
+        self.table.aliases |= renamed
+        self._named |= ALIASED & set(names)
+        self._tell_mixed(row)
+        return renamed
+
+    def _tell_mixed(self, row: int) -> None:
+        """Tell the first record from which on a column goes by two names."""
+        for alias, canonical in self.table.aliases.items():
+            if canonical in self._named and alias not in self._mixed:
+                self._mixed.add(alias)
+                rule = f"some records call this column {canonical}, others {alias}; use one name in all"
+                self.table.faults.add(Fault(row, alias, None, rule))
+
+    def _column(
+        self, name: str, values: list[object], rows: npt.NDArray[np.int64]
+    ) -> tuple[Any, npt.NDArray[np.bool_]]:
+        """Turn values into texts, (n,), null where empty, and whether each was refused."""
+        refused = np.zeros(len(values), bool)
+        try:
+            texts = pa.array(values, pa.string())
+        except (TypeError, ValueError, pa.ArrowException):
+            texts, refused = self._slow_column(name, values, rows)
+        return empty_as_null(texts), refused
+
+    def _slow_column(
+        self, name: str, values: list[object], rows: npt.NDArray[np.int64]
+    ) -> tuple[Any, npt.NDArray[np.bool_]]:
+        found = [text_of(value) for value in values]
+        refused = np.array([isinstance(text, ValueError) for text in found], bool)
+        for place in np.flatnonzero(refused):
+            shown, rule = self.table.shown(name), str(found[place])
+            self.table.faults.add(Fault(int(rows[place]), shown, _excerpt_of(values[place]), rule))
+        return pa.array(
+            [None if isinstance(text, ValueError) else text for text in found], pa.string()
+        ), refused
+
+
+class Layout:
+    """What is done with records of the same names: which are renamed, left out, at fault."""
+
+    def __init__(
+        self, renamed: Mapping[str, str], left_out: frozenset[str], faults: tuple[tuple[str, str], ...]
+    ) -> None:
+        self.renamed = renamed
+        self.left_out = left_out
+        self.faults = faults
+
+    def applied(self, record: Mapping[str, object]) -> Mapping[str, object]:
+        """Give the record with its names renamed."""
+        if not self.renamed and not self.left_out:
+            return record
+        return {
+            self.renamed.get(name, name): value for name, value in record.items() if name not in self.left_out
+        }
+
+
+def _excerpt_of(value: object) -> str | None:
+    return excerpt(value) if isinstance(value, str) else None
+
+
+def _no_object_rule(record: object) -> str:
+    if isinstance(record, ValueError):
+        return str(record)
+    return f"a record is a JSON object, not {kind_of(record)}"

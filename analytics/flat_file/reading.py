@@ -1,0 +1,139 @@
+"""The two ways in: a file of any of the formats, and records that are in memory."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from analytics.flat_file import csv_rows, json_rows, parquet_rows, streams
+from analytics.flat_file.contents import FlatFile, contents
+from analytics.flat_file.faults import Fault, FlatFileError, excerpt
+from analytics.flat_file.json_rows import Records
+from analytics.flat_file.table import Batch, Table
+from analytics.flat_file.texts import empty_as_null, text_of
+
+Progress = Callable[[int, int | None], None]
+NDJSON_NAMES = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
+
+
+def read(
+    source: Path | BinaryIO,
+    *,
+    as_of: datetime,
+    name: str | None = None,
+    progress: Progress | None = None,
+    max_bytes: int | None = None,
+) -> FlatFile:
+    """Read and check a flat file: CSV or NDJSON, plain or compressed by gzip, or Parquet.
+
+    The format is told by the content; only text that begins neither like JSON nor like a header is taken for
+    NDJSON because its name says so.
+
+    Parameters
+    ----------
+    source : Path or binary file
+        Read from where it stands, and left open if it was.
+    as_of : datetime
+        With time zone; a later `submitted_at` lies in the future.
+    name : str, optional
+        What a refusal calls the file; the name of a path by default.
+    progress : callable, optional
+        Called after every batch, on this thread, with the bytes read and, if known, the bytes in all.
+    max_bytes : int, optional
+        Most bytes that the file may hold once decompressed.
+
+    Returns
+    -------
+    FlatFile
+        With arrays of shape (n_rows,), in the file's order.
+
+    Raises
+    ------
+    FlatFileError
+        With every fault of the file at once.
+    OSError
+        If the source cannot be opened or read.
+    ValueError
+        If `as_of` has no time zone.
+    """
+    called = name or (source.name if isinstance(source, Path) else None)
+    table = Table(_in_utc(as_of))
+    try:
+        with streams.opened(source) as opened:
+            for batch in _batches(opened, table, called or "", max_bytes):
+                table.add(batch)
+                if progress is not None:
+                    progress(opened.meter.n_read, opened.n_bytes)
+        return contents(table)
+    except FlatFileError as error:
+        raise FlatFileError(error.faults, error.n_faults, called) from None
+
+
+def from_records(
+    records: Sequence[Mapping[str, object]], *, constants: Mapping[str, object], as_of: datetime
+) -> FlatFile:
+    """Check records that are in memory, as from a JSON body, by the rules of the flat file.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        One for each row; what is no mapping is a fault.
+    constants : mapping of str to object
+        Columns that are equal in all rows; their faults have no row, and no record may name them.
+    as_of : datetime
+        With time zone; a later `submitted_at` lies in the future.
+
+    Returns
+    -------
+    FlatFile
+        With arrays of shape (n_records,), in the order of the records.
+
+    Raises
+    ------
+    FlatFileError
+        With every fault at once.
+    ValueError
+        If `as_of` has no time zone.
+    """
+    table = Table(_in_utc(as_of))
+    fixed = table.add_constants(_constant_texts(constants, table))
+    batch = Records(table, tuple(constants)).batch(records, 0)
+    repeated = {column: pa.repeat(texts[0], len(batch.rows)) for column, texts in fixed.items()}
+    table.add(Batch(batch.rows, {**repeated, **batch.columns}, batch.refused))
+    return contents(table)
+
+
+def _in_utc(as_of: datetime) -> datetime:
+    if as_of.tzinfo is None:
+        raise ValueError("as_of has no time zone")
+    return as_of.astimezone(UTC)
+
+
+def _batches(opened: streams.Opened, table: Table, name: str, max_bytes: int | None) -> Iterator[Batch]:
+    """Tell the format, and read by it."""
+    if opened.stream.peek(4)[:4] == streams.PARQUET:
+        return parquet_rows.batches(opened, table, max_bytes)
+    text = streams.Text(opened.stream, max_bytes)
+    if _is_ndjson(text.head(), name):
+        return json_rows.batches(text, table)
+    return csv_rows.batches(text, table)
+
+
+def _is_ndjson(first: bytes, name: str) -> bool:
+    return first.lstrip()[:1] == b"{" or name.lower().endswith(NDJSON_NAMES)
+
+
+def _constant_texts(constants: Mapping[str, object], table: Table) -> dict[str, object]:
+    """Turn constants into columns of one text each; what has no text is told and left out."""
+    columns = {}
+    for name, value in constants.items():
+        text = text_of(value)
+        if isinstance(text, ValueError):
+            table.excuse(name)
+            shown = excerpt(value) if isinstance(value, str) else None
+            table.faults.add(Fault(None, name, shown, str(text)))
+        else:
+            columns[name] = empty_as_null(pa.array([text], pa.string()))
+    return columns

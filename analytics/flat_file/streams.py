@@ -1,0 +1,286 @@
+"""Bytes in: what format they are, decompressed on the way, and looked at while they pass."""
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+
+from analytics.flat_file.faults import FlatFileError, refuse
+
+GZIP = b"\x1f\x8b"
+PARQUET = b"PAR1"
+MAX_RECORD_BYTES = 1 << 20  # of a header or a line of JSON
+BLOCK_BYTES = 1 << 20  # read at a time, about; no row of CSV is longer than two
+FOREIGN = {
+    b"PK\x03\x04": "a ZIP archive or an Excel workbook; save the sheet as CSV",
+    b"BZh": "compressed by bzip2; use gzip",
+    b"\xfd7zXZ": "compressed by xz; use gzip",
+    b"\x28\xb5\x2f\xfd": "compressed by zstandard; use gzip",
+    b"%PDF": "a PDF document",
+    b"ARROW1": "an Arrow file; save it as Parquet",
+}
+_QUOTE, _COMMA, _NEWLINE = b'",\n'
+_BESIDE_QUOTE = np.zeros(256, bool)
+_BESIDE_QUOTE[list(b'",\r\n')] = True
+
+
+class Metered(io.RawIOBase):
+    """Counts the bytes taken from `source`."""
+
+    def __init__(self, source: BinaryIO | IO[bytes]) -> None:
+        self.source = source
+        self.n_read = 0
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer` as far as one read of the source goes."""
+        data = self.source.read(len(buffer)) or b""
+        buffer[: len(data)] = data
+        self.n_read += len(data)
+        return len(data)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An open source: `file` to seek in, `stream` its `n_bytes` in order, `meter` how many are read."""
+
+    file: BinaryIO | IO[bytes]
+    stream: io.BufferedReader
+    meter: Metered
+    start: int
+    n_bytes: int | None
+
+
+@contextmanager
+def opened(source: Path | BinaryIO) -> Iterator[Opened]:
+    """Open `source`, or read on where it stands; only what was opened here is closed."""
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            yield _opened(file)
+    else:
+        yield _opened(source)
+
+
+def _opened(file: BinaryIO | IO[bytes]) -> Opened:
+    start, n_bytes = _extent(file)
+    meter = Metered(file)
+    return Opened(file, io.BufferedReader(meter, BLOCK_BYTES), meter, start, n_bytes)
+
+
+def _extent(file: BinaryIO | IO[bytes]) -> tuple[int, int | None]:
+    """Tell where the file stands and how many bytes follow: None if it cannot be wound."""
+    try:
+        start = file.tell()
+        file.seek(0, io.SEEK_END)
+        n_bytes = file.tell() - start
+        file.seek(start)
+    except (OSError, AttributeError):
+        return 0, None
+    return start, n_bytes
+
+
+class Text(io.RawIOBase):
+    """UTF-8 text, decompressed; it ends early where something is wrong, and `verify` says what.
+
+    It is read by pyarrow on another thread, where an exception would be lost or change its type.
+
+    Parameters
+    ----------
+    stream : io.BufferedReader
+        The bytes, compressed by gzip or not.
+    max_bytes : int or None
+        How long the text may be once decompressed.
+    """
+
+    def __init__(self, stream: io.BufferedReader, max_bytes: int | None = None) -> None:
+        zipped = stream.peek(2)[:2] == GZIP
+        self.source: BinaryIO | gzip.GzipFile | io.BufferedReader = stream
+        if zipped:
+            self.source = gzip.GzipFile(fileobj=stream, mode="rb")
+        self.max_bytes = max_bytes
+        self.n_bytes = 0
+        self.n_lines = 0
+        self.quotes: Quotes | None = None
+        self._error: Exception | None = None
+        self._ended = False
+        self._kept = b""
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def head(self) -> bytes:
+        """Look at the first bytes, at most `MAX_RECORD_BYTES`, without a byte order mark.
+
+        Raises
+        ------
+        FlatFileError
+            If they are no UTF-8 text.
+        """
+        if self._kept:
+            return self._kept
+        first = self._take(MAX_RECORD_BYTES).removeprefix(codecs.BOM_UTF8)
+        if rule := foreign(first):
+            raise refuse(rule)
+        self._kept = first
+        return first
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer` with checked text; 0 at the end and from the first fault on."""
+        data = self._next(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def verify(self) -> None:
+        """Raise what ended the text early, if anything did."""
+        if self._error is not None:
+            raise self._error
+
+    def _next(self, n_bytes: int) -> bytes:
+        """Give whole characters, in at most `n_bytes`, of which there are four or more."""
+        if self._error is not None or self._ended:
+            return b""
+        try:
+            data = self._kept[:n_bytes]
+            data += self._take(n_bytes - len(data))
+            self._ended = len(data) < n_bytes
+            n_whole = self._check_encoding(data)
+            self._check_quotes(data[:n_whole])
+        except (FlatFileError, OSError) as error:
+            self._error = error
+            return b""
+        self._kept = data[n_whole:] + self._kept[n_bytes:]
+        self.n_lines += data.count(b"\n")
+        return data[:n_whole]
+
+    def _take(self, n_bytes: int) -> bytes:
+        try:
+            data = self.source.read(n_bytes)
+        except EOFError:
+            raise refuse("the gzip data end too early; the file was cut off") from None
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise refuse(f"the gzip data are damaged ({error})") from None
+        self.n_bytes += len(data)
+        if self.max_bytes is not None and self.n_bytes > self.max_bytes:
+            raise refuse(f"the text is longer than {self.max_bytes:,} bytes")
+        return data
+
+    def _check_encoding(self, data: bytes) -> int:
+        """Count the bytes up to the end of the last whole character."""
+        try:
+            return codecs.utf_8_decode(data, "strict", self._ended)[1]
+        except UnicodeDecodeError as error:
+            line, found = self._line(data, error.start), data[error.start]
+            raise refuse(
+                f"line {line}: the byte 0x{found:02x} is not UTF-8; save the file as UTF-8"
+            ) from None
+
+    def _check_quotes(self, data: bytes) -> None:
+        if self.quotes is not None:
+            self.quotes.check(data, self.n_lines)
+            if self._ended:
+                self.quotes.close()
+
+    def _line(self, data: bytes, place: int) -> int:
+        return self.n_lines + data.count(b"\n", 0, place) + 1
+
+
+class Quotes:
+    """The quotes of CSV: around a whole field, and doubled inside it; then their number tells where one is.
+
+    With n quotes before it, a quote opens a field where n is even and closes it where n is odd (a doubled
+    quote closes and opens again). So an opening one follows a comma, a line's end or a quote, a closing one
+    is followed by one of these.
+    """
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._last = _NEWLINE
+        self._opened_on = 0
+
+    def check(self, data: bytes, n_lines: int) -> None:
+        """Check the next part of the text, which begins after `n_lines` line ends.
+
+        Raises
+        ------
+        FlatFileError
+            If a quote stands elsewhere.
+        """
+        if _QUOTE in data or self._last == _QUOTE:
+            self._check(data, n_lines)
+        self._last = data[-1] if data else self._last
+
+    def close(self) -> None:
+        """Check that the text may end here.
+
+        Raises
+        ------
+        FlatFileError
+            If the last quote is not closed.
+        """
+        if self.n % 2:
+            raise refuse(f"line {self._opened_on}: a quote is opened and not closed")
+
+    def _check(self, data: bytes, n_lines: int) -> None:
+        padded = np.frombuffer(bytes((self._last,)) + data + b",", np.uint8)
+        places = np.flatnonzero(padded == _QUOTE)
+        n_before = self.n - (self._last == _QUOTE)
+        opening, closing = places[n_before % 2 :: 2], places[1 - n_before % 2 :: 2]
+        stray = np.concatenate(
+            [
+                opening[~_BESIDE_QUOTE[padded[opening - 1]] & (opening > 0)],
+                closing[~_BESIDE_QUOTE[padded[closing + 1]]],
+            ]
+        )
+        if len(stray):
+            line = n_lines + data.count(b"\n", 0, int(stray.min())) + 1
+            raise refuse(_stray_rule(line))
+        self.n = n_before + len(places)
+        if len(opening):
+            self._opened_on = n_lines + data.count(b"\n", 0, int(opening[-1])) + 1
+
+
+def _stray_rule(line: int) -> str:
+    return (
+        f"line {line}: a quote stands inside a field; put quotes around the field and double the quotes in it"
+        " (or an earlier quote is not closed)"
+    )
+
+
+def foreign(first: bytes) -> str | None:
+    """Say what the first bytes are if they are no UTF-8 text of ours, or None."""
+    if not first:
+        return "the file is empty"
+    if wide := wide_encoding(first):
+        return f"the file is {wide} text; save it as UTF-8"
+    if first.startswith(GZIP):
+        return "the file is compressed by gzip twice"
+    if first.startswith(PARQUET):
+        return "the file is Parquet inside gzip; deliver the Parquet file itself"
+    if first.lstrip()[:1] == b"[":
+        return "the file is a JSON array; write one object on each line (NDJSON)"
+    return next((f"the file is {what}" for magic, what in FOREIGN.items() if first.startswith(magic)), None)
+
+
+def wide_encoding(first: bytes) -> str | None:
+    """Tell UTF-32 and UTF-16 by their byte order marks, or by where the zero bytes of ASCII lie."""
+    if first.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    zeros = tuple(byte == 0 for byte in first[:4])
+    if zeros in ((True, True, True, False), (False, True, True, True)):
+        return "UTF-32"
+    if zeros in ((True, False, True, False), (False, True, False, True)):
+        return "UTF-16"
+    return None

@@ -1,0 +1,240 @@
+"""The coded columns of a flat file, filled batch by batch; the faults of every row are told on the way."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analytics.flat_file.columns import KNOWN, NAMED, NEVER_EMPTY, REQUIRED, SETTING, missing_rule
+from analytics.flat_file.faults import Fault, Faults, excerpt
+from analytics.flat_file.values import METADATA, OUTCOME, Kind, Mask, Names, kinds
+
+RowNumbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some consecutive records as texts.
+
+    Attributes
+    ----------
+    rows : int64 array, (n,)
+        Numbers of the records, ascending.
+    columns : mapping of str to pyarrow.StringArray, (n,) each
+        By canonical name; null where a field is empty or the record lacks it.
+    refused : mapping of str to bool array, (n,) each
+        Fields for which the reader has told a fault already; they are null in `columns`.
+    """
+
+    rows: RowNumbers
+    columns: Mapping[str, Any]
+    refused: Mapping[str, Mask] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of one batch: values, where a rule is broken, where a field is empty; (n,) each."""
+
+    values: npt.NDArray[Any]
+    bad: Mask
+    empty: Mask
+
+
+class Pieces:
+    """Arrays that fill a long one in parts; what no part covers is `empty`."""
+
+    def __init__(self, empty: Any, dtype: Any) -> None:
+        self.empty = empty
+        self.dtype = dtype
+        self._parts: list[tuple[int, npt.NDArray[Any]]] = []
+
+    def put(self, start: int, values: npt.NDArray[Any]) -> None:
+        """Set the values from `start` on."""
+        self._parts.append((start, values))
+
+    def whole(self, n: int) -> npt.NDArray[Any]:
+        """Join the parts to an array (n,), and let go of them."""
+        out = np.full(n, self.empty, self.dtype)
+        for start, values in self._parts:
+            out[start : start + len(values)] = values
+        self._parts.clear()
+        return out
+
+
+class Table:
+    """All rows read so far.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows taken in.
+    faults : Faults
+        What was wrong with them.
+    aliases : dict of str to str
+        Alias → the column it is taken for; faults call the column by the alias.
+    seen : dict of str to None
+        Columns seen, in order of appearance, by canonical name.
+    """
+
+    def __init__(self, as_of: datetime) -> None:
+        self.n = 0
+        self.faults = Faults()
+        self.aliases: dict[str, str] = {}
+        self.seen: dict[str, None] = {}
+        self.names = {column: Names(column) for column in NAMED}
+        self.rows = Pieces(0, np.int64)
+        self.doubtful = Pieces(False, np.bool_)
+        self.texts: dict[str, list[tuple[int, Any]]] = {}
+        self._kinds = kinds(as_of) | {column: names.kind for column, names in self.names.items()}
+        self._pieces: dict[str, Pieces] = {}
+        self._blank: dict[str, list[RowNumbers]] = {}
+        self._excused: set[str] = set()
+        self._has_header = False
+
+    def state_header(self, columns: Iterable[str]) -> None:
+        """Take in the columns that the file has even if it has no rows, by canonical name."""
+        self.seen |= dict.fromkeys(columns)
+        self._has_header = True
+
+    def shown(self, column: str) -> str:
+        """Give the name by which the file calls a column."""
+        return next((alias for alias, known in self.aliases.items() if known == column), column)
+
+    def whole(self, column: str) -> npt.NDArray[Any]:
+        """Give the values of a column, (n,), and let go of its parts; empty where it was not seen."""
+        kind = self._kinds[column]
+        return self._pieces.pop(column, Pieces(kind.empty, kind.dtype)).whole(self.n)
+
+    def excuse(self, column: str) -> bool:
+        """Tell no faults of a column's absence, as it is at fault as a whole; True where that is new."""
+        new = column not in self._excused
+        self.seen.setdefault(column)
+        self._excused.add(column)
+        return new
+
+    def add_constants(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Check columns that are equal in all rows, one text each; give back those without fault."""
+        good = {}
+        for name, texts in columns.items():
+            column = self._read(name, texts)
+            if self._constant_fault(name, texts, column):
+                self.excuse(name)
+            else:
+                good[name] = texts
+        return good
+
+    def _constant_fault(self, name: str, texts: Any, column: Column) -> bool:
+        if column.empty[0] and name in NEVER_EMPTY:
+            self.faults.add(Fault(None, name, None, _empty_rule(name)))
+        elif column.bad[0]:
+            text = texts[0].as_py()
+            self.faults.add(Fault(None, name, excerpt(text), self._kind(name).rule(text)))
+        else:
+            return False
+        return True
+
+    def add(self, batch: Batch) -> None:
+        """Check a batch column by column, tell its faults, and keep its values."""
+        columns = {name: self._read(name, texts) for name, texts in batch.columns.items()}
+        for name, column in columns.items():
+            self.seen.setdefault(name)
+            self._tell_bad(batch, name, column)
+            self._keep(name, column, batch.columns[name])
+        self._tell_empty(batch, columns)
+        self._keep_doubt(batch, columns)
+        self.rows.put(self.n, batch.rows)
+        self.n += len(batch.rows)
+
+    def _kind(self, name: str) -> Kind:
+        return self._kinds.get(name, METADATA)
+
+    def _read(self, name: str, texts: Any) -> Column:
+        """Check the distinct texts of a column, and spread their values over the rows."""
+        encoded = texts.dictionary_encode()
+        index = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+        values, bad = self._kind(name).check(encoded.dictionary)
+        last = np.full(1, self._kind(name).empty, values.dtype)
+        return Column(
+            np.concatenate([values, last])[index],
+            np.append(bad, False)[index],
+            index == len(encoded.dictionary),
+        )
+
+    def _tell_bad(self, batch: Batch, name: str, column: Column) -> None:
+        places = np.flatnonzero(column.bad)
+        if len(places):
+            texts, rule, shown = batch.columns[name], self._kind(name).rule, self.shown(name)
+            found = ((int(batch.rows[i]), texts[int(i)].as_py()) for i in places)
+            faults = (Fault(row, shown, excerpt(text), rule(text)) for row, text in found)
+            self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
+
+    def _tell_empty(self, batch: Batch, columns: Mapping[str, Column]) -> None:
+        """Tell where a field is empty that may not be; what is absent so far may yet be absent throughout."""
+        for name, may_not in self._may_not_be_empty(len(batch.rows), columns).items():
+            missing = may_not & ~batch.refused.get(name, np.zeros(len(may_not), bool))
+            if name not in columns:
+                self._blank.setdefault(name, []).append(batch.rows[missing])
+            else:
+                self._tell_blank(name, batch.rows[missing & columns[name].empty])
+
+    def _may_not_be_empty(self, n: int, columns: Mapping[str, Column]) -> dict[str, Mask]:
+        always = np.ones(n, bool)
+        valid = columns.get("valid", Column(always, ~always, ~always))
+        needed = dict.fromkeys(NEVER_EMPTY, always) | {"outcome": valid.values & ~valid.bad}
+        return {name: rows for name, rows in needed.items() if name not in self._excused}
+
+    def _tell_blank(self, name: str, rows: RowNumbers) -> None:
+        if len(rows):
+            rule, shown = _empty_rule(name), self.shown(name)
+            self.faults.extend(len(rows), int(rows[0]), (Fault(int(row), shown, None, rule) for row in rows))
+
+    def _keep(self, name: str, column: Column, texts: Any) -> None:
+        if name not in KNOWN:
+            self.texts.setdefault(name, []).append((self.n, texts))
+            return
+        kind = self._kind(name)
+        self._pieces.setdefault(name, Pieces(kind.empty, kind.dtype)).put(self.n, column.values)
+
+    def _keep_doubt(self, batch: Batch, columns: Mapping[str, Column]) -> None:
+        """Mark the rows whose setting is at fault: they are not compared with others."""
+        doubts = [columns[name].bad for name in SETTING if name in columns]
+        doubts += [batch.refused[name] for name in SETTING if name in batch.refused]
+        if doubts:
+            self.doubtful.put(self.n, np.logical_or.reduce(doubts))
+
+    def close(self) -> None:
+        """Tell what only the end shows: required columns absent throughout, or in a part of the records."""
+        absent = [name for name in REQUIRED if name not in self.seen]
+        if self.n or self._has_header:  # without a record that could be read nothing is known of columns
+            for name in absent:
+                self.faults.add(Fault(None, name, None, missing_rule(name, list(self.seen))))
+        for name, parts in self._blank.items():
+            if name in self.seen:
+                self._tell_blank(name, np.concatenate(parts))
+
+    def metadata(self) -> dict[str, Any]:
+        """Give the columns that have no meaning here as chunked texts, (n,) each, null where empty."""
+        return {
+            name: pa.chunked_array(list(_filled(parts, self.n)), pa.string())
+            for name, parts in self.texts.items()
+        }
+
+
+def _filled(parts: list[tuple[int, Any]], n: int) -> Iterator[Any]:
+    """Put nulls between and after the parts, so that together they are `n` long."""
+    end = 0
+    for start, texts in parts:
+        yield pa.nulls(start - end, pa.string())
+        yield texts
+        end = start + len(texts)
+    yield pa.nulls(n - end, pa.string())
+
+
+def _empty_rule(column: str) -> str:
+    if column == "outcome":
+        return f"the field is empty; {OUTCOME}, and may be empty only where valid is false"
+    return f"the field is empty; every row states its {column}"

@@ -1,0 +1,263 @@
+"""The rule of every type of column, applied to the distinct texts of a column at once.
+
+A check takes texts of shape (n_texts,), none of them empty, and gives their values and whether each breaks
+the rule, both (n_texts,). A rule takes one text that broke it and says what is asked for. The two are kept
+apart because a check sees every text and a rule only the few that are reported.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.flat_file.columns import MEASURED
+
+Mask = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+Check = Callable[[Any], tuple[npt.NDArray[Any], Mask]]
+Rule = Callable[[str], str]
+
+MAX_NAME_LENGTH = 255
+MAX_TRIAL = 32_767
+MAX_WHOLE = 2**53  # beyond it a float64 no longer holds every whole number
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+
+NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+CONTROL = r"\p{Cc}"
+# Control characters, line separators, directional embeddings, overrides and isolates, surrogates.
+FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+TRUTH = {"1": True, "true": True, "True": True, "TRUE": True}
+TRUTH |= {"0": False, "false": False, "False": False, "FALSE": False}
+DATE = re.compile(
+    r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2})"
+    r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,][0-9]+)?)?"
+    r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?"
+)
+DATED = np.dtype([("at", "datetime64[s]"), ("imprecise", np.bool_)])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How the texts of one column are read: the check, the rule, and the value of an empty field."""
+
+    check: Check
+    rule: Rule
+    empty: Any
+    dtype: Any
+
+
+def numbers(texts: Any) -> FloatArray:
+    """Read plain decimal numbers; NaN where a text is none (``1_000``, ``0x1``, ``nan``, `` 1``)."""
+    plain = pc.match_substring_regex(texts, NUMBER)
+    values = pc.cast(pc.if_else(plain, texts, pa.scalar(None, pa.string())), pa.float64())
+    read: FloatArray = values.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return read + 0.0  # −0 becomes 0
+
+
+def check_number(texts: Any, *, high: float, whole: bool = False) -> tuple[FloatArray, Mask]:
+    """Read numbers from 0 to `high`; NaN and infinities lie outside any interval."""
+    values = numbers(texts)
+    good = (values >= 0) & (values <= high)
+    if whole:
+        good &= values == np.floor(values)
+    return np.where(good, values, np.nan), ~good
+
+
+def check_trial(texts: Any) -> tuple[npt.NDArray[np.int16], Mask]:
+    """Read whole numbers that fit a small integer."""
+    values, bad = check_number(texts, high=MAX_TRIAL, whole=True)
+    return np.where(bad, -1, values).astype(np.int16), bad
+
+
+def check_valid(texts: Any) -> tuple[Mask, Mask]:
+    """Read the spellings of true and false; what breaks the rule counts as false."""
+    read = [TRUTH.get(text) for text in texts.to_pylist()]
+    return np.array([bool(value) for value in read], bool), np.array([value is None for value in read], bool)
+
+
+def check_metadata(texts: Any) -> tuple[npt.NDArray[Any], Mask]:
+    """Look for control characters; the values are the places of the texts themselves."""
+    bad: Mask = pc.match_substring_regex(texts, CONTROL).to_numpy(zero_copy_only=False)
+    return np.arange(len(texts), dtype=np.int32), bad
+
+
+def check_submitted_at(texts: Any, *, as_of: datetime) -> tuple[npt.NDArray[Any], Mask]:
+    """Read dates into (UTC second, imprecise); NaT where the rule is broken."""
+    found = [dated(text) for text in texts.to_pylist()]
+    values = np.full(len(found), np.array((np.datetime64("NaT"), True), DATED))
+    bad = np.array([pair is None or not EARLIEST <= pair[0] <= as_of for pair in found], bool)
+    for place in np.flatnonzero(~bad):
+        at, imprecise = found[place] or (EARLIEST, True)
+        values[place] = (np.datetime64(at.replace(tzinfo=None), "s"), imprecise)
+    return values, bad
+
+
+def dated(text: str) -> tuple[datetime, bool] | None:
+    """Read an ISO date or date and time; a month is its first day, a year its first, both imprecise.
+
+    Returns
+    -------
+    tuple of datetime and bool, or None
+        The moment in UTC to the second, and whether it is imprecise; None where `text` is no such date.
+    """
+    parts = DATE.fullmatch(text)
+    if parts is None:
+        return None
+    year, month, day, hour, minute, second = (int(parts[name] or least) for name, least in _DATE_PARTS)
+    try:
+        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _offset(parts["zone"])
+    except (ValueError, OverflowError):
+        return None
+    return at, parts["day"] is None
+
+
+_DATE_PARTS = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
+
+
+def _offset(zone: str | None) -> timedelta:
+    """Read ``Z``, ``+02``, ``+0200`` or ``+02:00``; no zone is UTC.
+
+    Raises
+    ------
+    ValueError
+        If the offset is a day or more, or has 60 minutes or more.
+    """
+    if zone is None or zone == "Z":
+        return timedelta()
+    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+    if hours > 23 or minutes > 59:
+        raise ValueError(zone)
+    return timedelta(hours=hours, minutes=minutes) * (-1 if zone[0] == "-" else 1)
+
+
+def submitted_at_rule(text: str, *, as_of: datetime) -> str:
+    """Say what a date is, and on which side of the allowed time a well-formed one lies."""
+    found = dated(text)
+    if found is None:
+        return "a date is 2024-04-30, 2024-04, 2024 or 2024-04-30T12:00:00Z, or empty"
+    if found[0] < EARLIEST:
+        return f"it lies before {EARLIEST:%Y-%m-%d}"
+    return f"it lies in the future (after {as_of:%Y-%m-%d %H:%M:%S} UTC)"
+
+
+def number_rule(what: str, text: str) -> str:
+    """Say what the number is, and how some frequent slips are mended."""
+    word = text.strip().lower()
+    if word in ("nan", "na", "n/a", "null", "none", "-", "nat"):
+        return f"{what}; leave a missing value empty"
+    if re.fullmatch(r"-?[0-9]+,[0-9]+", word):
+        return f"{what}; write a point, not a comma"
+    return what
+
+
+def outcome_rule(text: str) -> str:
+    """Say what an outcome is; a word for success or failure is not guessed at."""
+    if text.strip().lower() in ("true", "false", "pass", "fail", "passed", "failed", "yes", "no"):
+        return f"{OUTCOME}; write 1 for a success, 0 for a failure"
+    return number_rule(OUTCOME, text)
+
+
+def name_rule(text: str, what: str = "a name") -> str | None:
+    """Say which rule of names `text` breaks, or None: it is a good name."""
+    if not text:
+        return f"{what} is not empty"
+    if len(text) > MAX_NAME_LENGTH:
+        return f"{what} has at most {MAX_NAME_LENGTH} characters, not {len(text):,}"
+    if found := FORBIDDEN.search(text):
+        return f"{what} has no {described(found[0])} (character {found.start() + 1})"
+    if text != text.strip():
+        return f"{what} neither begins nor ends with white space"
+    return None
+
+
+def metadata_rule(text: str) -> str:
+    """Say which control character stands in a column that is kept as it is."""
+    found = next((c for c in text if unicodedata.category(c) in ("Cc", "Cs")), "\0")
+    return f"text has no {described(found)}"
+
+
+def described(character: str) -> str:
+    """Name a character that text may not hold, as in ``control character U+0000``."""
+    kinds = {"Cc": "control character", "Cs": "lone surrogate", "Cf": "directional control character"}
+    kind = kinds.get(unicodedata.category(character), "line separator")
+    return f"{kind} U+{ord(character):04X}"
+
+
+def _number(what: str, **limits: Any) -> Kind:
+    return Kind(partial(check_number, **limits), partial(number_rule, what), np.nan, np.float64)
+
+
+OUTCOME = "an outcome is a number from 0 to 1"
+TRIAL = f"a trial is a whole number from 0 to {MAX_TRIAL:,}"
+TOKENS = "a number of tokens is a whole number of at least 0, or empty"
+FINITE = float(np.finfo(np.float64).max)
+METADATA = Kind(check_metadata, metadata_rule, -1, np.int32)
+
+
+def kinds(as_of: datetime) -> dict[str, Kind]:
+    """Make the table column → kind, for all columns but names and metadata."""
+    table = {
+        "trial": Kind(check_trial, partial(number_rule, TRIAL), -1, np.int16),
+        "outcome": Kind(partial(check_number, high=1.0), outcome_rule, np.nan, np.float64),
+        "valid": Kind(
+            check_valid, lambda _: "valid is 1, 0, true or false, or empty for true", True, np.bool_
+        ),
+        "temperature": _number("a temperature is a number of at least 0, or empty", high=FINITE),
+        "submitted_at": Kind(
+            partial(check_submitted_at, as_of=as_of),
+            partial(submitted_at_rule, as_of=as_of),
+            np.array((np.datetime64("NaT"), True), DATED),
+            DATED,
+        ),
+    }
+    return table | {name: _measured(name) for name in MEASURED}
+
+
+def _measured(name: str) -> Kind:
+    if name.startswith("n_"):
+        return _number(TOKENS, high=MAX_WHOLE, whole=True)
+    return _number(f"{name} is a finite number of at least 0, or empty", high=FINITE)
+
+
+class Names:
+    """The names of one column: each is checked once, and gets the next code when first seen."""
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+        self.code: dict[str, int] = {}
+
+    def check(self, texts: Any) -> tuple[npt.NDArray[np.int32], Mask]:
+        """Give the code of each text, −1 where it breaks a rule of names."""
+        codes = np.fromiter((self._code_of(text) for text in texts.to_pylist()), np.int32, len(texts))
+        return codes, codes < 0
+
+    def rule(self, text: str) -> str:
+        """Say which rule of names `text` breaks."""
+        return name_rule(text, self.what) or ""
+
+    @property
+    def what(self) -> str:
+        """What a name of this column is called in a rule."""
+        noun = {"run": "a run's label", "prompt_variant": "a prompt variant's name"}
+        return noun.get(self.column, f"{'an' if self.column[0] in 'aeiou' else 'a'} {self.column}'s name")
+
+    @property
+    def kind(self) -> Kind:
+        """How the column is read."""
+        return Kind(self.check, self.rule, -1, np.int32)
+
+    def _code_of(self, text: str) -> int:
+        known = self.code.get(text)
+        if known is not None:
+            return known
+        if name_rule(text) is not None:
+            return -1
+        return self.code.setdefault(text, len(self.code))
