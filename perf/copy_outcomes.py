@@ -1,8 +1,8 @@
 """COPY of a million outcomes into the outcome table, against the same COPY into a bare table without keys.
 
 The rival is the least that PostgreSQL can do with these rows: no primary key, no check, no trigger. Median of
-five alternating runs, each committed, on a server of its own; the submissions are new in each run, as they are
-in life. Run with `python -m perf.copy_outcomes`.
+five alternating runs, each committed, on a server of its own; the submissions are new in each run, as in
+life. Run with `python -m perf.copy_outcomes`.
 """
 
 import atexit

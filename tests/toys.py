@@ -13,7 +13,8 @@ HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
 def csv_text(outcomes, *, benchmark="Toy", day="2026-01-05"):
     """A flat file from {agent: string of outcomes}, one character a task; "." is not run, "x" invalid."""
     rows = [
-        f"{benchmark},{agent},Loop,Model {agent},{day},t{j:02d},1,{0 if mark == 'x' else mark},{int(mark != 'x')}"
+        f"{benchmark},{agent},Loop,Model {agent},{day},t{j:02d},1,"
+        f"{0 if mark == 'x' else mark},{int(mark != 'x')}"
         for agent, marks in outcomes.items()
         for j, mark in enumerate(marks)
         if mark != "."
