@@ -1,0 +1,37 @@
+"""Parse, one call, answer.
+
+Nothing on these pages depends on the visitor. `ConditionalGetMiddleware` makes the ETag from the page itself,
+so that it changes with the board, the order, the templates and the state of intake.
+"""
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import require_safe
+
+from leaderboard.boards.queries import NoBoardYet
+from leaderboard.catalog.queries import NoSuchBenchmark, visible_benchmark
+from leaderboard.pages.queries import Order, board_page, listed_benchmarks
+
+for_all = cache_control(public=True, max_age=0, must_revalidate=True)
+
+
+@require_safe
+@for_all
+def home(request: HttpRequest) -> HttpResponse:
+    return render(request, "pages/home.html", {"benchmarks": listed_benchmarks()})
+
+
+@require_safe
+@for_all
+def board(request: HttpRequest, slug: str) -> HttpResponse:
+    order = Order.parse(request.GET.get("sort", ""))
+    try:
+        benchmark = visible_benchmark(slug, None)
+    except NoSuchBenchmark as missing:
+        raise Http404(str(missing)) from missing
+    try:
+        page = board_page(benchmark, order)
+    except NoBoardYet:
+        return render(request, "pages/no_board.html", {"benchmark": benchmark})
+    return render(request, "pages/board.html", {"page": page, "benchmark": benchmark})

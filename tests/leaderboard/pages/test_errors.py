@@ -1,0 +1,45 @@
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.views.defaults import permission_denied
+
+from leaderboard.pages import views
+
+
+def fail(error):
+    def listed_benchmarks():
+        raise error
+
+    return listed_benchmarks
+
+
+def test_an_unknown_address(client, db):
+    response = client.get("/nowhere")
+    assert response.status_code == 404
+    assert b"Page not found" in response.content
+    assert "style-src 'self'" in response["Content-Security-Policy"]
+
+
+def test_an_unknown_benchmark(client, db):
+    assert client.get("/b/none").status_code == 404
+
+
+def test_a_foreign_host(client, db):
+    response = client.get("/", headers={"host": "elsewhere.example"})
+    assert response.status_code == 400
+    assert b"Bad request" in response.content
+
+
+def test_a_refusal(rf):
+    response = permission_denied(rf.get("/"), PermissionDenied())
+    assert response.status_code == 403
+    assert b"Not allowed" in response.content
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a secret"), KeyError("a secret")])
+def test_a_fault_of_ours_keeps_its_details(client, db, monkeypatch, error):
+    client.raise_request_exception = False
+    monkeypatch.setattr(views, "listed_benchmarks", fail(error))
+    response = client.get("/")
+    assert response.status_code == 500
+    assert b"Something went wrong" in response.content
+    assert b"a secret" not in response.content
