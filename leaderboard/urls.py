@@ -1,8 +1,33 @@
 """Every address of the service."""
 
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
+from django.views import defaults
+
+from leaderboard.api.errors import problem_page
 
 urlpatterns = [
     path("api/v1/", include("leaderboard.api.urls")),
     path("", include("leaderboard.pages.urls")),
 ]
+
+
+def _page_or_problem(status: HTTPStatus, page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Errors outside of a view: problem+json under /api/, a page elsewhere."""
+
+    def answer(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
+        if request.path.startswith("/api/"):
+            return problem_page(status)
+        return page(request, *arguments, **named)
+
+    return answer
+
+
+handler400 = _page_or_problem(HTTPStatus.BAD_REQUEST, defaults.bad_request)
+handler403 = _page_or_problem(HTTPStatus.FORBIDDEN, defaults.permission_denied)
+handler404 = _page_or_problem(HTTPStatus.NOT_FOUND, defaults.page_not_found)
+handler500 = _page_or_problem(HTTPStatus.INTERNAL_SERVER_ERROR, defaults.server_error)

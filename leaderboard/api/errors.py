@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError
-from django.http import Http404, HttpRequest, JsonResponse
+from django.http import Http404, JsonResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -70,6 +70,7 @@ def _refused(error: Refusal) -> dict[str, Any]:
     return problem(status, error.code, str(error), **more)
 
 
-def not_found(request: HttpRequest) -> JsonResponse:
-    content = problem(HTTPStatus.NOT_FOUND, "not_found", f"There is nothing at {request.path}.")
-    return JsonResponse(content, status=HTTPStatus.NOT_FOUND, content_type=MEDIA_TYPE)
+def problem_page(status: HTTPStatus) -> JsonResponse:
+    """Describe an error that no view answered."""
+    code = status.phrase.lower().replace(" ", "_")
+    return JsonResponse(problem(status, code, status.description), status=status, content_type=MEDIA_TYPE)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.boards.models import Entry
+from leaderboard.boards.models import Board, Entry
 from leaderboard.pages.queries import Order
 
 register = template.Library()
@@ -94,8 +94,11 @@ def instant(moment: datetime) -> SafeString:
 
 
 @register.filter
-def phase_sentence(phase: str) -> str:
-    return PHASES[phase]
+def phase_sentence(board: Board) -> str:
+    """What the phase means; under full runs by an operator's wish there is no subset to speak of."""
+    if board.subset is None and board.phase in ("provisional", "ongoing"):
+        return PHASES["unsuited"]
+    return PHASES[board.phase]
 
 
 @register.inclusion_tag("pages/heading.html")

@@ -51,3 +51,15 @@ def test_private_board_is_for_members(client, board, submit_token):
 def test_other_methods(client, board):
     response = client.post(URL, "{}", content_type="application/json")
     assert (response.status_code, response["Content-Type"]) == (405, "application/problem+json")
+
+
+def test_errors_outside_of_views_are_problems_under_api_and_pages_elsewhere(client, board, monkeypatch):
+    client.raise_request_exception = False
+    monkeypatch.setattr("leaderboard.api.views.as_dict", None)
+    monkeypatch.setattr("leaderboard.pages.views.listed_benchmarks", None)
+    answers = [client.get(URL), client.get("/"), client.get(URL, headers={"Host": "elsewhere.example"})]
+    assert [(a.status_code, a["Content-Type"]) for a in answers] == [
+        (500, "application/problem+json"),
+        (500, "text/html; charset=utf-8"),
+        (400, "application/problem+json"),
+    ]
