@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.standings import Standing
 
@@ -19,20 +20,6 @@ POLICY_FIELDS = (
     "refit_every",
     "default_target",
     "base_seed",
-)
-ENTRY_FIELDS = (
-    "rank",
-    "unranked",
-    "score",
-    "naive_se",
-    "n_scored",
-    "full_score",
-    "full_score_source",
-    "full_naive_se",
-    "n_full",
-    "n_valid_trials",
-    "n_submissions",
-    "marks",
 )
 
 
@@ -64,4 +51,4 @@ def canonical_json(value: Any) -> str:
 def _entry(line: Standing) -> dict[str, Any]:
     described = {"scaffold": line.agent.scaffold.name, "model": line.agent.model.name}
     dated = {"submitted_at": line.submitted_at.isoformat() if line.submitted_at else None}
-    return described | dated | {field: getattr(line, field) for field in ENTRY_FIELDS}
+    return described | dated | {field: getattr(line, field) for field in Entry.COMPUTED}

@@ -82,6 +82,22 @@ class Entry(models.Model):
     n_submissions = models.PositiveIntegerField()
     marks = ArrayField(models.CharField(max_length=16), default=list)
 
+    # What is computed, in the order in which it is told.
+    COMPUTED = (
+        "rank",
+        "unranked",
+        "score",
+        "naive_se",
+        "n_scored",
+        "full_score",
+        "full_score_source",
+        "full_naive_se",
+        "n_full",
+        "n_valid_trials",
+        "n_submissions",
+        "marks",
+    )
+
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["board", "agent"], name="entry_once"),

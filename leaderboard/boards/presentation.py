@@ -5,25 +5,6 @@ from typing import Any
 
 from leaderboard.boards.models import Board, Entry
 
-ENTRY_FIELDS = (
-    "rank",
-    "name",
-    "scaffold",
-    "model",
-    "score",
-    "naive_se",
-    "n_scored",
-    "full_score",
-    "full_score_source",
-    "full_naive_se",
-    "n_full",
-    "n_valid_trials",
-    "n_submissions",
-    "submitted_at",
-    "marks",
-    "unranked",
-)
-
 
 def as_dict(board: Board, entries: Iterable[Entry]) -> dict[str, Any]:
     return {
@@ -57,8 +38,10 @@ def _subset(board: Board) -> dict[str, Any] | None:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
-    values = {field: getattr(entry, field) for field in ENTRY_FIELDS}
-    values["submitted_at"] = entry.submitted_at.isoformat() if entry.submitted_at else None
-    values["full_score_source"] = entry.full_score_source or None
-    values["unranked"] = entry.unranked or None
-    return values
+    return {
+        **{field: getattr(entry, field) for field in ("rank", "name", "scaffold", "model")},
+        "submitted_at": entry.submitted_at.isoformat() if entry.submitted_at else None,
+        **{field: getattr(entry, field) for field in Entry.COMPUTED},
+        "full_score_source": entry.full_score_source or None,
+        "unranked": entry.unranked or None,
+    }

@@ -13,22 +13,6 @@ from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubse
 from leaderboard.studies.standings import Standing
 from leaderboard.studies.tables import Snapshot
 
-ENTRY_FIELDS = (
-    "rank",
-    "unranked",
-    "score",
-    "naive_se",
-    "n_scored",
-    "full_score",
-    "full_score_source",
-    "full_naive_se",
-    "n_full",
-    "n_valid_trials",
-    "n_submissions",
-    "marks",
-    "submitted_at",
-)
-
 
 @dataclass(frozen=True)
 class Draft:
@@ -79,5 +63,6 @@ def _entry(board: Board, line: Standing) -> Entry:
         name=line.agent.name,
         scaffold=line.agent.scaffold.name,
         model=line.agent.model.name,
-        **{field: getattr(line, field) for field in ENTRY_FIELDS},
+        submitted_at=line.submitted_at,
+        **{field: getattr(line, field) for field in Entry.COMPUTED},
     )

@@ -8,17 +8,16 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
-from rapidfuzz import process
 
-from leaderboard.accounts.models import ApiToken, User
+from leaderboard.accounts.models import ApiToken, Scope, User
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Review, Role
 from leaderboard.catalog.queries import policy_in_force, role_of
 from leaderboard.catalog.services import AgentDescription, ensure_agents
 from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Status, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
-from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile
-from leaderboard.submissions.queries import live_outcomes, settings_of
+from leaderboard.submissions.parsing.flat import Fault, FlatFile
+from leaderboard.submissions.queries import live_outcomes
 from leaderboard.submissions.rows import KEY, content_sha256, place
 from leaderboard.submissions.services import (
     bump_data_version,
@@ -28,8 +27,6 @@ from leaderboard.submissions.services import (
 )
 
 N_NAMED_KEYS = 100
-N_EXPLAINED = 20  # unknown tasks for which near ones are looked for, which takes time
-NO_SUCH_TASK = "is not a task of this benchmark"
 
 
 class NotYourAgent(Forbidden):
@@ -72,7 +69,8 @@ def submit(
     as_of: datetime,
 ) -> Receipt:
     """Store a delivery, or refuse it whole; with a known idempotency key repeat the stored answer."""
-    parsed = read_body(body, benchmark=benchmark.slug, as_of=as_of)
+    tasks = benchmark.tasks.values_list("name", flat=True)
+    parsed = read_body(body, benchmark=benchmark.slug, tasks=list(tasks), as_of=as_of)
     with transaction.atomic():
         if idempotency_key is None:
             submission, content = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
@@ -109,54 +107,47 @@ def _deliver(
     if benchmark.frozen_at:
         raise Frozen(f"Intake of this benchmark is frozen: {benchmark.frozen_reason}")
     policy = policy_in_force(benchmark)
-    operates = "operate" in token.scopes and role_of(token.user, benchmark) == Role.OPERATOR
-    task_ids = dict(benchmark.tasks.values_list("name", "id"))
-    _check(parsed.flat, task_ids, policy, operates, as_of)
+    operates = Scope.OPERATE in token.scopes and role_of(token.user, benchmark) == Role.OPERATOR
+    if not operates:
+        _check_date(parsed.flat, policy, as_of)
     agent = _agent_of(parsed, benchmark, token.user, operates)
-    setting_ids = ensure_settings(benchmark=benchmark, settings=parsed.flat.settings)
-    rows = place(
-        parsed.flat,
-        agents=[agent.pk],
-        tasks=[task_ids[name] for name in parsed.flat.tasks],
-        settings=[setting_ids[tuple(setting)] for setting in parsed.flat.settings],
-    )
+    rows, sha256 = _placed(parsed.flat, benchmark, agent)
     old = _replaced(parsed.replaces, agent)
-    sha256 = content_sha256(
-        rows,
-        task_names={pk: name for name, pk in task_ids.items()},
-        settings={pk: facets for facets, pk in settings_of(benchmark).items()},
-    )
     _check_not_delivered(agent, sha256, rows, old, parsed.flat)
     submission = _submission(parsed, agent, policy, token, as_of)
     submission.content_sha256, submission.replaces = sha256, old
-    submission.n_outcomes, submission.n_invalid = rows.num_rows, rows.num_rows - pc.sum(rows["valid"]).as_py()
     if old and submission.status == Status.ACCEPTED:
-        change_status(
-            submissions=[old],
-            status=Status.SUPERSEDED,
-            at=as_of,
-            by=token.user,
-            reason=f"by {submission.uuid}",
-        )
+        reason = f"by {submission.uuid}"
+        change_status(submissions=[old], status=Status.SUPERSEDED, at=as_of, by=token.user, reason=reason)
     record_submission(submission=submission, rows=rows, by=token.user)
     return submission, _content(submission, parsed.flat)
 
 
-def _check(flat: FlatFile, task_ids: dict[str, int], policy: Policy, operates: bool, as_of: datetime) -> None:
-    faults = [*_undated(flat, policy, operates, as_of), *_unknown_tasks(flat, task_ids)]
-    if faults:
-        raise Faulty(
-            "The body has faults; nothing was stored.",
-            faults=tuple(faults[:MAX_FAULTS]),
-            n_faults=len(faults),
+def _placed(flat: FlatFile, benchmark: Benchmark, agent: Agent) -> tuple[pa.Table, bytes]:
+    """The rows with their ids, and their hash, which knows names only."""
+    task_ids = dict(benchmark.tasks.values_list("name", "id"))
+    setting_ids = ensure_settings(benchmark=benchmark, settings=flat.settings)
+    rows = place(
+        flat,
+        agents=[agent.pk],
+        tasks=[task_ids[name] for name in flat.tasks],
+        settings=[setting_ids[tuple(setting)] for setting in flat.settings],
+    )
+    sha256 = content_sha256(
+        rows,
+        task_names={pk: name for name, pk in task_ids.items()},
+        settings={pk: facets for facets, pk in setting_ids.items()},
+    )
+    return rows, sha256
+
+
+def _check_date(flat: FlatFile, policy: Policy, as_of: datetime) -> None:
+    if _is_backdated(flat, policy, as_of):
+        rule = (
+            f"lies more than {policy.backdating_days} days before this delivery; older dates need an operator"
         )
-
-
-def _undated(flat: FlatFile, policy: Policy, operates: bool, as_of: datetime) -> list[Fault]:
-    if operates or not _is_backdated(flat, policy, as_of):
-        return []
-    rule = f"lies more than {policy.backdating_days} days before this delivery; older dates need an operator"
-    return [Fault(row=None, field="submitted_at", value=str(flat.submitted_at[0]), rule=rule)]
+        fault = Fault(row=None, field="submitted_at", value=str(flat.submitted_at[0]), rule=rule)
+        raise Faulty("The body has faults; nothing was stored.", faults=(fault,))
 
 
 def _is_backdated(flat: FlatFile, policy: Policy, as_of: datetime) -> bool:
@@ -165,25 +156,6 @@ def _is_backdated(flat: FlatFile, policy: Policy, as_of: datetime) -> bool:
 
 def _submitted_at(flat: FlatFile) -> datetime:
     return flat.submitted_at[0].item().replace(tzinfo=UTC)
-
-
-def _unknown_tasks(flat: FlatFile, task_ids: dict[str, int]) -> list[Fault]:
-    unknown = [code for code, name in enumerate(flat.tasks) if name not in task_ids]
-    if not unknown:
-        return []
-    rules = dict.fromkeys(unknown, NO_SUCH_TASK)
-    for code in unknown[:N_EXPLAINED]:
-        rules[code] += _near(flat.tasks[code], list(task_ids))
-    return [
-        Fault(row=row, field="task", value=flat.tasks[code], rule=rules[code])
-        for row, code in enumerate(flat.task.tolist(), start=1)
-        if code in rules
-    ]
-
-
-def _near(name: str, known: list[str]) -> str:
-    near = [match for match, *_ in process.extract(name, known, limit=3, score_cutoff=80)]
-    return f"; near it are {', '.join(map(repr, near))}" if near else ""
 
 
 def _agent_of(parsed: Body, benchmark: Benchmark, user: User, operates: bool) -> Agent:
@@ -240,15 +212,18 @@ def _named_keys(held: pa.Table, flat: FlatFile) -> list[dict[str, Any]]:
 
 
 def _submission(parsed: Body, agent: Agent, policy: Policy, token: ApiToken, as_of: datetime) -> Submission:
+    flat = parsed.flat
     return Submission(
         agent=agent,
         status=Status.WAITING if policy.review == Review.MANUAL else Status.ACCEPTED,
         submitted_by=token.user,
         token=token,
-        submitted_at=_submitted_at(parsed.flat),
-        imprecise=bool(parsed.flat.imprecise[0]),
+        submitted_at=_submitted_at(flat),
+        imprecise=bool(flat.imprecise[0]),
         received_at=as_of,
-        backdated=_is_backdated(parsed.flat, policy, as_of),
+        backdated=_is_backdated(flat, policy, as_of),
+        n_outcomes=flat.n_rows,
+        n_invalid=flat.n_rows - int(flat.valid.sum()),
         links=parsed.links,
     )
 

@@ -19,7 +19,7 @@ from leaderboard.catalog.services import (
 from leaderboard.errors import Faulty
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile
-from leaderboard.submissions.queries import live_outcomes, settings_of
+from leaderboard.submissions.queries import live_outcomes
 from leaderboard.submissions.rows import KEY, content_sha256, place, same_outcome
 from leaderboard.submissions.services import (
     bump_data_version,
@@ -121,7 +121,7 @@ class _Placed:
             flat=flat,
             agents={agent.pk: agent for agent in agents.values()},
             task_names={pk: name for name, pk in task_ids.items()},
-            settings={pk: facets for facets, pk in settings_of(benchmark).items()},
+            settings={pk: facets for facets, pk in setting_ids.items()},
             rows=rows,
             stored=stored,
             holder=holder,

@@ -1,7 +1,4 @@
-import csv
-import gzip
 import math
-import os
 import sqlite3
 import statistics
 from collections import defaultdict
@@ -9,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,18 +24,6 @@ from analytics.outcome_table import (
 )
 
 REPEATABLE = settings(derandomize=True, deadline=None)
-REAL_DATA = Path(os.environ.get("BANDSTAND_REAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
-
-
-def real_rows(name):
-    """Read a real file by the csv module, so that the check owes nothing to the project's reader."""
-    path = REAL_DATA / f"{name}.csv.gz"
-    if not path.exists():
-        if os.environ.get("REQUIRE_REAL_DATA") == "1":
-            pytest.fail(f"real data are required and {path} is absent")
-        pytest.skip("no real data in ../shared/data or BANDSTAND_REAL_DATA")
-    with gzip.open(path, "rt", newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
 
 
 def real_table(rows):
@@ -428,7 +412,7 @@ def test_naive_standard_error_refuses_no_tasks_and_no_score():
         ("swebench_verified_2023_2025", 57, 500),
     ],
 )
-def test_real_boards_have_their_published_shape_and_exact_cells(name, n_agents, n_tasks):
+def test_real_boards_have_their_published_shape_and_exact_cells(real_rows, name, n_agents, n_tasks):
     rows = real_rows(name)
     table = real_table(rows)
     assert (table.n_agents, table.n_tasks) == (n_agents, n_tasks)

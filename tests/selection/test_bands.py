@@ -1,11 +1,7 @@
-import csv
-import gzip
 import math
-import os
 from collections import defaultdict
 from datetime import date, timedelta
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,28 +22,16 @@ from selection.errors import (
 )
 
 REPEATABLE = settings(derandomize=True, deadline=None)
-REAL_DATA = Path(os.environ.get("BANDSTAND_REAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
 NAN = math.nan
 
 
-def real_cells(name):
-    """Trials of each (agent, task) as exact fractions, by the csv module: no reader of the project."""
-    path = REAL_DATA / f"{name}.csv.gz"
-    if not path.exists():
-        if os.environ.get("REQUIRE_REAL_DATA") == "1":
-            pytest.fail(f"real data are required and {path} is absent")
-        pytest.skip("no real data in ../shared/data or BANDSTAND_REAL_DATA")
-    cells = defaultdict(list)
-    with gzip.open(path, "rt", newline="", encoding="utf-8") as lines:
-        for row in csv.DictReader(lines):
-            trials = cells[row["agent"], row["task"]]
-            if row.get("valid", "1") == "1":
-                trials.append(Fraction(row["outcome"]))
-    return cells
-
-
-def exact_rates(cells):
+def exact_rates(rows):
     """Pass rates by definition, in fractions, with the matrix they rest on."""
+    cells = defaultdict(list)
+    for row in rows:
+        trials = cells[row["agent"], row["task"]]
+        if row.get("valid", "1") == "1":
+            trials.append(Fraction(row["outcome"]))
     agents, tasks = sorted({a for a, _ in cells}), sorted({t for _, t in cells})
     means = {key: sum(trials) / len(trials) for key, trials in cells.items() if trials}
     complete = [a for a in agents if 20 * sum((a, t) in means for t in tasks) >= 19 * len(tasks)]
@@ -411,18 +395,18 @@ def test_the_arrays_of_a_band_refuse_to_be_written_to():
     ("name", "n_agents", "n_tasks", "k"),
     [("hal_gaia", 32, 165, 82), ("hal_corebench_hard", 38, 45, 15), ("hal_taubench_airline", 26, 50, 28)],
 )
-def test_published_sizes(name, n_agents, n_tasks, k):
-    rates, matrix = exact_rates(real_cells(name))
+def test_published_sizes(real_rows, name, n_agents, n_tasks, k):
+    rates, matrix = exact_rates(real_rows(name))
     band = mid_range(matrix)
     assert matrix.shape == (n_agents, n_tasks)
     assert (band.size, band.widened, band.suited, band.stage) == (k, False, True, "stable")
     assert band.pass_rates == pytest.approx([float(rate) for rate in rates], abs=1e-14)
 
 
-def test_scicode_has_four_mid_range_tasks_and_is_unsuited():
+def test_scicode_has_four_mid_range_tasks_and_is_unsuited(real_rows):
     # The paper (§3.3): four tasks of 65 in 30-70%. Widening finds 5 and 6, counted in exact fractions; 7 are
     # needed.
-    rates, matrix = exact_rates(real_cells("hal_scicode"))
+    rates, matrix = exact_rates(real_rows("hal_scicode"))
     band = mid_range(matrix)
     counts = [sum(lo <= p <= hi for p in rates) for lo, hi in (of([30, 70]), of([25, 75]), of([15, 85]))]
     assert counts[0] == 4
@@ -434,9 +418,9 @@ def test_scicode_has_four_mid_range_tasks_and_is_unsuited():
     )
 
 
-def test_terminal_bench_without_its_invalid_trials():
+def test_terminal_bench_without_its_invalid_trials(real_rows):
     # 25 of 80 over 13 agents is this project's count, by the exact fractions of `exact_rates`.
-    rates, matrix = exact_rates(real_cells("terminal_bench_core_011"))
+    rates, matrix = exact_rates(real_rows("terminal_bench_core_011"))
     band = mid_range(matrix)
     lo, hi = of([30, 70])
     assert matrix.shape == (13, 80)
@@ -446,9 +430,9 @@ def test_terminal_bench_without_its_invalid_trials():
     assert band.reason == "25 of 80 tasks have a pass rate from 30% to 70% over 13 complete agents"
 
 
-def test_swebench_verified_is_the_band_in_exact_fractions():
+def test_swebench_verified_is_the_band_in_exact_fractions(real_rows):
     # 153 of 500 is this project's count, by the exact fractions of `exact_rates`.
-    rates, matrix = exact_rates(real_cells("swebench_verified_2023_2025"))
+    rates, matrix = exact_rates(real_rows("swebench_verified_2023_2025"))
     band = mid_range(matrix)
     lo, hi = of([30, 70])
     assert matrix.shape == (57, 500)

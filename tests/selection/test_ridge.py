@@ -1,9 +1,5 @@
-import csv
-import gzip
 import math
-import os
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,21 +20,14 @@ from selection.errors import (
 from selection.ridge import fit, predict, predictable
 
 REPEATABLE = settings(derandomize=True, deadline=None)
-REAL_DATA = Path(os.environ.get("BANDSTAND_REAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
 NAN = math.nan
 
 
-def real_matrix(name):
-    """Mean outcomes by the csv module, agents and tasks in name order, NaN where missing."""
-    path = REAL_DATA / f"{name}.csv.gz"
-    if not path.exists():
-        if os.environ.get("REQUIRE_REAL_DATA") == "1":
-            pytest.fail(f"real data are required and {path} is absent")
-        pytest.skip("no real data in ../shared/data or BANDSTAND_REAL_DATA")
+def matrix_of(rows):
+    """Mean outcomes, agents and tasks in name order, NaN where missing."""
     cells = defaultdict(list)
-    with gzip.open(path, "rt", newline="", encoding="utf-8") as lines:
-        for row in csv.DictReader(lines):
-            cells[row["agent"], row["task"]].append(float(row["outcome"]))
+    for row in rows:
+        cells[row["agent"], row["task"]].append(float(row["outcome"]))
     agents, tasks = sorted({a for a, _ in cells}), sorted({t for _, t in cells})
     return np.array([[np.mean(cells[a, t]) if cells[a, t] else NAN for t in tasks] for a in agents])
 
@@ -230,11 +219,11 @@ def test_equal_to_scikit_learn_with_its_mean_imputer():
 
 
 @pytest.mark.parametrize("name", ["hal_gaia", "hal_corebench_hard", "hal_taubench_airline"])
-def test_equal_to_scikit_learn_on_real_boards(name):
+def test_equal_to_scikit_learn_on_real_boards(real_rows, name):
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import Ridge
 
-    outcomes = real_matrix(name)
+    outcomes = matrix_of(real_rows(name))
     scores, rates = np.nanmean(outcomes, axis=1), np.nanmean(outcomes, axis=0)
     subset = outcomes[:, (rates >= 0.3) & (rates <= 0.7)]
     completed = SimpleImputer().fit_transform(subset)

@@ -1,10 +1,12 @@
 """The JSON body of a submission: an envelope around the rows of one agent."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+from rapidfuzz import process
 
 from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, from_records
 from leaderboard.errors import Faulty
@@ -16,6 +18,8 @@ OPTIONAL = ("run", "replaces", "links")
 LINKS = ("commit", "logs")
 MAX_ROWS = 20_000
 MAX_LINK_LENGTH = 2_000
+N_EXPLAINED = 20  # unknown tasks for which near ones are looked for, which takes time
+NO_SUCH_TASK = "is not a task of this benchmark"
 
 
 @dataclass(frozen=True)
@@ -29,22 +33,27 @@ class Body:
     links: dict[str, str]
 
 
-def read_body(body: object, *, benchmark: str, as_of: datetime) -> Body:
-    """Check the whole body and return it, or raise Faulty with every fault at once."""
+def read_body(body: object, *, benchmark: str, tasks: Collection[str], as_of: datetime) -> Body:
+    """Check the whole body and return it, or raise Faulty with every fault at once.
+
+    `tasks` are the names of the benchmark's tasks; for an unknown one near names are told.
+    """
     if not isinstance(body, Mapping):
         raise Faulty(
             "The body has faults; nothing was stored.",
             faults=(_fault("body", type(body).__name__, "is a JSON object"),),
         )
-    faults = [*_unknown(body), *_absent(body), *_agent(body), *_replaces(body), *_links(body)]
+    envelope = [*_unknown(body), *_absent(body), *_agent(body), *_replaces(body), *_links(body)]
+    unknown_tasks = _unknown_tasks(body.get("outcomes"), tasks)
     flat, row_faults, n_faults = _rows(body, benchmark=benchmark, as_of=as_of)
-    if faults or flat is None:
-        known = {(f.field, f.row) for f in faults}
-        every = [*faults, *(f for f in row_faults if (f.field, f.row) not in known)]
+    if envelope or unknown_tasks or flat is None:
+        told = {(fault.field, fault.row) for fault in envelope}
+        new = [fault for fault in row_faults if (fault.field, fault.row) not in told]
+        every = sorted([*envelope, *new, *unknown_tasks], key=lambda fault: fault.row or 0)
         raise Faulty(
             "The body has faults; nothing was stored.",
             faults=tuple(every[:MAX_FAULTS]),
-            n_faults=max(len(every), n_faults),
+            n_faults=len(every) + n_faults - len(row_faults),
         )
     agent = body["agent"]
     return Body(
@@ -115,6 +124,24 @@ def _links(body: Mapping[str, Any]) -> list[Fault]:
         elif not value.startswith(("https://", "http://")):
             faults.append(_fault(f"links.{name}", value, "begins with https:// or http://"))
     return faults
+
+
+def _unknown_tasks(outcomes: object, tasks: Collection[str]) -> list[Fault]:
+    known, rules = set(tasks), dict[str, str]()
+    faults = []
+    for row, outcome in enumerate(outcomes if isinstance(outcomes, list) else [], start=1):
+        name = outcome.get("task", outcome.get("task_id")) if isinstance(outcome, Mapping) else None
+        if isinstance(name, str) and name not in known and _is_name(name):
+            if name not in rules:
+                rules[name] = NO_SUCH_TASK + (_near(name, known) if len(rules) < N_EXPLAINED else "")
+            faults.append(Fault(row=row, field="task", value=name, rule=rules[name]))
+    return faults
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    matches = process.extract(name, known, limit=None, score_cutoff=80)
+    near = sorted((-score, match) for match, score, _ in matches)[:3]
+    return f"; near it are {', '.join(repr(match) for _, match in near)}" if near else ""
 
 
 def _rows(
