@@ -21,7 +21,7 @@ from leaderboard.catalog.models import (
 )
 from leaderboard.errors import Conflict
 
-N_NAMED = 20  # agents named in one message
+N_NAMED = 20  # agents or tasks named in one message
 
 
 Named = TypeVar("Named", Scaffold, Model)
@@ -37,6 +37,10 @@ class AgentDescription(NamedTuple):
 
 class AgentDescribedOtherwise(Conflict):
     """An agent of this name is known with another scaffold, model or version."""
+
+
+class TaskInAnotherCategory(Conflict):
+    """A task of this name is known in another category."""
 
 
 @transaction.atomic
@@ -62,6 +66,7 @@ def grant(*, user: User, benchmark: Benchmark, role: Role) -> None:
 def ensure_tasks(*, benchmark: Benchmark, categories: Mapping[str, str | None]) -> int:
     """Make the tasks that are new, give a category to those that have none, and return how many are new."""
     known = dict(benchmark.tasks.values_list("name", "category"))
+    _check_categories(known, categories)
     new = [
         Task(benchmark=benchmark, name=name, category=category or "", position=position)
         for position, (name, category) in enumerate(categories.items(), start=len(known))
@@ -72,6 +77,16 @@ def ensure_tasks(*, benchmark: Benchmark, categories: Mapping[str, str | None]) 
         if category and known.get(name) == "":
             benchmark.tasks.filter(name=name).update(category=category)
     return len(new)
+
+
+def _check_categories(known: Mapping[str, str], delivered: Mapping[str, str | None]) -> None:
+    moved = [name for name, said in delivered.items() if said and known.get(name, "") not in ("", said)]
+    if moved:
+        lines = (
+            f"The task {name!r} is in the category {known[name]!r}, but was delivered in {delivered[name]!r}."
+            for name in moved[:N_NAMED]
+        )
+        raise TaskInAnotherCategory("\n".join(lines) + _in_all(len(moved), "tasks"))
 
 
 def ensure_agents(
@@ -128,13 +143,16 @@ def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]]) -> None:
     differing = [pair for pair in pairs if _differences(*pair)]
     if differing:
         raise AgentDescribedOtherwise(
-            "\n".join(_sentence(*pair) for pair in differing[:N_NAMED])
-            + f"\n({len(differing)} agents in all)" * (len(differing) > N_NAMED),
+            "\n".join(_sentence(*pair) for pair in differing[:N_NAMED]) + _in_all(len(differing), "agents"),
             agents=[
                 {"stored": _description(agent)._asdict(), "delivered": described._asdict()}
                 for agent, described in differing[:N_NAMED]
             ],
         )
+
+
+def _in_all(n: int, noun: str) -> str:
+    return f"\n({n:,} {noun} in all)" if n > N_NAMED else ""
 
 
 def _differences(agent: Agent, described: AgentDescription) -> list[str]:

@@ -154,7 +154,9 @@ class _Placed:
             )
             for i, row in zip(where, rows.to_pylist(), strict=False)
         )
-        return Faulty("The file contradicts what is stored.", faults=faults, n_faults=len(where))
+        return Faulty(
+            "The file contradicts what is stored; nothing was stored.", faults=faults, n_faults=len(where)
+        )
 
     def groups(self) -> Iterator["_Group"]:
         """The rows to store, one group for each agent and run, in order of agent name and run."""

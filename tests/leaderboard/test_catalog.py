@@ -8,6 +8,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Model, Scaffold, Visibi
 from leaderboard.catalog.services import (
     AgentDescribedOtherwise,
     AgentDescription,
+    TaskInAnotherCategory,
     ensure_agents,
     ensure_tasks,
     get_or_create_benchmark,
@@ -78,6 +79,13 @@ def test_tasks_are_made_once_and_take_a_category_later(benchmark):
     assert ensure_tasks(benchmark=benchmark, categories={"b/1#x": None, "a": "easy"}) == 2
     assert ensure_tasks(benchmark=benchmark, categories={"b/1#x": "hard", "a": None}) == 0
     assert dict(benchmark.tasks.values_list("name", "category")) == {"a": "easy", "b/1#x": "hard"}
+
+
+def test_a_task_does_not_change_its_category(benchmark):
+    ensure_tasks(benchmark=benchmark, categories={"a": "easy"})
+    with pytest.raises(TaskInAnotherCategory, match=r"'a' is in the category 'easy', but .* 'hard'"):
+        ensure_tasks(benchmark=benchmark, categories={"a": "hard", "b": "easy"})
+    assert benchmark.tasks.count() == 1
 
 
 def test_task_order_is_by_code_point(benchmark):
