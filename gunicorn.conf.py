@@ -9,6 +9,7 @@ wsgi_app = "leaderboard.wsgi"
 worker_class = "gthread"
 workers = 2
 threads = 4
+control_socket_disable = True  # it would lie in the home folder and outlive a kill
 preload_app = True
 max_requests = 10_000
 max_requests_jitter = 1_000

@@ -1,0 +1,93 @@
+"""`manage.py demo --serve` as a stranger starts it: real gunicorn, real HTTP, and Ctrl-C."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 60
+
+
+@pytest.fixture
+def server():
+    """Serve the demonstration from a database of its own; yield its process and address."""
+    home = tempfile.mkdtemp(prefix="bst-")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    command = [sys.executable, "manage.py", "demo", "--serve", "--port", str(port)]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment | {"BANDSTAND_HOME": home},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    yield process, f"http://127.0.0.1:{port}", home
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def get(url):
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def wait_until_served(address):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            return get(address)
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    raise AssertionError(f"nothing answers at {address}")
+
+
+def loaded_libraries(home):
+    """The shared libraries in the memory of every process that uses this server's home."""
+    text = ""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"BANDSTAND_HOME={home}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                text += (folder / "maps").read_text()
+        except OSError:
+            continue
+    return set(re.findall(r"site-packages/(\S+\.so)", text))
+
+
+def test_a_stranger_walks_through_and_leaves(server):
+    process, address, home = server
+    assert wait_until_served(address)[0] == 200
+    status, page = get(f"{address}/b/demonstration")
+    assert (status, "55 of 120 tasks" in page) == (200, True)
+    status, board = get(f"{address}/api/v1/benchmarks/demonstration/board")
+    assert (status, json.loads(board)["n_tasks"]) == (200, 120)
+    assert get(f"{address}/b/nope")[0] == 404
+    assert get(f"{address}/static/css/bandstand.css")[0] == 200
+    libraries = loaded_libraries(home)
+    assert any(library.startswith("numpy/") for library in libraries)
+    heavy = ("sklearn/", "pandas/", "scipy/stats/", "scipy/optimize/")
+    assert not [library for library in libraries if library.startswith(heavy)]
+    os.killpg(process.pid, signal.SIGINT)
+    printed, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert b"Serving http://localhost" in printed
+    assert not (Path(home) / "data" / "postmaster.pid").exists()
