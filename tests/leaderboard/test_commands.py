@@ -60,6 +60,12 @@ def test_loading_twice_says_so(db, run, file):
     assert "0 new, 320 already there; 0 submissions" in run("load", str(file), "--benchmark", "toy")
 
 
+def test_aliases_and_metadata_are_reported(db, run, file):
+    file.write_text(file.read_text().replace("outcome", "score", 1).replace("valid", "failure_mode", 1))
+    printed = run("load", str(file), "--benchmark", "toy").splitlines()
+    assert printed[1:] == ["The column score was read as outcome.", "Kept as metadata: failure_mode."]
+
+
 def test_dry_run_says_would(db, run, file):
     assert run("load", str(file), "--benchmark", "toy", "--dry-run").startswith("Would store in toy: 320 new")
     assert not Benchmark.objects.exists()

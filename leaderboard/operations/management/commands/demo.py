@@ -14,7 +14,7 @@ from django.utils.text import slugify
 from leaderboard.boards.presentation import as_dict
 from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.queries import benchmark_of
-from leaderboard.operations.management.commands.load import read, store, summary
+from leaderboard.operations.management.commands.load import notes, read, store, summary
 from leaderboard.operations.printing import refusals_as_errors
 from leaderboard.studies.demonstration import write_history, write_newcomers
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         with refusals_as_errors():
             flat = read(file)
             slug = slugify(flat.benchmarks[0].replace(".", "-")) or "benchmark"
-            self.stdout.write(summary(store(flat, slug=slug), dry_run=False))
+            self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
         call_command("recompute", slug, stdout=self.stdout)
         return slug
 

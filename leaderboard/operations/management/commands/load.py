@@ -31,8 +31,9 @@ class Command(BaseCommand):
 
     def handle(self, *, file: Path, benchmark: str, dry_run: bool, replace: bool, **_: Any) -> None:
         with refusals_as_errors():
-            report = store(read(file), slug=benchmark, dry_run=dry_run, replace=replace)
-        self.stdout.write(summary(report, dry_run=dry_run))
+            flat = read(file)
+            report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
+        self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
 
 
 def read(file: Path) -> FlatFile:
@@ -55,6 +56,14 @@ def check_slug(slug: str) -> None:
         validate_slug(slug)
     except ValidationError:
         raise CommandError(f"{slug!r} cannot stand in an address: use letters, digits, - and _.") from None
+
+
+def notes(flat: FlatFile) -> str:
+    """Say which columns were taken for others, and which were kept as they are."""
+    lines = [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
+    if flat.metadata:
+        lines.append(f"\nKept as metadata: {', '.join(flat.metadata)}.")
+    return "".join(lines)
 
 
 def summary(report: LoadReport, *, dry_run: bool) -> str:
