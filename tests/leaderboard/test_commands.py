@@ -174,7 +174,7 @@ def test_demo_with_a_file_takes_the_slug_from_it(db, run, tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text(csv_text(ladder(6, 20), benchmark="My Bench@0.1.2"))
     run("demo", "--file", str(path))
-    assert Benchmark.objects.get().slug == "my-bench0-1-2"
+    assert Benchmark.objects.get().slug == "my-bench-0-1-2"
 
 
 def manage(*arguments, **environment):

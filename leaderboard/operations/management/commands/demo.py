@@ -1,6 +1,7 @@
 """From nothing to a board in one command."""
 
 import os
+import re
 import sys
 import tempfile
 from argparse import ArgumentParser
@@ -48,7 +49,7 @@ class Command(BaseCommand):
     def _publish(self, file: Path) -> str:
         with refusals_as_errors():
             flat = read(file)
-            slug = slugify(flat.benchmarks[0].replace(".", "-")) or "benchmark"
+            slug = slugify(re.sub(r"\W", " ", flat.benchmarks[0])) or "benchmark"
             self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
         call_command("recompute", slug, stdout=self.stdout)
         return slug
