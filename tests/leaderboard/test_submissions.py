@@ -11,8 +11,8 @@ from leaderboard.operations.services import recompute
 from leaderboard.studies.models import Calibration, SubsetTask, TaskSubset
 from leaderboard.submissions.copying import copy_in, copy_out
 from leaderboard.submissions.models import Outcome, Setting, StatusChange, Submission
-from leaderboard.submissions.queries import live_outcomes
-from tests.toys import AS_OF
+from leaderboard.submissions.queries import OUTCOMES
+from tests.toys import AS_OF, csv_text, load_text
 
 COLUMNS = ["submission_id", "task_id", "setting_id", "trial", "value", "valid"]
 
@@ -99,16 +99,18 @@ def test_text_survives_copy(db):
     assert list(Scaffold.objects.order_by("id").values_list("name", flat=True)) == texts
 
 
-def test_reads_of_one_agent_touch_its_own_pages(toy):
-    """Rows of a submission lie together, found by the primary key and not by a scan of the table."""
-    agent = toy.agents.first()
-    assert live_outcomes([agent.pk]).num_rows == 20
-    submissions = list(agent.submissions.values_list("pk", flat=True))
+def test_reads_of_one_benchmark_touch_its_own_pages(toy):
+    """Rows of a submission lie together and are found by the primary key, however much others store."""
+    load_text(csv_text({f"b{i:03d}": "01" * 100 for i in range(200)}), slug="other")
+    submissions = list(Submission.objects.filter(agent__benchmark=toy).values_list("pk", flat=True))
+    query = OUTCOMES.format(condition="s.id = ANY(%s)")
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(
-            "EXPLAIN (BUFFERS, ANALYZE) SELECT * FROM submissions_outcome WHERE submission_id = ANY(%s)",
-            [submissions],
-        )
-        plan = "\n".join(line for (line,) in cursor.fetchall())
-    assert "submissions_outcome_pkey" in plan
+        cursor.execute("ANALYZE submissions_outcome, submissions_submission")
+        cursor.execute("SELECT pg_relation_size('submissions_outcome') / 8192")
+        (n_pages,) = cursor.fetchone()
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}", [submissions])
+        ((plan,),) = cursor.fetchone()
+    n_touched = plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
+    assert plan["Plan"]["Actual Rows"] == 320
+    assert n_pages > 250
+    assert n_touched < n_pages / 2
