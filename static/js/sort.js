@@ -1,11 +1,17 @@
 // Sorts the ranking in place. Without this script its links load the page in the new order.
 "use strict";
 
-let query = location.search;
+let query = location.search; // of the table that is shown
+let loading = new AbortController();
 
+// Shows the table of an address. A later call ends an earlier one, whose answer may come last.
 async function load(address) {
-  const response = await fetch(address, { headers: { Accept: "text/html" } });
+  loading.abort();
+  loading = new AbortController();
+  const { signal } = loading;
+  const response = await fetch(address, { headers: { Accept: "text/html" }, signal });
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  signal.throwIfAborted();
   const table = page.getElementById("ranking");
   const shown = document.getElementById("ranking");
   // A new board may have come out: then the rest of the page is old too.
@@ -15,20 +21,26 @@ async function load(address) {
   return table;
 }
 
-document.addEventListener("click", async (event) => {
+function unlessEnded(otherwise) {
+  return (error) => {
+    if (error.name !== "AbortError") otherwise();
+  };
+}
+
+document.addEventListener("click", (event) => {
   const link = event.target.closest("#ranking th a");
   if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
-  const column = link.dataset.column;
-  try {
-    const table = await load(link.href);
-    history.pushState(null, "", link.href);
-    table.querySelector(`a[data-column="${column}"]`).focus({ preventScroll: true });
-  } catch {
-    location.assign(link.href);
-  }
+  const { href, dataset } = link;
+  load(href)
+    .then((table) => {
+      history.pushState(null, "", href);
+      table.querySelector(`a[data-column="${dataset.column}"]`).focus({ preventScroll: true });
+    })
+    .catch(unlessEnded(() => location.assign(href)));
 });
 
 window.addEventListener("popstate", () => {
-  if (location.search !== query) load(location.href).catch(() => location.reload());
+  loading.abort();
+  if (location.search !== query) load(location.href).catch(unlessEnded(() => location.reload()));
 });

@@ -2,6 +2,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
@@ -46,7 +47,8 @@ def ranks(browser):
 
 
 def wait_until(browser, condition):
-    WebDriverWait(browser, 10).until(condition)
+    """Wait for it; an element that is replaced while it is looked at is looked for again."""
+    WebDriverWait(browser, 20, ignored_exceptions=[StaleElementReferenceException]).until(condition)
 
 
 def colours(browser, selector):
