@@ -27,7 +27,8 @@ def server():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    deployed = ("DATABASE_URL", "SECRET_KEY", "ALLOWED_HOSTS")
+    environment = {name: value for name, value in os.environ.items() if name not in deployed}
     command = [sys.executable, "manage.py", "demo", "--serve", "--port", str(port)]
     process = subprocess.Popen(
         command,
