@@ -11,7 +11,7 @@ from analytics.flat_file.columns import ALIASES, MAX_COLUMNS, OPTIONAL, REQUIRED
 from analytics.flat_file.contents import FlatFile, Setting
 from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError
 from analytics.flat_file.reading import from_records, read
-from analytics.flat_file.values import MAX_NAME_LENGTH
+from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule
 
 __all__ = [
     "ALIASES",
@@ -25,5 +25,6 @@ __all__ = [
     "FlatFileError",
     "Setting",
     "from_records",
+    "name_rule",
     "read",
 ]

@@ -49,6 +49,8 @@ def _described(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None
     if isinstance(error, OperationalError):
         detail = "The database does not answer; try again soon."
         return problem(HTTPStatus.SERVICE_UNAVAILABLE, "database_unavailable", detail), {"Retry-After": "5"}
+    if isinstance(error, RecursionError):
+        return problem(HTTPStatus.BAD_REQUEST, "parse_error", "The body is nested too deeply."), {}
     if isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, PermissionDenied):

@@ -20,7 +20,7 @@ from leaderboard.errors import Faulty
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile
 from leaderboard.submissions.queries import live_outcomes
-from leaderboard.submissions.rows import KEY, content_sha256, place, same_outcome
+from leaderboard.submissions.rows import KEY, OUTCOME, content_sha256, place, same_outcome
 from leaderboard.submissions.services import (
     bump_data_version,
     carry_details,
@@ -186,9 +186,7 @@ class _Placed:
             left = self.stored.filter(pc.is_in(self.stored["submission"], pa.array(old, pa.int32())))
             taken = self.rows.filter(pa.array(self.new | self.changed)).select(KEY)
             carried = left.join(taken, keys=KEY, join_type="left anti").drop_columns("submission")
-            rows = pa.concat_tables(
-                [rows, carried.select(rows.column_names[: len(KEY) + 2])], promote_options="default"
-            )
+            rows = pa.concat_tables([rows, carried.select(OUTCOME)], promote_options="default")
         dates = self.flat.submitted_at[index]
         dated = index[~np.isnat(dates)]
         earliest = dated[np.argmin(self.flat.submitted_at[dated])] if len(dated) else None
@@ -236,7 +234,7 @@ def _compare(rows: pa.Table, stored: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """Return for each row the submission that holds its key (0: none) and whether the outcomes differ."""
     if not stored.num_rows:
         return np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, bool)
-    numbered = rows.select([*KEY, "value", "valid"]).append_column("row", pa.array(np.arange(rows.num_rows)))
+    numbered = rows.select(OUTCOME).append_column("row", pa.array(np.arange(rows.num_rows)))
     both = numbered.join(stored, keys=KEY, join_type="left outer", right_suffix="_stored").sort_by("row")
     held = pc.is_valid(both["submission"])
     same = pc.and_(

@@ -8,6 +8,7 @@ from django.core.management.base import CommandError
 from django.db import ProgrammingError
 from psycopg.errors import UndefinedTable
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 
 from leaderboard.boards.models import Board, Entry
@@ -25,7 +26,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a callback (done, in all) that moves a bar on stderr; silent where that is no terminal."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(title, total=None)
+        bar = progress.add_task(escape(title), total=None)
         yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 
@@ -100,7 +101,8 @@ def board_text(board: Board, entries: list[Entry], *, width: int) -> str:
     for entry in entries:
         table.add_row(*(cell(entry) for _, cell in columns(board)))
     text = io.StringIO()
-    console = Console(file=text, width=width, highlight=False)
+    # A name is data: neither [bold] nor :smile: in it is a command.
+    console = Console(file=text, width=width, highlight=False, markup=False, emoji=False)
     for part in (headline(board), "", table, "", LEGEND, f"Digest {board.digest}"):
-        console.print(part, markup=False, soft_wrap=isinstance(part, str))
+        console.print(part, soft_wrap=isinstance(part, str))
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())

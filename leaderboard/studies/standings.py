@@ -45,15 +45,35 @@ def standings(
     are listed.
     """
     columns = columns_of(snapshot, subset)
-    ranked = _restricted(snapshot.table, columns)
-    scores = [_score(row) for row in ranked.means]
-    eligible = ranked.complete()
-    ranks = _ranks([score if ok else None for score, ok in zip(scores, eligible, strict=True)])
-    full = _full_scores(snapshot, columns, calibration)
-    lines = [
-        _standing(i, snapshot, ranked, scores[i], ranks[i], full[i], subset is not None)
-        for i in range(ranked.n_agents)
-    ]
+    mask = np.zeros(snapshot.table.n_tasks, bool)
+    mask[columns] = True
+    ranked = snapshot.table.restrict(tasks=mask)
+    scores, ranks = _scores(ranked), _ranks(ranked)
+    full = _full_scores(snapshot.table, columns, calibration)
+    n_scored, n_full = ranked.n_valid_tasks().tolist(), snapshot.table.n_valid_tasks().tolist()
+    n_valid_trials = snapshot.table.n_valid.sum(axis=1).tolist()
+    lines = []
+    for i, agent in enumerate(snapshot.agents):
+        submissions = snapshot.submissions[agent.pk]
+        score, rank = scores[i], ranks[i]
+        lines.append(
+            Standing(
+                agent=agent,
+                submitted_at=earliest(submissions),
+                rank=rank,
+                unranked="" if rank else _unranked(n_scored[i], ranked.n_tasks, subset is not None),
+                score=score,
+                naive_se=None if score is None else naive_standard_error(score, n_scored[i]),
+                n_scored=n_scored[i],
+                full_score=full[i].score,
+                full_score_source=full[i].source,
+                full_naive_se=full[i].naive_se,
+                n_full=n_full[i],
+                n_valid_trials=n_valid_trials[i],
+                n_submissions=len(submissions),
+                marks=_marks(rank, full[i], n_scored[i] < ranked.n_tasks, submissions),
+            )
+        )
     return sorted(lines, key=lambda line: (line.rank is None, line.rank, line.agent.name))
 
 
@@ -64,76 +84,38 @@ class _FullScore:
     naive_se: float | None = None
 
 
-def _restricted(table: OutcomeTable, columns: np.ndarray) -> OutcomeTable:
-    mask = np.zeros(table.n_tasks, bool)
-    mask[columns] = True
-    return table.restrict(tasks=mask)
+def _scores(table: OutcomeTable) -> list[float | None]:
+    """The mean over each agent's valid tasks; none where it has none."""
+    measured = table.n_valid_tasks() > 0
+    scores = iter(table.restrict(agents=measured).scores().tolist())
+    return [next(scores) if has_any else None for has_any in measured]
 
 
-def _score(row: np.ndarray) -> float | None:
-    valid = row[~np.isnan(row)]
-    return float(np.mean(valid)) if len(valid) else None
-
-
-def _ranks(scores: list[float | None]) -> list[int | None]:
-    """1 + the number of strictly better scores."""
-    rounded = [None if score is None else round(score, N_DIGITS) for score in scores]
-    return [
-        None if mine is None else 1 + sum(other is not None and other > mine for other in rounded)
-        for mine in rounded
-    ]
+def _ranks(table: OutcomeTable) -> list[int | None]:
+    """1 + the number of strictly better scores among those with at least 95% of the tasks."""
+    eligible = table.complete()
+    rounded = np.round(table.restrict(agents=eligible).scores(), N_DIGITS)
+    n_not_better = np.searchsorted(np.sort(rounded), rounded, side="right")
+    ranks = iter((1 + len(rounded) - n_not_better).tolist())
+    return [next(ranks) if is_eligible else None for is_eligible in eligible]
 
 
 def _full_scores(
-    snapshot: Snapshot, columns: np.ndarray, calibration: Calibration | None
+    table: OutcomeTable, columns: np.ndarray, calibration: Calibration | None
 ) -> list[_FullScore]:
     """Measured for complete agents; calibrated for those with at least 90% of the subset; else none."""
-    table = snapshot.table
-    on_subset = table.means[:, columns]
     full = [_FullScore()] * table.n_agents
     if calibration:
+        on_subset = table.means[:, columns]
         which = np.flatnonzero(predictable(on_subset))
         predicted = predict(ridge_fit(calibration), on_subset[which])
         for i, score in zip(which.tolist(), predicted.tolist(), strict=True):
             full[i] = _FullScore(score, "calibrated")
-    for i in np.flatnonzero(table.complete()).tolist():
-        full[i] = _measured(table.means[i])
+    measured = table.restrict(agents=table.complete())
+    where, n_valid = np.flatnonzero(table.complete()).tolist(), measured.n_valid_tasks().tolist()
+    for i, score, n in zip(where, measured.scores().tolist(), n_valid, strict=True):
+        full[i] = _FullScore(score, "measured", naive_standard_error(score, n))
     return full
-
-
-def _measured(row: np.ndarray) -> _FullScore:
-    valid = row[~np.isnan(row)]
-    score = float(np.mean(valid))
-    return _FullScore(score, "measured", naive_standard_error(score, len(valid)))
-
-
-def _standing(
-    i: int,
-    snapshot: Snapshot,
-    ranked: OutcomeTable,
-    score: float | None,
-    rank: int | None,
-    full: _FullScore,
-    on_subset: bool,
-) -> Standing:
-    submissions = snapshot.submissions[snapshot.agents[i].pk]
-    n_scored = int(ranked.n_valid_tasks()[i])
-    return Standing(
-        agent=snapshot.agents[i],
-        submitted_at=earliest(submissions),
-        rank=rank,
-        unranked="" if rank else _unranked(n_scored, ranked.n_tasks, on_subset),
-        score=score,
-        naive_se=None if score is None else naive_standard_error(score, n_scored),
-        n_scored=n_scored,
-        full_score=full.score,
-        full_score_source=full.source,
-        full_naive_se=full.naive_se,
-        n_full=int(snapshot.table.n_valid_tasks()[i]),
-        n_valid_trials=int(snapshot.table.n_valid[i].sum()),
-        n_submissions=len(submissions),
-        marks=_marks(rank, full, n_scored < ranked.n_tasks, submissions),
-    )
 
 
 def _unranked(n_scored: int, n_ranked_tasks: int, on_subset: bool) -> str:

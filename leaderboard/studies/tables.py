@@ -123,10 +123,7 @@ def _scores(
     wanted = {agent.pk: [s.pk for s in counted[agent.pk]] for agent in agents}
     absent = [pk for pk, ids in wanted.items() if pk not in stored or stored[pk].submissions != ids]
     rows = _counted_settings(outcomes_of(pk for agent in absent for pk in wanted[agent]), benchmark, policy)
-    stale = tuple(
-        _agent_scores(rows.filter(pc.equal(rows["agent"], pk)), pk, wanted[pk], benchmark, policy, task_ids)
-        for pk in absent
-    )
+    stale = _read_scores(rows, {pk: wanted[pk] for pk in absent}, benchmark, policy, task_ids)
     return stored | {s.agent_id: s for s in stale}, stale
 
 
@@ -138,30 +135,37 @@ def _counted_settings(rows: pa.Table, benchmark: Benchmark, policy: Policy) -> p
     return rows.filter(pc.is_in(rows["setting"], pa.array(ids, pa.int32())))
 
 
-def _agent_scores(
+def _read_scores(
     rows: pa.Table,
-    agent: int,
-    submissions: list[int],
+    submissions: dict[int, list[int]],
     benchmark: Benchmark,
     policy: Policy,
     task_ids: list[int],
-) -> AgentScores:
-    code = pc.index_in(rows["task"], pa.array(task_ids, pa.int32()))
+) -> tuple[AgentScores, ...]:
+    """The scores of these agents in one pass: agent and task together number the cells."""
+    agents, n_tasks = list(submissions), len(task_ids)
+    agent = pc.index_in(rows["agent"], pa.array(agents, pa.int64())).to_numpy()
+    task = pc.index_in(rows["task"], pa.array(task_ids, pa.int32())).to_numpy()
     means, n_valid = cell_means(
-        code.to_numpy(),
+        agent.astype(np.int64) * n_tasks + task,
         rows["setting"].to_numpy(),
         pc.fill_null(rows["value"].cast(pa.float64()), np.nan).to_numpy(),
         rows["valid"].to_numpy(),
-        len(task_ids),
+        len(agents) * n_tasks,
     )
-    return AgentScores(
-        agent_id=agent,
-        policy=policy,
-        submissions=submissions,
-        data_version=benchmark.data_version,
-        tasks=task_ids,
-        means=[None if np.isnan(mean) else mean for mean in means.tolist()],
-        n_valid=n_valid.tolist(),
+    return tuple(
+        AgentScores(
+            agent_id=pk,
+            policy=policy,
+            submissions=submissions[pk],
+            data_version=benchmark.data_version,
+            tasks=task_ids,
+            means=[None if np.isnan(mean) else mean for mean in own_means.tolist()],
+            n_valid=own_n_valid.tolist(),
+        )
+        for pk, own_means, own_n_valid in zip(
+            agents, means.reshape(-1, n_tasks), n_valid.reshape(-1, n_tasks), strict=True
+        )
     )
 
 

@@ -172,16 +172,6 @@ class OutcomeDetail(models.Model):
     seconds_scoring = models.FloatField(null=True)
     metadata = models.JSONField(null=True)
 
-    MEASURED = (
-        "cost_usd",
-        "n_input_tokens",
-        "n_output_tokens",
-        "seconds_environment",
-        "seconds_execution",
-        "seconds_scoring",
-    )
-    COLUMNS = (*MEASURED, "metadata")
-
     class Meta:
         triggers: ClassVar = [pgtrigger.Protect(name="outcomedetail_is_append_only", operation=APPEND_ONLY)]
 

@@ -1,7 +1,8 @@
 """Outcome rows as an Arrow table: the form in which they pass between a file and the database.
 
 Columns `agent`, `task`, `setting` (ids), `trial`, `value` (null where a trial is invalid and has none),
-`valid`; rows read from the database also say their `submission`.
+`valid`, in this order; behind them stands what else was delivered. Rows read from the database also say
+their `submission`.
 """
 
 import functools
@@ -13,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderboard.submissions.models import OutcomeDetail
 from leaderboard.submissions.parsing.flat import FlatFile
 
 KEY = ["agent", "task", "setting", "trial"]
+OUTCOME = [*KEY, "value", "valid"]
 SCHEMA = pa.schema(
     {
         "submission": pa.int32(),
@@ -53,7 +54,7 @@ def place(
 
 def details_of(rows: pa.Table) -> pa.Table | None:
     """Return key and details of the rows that have any; None where no row has."""
-    names = [name for name in rows.column_names if name in OutcomeDetail.COLUMNS]
+    names = rows.column_names[len(OUTCOME) :]
     if not names:
         return None
     stated = [pc.is_valid(rows[name]) for name in names]

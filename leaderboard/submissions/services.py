@@ -73,7 +73,8 @@ def change_status(
 
 def carry_details(*, old: Sequence[Submission], new: Submission) -> None:
     """Copy the details of superseded outcomes to those that `new` took over unchanged."""
-    columns = ", ".join(OutcomeDetail.COLUMNS)
+    key = {"submission_id", "task_id", "setting_id", "trial"}
+    columns = ", ".join(f.name for f in OutcomeDetail._meta.concrete_fields if f.name not in key)
     with connection.cursor() as cursor:
         cursor.execute(
             f"""

@@ -66,6 +66,16 @@ def test_aliases_and_metadata_are_reported(db, run, file):
     assert printed[1:] == ["The column score was read as outcome.", "Kept as metadata: failure_mode."]
 
 
+def test_names_are_printed_as_they_are(db, run, tmp_path, monkeypatch):
+    """What a terminal library takes for markup or an emoji's name is a name here, of files and of agents."""
+    monkeypatch.setenv("COLUMNS", "160")
+    path = tmp_path / "[bold]x[.csv"
+    path.write_text(csv_text({f"[red]a{i}[/] :smile:": "1" * i + "0" * (20 - i) for i in range(16)}))
+    run("load", str(path), "--benchmark", "toy")
+    run("recompute", "toy")
+    assert " [red]a15[/] :smile: " in run("standings", "toy")
+
+
 def test_dry_run_says_would(db, run, file):
     assert run("load", str(file), "--benchmark", "toy", "--dry-run").startswith("Would store in toy: 320 new")
     assert not Benchmark.objects.exists()

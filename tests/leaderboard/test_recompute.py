@@ -111,6 +111,15 @@ def test_an_incomplete_entry_is_ranked_on_its_valid_cells_and_marked(db):
     assert entry.rank is not None
 
 
+def test_nobody_is_ranked_where_nobody_ran_enough(db):
+    load_text(csv_text({"a": "1" * 10 + "." * 10, "b": "." * 10 + "x" * 10, "c": "." * 10 + "1" * 10}))
+    board = board_of()
+    assert board.phase == "cold_start"
+    listed = [(e.name, e.rank, e.score) for e in entries_of(board)]
+    assert listed == [("a", None, 1), ("b", None, None), ("c", None, 1)]
+    assert lines(board)["b"].naive_se is None
+
+
 def test_equal_scores_share_a_rank_and_stand_by_name(db):
     load_text(csv_text({"c": "1100", "a": "0011", "b": "1111", "d": "0000", "e": "1000"}))
     ranks = [(e.rank, e.name) for e in entries_of(board_of()) if e.rank]

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from rapidfuzz import process
 
-from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, from_records
+from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, from_records, name_rule
 from leaderboard.errors import Faulty
 
-AGENT_REQUIRED = ("name", "scaffold", "model")
+COLUMN = {"name": "agent", "scaffold": "scaffold", "model": "model"}  # of the flat file
 AGENT_OPTIONAL = ("version", "organisation")
 REQUIRED = ("agent", "submitted_at", "outcomes")
 OPTIONAL = ("run", "replaces", "links")
@@ -48,6 +48,9 @@ def read_body(body: object, *, benchmark: str, tasks: Collection[str], as_of: da
     flat, row_faults, n_faults = _rows(body, benchmark=benchmark, as_of=as_of)
     if envelope or unknown_tasks or flat is None:
         told = {(fault.field, fault.row) for fault in envelope}
+        for key, column in COLUMN.items():
+            if told & {("agent", None), (f"agent.{key}", None)}:
+                told.add((column, None))
         new = [fault for fault in row_faults if (fault.field, fault.row) not in told]
         every = sorted([*envelope, *new, *unknown_tasks], key=lambda fault: fault.row or 0)
         raise Faulty(
@@ -89,17 +92,13 @@ def _agent(body: Mapping[str, Any]) -> list[Fault]:
     agent = body.get("agent")
     if not isinstance(agent, Mapping):
         return [_fault("agent", agent, "is an object with name, scaffold and model")] if agent else []
-    faults = [_fault(f"agent.{f}", None, "is required") for f in AGENT_REQUIRED if not agent.get(f)]
+    faults = [_fault(f"agent.{f}", None, "is required") for f in COLUMN if not agent.get(f)]
     for field, value in agent.items():
-        if field not in (*AGENT_REQUIRED, *AGENT_OPTIONAL):
+        if field not in (*COLUMN, *AGENT_OPTIONAL):
             faults.append(_fault(f"agent.{field}", value, "is not a field of an agent"))
-        elif value is not None and not _is_name(value):
-            faults.append(_fault(f"agent.{field}", value, "is a text of at most 255 printable characters"))
+        elif value and (rule := name_rule(value) if isinstance(value, str) else "a name is text"):
+            faults.append(_fault(f"agent.{field}", value, rule))
     return faults
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= 255 and value.isprintable()
 
 
 def _replaces(body: Mapping[str, Any]) -> list[Fault]:
@@ -131,7 +130,7 @@ def _unknown_tasks(outcomes: object, tasks: Collection[str]) -> list[Fault]:
     faults = []
     for row, outcome in enumerate(outcomes if isinstance(outcomes, list) else [], start=1):
         name = outcome.get("task", outcome.get("task_id")) if isinstance(outcome, Mapping) else None
-        if isinstance(name, str) and name not in known and _is_name(name):
+        if isinstance(name, str) and name not in known and name_rule(name) is None:
             if name not in rules:
                 rules[name] = NO_SUCH_TASK + (_near(name, known) if len(rules) < N_EXPLAINED else "")
             faults.append(Fault(row=row, field="task", value=name, rule=rules[name]))
@@ -156,10 +155,7 @@ def _rows(
     described = agent if isinstance(agent, Mapping) else {}
     constants = {
         "benchmark": benchmark,
-        **{
-            name: described.get(key) or ""
-            for name, key in zip(("agent", "scaffold", "model"), AGENT_REQUIRED, strict=True)
-        },
+        **{column: described.get(key) or "" for key, column in COLUMN.items()},
         "submitted_at": body.get("submitted_at"),
     }
     if body.get("run") is not None:

@@ -119,6 +119,21 @@ def test_all_faults_come_at_once(post):
     }
 
 
+def test_a_fault_of_the_agent_is_told_once(post):
+    named = body() | {"agent": {"name": "a\nb", "scaffold": "", "model": "x" * 256, "version": " 1"}}
+    for delivered, fields in (
+        (named, ["agent.model", "agent.name", "agent.scaffold", "agent.version"]),
+        (body() | {"agent": None}, ["agent"]),
+    ):
+        assert sorted(f["field"] for f in post(delivered).json()["faults"]) == fields
+
+
+def test_names_obey_the_same_rule_as_in_a_file(post):
+    """Joined emoji are no control characters; a direction override is one."""
+    assert post(body(agent="👩‍💻 / #1")).status_code == 201
+    assert post(body(agent="a\u202eb")).json()["faults"][0]["field"] == "agent.name"
+
+
 def test_unknown_task_gets_near_matches(post):
     problem = post(body(outcomes=[{"task": "t1", "trial": 1, "outcome": 1}])).json()
     (fault,) = problem["faults"]
@@ -344,6 +359,12 @@ class TestBodies:
         assert response.status_code in (400, 411, 422)
         assert response["Content-Type"] == "application/problem+json"
         assert words in response.json()["detail"]
+
+    @pytest.mark.parametrize("depth", [*range(100, 1100, 50), 5_000])
+    def test_nesting_is_refused_at_any_depth(self, post, depth):
+        response = post('{"links": ' * depth + "1" + "}" * depth)
+        assert response.status_code in (400, 422)
+        assert response["Content-Type"] == "application/problem+json"
 
     def test_too_large(self, post):
         response = post(b'"' + b"x" * (16 * 2**20) + b'"')
