@@ -1,0 +1,191 @@
+"""CUSUM of sequential normal scores: a chart for the level of a series, without a model of its values.
+
+Model
+-----
+Values x_1, x_2, … arrive in time order. Each is ranked among those up to itself and turned into a score that
+is standard normal, and independent of the earlier ones, as long as all x come from one distribution::
+
+    z_t = Φ⁻¹((rank of x_t among x_1 … x_t − ½) / t)              midranks
+    C⁺_t = max(0, C⁺_{t−1} + z_t − ½)     C⁻_t = max(0, C⁻_{t−1} − z_t − ½)
+
+The first `n_reference` values are ranked and not added up: their scores are coarse. C above the threshold is
+an alarm. Then C returns to 0 and the values after its last zero, which already show the new level, are the
+new reference; below `n_reference` of them the chart waits.
+
+Symbols
+-------
+=========  ===================  ==============  =================================
+symbol     code                 shape           unit
+=========  ===================  ==============  =================================
+x          ``values``           (n,)            any
+z          ``scores``           (n,)            standard deviations
+C⁺, C⁻     ``up``, ``down``     (n,)            standard deviations
+=========  ===================  ==============  =================================
+
+Without any change an alarm comes after 200 values on average at the threshold 3.5 on one side and 4.17 on
+two; with ties later. A steady drift is a change.
+
+Not done here
+-------------
+No estimate of when the level moved, beyond the last zero, or by how much.
+
+Source
+------
+Conover, Tercero-Gómez & Cordero-Franco, *The sequential normal scores transformation*, 2017. Page,
+*Continuous inspection schemes*, Biometrika 1954.
+"""
+
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy.special import ndtri
+
+from analytics.errors import CoreError
+
+ALLOWANCE = 0.5
+ONE_SIDED, TWO_SIDED = 3.5, 4.17
+N_REFERENCE = 10
+RUN_LENGTH = 200  # values to a false alarm, on average, at either threshold
+
+
+class SeriesMalformed(CoreError):
+    """A chart needs finite values, in time order."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """The level moved.
+
+    Attributes
+    ----------
+    at : int
+        Position of the value at which the chart passed the threshold.
+    since : int
+        Position of the first value after the chart's last zero: the move is likely not older.
+    rising : bool
+        Whether values became larger.
+    """
+
+    at: int
+    since: int
+    rising: bool
+
+
+@dataclass(frozen=True)
+class Cusum:
+    """A chart read up to its last value.
+
+    Attributes
+    ----------
+    up, down : tuple of float, (n,)
+        C⁺ and C⁻ after each value, before an alarm sets them to 0; C⁻ stays 0 on one side.
+    scores : tuple of float, (n,)
+        z_t.
+    alarms : tuple of Alarm
+    threshold : float
+    n_reference : int
+        Values that the next one would be ranked among.
+    """
+
+    up: tuple[float, ...]
+    down: tuple[float, ...]
+    scores: tuple[float, ...]
+    alarms: tuple[Alarm, ...]
+    threshold: float
+    n_reference: int
+
+    @property
+    def level(self) -> float:
+        """The larger of C⁺ and C⁻ after the last value; 0 without one."""
+        return max(self.up[-1], self.down[-1]) if self.up else 0.0
+
+
+def cusum(values: Sequence[float], *, two_sided: bool = False, n_reference: int = N_REFERENCE) -> Cusum:
+    """Run the chart over values in time order.
+
+    Parameters
+    ----------
+    values : sequence of float, (n,)
+    two_sided : bool
+        Look for falling values too, at the threshold 4.17 instead of 3.5.
+    n_reference : int
+        Values that are ranked before any is added up, at least 1.
+
+    Raises
+    ------
+    SeriesMalformed
+        When a value is not finite, or no reference is asked for.
+    """
+    _check(values, n_reference)
+    chart = _Chart(TWO_SIDED if two_sided else ONE_SIDED, two_sided, n_reference)
+    for position, value in enumerate(values):
+        chart.add(position, float(value))
+    return Cusum(
+        up=tuple(chart.ups),
+        down=tuple(chart.downs),
+        scores=tuple(chart.scores),
+        alarms=tuple(chart.alarms),
+        threshold=chart.threshold,
+        n_reference=len(chart.ranked),
+    )
+
+
+def _check(values: Sequence[float], n_reference: int) -> None:
+    if n_reference < 1:
+        raise SeriesMalformed(f"a reference of {n_reference} values ranks nothing; at least 1 is needed")
+    for position, value in enumerate(values):
+        if not math.isfinite(value):
+            raise SeriesMalformed(f"value {position} is {value}; a chart needs finite values")
+
+
+class _Chart:
+    """The state between two values: what is ranked, and since when each side is above 0."""
+
+    def __init__(self, threshold: float, two_sided: bool, n_reference: int) -> None:
+        self.threshold, self.two_sided, self.n_reference = threshold, two_sided, n_reference
+        self.ranked: list[float] = []
+        self.recent: list[float] = []
+        self.up = self.down = 0.0
+        self.up_since = self.down_since = 0
+        self.ups: list[float] = []
+        self.downs: list[float] = []
+        self.scores: list[float] = []
+        self.alarms: list[Alarm] = []
+
+    def add(self, position: int, value: float) -> None:
+        is_reference = len(self.ranked) < self.n_reference
+        z = self._score(value)
+        self.recent.append(value)
+        if is_reference:
+            self.up_since = self.down_since = position + 1
+        else:
+            self._accumulate(position, z)
+        self.ups.append(self.up)
+        self.downs.append(self.down)
+        self.scores.append(z)
+        if max(self.up, self.down) > self.threshold:
+            self._alarm(position)
+
+    def _score(self, value: float) -> float:
+        insort(self.ranked, value)
+        midrank = (bisect_left(self.ranked, value) + 1 + bisect_right(self.ranked, value)) / 2
+        return float(ndtri((midrank - 0.5) / len(self.ranked)))
+
+    def _accumulate(self, position: int, z: float) -> None:
+        self.up = max(0.0, self.up + z - ALLOWANCE)
+        self.down = max(0.0, self.down - z - ALLOWANCE) if self.two_sided else 0.0
+        if self.up == 0.0:
+            self.up_since = position + 1
+        if self.down == 0.0:
+            self.down_since = position + 1
+
+    def _alarm(self, position: int) -> None:
+        rising = self.up > self.down
+        since = self.up_since if rising else self.down_since
+        self.alarms.append(Alarm(position, since, rising))
+        self.recent = self.recent[len(self.recent) - (position + 1 - since) :]
+        self.ranked = sorted(self.recent)
+        self.up = self.down = 0.0
+        self.up_since = self.down_since = position + 1

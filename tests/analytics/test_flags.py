@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+from scipy.stats import fisher_exact
+
+from analytics.flags import (
+    Dependence,
+    RowsMalformed,
+    dependent_trials,
+    identical_agents,
+    only_gains,
+    unclaimed_orders,
+)
+
+NAN = np.nan
+
+
+def rows(*trials):
+    """Columns of an agent whose trials have these outcomes on tasks 0, 1 and so on."""
+    task = np.tile(np.arange(len(trials[0])), len(trials))
+    trial = np.repeat(np.arange(len(trials)), len(trials[0]))
+    return task, trial, np.concatenate(trials).astype(float)
+
+
+def test_two_equal_trials_on_a_hundred_tasks_are_one():
+    passes = np.arange(100) % 2
+    assert dependent_trials(*rows(passes, passes)) == Dependence((0, 1), 100, 100, 0.5)
+
+
+def test_independent_trials_are_not_flagged():
+    rng = np.random.default_rng(1)
+    assert dependent_trials(*rows(*(rng.integers(0, 2, 300) for _ in range(5)))) is None
+
+
+def test_the_pair_that_agrees_most_is_told():
+    rng = np.random.default_rng(2)
+    first, other = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
+    nearly = first.copy()
+    nearly[0] = 1 - nearly[0]
+    found = dependent_trials(*rows(other, first, nearly))
+    assert (found.trials, found.n_agreeing, found.n_tasks) == ((1, 2), 399, 400)
+
+
+def test_99_tasks_or_a_lower_agreement_are_not_enough():
+    passes = np.arange(99) % 2
+    assert dependent_trials(*rows(passes, passes)) is None
+    passes = np.arange(200) % 2
+    two_off = passes.copy()
+    two_off[:2] = 1 - two_off[:2]  # .990
+    assert dependent_trials(*rows(passes, two_off)) is None
+
+
+def test_an_agent_that_fails_nearly_always_agrees_by_chance():
+    one_pass = np.zeros(100)
+    one_pass[3] = 1
+    assert dependent_trials(*rows(one_pass, one_pass)) is None  # chance .9802
+    assert dependent_trials(*rows(np.zeros(100), np.zeros(100))) is None
+
+
+def test_trials_are_compared_on_common_tasks_and_may_not_repeat():
+    passes = np.arange(150) % 2
+    task, trial, outcome = rows(passes, passes)
+    kept = ~((trial == 1) & (task >= 60))
+    assert dependent_trials(task[kept], trial[kept], outcome[kept]) is None
+    with pytest.raises(RowsMalformed, match="twice"):
+        dependent_trials(np.array([0, 0]), np.array([1, 1]), np.array([0.0, 1.0]))
+    with pytest.raises(RowsMalformed, match="differ"):
+        dependent_trials(np.array([0]), np.array([1, 1]), np.array([0.0, 1.0]))
+
+
+def test_identical_agents_are_grouped_unless_constant():
+    means = np.array([[0, 1, NAN], [1, 1, 1], [0, 1, NAN], [1, 1, 1], [0, 1, 0], [-0.0, 1, NAN]])
+    assert identical_agents(means) == [(0, 2, 5)]
+
+
+def test_only_gains():
+    assert only_gains(np.array([0, 0.5, 1, NAN]), np.array([1, 0.5, 1, 1])) == (1, 3)
+    assert only_gains(np.array([0, 1.0]), np.array([1, 0.5])) is None
+    assert only_gains(np.array([0, 1.0]), np.array([0, 1.0])) is None
+    assert only_gains(np.array([NAN, 1.0]), np.array([1.0, NAN])) is None
+
+
+def test_orders_that_missing_outcomes_could_turn_are_not_claimed():
+    whole, gappy, worse = np.zeros(100), np.zeros(100), np.zeros(100)
+    whole[:50] = gappy[:55] = 1
+    gappy[90:] = NAN  # 45 + … : bounds .55 to .65
+    worse[:20] = 1
+    near = np.zeros(100)
+    near[:60] = 1
+    means = np.array([whole, gappy, worse, near])
+    assert np.argwhere(unclaimed_orders(means)).tolist() == [[1, 3], [3, 1]]
+
+
+def test_the_validity_test_is_fishers():
+    for n, first, seconds in ((100, 10, range(0, 20)), (30, 3, range(0, 12))):
+        row = np.zeros(n)
+        row[:first] = NAN
+        for second in seconds:
+            other = np.zeros(n)
+            other[n - second :] = NAN
+            p = fisher_exact([[first, n - first], [second, n - second]]).pvalue
+            expected = p < 0.01  # all zeros: the bounds always overlap at 0
+            assert unclaimed_orders(np.array([row, other]))[0, 1] == expected, (n, second)
+
+
+def test_one_percent_missing_is_too_little():
+    row, other = np.zeros(2_000), np.zeros(2_000)
+    row[:20] = NAN
+    assert not unclaimed_orders(np.array([row, other])).any()
+    row[:21] = NAN
+    assert unclaimed_orders(np.array([row, other])).sum() == 2
