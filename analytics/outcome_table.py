@@ -10,7 +10,12 @@ trials of that setting::
     X[i, j] = mean over s of ( mean over t of outcome[i, j, s, t], valid trials only )
 
 so that a setting counts once however many trials it has. A setting without a valid trial does not count; a
-cell without one is missing (NaN), and only there is NaN found.
+cell without one is missing (NaN), and only there is NaN found. Where trials were repeated within a setting,
+their variance, pooled within the S settings of a cell with R_s valid trials each, and the number of trials
+that makes it the variance of the cell are::
+
+    s²_ij = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1)
+    R_ij  = S² / Σ_s (1/R_s),             so that Var(X[i, j]) = s²_ij / R_ij
 
 Symbols
 -------
@@ -19,6 +24,8 @@ symbol                    code                    shape                         
 ========================  ======================  =============================================  ==========
 X                         ``means``               (n_agents, n_tasks), NaN where missing         0 to 1
 number of valid trials    ``n_valid``             (n_agents, n_tasks)                            trials
+s²                        ``trial_variances``     (n_agents, n_tasks), NaN: no setting has two   score²
+R                         ``n_trials``            (n_agents, n_tasks), NaN where missing         trials
 n_i                       ``n_valid_tasks()``     (n_agents,)                                    tasks
 m                         ``n_tasks``             scalar, active tasks                           tasks
 y_i                       ``scores()``            (n_agents,), mean of row i over its n_i cells  0 to 1
@@ -28,7 +35,7 @@ y_i                       ``scores()``            (n_agents,), mean of row i ove
 Order
 -----
 Agents and tasks stand in ascending order of name by Unicode code point before any arithmetic. Inside a cell
-the addends are sorted by value first, trials and then settings, so that equal sets of rows give means equal
+the addends are sorted by value first, trials and then settings, so that equal sets of rows give numbers equal
 to the last bit, whatever the order of the file and the numbering of its settings.
 
 Not done here
@@ -47,7 +54,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +96,10 @@ class OutcomeTable:
     dates : tuple of datetime.date or None, length n_agents
         Each agent's earliest `submitted_at`; None where it is not known.
     scaffolds, models : tuple of str, length n_agents
+    trial_variances : float64 array, shape (n_agents, n_tasks), optional
+        s²_ij; NaN where no setting has two valid trials. None where they were not computed.
+    n_trials : float64 array, shape (n_agents, n_tasks), optional
+        R_ij, from 1 to `n_valid`; NaN where missing. Given together with `trial_variances`.
 
     Raises
     ------
@@ -107,14 +118,18 @@ class OutcomeTable:
     dates: tuple[date | None, ...]
     scaffolds: tuple[str, ...]
     models: tuple[str, ...]
+    trial_variances: FloatArray | None = None
+    n_trials: FloatArray | None = None
 
     def __post_init__(self) -> None:
         _check_ascending("agents", self.agents)
         _check_ascending("tasks", self.tasks)
         _check_lengths(self)
         _check_cells(self)
-        object.__setattr__(self, "means", read_only(self.means))
-        object.__setattr__(self, "n_valid", read_only(self.n_valid))
+        _check_trials(self)
+        for field in ("means", "n_valid", "trial_variances", "n_trials"):
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, read_only(getattr(self, field)))
 
     @property
     def n_agents(self) -> int:
@@ -180,15 +195,27 @@ class OutcomeTable:
         """
         rows = _positions("agents", agents, self.n_agents)
         columns = _positions("tasks", tasks, self.n_tasks)
+        part = np.ix_(rows, columns)
         return OutcomeTable(
             agents=tuple(self.agents[i] for i in rows),
             tasks=tuple(self.tasks[j] for j in columns),
-            means=self.means[np.ix_(rows, columns)],
-            n_valid=self.n_valid[np.ix_(rows, columns)],
+            means=self.means[part],
+            n_valid=self.n_valid[part],
             dates=tuple(self.dates[i] for i in rows),
             scaffolds=tuple(self.scaffolds[i] for i in rows),
             models=tuple(self.models[i] for i in rows),
+            trial_variances=None if self.trial_variances is None else self.trial_variances[part],
+            n_trials=None if self.n_trials is None else self.n_trials[part],
         )
+
+
+class CellMoments(NamedTuple):
+    """What the trials of each cell tell, shape (n_tasks,) each; see `cell_moments`."""
+
+    means: FloatArray
+    n_valid: CountArray
+    trial_variances: FloatArray
+    n_trials: FloatArray
 
 
 def naive_standard_error(score: float, n_tasks: int) -> float:
@@ -258,8 +285,38 @@ def cell_means(
     -----
     Rows may come in any order and are not checked for repeated keys: `outcome_table` does that.
     """
-    columns = _checked_rows(task, setting, outcome, valid, n_tasks)
-    return _cell_means(*columns, n_tasks)
+    settings = _by_setting(*_checked_rows(task, setting, outcome, valid, n_tasks))
+    return _cell_means(settings, n_tasks)
+
+
+def cell_moments(
+    task: npt.ArrayLike, setting: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
+) -> CellMoments:
+    """One agent's row of the table with the variance of its trials, in one pass.
+
+    Parameters
+    ----------
+    task, setting, outcome, valid, n_tasks
+        As in `cell_means`.
+
+    Returns
+    -------
+    means, n_valid
+        As from `cell_means`, equal to the last bit.
+    trial_variances : float64 array, shape (n_tasks,)
+        s²_j = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1), unbiased; NaN for a task on which no
+        setting has two valid trials. Exactly 0 where all trials of each setting are equal.
+    n_trials : float64 array, shape (n_tasks,)
+        R_j = S² / Σ_s (1/R_s) over the S settings with a valid trial; NaN where there is none. The number of
+        valid trials when there is one setting or all have equally many.
+
+    Raises
+    ------
+    RowMalformed
+        With the first row and column at fault.
+    """
+    settings = _by_setting(*_checked_rows(task, setting, outcome, valid, n_tasks))
+    return CellMoments(*_cell_means(settings, n_tasks), *_trial_moments(settings, n_tasks))
 
 
 def outcome_table(
@@ -304,16 +361,18 @@ def outcome_table(
     task_by_name, task_rank = _name_order(tasks)
     cell = rank[codes[0]] * len(tasks) + task_rank[codes[1]]
     _refuse_repeated(cell, codes, agents, tasks)
-    means, n_valid = cell_means(cell, codes[2], outcome, valid, len(agents) * len(tasks))
+    cells = cell_moments(cell, codes[2], outcome, valid, len(agents) * len(tasks))
     shape = (len(agents), len(tasks))
     return OutcomeTable(
         agents=tuple(agents[i] for i in by_name),
         tasks=tuple(tasks[j] for j in task_by_name),
-        means=means.reshape(shape),
-        n_valid=n_valid.reshape(shape),
+        means=cells.means.reshape(shape),
+        n_valid=cells.n_valid.reshape(shape),
         dates=_permuted("dates", dates, by_name, None),
         scaffolds=_permuted("scaffolds", scaffolds, by_name, ""),
         models=_permuted("models", models, by_name, ""),
+        trial_variances=cells.trial_variances.reshape(shape),
+        n_trials=cells.n_trials.reshape(shape),
     )
 
 
@@ -327,22 +386,57 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-def _cell_means(
-    task: CodeArray, setting: CodeArray, outcome: FloatArray, n_tasks: int
-) -> tuple[FloatArray, CountArray]:
-    """Σ_s (Σ_t outcome / n_trials) / n_settings, addends of either sum in ascending order of value."""
+class _Settings(NamedTuple):
+    """The settings of each cell, shape (n_groups,) each: task, valid trials, mean, Σ_t (outcome − mean)²."""
+
+    task: CodeArray
+    n_trials: CodeArray
+    means: FloatArray
+    squares: FloatArray
+
+
+def _by_setting(task: CodeArray, setting: CodeArray, outcome: FloatArray) -> _Settings:
+    """Sum the trials of each setting of each task in ascending order of value."""
     order = np.lexsort((outcome, setting, task))
     task, setting, outcome = task[order], setting[order], outcome[order]
     first = _first_of_run(task, setting)
-    group = np.cumsum(first) - 1
-    group_mean = np.bincount(group, weights=outcome) / np.bincount(group)
-    by_value = np.lexsort((group_mean, task[first]))
-    group_task, group_mean = task[first][by_value], group_mean[by_value]
-    n_settings = np.bincount(group_task, minlength=n_tasks)
-    sums = np.bincount(group_task, weights=group_mean, minlength=n_tasks)
+    group, last = np.cumsum(first) - 1, np.roll(first, -1)
+    n_trials = np.bincount(group)
+    means = np.bincount(group, weights=outcome) / n_trials
+    squares = np.bincount(group, weights=(outcome - means[group]) ** 2)
+    apart = np.asarray(squares * (outcome[first] != outcome[last]), dtype=np.float64)
+    return _Settings(task[first], n_trials, means, apart)
+
+
+def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatArray:
+    """Sum the values of each task in ascending order, so that the order they came in leaves no trace."""
+    order = np.lexsort((values, task))
+    return np.asarray(np.bincount(task[order], weights=values[order], minlength=n_tasks), dtype=np.float64)
+
+
+def _cell_means(settings: _Settings, n_tasks: int) -> tuple[FloatArray, CountArray]:
+    """Σ_s (mean of setting s) / n_settings, and the number of valid trials."""
+    n_settings = np.bincount(settings.task, minlength=n_tasks)
     means = np.full(n_tasks, np.nan)
+    sums = _sums_by_value(settings.task, settings.means, n_tasks)
     np.divide(sums, n_settings, out=means, where=n_settings > 0)
-    return means, np.bincount(task, minlength=n_tasks).astype(np.int32)
+    n_valid = np.bincount(settings.task, weights=settings.n_trials, minlength=n_tasks)
+    return means, n_valid.astype(np.int32)
+
+
+def _trial_moments(settings: _Settings, n_tasks: int) -> tuple[FloatArray, FloatArray]:
+    """s² = Σ squares / Σ(R_s − 1) and R = S²·R_1 / Σ(R_1/R_s), R_1 the largest, exact when all are equal."""
+    task, n_trials = settings.task, settings.n_trials
+    degrees = np.bincount(task, weights=n_trials - 1, minlength=n_tasks)
+    variances, effective = np.full(n_tasks, np.nan), np.full(n_tasks, np.nan)
+    squares = _sums_by_value(task, settings.squares, n_tasks)
+    np.divide(squares, degrees, out=variances, where=degrees > 0)
+    largest = np.zeros(n_tasks, dtype=np.int64)
+    np.maximum.at(largest, task, n_trials)
+    inverse = _sums_by_value(task, largest[task] / n_trials, n_tasks)
+    n_settings = np.bincount(task, minlength=n_tasks)
+    np.divide(n_settings**2 * largest, inverse, out=effective, where=n_settings > 0)
+    return variances, effective
 
 
 def _first_of_run(*sorted_codes: CodeArray) -> Mask:
@@ -412,6 +506,33 @@ def _check_cells(table: OutcomeTable) -> None:
             f"agent {table.agents[i]!r} on task {table.tasks[j]!r}: mean {table.means[i, j]} "
             f"from {table.n_valid[i, j]} valid trials"
         )
+
+
+def _check_trials(table: OutcomeTable) -> None:
+    """Refuse a variance without trials to vary, and a number of trials that the valid ones cannot give."""
+    variances, n_trials = table.trial_variances, table.n_trials
+    if variances is None and n_trials is None:
+        return
+    if variances is None or n_trials is None:
+        raise TableMalformed("trial_variances and n_trials are given together")
+    for field, array in (("trial_variances", variances), ("n_trials", n_trials)):
+        if array.dtype != np.float64 or array.shape != table.means.shape:
+            raise TableMalformed(f"{field}: {array.dtype} {array.shape}, not float64 {table.means.shape}")
+    wrong = _wrong_trials(variances, n_trials, table.n_valid)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise TableMalformed(
+            f"agent {table.agents[i]!r} on task {table.tasks[j]!r}: variance {variances[i, j]} "
+            f"of {n_trials[i, j]} trials from {table.n_valid[i, j]} valid ones"
+        )
+
+
+def _wrong_trials(variances: FloatArray, n_trials: FloatArray, n_valid: CountArray) -> Mask:
+    """Cells whose variance is not from 0 to ½ on two trials or more, or whose R is not from 1 to n_valid."""
+    in_range = (variances >= 0.0) & (variances <= 0.5 + 1e-9) & (n_valid >= 2)
+    counted = (n_trials >= 1.0 - 1e-9) & (n_trials <= n_valid * (1 + 1e-9))
+    right = np.where(n_valid > 0, counted, np.isnan(n_trials)) & (np.isnan(variances) | in_range)
+    return np.asarray(~right, dtype=np.bool_)
 
 
 def _positions(field: str, mask: Mask | None, n: int) -> CodeArray:

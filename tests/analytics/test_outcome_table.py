@@ -9,7 +9,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from analytics.errors import CoreError
@@ -19,6 +19,7 @@ from analytics.outcome_table import (
     RowMalformed,
     TableMalformed,
     cell_means,
+    cell_moments,
     naive_standard_error,
     outcome_table,
 )
@@ -374,6 +375,99 @@ def test_every_refusal_is_one_of_the_core():
     assert issubclass(NoValidOutcome, CoreError)
     assert issubclass(RowMalformed, CoreError)
     assert issubclass(TableMalformed, CoreError)
+
+
+# --------------------------------------------------------------------------------------- variance of trials
+
+
+def test_trial_variances_are_pooled_within_settings():
+    # task 0: setting 7 has 1, 0, 0 (squares 2/3, 2 degrees), setting 9 has 1 alone: s² = 1/3,
+    # R = 2²/(1/3 + 1) = 3. task 1: no valid trial. task 2: one trial in each of two settings: R = 2.
+    # task 3: 0.5, 1 and 0, 0, 1, 1 (squares 1/8 and 1, 1 + 3 degrees): s² = 9/32, R = 4/(1/2 + 1/4).
+    cells = cell_moments(
+        task=[0, 0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 3, 3],
+        setting=[7, 7, 7, 9, 7, 7, 9, 1, 1, 2, 2, 2, 2],
+        outcome=[1, 0, 0, 1, 1, 0.5, 1, 0.5, 1, 0, 0, 1, 1],
+        valid=[True] * 4 + [False] + [True] * 8,
+        n_tasks=4,
+    )
+    assert cells.trial_variances == pytest.approx([1 / 3, math.nan, math.nan, 9 / 32], nan_ok=True)
+    assert cells.n_trials == pytest.approx([3, math.nan, 2, 16 / 3], nan_ok=True)
+
+
+def test_without_settings_r_is_the_number_of_trials_and_equal_trials_do_not_vary():
+    for n in range(2, 60):
+        cells = cell_moments([0] * n, [0] * n, [0.1] * n, [True] * n, 1)
+        assert (cells.n_trials[0], cells.trial_variances[0]) == (n, 0.0)
+
+
+@REPEATABLE
+@given(ROWS, st.randoms(use_true_random=False))
+def test_moments_equal_those_of_statistics_and_owe_nothing_to_order(rows, random):
+    assume(rows)
+    table = built(rows)
+    cells = defaultdict(lambda: defaultdict(list))
+    for agent, task, setting, _, outcome, valid in rows:
+        if valid:
+            cells[agent, task][setting].append(outcome)
+    for (i, j), variance in np.ndenumerate(table.trial_variances):
+        samples = list(cells[i, j].values())
+        degrees = sum(len(sample) - 1 for sample in samples)
+        squares = sum(statistics.variance(x) * (len(x) - 1) for x in samples if len(x) > 1)
+        expected = squares / degrees if degrees else math.nan
+        assert variance == pytest.approx(expected, abs=1e-14, nan_ok=True)
+        if samples:
+            effective = len(samples) ** 2 / sum(1 / len(sample) for sample in samples)
+            assert table.n_trials[i, j] == pytest.approx(effective, rel=1e-14)
+    shifted = [(a, t, 2 - s, *rest) for a, t, s, *rest in random.sample(rows, len(rows))]
+    again = built(shifted)
+    for field in ("means", "trial_variances", "n_trials"):
+        assert getattr(again, field).tobytes() == getattr(table, field).tobytes()
+
+
+def test_the_variance_of_a_cell_is_its_trial_variance_over_r():
+    # 3 settings of 1, 2 and 4 trials of variance p(1 − p): simulated variance of the cell against E[s²]/R.
+    rng = np.random.default_rng(1)
+    n_cells, setting = 20_000, np.array([0, 1, 1, 2, 2, 2, 2])
+    outcomes = (rng.random((n_cells, 7)) < np.array([0.2, 0.5, 0.8])[setting]).astype(float)
+    shape = (n_cells, 7)
+    cells = cell_moments(
+        np.repeat(np.arange(n_cells), 7),
+        np.broadcast_to(setting, shape).ravel(),
+        outcomes.ravel(),
+        np.ones(n_cells * 7, dtype=bool),
+        n_cells,
+    )
+    # Var = (.16/1 + .25/2 + .16/4)/9; the pooled s² weighs settings 1 and 2 by 1 and 3 degrees.
+    assert cells.means.var() == pytest.approx((0.16 + 0.125 + 0.04) / 9, rel=0.05)
+    assert cells.trial_variances.mean() == pytest.approx((0.25 + 3 * 0.16) / 4, rel=0.02)
+    assert cells.n_trials == pytest.approx(9 / (1 + 1 / 2 + 1 / 4))
+
+
+def test_a_restriction_carries_the_variance_of_trials():
+    table = built([(0, 0, 0, 1, 0.0, True), (0, 0, 0, 2, 1.0, True), (1, 1, 0, 1, 1.0, True)])
+    part = table.restrict(agents=np.array([True, False, False]))
+    assert part.trial_variances[0, 0] == 0.5
+    assert part.n_trials[0, 0] == 2.0
+    assert table_of([[1.0]]).restrict().trial_variances is None
+    with pytest.raises(ValueError, match="read-only"):
+        part.n_trials[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    ("variances", "n_trials", "message"),
+    [
+        (np.full((1, 1), math.nan), None, "given together"),
+        (np.full((1, 2), math.nan), np.ones((1, 1)), r"trial_variances: float64 \(1, 2\)"),
+        (np.full((1, 1), math.nan), np.ones((1, 1), dtype=int), "n_trials: int64"),
+        (np.zeros((1, 1)), np.ones((1, 1)), "variance 0.0 of 1.0 trials from 1 valid ones"),
+        (np.full((1, 1), math.nan), np.full((1, 1), 2.0), "of 2.0 trials from 1"),
+        (np.full((1, 1), math.nan), np.full((1, 1), math.nan), "of nan trials from 1"),
+    ],
+)
+def test_trials_that_contradict_the_cells_are_refused(variances, n_trials, message):
+    with pytest.raises(TableMalformed, match=message):
+        table_of([[1.0]], trial_variances=variances, n_trials=n_trials)
 
 
 # By hand: sqrt(.25/100) = .05; sqrt(.16/25) = .08; sqrt(.09/9) = .1; no spread at 0 and 1.

@@ -1,0 +1,61 @@
+"""Random draws that depend only on (base seed, what is drawn, where), not on the order of calls.
+
+A generator is seeded by the base seed, the name of what is drawn, read as one whole number (big-endian
+UTF-8), and further whole numbers for the place, most often the number of the draw.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.errors import CoreError
+
+
+class SeedRefused(CoreError):
+    """A seed, or the number of draws, is a whole number: the seed from 0 on, the draws from 1 on."""
+
+
+def generator(seed: int, what: str, *place: int) -> np.random.Generator:
+    """Return the generator of (`seed`, `what`, `place`).
+
+    Parameters
+    ----------
+    seed : int
+        Base seed, 0 or above.
+    what : str
+        Name of what is drawn, such as ``"task bootstrap"``.
+    *place : int
+        Numbers that tell draws apart: fold, draw.
+
+    Raises
+    ------
+    SeedRefused
+        When the seed is below 0.
+    """
+    if seed < 0:
+        raise SeedRefused(f"a base seed of {seed}; it is 0 or above")
+    return np.random.default_rng((seed, int.from_bytes(what.encode(), "big"), *place))
+
+
+def resampled_counts(seed: int, what: str, n: int, n_draws: int) -> npt.NDArray[np.int64]:
+    """How often each of n units is met in n draws with replacement, shape (n_draws, n); rows sum to n.
+
+    Parameters
+    ----------
+    seed, what
+        As in `generator`; row b comes from the generator of (`seed`, `what`, b) alone.
+    n : int
+        Units, such as tasks.
+    n_draws : int
+        Bootstrap samples, at least 1.
+
+    Raises
+    ------
+    SeedRefused
+        When the seed is below 0 or `n_draws` below 1.
+    """
+    if n_draws < 1:
+        raise SeedRefused(f"{n_draws} bootstrap draws; at least 1 is needed")
+    counts = np.empty((n_draws, n), dtype=np.int64)
+    for b in range(n_draws):
+        counts[b] = np.bincount(generator(seed, what, b).integers(n, size=n), minlength=n)
+    return counts
