@@ -1,0 +1,392 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analytics.errors import CoreError
+from analytics.outcome_table import outcome_table
+from analytics.relative import (
+    METHODS,
+    ComponentRefused,
+    Facet,
+    FullScore,
+    NoCommonTask,
+    Row,
+    ShapesDiffer,
+    TargetRefused,
+    agent_variance,
+    benjamini_hochberg,
+    compare,
+    compare_full,
+    finite_variances,
+    score,
+    trial_variance_ratio,
+)
+
+REPEATABLE = settings(derandomize=True, deadline=None)
+NAN = math.nan
+
+
+def real_table(rows):
+    agents, tasks = sorted({row["agent"] for row in rows}), sorted({row["task"] for row in rows})
+    return outcome_table(
+        agents=agents,
+        tasks=tasks,
+        agent=[agents.index(row["agent"]) for row in rows],
+        task=[tasks.index(row["task"]) for row in rows],
+        setting=[0] * len(rows),
+        trial=[int(row["trial"]) for row in rows],
+        outcome=[float(row["outcome"]) for row in rows],
+        valid=[row.get("valid", "1") == "1" for row in rows],
+    )
+
+
+def drawn(seed, n, m, share_missing=0.2, share_single=0.0):
+    """Means, trial variances and numbers of trials of n agents on m tasks, some cells missing or single."""
+    rng = np.random.default_rng(seed)
+    n_trials = np.where(rng.random((n, m)) < share_single, 1, rng.integers(2, 6, (n, m)))
+    trials = rng.random((n, m, 6)) < rng.random((n, m, 1))
+    means, variances = np.full((n, m), NAN), np.full((n, m), NAN)
+    for i, j in np.ndindex(n, m):
+        own = trials[i, j, : n_trials[i, j]]
+        if rng.random() >= share_missing:
+            means[i, j] = own.mean()
+            variances[i, j] = own.var(ddof=1) if own.size > 1 else NAN
+    return means, variances, np.where(np.isnan(means), NAN, n_trials)
+
+
+def slow_variance(a, b, cells, omega):
+    """Find SE² of a pair task by task, as the rules are written."""
+    means, variances, n_trials = cells
+    common = [j for j in range(means.shape[1]) if not math.isnan(means[a, j] + means[b, j])]
+    n = len(common)
+    singles = [(i, j) for i in (a, b) for j in common if math.isnan(variances[i, j])]
+    if n == 0:
+        return "none", NAN
+    if singles and omega is None:
+        d = [means[a, j] - means[b, j] for j in common]
+        return ("neyman", np.var(d, ddof=1) / n) if n > 1 else ("none", NAN)
+    total = 0.0
+    for i in (a, b):
+        rate = np.mean([means[i, j] for j in common])
+        for j in common:
+            single = math.isnan(variances[i, j])
+            total += omega * rate * (1 - rate) if single else variances[i, j] / n_trials[i, j]
+    return ("variance function" if singles else "repeated trials"), total / n**2
+
+
+# ------------------------------------------------------------------------------------------------ all pairs
+
+
+def test_repeated_trials_by_hand():
+    # s²/R: a .25/2 and .5/2, b 0/2 and .5/2: (.125 + .25 + 0 + .25)/4.
+    found = finite_variances(
+        np.array([[0.5, 0.5], [1.0, 0.5]]), np.array([[0.25, 0.5], [0.0, 0.5]]), np.full((2, 2), 2.0)
+    )
+    assert found.se2[0, 1] == pytest.approx(0.15625, abs=1e-15)
+    assert METHODS[found.method[0, 1]] == "repeated trials"
+    assert np.isnan(np.diag(found.se2)).all()
+    assert METHODS[found.method[0, 0]] == "none"
+
+
+def test_neyman_and_variance_function_by_hand():
+    # d = 1, 0, 0: variance 1/3, over 3: 1/9. Rates 2/3 and 1/3: ω(2/9 + 2/9)/3 = ω·4/27.
+    means = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    assert finite_variances(means).se2[0, 1] == pytest.approx(1 / 9, abs=1e-15)
+    assert finite_variances(means, omega=0.5).se2[0, 1] == pytest.approx(2 / 27, abs=1e-15)
+
+
+@pytest.mark.parametrize("omega", [None, 0.3])
+@pytest.mark.parametrize(("share_missing", "share_single"), [(0.0, 0.0), (0.3, 0.0), (0.2, 0.2), (0.8, 0.1)])
+def test_all_pairs_equal_the_rules_task_by_task(omega, share_missing, share_single):
+    for seed in range(3):
+        cells = drawn(seed, 7, 9, share_missing, share_single)
+        found = finite_variances(*cells, omega=omega)
+        for a, b in np.ndindex(7, 7):
+            if a == b:
+                continue
+            method, variance = slow_variance(a, b, cells, omega)
+            assert METHODS[found.method[a, b]] == method
+            assert found.se2[a, b] == pytest.approx(variance, abs=1e-14, nan_ok=True)
+            assert found.n_common[a, b] == np.sum(~np.isnan(cells[0][a] + cells[0][b]))
+
+
+def test_the_rule_decides_and_not_the_smaller_variance():
+    # Alike agents: s_d² is 0; and ω makes the other rule the smaller one in the second pair.
+    means = np.array([[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
+    found = finite_variances(means, omega=0.01)
+    assert set(found.method[~np.eye(3, dtype=bool)].tolist()) == {METHODS.index("variance function")}
+    assert found.se2[0, 1] > finite_variances(means).se2[0, 1] == 0.0
+    assert found.se2[0, 2] < finite_variances(means).se2[0, 2]
+
+
+def test_an_agent_whose_trials_are_copies_counts_one_trial():
+    cells = drawn(4, 3, 8, share_missing=0.0)
+    found = finite_variances(*cells, one_trial=np.array([True, False, False]))
+    assert [METHODS[found.method[i, j]] for i, j in ((0, 1), (0, 2), (1, 2))] == [
+        "neyman",
+        "neyman",
+        "repeated trials",
+    ]
+    assert found.se2[0, 1] == finite_variances(cells[0]).se2[0, 1]
+
+
+def test_one_common_task_gives_no_neyman_variance_and_none_gives_nothing():
+    means = np.array([[1.0, 0.0, NAN], [0.0, NAN, 1.0], [NAN, 1.0, NAN]])
+    found = finite_variances(means)
+    assert found.n_common.tolist() == [[2, 1, 1], [1, 2, 0], [1, 0, 1]]
+    assert np.isnan(found.se2).all()
+    assert METHODS[finite_variances(means, omega=0.5).method[1, 2]] == "none"
+
+
+@REPEATABLE
+@given(st.integers(0, 1000))
+def test_agents_and_tasks_in_another_order_change_nothing(seed):
+    cells = drawn(seed, 5, 6)
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.permutation(5), rng.permutation(6)
+    moved = finite_variances(*(part[np.ix_(rows, columns)] for part in cells), omega=0.4)
+    found = finite_variances(*cells, omega=0.4)
+    assert moved.se2 == pytest.approx(found.se2[np.ix_(rows, rows)], abs=1e-14, nan_ok=True)
+    assert (moved.method == found.method[np.ix_(rows, rows)]).all()
+    assert found.se2 == pytest.approx(found.se2.T, abs=0, nan_ok=True)
+
+
+def test_the_ratio_of_trial_variance_by_hand():
+    # 3 agents, 30 tasks, half of them always passed and half at 1/3 of three trials (s² = 1/3):
+    # rate 2/3, ω = (15/3)/(30·2/9) = 3/4 for each.
+    means = np.tile(np.repeat([1.0, 1 / 3], 15), (3, 1))
+    variances, n_trials = np.tile(np.repeat([0.0, 1 / 3], 15), (3, 1)), np.full((3, 30), 3.0)
+    assert trial_variance_ratio(means, variances, n_trials) == pytest.approx(0.75, abs=1e-14)
+    # Agents with fewer trials, on fewer tasks, or with copied trials do not count: two are left.
+    fewer = n_trials.copy()
+    fewer[0, 0] = 2
+    assert trial_variance_ratio(means, variances, fewer) is None
+    assert trial_variance_ratio(means[:, 1:], variances[:, 1:], n_trials[:, 1:]) is None
+    assert trial_variance_ratio(means, variances, n_trials, one_trial=np.eye(3, dtype=bool)[0]) is None
+    assert trial_variance_ratio(np.ones((3, 30)), np.zeros((3, 30)), n_trials) is None
+    assert trial_variance_ratio(means, None, None) is None
+
+
+def test_terminal_bench_differences_for_two_targets(real_rows):
+    table = real_table(real_rows("terminal_bench_core_011"))
+    cells = (table.means, table.trial_variances, table.n_trials)
+    omega = trial_variance_ratio(*cells)
+    full, domain = finite_variances(*cells, omega=omega), finite_variances(table.means)
+    pairs = np.triu_indices(table.n_agents, 1)
+    errors = np.sqrt([full.se2[pairs], domain.se2[pairs]])
+    print(f"\nterminal_bench_core_011: {pairs[0].size} pairs, ω̂ {omega:.3f}; SE for full, domain, ratio")
+    for a in range(table.n_agents - 1):
+        pair = np.sqrt([full.se2[a, a + 1], domain.se2[a, a + 1]])
+        print(f"{table.agents[a]:>28} - {table.agents[a + 1]:<28} {pair[0]:.4f} {pair[1]:.4f} "
+              f"{pair[1] / pair[0]:.2f} {METHODS[full.method[a, a + 1]]}")  # fmt: skip
+    print(f"medians {np.median(errors, axis=1).round(4)}, ratio {np.median(errors[1] / errors[0]):.2f}")
+    assert 1.8 < np.median(errors[1] / errors[0]) < 2.6
+
+
+# ------------------------------------------------------------------------------------------------- one pair
+
+
+def test_the_domain_interval_is_the_paired_t_test():
+    from scipy import stats
+
+    rng = np.random.default_rng(2)
+    a, b = rng.random(40), rng.random(40)
+    b[7] = NAN
+    found = compare(Row(a), Row(b), "domain")
+    test = stats.ttest_rel(np.delete(a, 7), np.delete(b, 7))
+    assert (found.interval.lower, found.interval.upper) == pytest.approx(test.confidence_interval(0.95))
+    assert found.p_value == pytest.approx(test.pvalue, rel=1e-10)
+    assert (found.n_tasks, found.interval.df, found.target) == (39, 38, "domain")
+    assert found.cancels == ("run", "prompt", "judge")
+    assert found.omitted == ("agent:run", "agent:prompt", "agent:judge")
+
+
+@pytest.mark.parametrize("omega", [None, 0.3])
+def test_one_pair_equals_the_table_of_pairs(omega):
+    for seed in range(4):
+        cells = drawn(seed, 2, 12, 0.2, 0.1 * (seed % 2))
+        found = compare(*(Row(*(part[i] for part in cells)) for i in (0, 1)), "subset", omega=omega)
+        table = finite_variances(*cells, omega=omega)
+        assert found.interval.se**2 == pytest.approx(table.se2[0, 1], rel=1e-12)
+        assert found.method == METHODS[table.method[0, 1]]
+
+
+def test_degrees_of_freedom_of_repeated_trials_are_satterthwaites():
+    # Equal s²_j/R_j = t on N tasks in two agents, R − 1 = 4 each: ν = (2Nt)²/(2N·t²/4) = 8N.
+    row = Row(np.full(10, 0.4), np.full(10, 0.3), np.full(10, 5.0))
+    found = compare(row, replace(row, means=np.full(10, 0.6)), "full")
+    assert found.interval.df == pytest.approx(80)
+    assert found.interval.se == pytest.approx(math.sqrt(2 * 10 * 0.06) / 10)
+    assert found.value == pytest.approx(-0.2)
+
+
+def test_groups_of_tasks_by_hand():
+    # d = 1, 1, 0, 0 in groups of two: mean ½, group sums ±1: 2/1·2/16 = ¼; one task a group: s_d²/N.
+    a, b = np.array([1.0, 1.0, 0.0, 0.0]), np.zeros(4)
+    found = compare(Row(a), Row(b), "domain", groups=["x", "x", "y", "y"])
+    assert found.grouped.se == pytest.approx(0.5)
+    assert found.grouped.df == 1
+    alone = compare(Row(a), Row(b), "domain", groups=[0, 1, 2, 3])
+    assert alone.grouped.se == pytest.approx(alone.interval.se, rel=1e-12)
+    assert compare(Row(a), Row(b), "domain", groups=[0, 0, 0, 0]).grouped is None
+    assert compare(Row(a), Row(b), "full", groups=[0, 1, 2, 3]).grouped is None
+    with pytest.raises(ShapesDiffer, match=r"groups \(3,\) for 4 tasks"):
+        compare(Row(a), Row(b), "domain", groups=[0, 1, 2])
+
+
+FACETS = (Facet("run", 0.0012, 0.0004, df_with_agent=24, df_main=4), Facet("prompt", 0.002), Facet("judge"))
+
+
+def test_main_effects_cancel_when_shared_and_interactions_never():
+    rng = np.random.default_rng(3)
+    rows = [Row(rng.random(50), levels={"run": 2, "prompt": 4}) for _ in range(2)]
+    sampling = compare(*rows, "domain").interval.se ** 2
+    found = compare(*rows, "domain", facets=FACETS)
+    # Two agents: 2·.0012/2 + 2·.002/4.
+    assert found.interval.se**2 == pytest.approx(sampling + 0.0012 + 0.001, rel=1e-12)
+    assert (found.cancels, found.omitted) == (("run", "prompt", "judge"), ("agent:judge",))
+    apart = compare(*rows, "domain", facets=FACETS, shared={"run": False, "judge": False})
+    assert apart.interval.se**2 == pytest.approx(sampling + 0.0012 + 0.001 + 0.0004, rel=1e-12)
+    assert (apart.cancels, apart.omitted) == (("prompt",), ("agent:judge", "judge"))
+    parts = [(sampling, 49), (0.0012, 24), (0.001, math.inf), (0.0004, 4)]
+    df = sum(t for t, _ in parts) ** 2 / sum(t**2 / nu for t, nu in parts)
+    assert apart.interval.df == pytest.approx(df, rel=1e-12)
+
+
+def test_linking_variance_is_part_of_v_a():
+    row = Row(np.array([0.0, 1.0, 1.0]), levels={"run": 3}, v_link=0.002, df_link=19)
+    assert [(t.name, t.variance, t.df) for t in agent_variance(row, FACETS)] == [
+        ("agent:run", pytest.approx(0.0004), 24),
+        ("agent:prompt", 0.002, math.inf),
+        ("linking", 0.002, 19),
+    ]
+    other = Row(np.array([0.0, 0.0, 1.0]))
+    found = compare(row, other, "subset", selected=True)
+    assert found.interval.se**2 == pytest.approx(1 / 9 + 0.002, rel=1e-12)
+
+
+def test_selected_tasks_speak_for_themselves_alone():
+    row = Row(np.array([0.0, 1.0]))
+    for target in ("full", "domain"):
+        with pytest.raises(TargetRefused, match=f"the target '{target}' cannot be told"):
+            compare(row, row, target, selected=True)
+        with pytest.raises(TargetRefused):
+            score(row, target, selected=True)
+
+
+def test_no_spread_is_no_standard_error():
+    a = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
+    alike = compare(Row(a), Row(a), "domain")
+    assert (alike.value, alike.interval, alike.p_value) == (0.0, None, None)
+    assert "the same value on all 5 tasks: a standard error of 0" in alike.reason
+    assert compare(Row(np.ones(5)), Row(np.zeros(5)), "subset").method == "neyman"
+    assert "means at 0 or 1" in compare(Row(np.ones(5)), Row(np.zeros(5)), "subset", omega=0.3).reason
+    still = Row(np.array([1.0, 0.0]), np.zeros(2), np.full(2, 3.0))
+    assert "trials that do not differ" in compare(still, still, "full").reason
+    assert "one task" in compare(Row(a[:1]), Row(a[1:2]), "domain").reason
+
+
+def test_agents_without_a_common_task_are_refused():
+    with pytest.raises(NoCommonTask, match="no difference"):
+        compare(Row(np.array([1.0, NAN])), Row(np.array([NAN, 1.0])), "domain")
+    with pytest.raises(NoCommonTask, match="no mean"):
+        score(Row(np.array([NAN, NAN])), "domain")
+    assert issubclass(NoCommonTask, CoreError)
+
+
+# ----------------------------------------------------------------------------------------- full suite from ŷ
+
+
+def test_two_predictions_share_one_calibration():
+    from scipy import stats
+
+    a, b = FullScore(0.62, 0.03**2, 24, measured=False), FullScore(0.55, 0.03**2, 24, measured=False)
+    found = compare_full(a, b, n_tasks=500)
+    half = stats.t.ppf(0.975, 24) * math.sqrt(2) * 0.03
+    assert (found.interval.lower, found.interval.upper) == pytest.approx((0.07 - half, 0.07 + half))
+    measured = compare_full(a, FullScore(0.5, 0.01**2, 300, measured=True), n_tasks=500)
+    assert measured.interval.se == pytest.approx(math.hypot(0.03, 0.01))
+    assert measured.interval.df == pytest.approx((9e-4 + 1e-4) ** 2 / (9e-4**2 / 24 + 1e-4**2 / 300))
+
+
+def test_full_scores_that_cannot_be_compared_so_are_refused():
+    measured = FullScore(0.5, 1e-4, 30, measured=True)
+    with pytest.raises(TargetRefused, match="on their common tasks"):
+        compare_full(measured, measured, n_tasks=10)
+    for wrong in (replace(measured, se2=-1.0), replace(measured, se2=NAN), replace(measured, df=0)):
+        with pytest.raises(ComponentRefused):
+            compare_full(wrong, replace(measured, measured=False), n_tasks=10)
+
+
+# ------------------------------------------------------------------------------------------------ one agent
+
+
+def test_the_standard_errors_of_one_score():
+    from scipy import stats
+
+    means = np.array([1.0, 0.0, 1.0, 1.0, 0.5])
+    domain = score(Row(means), "domain")
+    assert domain.interval.se == pytest.approx(stats.sem(means))
+    bound = score(Row(means), "full")
+    assert (bound.method, bound.interval.se) == ("upper bound", pytest.approx(math.sqrt(0.7 * 0.3 / 5)))
+    share = score(Row(means), "full", omega=0.25)
+    assert (share.method, share.interval.se) == ("variance function", pytest.approx(bound.interval.se / 2))
+    repeated = score(Row(means, np.array([0, 0, 0, 0, 0.5]), np.full(5, 2.0)), "full")
+    assert (repeated.method, repeated.interval.se) == ("repeated trials", pytest.approx(math.sqrt(0.25) / 5))
+    copied = score(Row(means, np.array([0, 0, 0, 0, 0.5]), np.full(5, 2.0), one_trial=True), "full")
+    assert copied.method == "upper bound"
+    assert "mean is 0 or 1" in score(Row(np.ones(5)), "full").reason
+
+
+def test_an_absolute_decision_takes_all_terms():
+    row = Row(np.array([1.0, 0.0, 1.0, 1.0]), levels={"run": 2})
+    alone, found = score(row, "domain").interval.se, score(row, "domain", facets=FACETS)
+    assert found.interval.se**2 == pytest.approx(alone**2 + 0.0006 + 0.0002 + 0.002, rel=1e-12)
+    assert found.omitted == ("agent:judge", "prompt", "judge")
+    assert found.cancels == ()
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+@REPEATABLE
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_adjusted_p_values_equal_scipys(p_values):
+    from scipy.stats import false_discovery_control
+
+    assert benjamini_hochberg(p_values) == pytest.approx(false_discovery_control(p_values), abs=1e-14)
+
+
+def test_p_values_outside_their_range_are_refused():
+    assert benjamini_hochberg([]).size == 0
+    for wrong in ([1.1], [NAN], [[0.5]]):
+        with pytest.raises(ComponentRefused, match="from 0 to 1"):
+            benjamini_hochberg(wrong)
+
+
+def test_shapes_that_differ_and_impossible_components_are_refused():
+    ones = np.ones((2, 3))
+    with pytest.raises(ShapesDiffer, match="given together"):
+        finite_variances(ones, trial_variances=ones)
+    with pytest.raises(ShapesDiffer, match=r"trial variances \(2, 3\) and numbers of trials \(3, 2\)"):
+        finite_variances(ones, ones, ones.T)
+    with pytest.raises(ShapesDiffer, match="one_trial: float64"):
+        finite_variances(ones, one_trial=np.ones(2))
+    with pytest.raises(ShapesDiffer, match="not agents by tasks"):
+        finite_variances(ones[0])
+    with pytest.raises(ShapesDiffer, match="two agents' cells"):
+        compare(Row(np.ones(2)), Row(np.ones(3)), "domain")
+    with pytest.raises(ComponentRefused, match="omega: a variance of nan"):
+        finite_variances(ones, omega=NAN)
+    row = Row(np.array([0.0, 1.0]))
+    for facet in (Facet("run", -1.0), Facet("run", None, math.inf)):
+        with pytest.raises(ComponentRefused, match="run: a variance of"):
+            score(row, "domain", facets=(facet,))
+    with pytest.raises(ComponentRefused, match="linking"):
+        compare(replace(row, v_link=-0.1), row, "subset")
+    with pytest.raises(ComponentRefused, match="run: averaged over 0 levels"):
+        compare(replace(row, levels={"run": 0}), row, "subset", facets=(Facet("run", 0.1),))
