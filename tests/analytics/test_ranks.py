@@ -1,0 +1,241 @@
+import math
+import tracemalloc
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from analytics.errors import CoreError
+from analytics.ranks import RanksRefused, rank_intervals, resample
+
+REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
+FIELDS = ("outcomes", "v", "weights", "sums", "squares", "noise", "largest")
+
+
+def names(n):
+    return tuple(f"a{i:03d}" for i in range(n))
+
+
+def matrix_of(rows):
+    """Mean outcomes on the tasks that all agents have, agents and tasks in name order."""
+    cells = defaultdict(list)
+    for row in rows:
+        if row.get("valid", "1") == "1":
+            cells[row["agent"], row["task"]].append(float(row["outcome"]))
+    agents, tasks = (sorted({row[column] for row in rows}) for column in ("agent", "task"))
+    means = np.array([[np.mean(cells[a, t]) if cells[a, t] else math.nan for t in tasks] for a in agents])
+    return agents, means[:, ~np.isnan(means).any(axis=0)]
+
+
+def fifths(seed, n, k):
+    return np.random.default_rng(seed).integers(0, 6, (n, k)) / 5
+
+
+def slow_critical(outcomes, resamples):
+    """Find c pair by pair, with the resampled differences written out and two rows of ±1 of half weight."""
+    n, k = outcomes.shape
+    largest = []
+    for weights, noise in zip(resamples.weights, resamples.noise, strict=True):
+        drawn = np.repeat(np.arange(k), weights.astype(int))
+        ratios = [0.0]
+        for a in range(n):
+            for b in range(a):
+                d = outcomes[a] - outcomes[b]
+                shift = d[drawn].mean() - d.mean() + noise[a] - noise[b]
+                values = np.concatenate([d[drawn], [1.0, -1.0]])
+                counts = np.concatenate([np.ones(k), [0.5, 0.5]])
+                spread = np.sum(counts * values**2) - np.sum(counts * values) ** 2 / (k + 2)
+                variance = spread / (k + 2) ** 2 + resamples.v[a] + resamples.v[b]
+                ratios.append(abs(shift) / math.sqrt(variance))
+        largest.append(max(ratios))
+    place = math.ceil(0.95 * (len(largest) + 1) - 1e-9)
+    return max(sorted(largest)[place - 1], stats.t.ppf(0.975, k - 1))
+
+
+@pytest.mark.parametrize("v", [None, [0.0, 0.01, 0.0, 0.02]])
+def test_c_and_ranks_equal_those_found_pair_by_pair(v):
+    outcomes = fifths(1, 4, 9)
+    resamples = resample(outcomes, names(4), seed=5, v=v, n_draws=59)
+    found = rank_intervals(resamples)
+    assert found.critical == pytest.approx(slow_critical(outcomes, resamples), rel=1e-5)
+    for a in range(4):
+        beaten = [
+            b for b in range(4) if outcomes[a].mean() - outcomes[b].mean() > found.critical * found.se[a, b]
+        ]
+        assert np.flatnonzero(found.beats[a]).tolist() == beaten
+        assert found.upper[a] == 4 - len(beaten)
+        assert found.lower[a] == 1 + np.count_nonzero(found.beats[:, a])
+
+
+def test_a_standard_error_by_hand():
+    # d = 1, 0, 0, 0, 0: (1 + 1 − 1/7)/49, and with v .01 + .02.
+    outcomes = np.array([[1.0, 1, 0, 0, 0], [0.0, 1, 0, 0, 0]])
+    assert rank_intervals(resample(outcomes, "ab", seed=0)).se[0, 1] == pytest.approx(math.sqrt(13 / 7) / 7)
+    found = rank_intervals(resample(outcomes, "ab", seed=0, v=[0.01, 0.02]))
+    assert found.se[0, 1] == pytest.approx(math.sqrt(13 / 343 + 0.03))
+
+
+def test_the_critical_value_of_two_agents_is_near_the_paired_t_quantile():
+    d = np.random.default_rng(2).uniform(-1, 1, 400)
+    outcomes = np.stack([0.5 + d / 2, 0.5 - d / 2])
+    critical = rank_intervals(resample(outcomes, "ab", seed=1, n_draws=4000)).critical
+    # Σd² is about 133, so that the pseudo-tasks change se* by less than 1%; Monte Carlo error .04.
+    assert critical == pytest.approx(stats.t.ppf(0.975, 399), abs=0.1)
+
+
+# ------------------------------------------------------------------------------------------- ties and limits
+
+
+def test_identical_agents_are_tied_and_share_their_rank_interval():
+    outcomes = (np.random.default_rng(3).random((5, 60)) < np.linspace(0.1, 0.9, 5)[:, None]).astype(float)
+    outcomes[2] = outcomes[1]
+    found = rank_intervals(resample(outcomes, names(5), seed=1))
+    assert 2 in found.tied_with(1)
+    assert 1 in found.tied_with(2)
+    assert (found.lower[1], found.upper[1]) == (found.lower[2], found.upper[2])
+    assert found.beats[4, 0]
+    assert 0 not in found.tied_with(4)
+
+
+def test_equal_outcomes_leave_every_rank_open():
+    for value in (0.0, 0.3, 1.0):
+        found = rank_intervals(resample(np.full((4, 6), value), names(4), seed=0, n_draws=50))
+        assert (found.lower.tolist(), found.upper.tolist()) == ([1] * 4, [4] * 4)
+        assert found.tied_with(0) == (1, 2, 3)
+
+
+def test_means_equal_to_nine_decimals_are_equal():
+    outcomes = np.array([[0.1, 0.2, 0.3, 0.0, 0.0], [0.3, 0.2, 0.1, 0.0, 0.0]])
+    assert len(set(rank_intervals(resample(outcomes, "ab", seed=0, n_draws=50)).means.tolist())) == 1
+
+
+def test_one_agent_is_first_of_one():
+    found = rank_intervals(resample(fifths(0, 1, 8), ("only",), seed=0, n_draws=50))
+    assert (found.lower.tolist(), found.upper.tolist(), found.critical) == ([1], [1], None)
+    assert found.tied_with(0) == ()
+
+
+def test_five_tasks_never_need_less_than_one_pair_would():
+    # All five differences are 1: no draw differs from the data and T* is 0.
+    found = rank_intervals(resample(np.stack([np.ones(5), np.zeros(5)]), "ab", seed=0))
+    assert found.critical == pytest.approx(stats.t.ppf(0.975, 4))
+    assert found.beats.tolist() == [[False, True], [False, False]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"outcomes": np.ones((2, 4))}, "at least 5 tasks to resample, not 4"),
+        ({"outcomes": np.ones((2, 1))}, "at least 5 tasks to resample, not 1"),
+        ({"outcomes": np.ones((3, 6))}, r"shape \(3, 6\) for 2 agents"),
+        ({"outcomes": np.ones((0, 6)), "agents": ()}, r"shape \(0, 6\) for 0 agents"),
+        ({"outcomes": np.array([[1.0] * 6, [1, 1, math.nan, 1, 1, 1]])}, "agent 'b', task 2: nan is not"),
+        ({"outcomes": np.full((2, 6), 1.5)}, "agent 'a', task 0: 1.5"),
+        ({"agents": ("b", "a")}, "'a' stands after 'b'"),
+        ({"agents": ("a", "a")}, "none twice"),
+        ({"v": [0.1]}, "v: a finite variance"),
+        ({"v": [0.1, -0.1]}, "v: a finite variance"),
+        ({"v": [0.1, math.nan]}, "v: a finite variance"),
+        ({"n_draws": 18}, "18 draws have no upper 5% point"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(changes, message):
+    arguments = {"outcomes": np.ones((2, 6)), "agents": ("a", "b"), "seed": 0} | changes
+    with pytest.raises(RanksRefused, match=message):
+        resample(**arguments)
+    assert issubclass(RanksRefused, CoreError)
+
+
+# ------------------------------------------------------------------------- randomness, one agent more
+
+
+@pytest.mark.parametrize("place", [0, 3, 6])
+@pytest.mark.parametrize("kind", ["binary", "fifths", "irrational"])
+def test_an_added_agent_gives_what_all_at_once_gives(place, kind):
+    rng = np.random.default_rng(place)
+    outcomes = {
+        "binary": np.rint(rng.random((7, 33))),
+        "fifths": fifths(place, 7, 33),
+        "irrational": rng.random((7, 33)),
+    }
+    table, v = outcomes[kind], np.where(rng.random(7) < 0.5, 0.0, 0.003)
+    others = np.delete(np.arange(7), place)
+    part = resample(table[others], [names(7)[i] for i in others], seed=9, v=v[others], n_draws=100)
+    added = part.with_agent(names(7)[place], table[place], v[place])
+    whole = resample(table, names(7), seed=9, v=v, n_draws=100)
+    assert added.agents == whole.agents
+    for field in FIELDS:
+        assert getattr(added, field).tobytes() == getattr(whole, field).tobytes(), field
+    assert rank_intervals(added).critical == rank_intervals(whole).critical
+
+
+def test_an_added_agent_is_looked_at_like_the_others():
+    part = resample(fifths(0, 2, 6), ("a", "c"), seed=0, n_draws=50)
+    with pytest.raises(RanksRefused, match="none twice"):
+        part.with_agent("c", np.ones(6))
+    with pytest.raises(RanksRefused, match="agent 'b', task 0: nan"):
+        part.with_agent("b", np.full(6, math.nan))
+
+
+def test_the_seed_decides_and_nothing_else():
+    outcomes = fifths(4, 6, 20)
+    once, again, other = (
+        rank_intervals(resample(outcomes, names(6), seed=s, n_draws=200)) for s in (1, 1, 2)
+    )
+    assert once.critical == again.critical != other.critical
+    assert once.beats.tobytes() == again.beats.tobytes()
+
+
+@REPEATABLE
+@given(st.integers(0, 500))
+def test_renaming_agents_only_relabels_them(seed):
+    outcomes, order = fifths(seed, 5, 12), np.random.default_rng(seed).permutation(5)
+    found = rank_intervals(resample(outcomes, names(5), seed=0, n_draws=60))
+    moved = rank_intervals(resample(outcomes[order], names(5), seed=0, n_draws=60))
+    assert moved.critical == found.critical
+    assert (moved.lower == found.lower[order]).all()
+    assert (moved.upper == found.upper[order]).all()
+
+
+@REPEATABLE
+@given(st.integers(0, 500))
+def test_ranks_and_ties_are_two_ways_to_say_who_beats_whom(seed):
+    outcomes = (np.random.default_rng(seed).random((8, 40)) < np.linspace(0.1, 0.9, 8)[:, None]).astype(float)
+    found = rank_intervals(resample(outcomes, names(8), seed=0, n_draws=60))
+    assert not (found.beats & found.beats.T).any()
+    by_mean = 1 + (found.means[:, None] < found.means).sum(axis=1)
+    assert ((found.lower <= by_mean) & (by_mean <= found.upper)).all()
+    for a in range(8):
+        width = found.upper[a] - found.lower[a]
+        assert len(found.tied_with(a)) == width
+        assert all(a in found.tied_with(b) for b in found.tied_with(a))
+
+
+# ---------------------------------------------------------------------------------------------- real boards
+
+
+def test_terminal_bench_ranks(real_rows):
+    agents, outcomes = matrix_of(real_rows("terminal_bench_core_011"))
+    found = rank_intervals(resample(outcomes, agents, seed=1))
+    print(f"\nterminal_bench_core_011, {len(agents)} agents on {found.n_tasks} tasks, c {found.critical:.2f}")
+    for i in np.argsort(-found.means, kind="stable"):
+        print(f"{agents[i]:<44} {found.means[i]:.3f} rank {found.lower[i]}-{found.upper[i]}, "
+              f"tied with {len(found.tied_with(i))}")  # fmt: skip
+    assert found.lower[np.argmax(found.means)] == 1
+    assert found.upper[np.argmin(found.means)] == len(agents)
+
+
+def test_verified_ranks_need_little_memory(real_rows):
+    agents, outcomes = matrix_of(real_rows("swebench_verified_2023_2025"))
+    tracemalloc.start()
+    found = rank_intervals(resample(outcomes, agents, seed=1))
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    width = np.median(found.upper - found.lower)
+    print(f"\n57 x 500, 2,000 draws: {peak:.0f} MiB, c {found.critical:.2f}, median width {width:g} ranks")
+    assert outcomes.shape == (57, 500)
+    assert peak < 100
+    assert found.upper[np.argmin(found.means)] == 57
