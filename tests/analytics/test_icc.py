@@ -1,0 +1,453 @@
+"""The intraclass correlation: by hand, by property, against scipy, and against the published tables."""
+
+import io
+import math
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from analytics import flat_file
+from analytics.icc import (
+    AccuracyRefused,
+    ComponentsContradict,
+    IccRefused,
+    NoVarianceWithin,
+    OneTrialPerTask,
+    TaskTrials,
+    TooFewTasks,
+    TooFewTrials,
+    accuracy_interval,
+    consistency,
+    convergence,
+    intraclass_correlation,
+    published_accuracy_interval,
+    task_trials,
+    task_trials_of_sums,
+)
+from analytics.outcome_table import RowMalformed
+
+AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
+REPEATABLE = settings(derandomize=True, deadline=None, max_examples=40)
+
+# Table 2 (GAIA levels 1 to 3) and Table 3 (FRAMES): tasks, accuracy, σ_b², ICC, published interval in %.
+PUBLISHED = {
+    "GAIA 1 GPT-4o": (53, 0.227, 0.100, 0.561, 14.0, 31.4),
+    "GAIA 2 GPT-4o": (86, 0.232, 0.119, 0.662, 15.8, 30.6),
+    "GAIA 2 GPT-5": (86, 0.542, 0.187, 0.745, 44.9, 63.5),
+    "GAIA 3 GPT-4o": (26, 0.066, 0.019, 0.304, 1.0, 12.2),
+    "GAIA 3 GPT-5": (26, 0.442, 0.160, 0.629, 28.1, 60.4),
+    "FRAMES GPT-5 search": (50, 0.7731, 0.088, 0.496, 68.86, 85.77),
+    "FRAMES GPT-4o search": (50, 0.6354, 0.174, 0.735, 51.70, 75.38),
+    "FRAMES GPT-4o": (50, 0.3816, 0.171, 0.712, 26.40, 49.91),
+    "FRAMES Claude 4.5 Haiku": (50, 0.6837, 0.144, 0.655, 57.58, 79.17),
+    "FRAMES Claude 4.5 Sonnet": (50, 0.6644, 0.156, 0.689, 55.20, 77.68),
+    "FRAMES Gemini 2.5 Pro": (50, 0.6234, 0.174, 0.713, 50.60, 74.09),
+}
+CONTRADICTORY = {
+    "GAIA 1 GPT-5": (53, 0.623, 0.185, 0.774, 52.9, 71.7),
+    "FRAMES Qwen3": (50, 0.3422, 0.169, 0.617, 23.53, 44.91),
+    "FRAMES DeepSeek": (50, 0.4475, 0.157, 0.663, 33.13, 56.37),
+}
+
+UNEVEN = [[1, 1, 0], [0, 0], [1], [1, 0, 1, 1, 0]]
+
+
+def rows(trials_by_task):
+    task = np.repeat(np.arange(len(trials_by_task)), [len(trials) for trials in trials_by_task])
+    return task, np.concatenate(trials_by_task).astype(float)
+
+
+def drawn(seed, n_tasks, most, *, least=1, binary=True):
+    rng = np.random.default_rng(seed)
+    rates = rng.uniform(0.1, 0.9, n_tasks)
+    counts = rng.integers(least, most + 1, n_tasks)
+    draw = (lambda p, n: rng.binomial(1, p, n)) if binary else (lambda p, n: rng.beta(3 * p, 3 - 3 * p, n))
+    return [draw(p, n).astype(float) for p, n in zip(rates, counts, strict=True)]
+
+
+def slow_anova(trials_by_task):
+    """Mean squares by their definition: one loop over trials."""
+    values = [y for trials in trials_by_task for y in trials]
+    a, n_all, grand = len(trials_by_task), len(values), sum(values) / len(values)
+    ssb = ssw = 0.0
+    for trials in trials_by_task:
+        mean = sum(trials) / len(trials)
+        ssb += len(trials) * (mean - grand) ** 2
+        ssw += sum((y - mean) ** 2 for y in trials)
+    n_0 = (n_all - sum(len(trials) ** 2 for trials in trials_by_task) / n_all) / (a - 1)
+    return ssb / (a - 1), ssw / (n_all - a), n_0
+
+
+# ---------------------------------------------------------------------------------------------------- by hand
+
+
+def test_two_by_two_by_hand():
+    # Tasks 1,1 | 1,0 | 0,0: means 1, .5, 0; MSB = 2·(.25 + .25)/2 = .5; MSW = .5/3; σ_b² = (1/2 − 1/6)/2.
+    found = intraclass_correlation(task_trials(*rows([[1, 1], [1, 0], [0, 0]])))
+    assert (found.sigma_b2, found.sigma_w2) == pytest.approx((1 / 6, 1 / 6), abs=1e-15)
+    assert found.icc == found.icc_untruncated == pytest.approx(0.5)
+    assert (found.n_0, found.n_tasks, found.n_trials) == (2.0, 3, 6)
+
+
+def test_uneven_trials_by_hand():
+    # n = 3, 2, 1, 5; N = 11; n₀ = (11 − 39/11)/3 = 82/33; SSW = 2/3 + 0 + 0 + 6/5 = 28/15 over 7 df.
+    # Sums 2, 0, 1, 3: SSB = 4/3 + 0 + 1 + 9/5 − 36/11 = 142/165 over 3 df.
+    found = intraclass_correlation(task_trials(*rows(UNEVEN)))
+    msb, msw, n_0 = 142 / 495, 28 / 105, 82 / 33
+    assert found.n_0 == pytest.approx(n_0, abs=1e-14)
+    assert found.sigma_w2 == pytest.approx(msw, abs=1e-15)
+    assert found.sigma_b2 == pytest.approx((msb - msw) / n_0, abs=1e-15)
+    assert found.icc == pytest.approx((msb - msw) / (msb + (n_0 - 1) * msw), abs=1e-15)
+    assert (found.least_trials, found.most_trials) == (1, 5)
+
+
+def test_a_negative_estimate_is_truncated_and_kept():
+    # Every task 1,0: MSB = 0, MSW = 1/2, σ_b² = −1/4: the sum ¼ is below the bound, though MSW alone is not.
+    found = intraclass_correlation(task_trials(*rows([[1, 0]] * 4)))
+    assert (found.icc, found.sigma_b2, found.sigma_w2) == (0.0, 0.0, 0.5)
+    assert found.icc_untruncated == pytest.approx(-1.0)
+    assert found.interval is None
+    assert "not finite" in found.note
+
+
+def test_the_t_interval_of_an_accuracy_by_hand():
+    # Means .2, .4, .6, .8 with s = √(.2/3); t_3 = 3.182446305; a = 4 < 5 expected failures: logit-t.
+    means = np.array([0.2, 0.4, 0.6, 0.8])
+    trials = TaskTrials(np.full(4, 5), means, np.ones(4), binary=False)
+    se = math.sqrt(0.2 / 3 / 4)
+    found = accuracy_interval(trials)
+    reach = 3.182446305284263 * se / 0.25
+    assert found.method == "logit-t"
+    assert (found.lower, found.upper) == pytest.approx(
+        (1 / (1 + math.exp(reach)), 1 / (1 + math.exp(-reach)))
+    )
+
+
+# ------------------------------------------------------------------------------------- definition, properties
+
+
+@REPEATABLE
+@given(st.integers(0, 10_000), st.integers(2, 12), st.integers(2, 7), st.booleans())
+def test_equal_to_the_definition(seed, n_tasks, most, binary):
+    by_task = drawn(seed, n_tasks, most, binary=binary)
+    try:
+        found = intraclass_correlation(task_trials(*rows(by_task)))
+    except IccRefused:
+        return
+    msb, msw, n_0 = slow_anova(by_task)
+    assert found.sigma_w2 == pytest.approx(msw, abs=1e-12)
+    assert found.n_0 == pytest.approx(n_0, abs=1e-12)
+    assert found.icc_untruncated == pytest.approx((msb - msw) / (msb + (n_0 - 1) * msw), abs=1e-10)
+
+
+@REPEATABLE
+@given(st.integers(0, 10_000), st.integers(4, 14), st.integers(3, 8), st.booleans())
+def test_the_jackknife_is_the_one_that_leaves_tasks_out(seed, n_tasks, most, binary):
+    by_task = drawn(seed, n_tasks, most, least=3, binary=binary)
+    try:
+        found = intraclass_correlation(task_trials(*rows(by_task)))
+    except IccRefused:
+        return
+    kept = [slow_anova(by_task[:i] + by_task[i + 1 :]) for i in range(n_tasks)]
+    if any(msb < 1e-12 or msw < 1e-12 for msb, msw, _ in kept):
+        assert found.interval is None
+        return
+    z = np.array([math.log(msb / msw) for msb, msw, _ in kept])
+    msb, msw, n_0 = slow_anova(by_task)
+    se = math.sqrt((n_tasks - 1) / n_tasks * np.sum((z - z.mean()) ** 2))
+    reach = stats.t.ppf(0.975, n_tasks - 1) * se
+    ends = [math.exp(math.log(msb / msw) + sign * reach) for sign in (-1, 1)]
+    expected = [max((f - 1) / (f + n_0 - 1), 0.0) for f in ends]
+    assert found.interval.method == "jackknife"
+    assert (found.interval.lower, found.interval.upper) == pytest.approx(expected, abs=1e-9)
+    assert found.interval.lower <= found.icc <= found.interval.upper
+
+
+@REPEATABLE
+@given(st.integers(0, 10_000), st.integers(2, 12), st.integers(2, 7))
+def test_balanced_pass_fail_components_are_bounded(seed, n_tasks, n):
+    # σ_b² + σ_w² = A(1 − A) + s²/a, at most A(1 − A)·a/(a − 1): the identity behind the refusal.
+    by_task = drawn(seed, n_tasks, n, least=n)
+    msb, msw, n_0 = slow_anova(by_task)
+    means = np.array([trials.mean() for trials in by_task])
+    total = (msb - msw) / n_0 + msw
+    mean = means.mean()
+    assert total == pytest.approx(mean * (1 - mean) + means.var(ddof=1) / n_tasks, abs=1e-12)
+    assert total <= 0.25 * n_tasks / (n_tasks - 1) + 1e-12
+
+
+@REPEATABLE
+@given(st.integers(0, 10_000), st.randoms(use_true_random=False))
+def test_order_of_rows_and_numbering_of_tasks_do_not_matter(seed, random):
+    by_task = drawn(seed, 8, 5, least=2, binary=False)
+    task, outcome = rows(by_task)
+    order = np.array(random.sample(range(task.size), task.size))
+    renumbered = np.array(random.sample(range(30), 8))[task]
+    first = intraclass_correlation(task_trials(task, outcome))
+    second = intraclass_correlation(task_trials(renumbered[order], outcome[order]))
+    assert second.icc_untruncated == pytest.approx(first.icc_untruncated, abs=1e-12)
+    assert second.interval.lower == pytest.approx(first.interval.lower, abs=1e-10)
+
+
+@REPEATABLE
+@given(st.integers(0, 10_000), st.booleans())
+def test_sums_say_the_same_as_rows(seed, binary):
+    by_task = drawn(seed, 9, 6, least=2, binary=binary)
+    sums = [(len(y), y.sum(), (y**2).sum()) for y in by_task]
+    n, total, square = map(np.array, zip(*sums, strict=True))
+    by_sums, by_rows = task_trials_of_sums(n, total, square), task_trials(*rows(by_task))
+    assert by_sums.binary == by_rows.binary == binary
+    first, second = intraclass_correlation(by_sums), intraclass_correlation(by_rows)
+    assert first.icc_untruncated == pytest.approx(second.icc_untruncated, abs=1e-10)
+    assert first.sigma_w2 == pytest.approx(second.sigma_w2, abs=1e-12)
+
+
+def test_shift_and_scale_of_outcomes_leave_the_correlation():
+    task, outcome = rows(drawn(3, 10, 6, least=2, binary=False))
+    first = intraclass_correlation(task_trials(task, outcome))
+    second = intraclass_correlation(task_trials(task, 0.25 + outcome / 2))
+    assert second.icc_untruncated == pytest.approx(first.icc_untruncated, abs=1e-12)
+    assert second.sigma_w2 == pytest.approx(first.sigma_w2 / 4, abs=1e-14)
+
+
+# -------------------------------------------------------------------------------- foreign programs and tables
+
+
+def test_mean_squares_and_f_interval_equal_to_scipy():
+    by_task = drawn(11, 14, 6, least=6, binary=False)
+    found = intraclass_correlation(task_trials(*rows(by_task)))
+    f = stats.f_oneway(*by_task).statistic
+    assert found.icc_untruncated == pytest.approx((f - 1) / (f + 5), abs=1e-12)
+    f_lower, f_upper = f / stats.f.ppf(0.975, 13, 70), f * stats.f.ppf(0.975, 70, 13)
+    expected = [max((edge - 1) / (edge + 5), 0.0) for edge in (f_lower, f_upper)]
+    assert found.normal_theory.method == "normal theory"
+    assert (found.normal_theory.lower, found.normal_theory.upper) == pytest.approx(expected, abs=1e-12)
+
+
+def test_shrout_and_fleiss_icc_1_1():
+    # Shrout & Fleiss 1979, Table 2: six targets, four judges; Table 4 gives ICC(1,1) = .17, with 95% limits
+    # −.13 and .72 (here truncated at 0). Scores 1 to 10 are put into [0, 1], which leaves the correlation.
+    ratings = (
+        np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]) / 10
+    )
+    found = intraclass_correlation(task_trials(*rows(list(ratings))))
+    assert found.icc == pytest.approx(0.17, abs=0.005)
+    assert (found.normal_theory.lower, found.normal_theory.upper) == pytest.approx((0.0, 0.72), abs=0.005)
+
+
+def test_no_f_interval_for_pass_fail_or_uneven_trials():
+    for by_task in (drawn(1, 12, 5, least=5), drawn(1, 12, 5, least=2, binary=False)):
+        assert intraclass_correlation(task_trials(*rows(by_task))).normal_theory is None
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_accuracy_intervals(name):
+    # To .15 points as the tables print them; GAIA 3 GPT-4o by t, as published, though its 1.7 passes are few.
+    a, mean, sigma_b2, correlation, lower, upper = PUBLISHED[name]
+    found = published_accuracy_interval(mean, sigma_b2, correlation, a, 64, method="t")
+    error = max(abs(100 * found.lower - lower), abs(100 * found.upper - upper))
+    assert round(error, 2) <= 0.15
+
+
+def test_published_intervals_named_by_the_issue():
+    found = published_accuracy_interval(0.7731, 0.088, 0.496, 50, 64)
+    assert found.method == "t"
+    assert (100 * found.lower, 100 * found.upper) == pytest.approx((68.86, 85.77), abs=0.1)
+    found = published_accuracy_interval(0.227, 0.100, 0.561, 53, 64)
+    assert (100 * found.lower, 100 * found.upper) == pytest.approx((14.0, 31.4), abs=0.15)
+
+
+@pytest.mark.parametrize("name", CONTRADICTORY)
+def test_published_rows_that_contradict_their_own_components(name):
+    a, mean, sigma_b2, correlation, lower, upper = CONTRADICTORY[name]
+    found = published_accuracy_interval(mean, sigma_b2, correlation, a, 64, method="t", binary=False)
+    assert max(abs(100 * found.lower - lower), abs(100 * found.upper - upper)) > 0.3
+
+
+def test_components_that_pass_fail_outcomes_cannot_have():
+    with pytest.raises(ComponentsContradict, match=r"0\.2739 is above ¼·a/\(a − 1\) = 0\.2551 for 50 tasks"):
+        published_accuracy_interval(0.3422, 0.169, 0.617, 50, 64)
+
+
+def test_few_passes_published_take_the_logit():
+    found = published_accuracy_interval(0.066, 0.019, 0.304, 26, 64)
+    assert found.method == "logit-t"
+    assert 0.0 < found.lower < 0.066 < found.upper
+
+
+# ---------------------------------------------------------------------------------------- unreliable, refused
+
+
+def test_what_marks_an_interval_unreliable():
+    inside, always = [[1, 0, 1, 0]] * 9 + [[1, 0, 0, 0]], [[1, 1, 1, 1]]
+    assert intraclass_correlation(task_trials(*rows(inside + always))).unreliable == ""
+    found = intraclass_correlation(task_trials(*rows(inside[1:] + always + [[0] * 4])))
+    assert found.unreliable == "only 9 tasks have a mean strictly between 0 and 1"
+    rare = [[1, 0, 0, 0, 0, 0, 0, 0]] * 10 + [[0] * 8] * 30
+    found = intraclass_correlation(task_trials(*rows(rare)))
+    assert found.unreliable == "40 tasks at a mean outcome of 0.03125 are too near an end"
+
+
+@pytest.mark.parametrize(
+    ("by_task", "refusal", "message"),
+    [
+        ([[1, 0, 1]], TooFewTasks, "not measured: 1 task with a valid trial; 2 are needed"),
+        ([[1], [0], [1]], OneTrialPerTask, "^not measured: one trial per task$"),
+        (
+            [[1, 1], [0, 0]],
+            NoVarianceWithin,
+            "all trials of each of 2 tasks agree .* tasks differ, trials do not",
+        ),
+        ([[1, 1], [1, 1]], NoVarianceWithin, "all tasks have the same mean"),
+        ([[0.1] * 3, [0.7] * 3], NoVarianceWithin, "MSW = 0"),
+    ],
+)
+def test_what_has_no_intraclass_correlation(by_task, refusal, message):
+    with pytest.raises(refusal, match=message):
+        intraclass_correlation(task_trials(*rows(by_task)))
+
+
+def test_very_uneven_trials_can_contradict_pass_fail():
+    by_task = [[1] * 99 + [0], [0] * 99 + [1]] + [[i % 2] for i in range(20)]
+    with pytest.raises(ComponentsContradict, match="impossible for pass/fail outcomes"):
+        intraclass_correlation(task_trials(*rows(by_task)))
+
+
+def test_two_tasks_have_an_estimate_and_no_interval():
+    found = intraclass_correlation(task_trials(*rows([[1, 0, 1], [0, 0, 1]])))
+    assert found.interval is None
+    assert found.note == "no interval: a jackknife over tasks needs 3 of them; there are 2"
+
+
+@pytest.mark.parametrize(
+    ("by_task", "message"),
+    [([[1, 0]], "over 1 task; at least 2"), ([[1, 1], [1]], "all 2 tasks have the mean outcome 1")],
+)
+def test_what_has_no_accuracy_interval(by_task, message):
+    with pytest.raises(AccuracyRefused, match=message):
+        accuracy_interval(task_trials(*rows(by_task)))
+
+
+@pytest.mark.parametrize(
+    ("call", "refusal"),
+    [
+        (lambda: task_trials([0, 1], [0.5]), RowMalformed),
+        (lambda: task_trials([0, -1], [0.5, 0.5]), RowMalformed),
+        (lambda: task_trials([0, 1], [0.5, math.nan]), RowMalformed),
+        (lambda: task_trials([0.5, 1.5], [0.5, 1.0]), RowMalformed),
+        (lambda: task_trials_of_sums([2], [1.5], [0.1]), RowMalformed),
+        (lambda: task_trials_of_sums([2], [1.0], [1.2]), RowMalformed),
+        (lambda: published_accuracy_interval(0.5, 0.1, 0.5, 1, 8), TooFewTasks),
+        (lambda: published_accuracy_interval(0.5, 0.1, 0.0, 9, 8), ComponentsContradict),
+        (lambda: published_accuracy_interval(1.0, 0.1, 0.5, 9, 8), AccuracyRefused),
+        (lambda: published_accuracy_interval(0.5, 0.1, 0.5, 9, 0), AccuracyRefused),
+    ],
+)
+def test_malformed_input_is_refused(call, refusal):
+    with pytest.raises(refusal):
+        call()
+
+
+# ------------------------------------------------------------------------------------------------ convergence
+
+
+def test_convergence_of_a_steady_and_of_a_noisy_agent():
+    rng = np.random.default_rng(5)
+    sharp = [rng.binomial(1, p, 64) for p in np.where(np.arange(60) % 2, 0.03, 0.97)]
+    found = convergence(*rows(sharp), seed=1)
+    assert [step.n_trials for step in found.steps] == [2, 4, 8, 16, 32, 64]
+    assert found.n_subsets == 200
+    assert found.trials_needed in (4, 8, 16)
+    assert found.steps[-1].sd == pytest.approx(0.0, abs=1e-12)
+    assert found.steps[-1].mean == pytest.approx(intraclass_correlation(task_trials(*rows(sharp))).icc)
+    assert found.steps[-1].share_within is None
+    noisy = [rng.binomial(1, p, 8) for p in rng.uniform(0, 1, 15)]
+    found = convergence(*rows(noisy), seed=1)
+    assert found.trials_needed is None
+    assert found.verdict == "not reached with 8 trials per task"
+    assert found.steps[0].sd > found.steps[1].sd
+
+
+def test_convergence_is_repeatable_and_ignores_the_order_of_rows():
+    by_task = drawn(8, 12, 9, least=8)
+    task, outcome = rows(by_task)
+    order = np.random.default_rng(0).permutation(task.size)
+    first, second = convergence(task, outcome, seed=3), convergence(task[order], outcome[order], seed=3)
+    assert first == second
+    assert first != convergence(task, outcome, seed=4)
+    assert first.n_available == 8
+
+
+def test_every_subset_of_two_of_four_trials_is_met_equally():
+    # Tasks 1,1,0,0 and 1,1,1,1: a pair agrees on task 0 with probability 1/3 (ICC 0 or 1 or undefined).
+    # Pairs (1,1), (1,1) are all equal: undefined with probability 1/6.
+    found = convergence(*rows([[1, 1, 0, 0], [1, 1, 1, 1]]), seed=2, n_subsets=3000)
+    assert found.steps[0].n_undefined / 3000 == pytest.approx(1 / 6, abs=3 * math.sqrt(5 / 36 / 3000))
+
+
+def test_convergence_refuses_what_it_cannot_tell():
+    with pytest.raises(TooFewTrials, match="a task has 3 valid trials"):
+        convergence(*rows([[1, 0, 1], [0, 0, 1, 1]]), seed=0)
+    with pytest.raises(OneTrialPerTask):
+        convergence(*rows([[1], [0]]), seed=0)
+
+
+# ------------------------------------------------------------------------------------------------- all agents
+
+
+def written(lines):
+    head = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid,category"
+    return flat_file.read(io.BytesIO("\n".join([head, *lines]).encode()), as_of=AS_OF)
+
+
+def line(agent, task, trial, outcome, valid=1, category=""):
+    return f"b,{agent},s,m,2025-01-01,{task},{trial},{outcome},{valid},{category}"
+
+
+def test_one_line_for_each_agent_and_category():
+    grid = {"easy1": [1, 1, 0], "easy2": [1, 0, 1], "hard1": [0, 0, 1], "hard2": [0, 1, 0]}
+    lines = [
+        line("zoe", task, trial, y, category=task[:4])
+        for task, trials in grid.items()
+        for trial, y in enumerate(trials, 1)
+    ]
+    lines += [line("amy", task, 1, y[0], category=task[:4]) for task, y in grid.items()]
+    lines += [line("zoe", "hard2", 4, "", valid=0, category="hard")]
+    found = consistency(written(lines))
+    assert [(row.agent, row.category, row.n_tasks) for row in found] == [
+        (agent, category, 4 if category is None else 2)
+        for agent in ("amy", "zoe")
+        for category in (None, "easy", "hard")
+    ]
+    assert dict(found[0].notes)["icc"] == "not measured: one trial per task"
+    assert found[0].accuracy is not None
+    assert found[3].icc == intraclass_correlation(task_trials(*rows(list(grid.values()))))
+    assert found[5].icc == intraclass_correlation(task_trials(*rows([grid["hard1"], grid["hard2"]])))
+
+
+def test_copied_trials_count_as_one():
+    lines = [line("a", task, trial, (task * trial) % 2) for task in range(1, 5) for trial in (1, 2)]
+    row = consistency(written(lines), copied={"a"})[0]
+    assert row.icc is None
+    assert dict(row.notes)["icc"].startswith("not measured: one trial per task (")
+
+
+def test_terminal_bench_by_the_slow_way(real_rows, real_data):
+    rows_of = {}
+    for row in real_rows("terminal_bench_core_011"):
+        if row["valid"] == "1":
+            rows_of.setdefault(row["agent"], {}).setdefault(row["task"], []).append(float(row["outcome"]))
+    with (real_data / "terminal_bench_core_011.csv.gz").open("rb") as stream:
+        found = [row for row in consistency(flat_file.read(stream, as_of=AS_OF)) if row.category is None]
+    assert [row.agent for row in found] == sorted(rows_of)
+    for row in found:
+        msb, msw, n_0 = slow_anova(list(rows_of[row.agent].values()))
+        assert row.icc.icc == pytest.approx((msb - msw) / (msb + (n_0 - 1) * msw), abs=1e-12)
+        assert row.icc.interval.lower < row.icc.icc < row.icc.interval.upper
+        assert row.mean == pytest.approx(
+            np.mean([np.mean(y) for y in rows_of[row.agent].values()]), abs=1e-12
+        )
