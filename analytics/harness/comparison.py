@@ -1,0 +1,144 @@
+"""Is one harness configuration better than another? Differences of R, D and C by a paired bootstrap.
+
+Model
+-----
+Both configurations were run with the same models on the same tasks. One draw takes N tasks with replacement,
+the *same* ones in both, and computes ΔX = X(second) − X(first) for X = R, D, C; the interval is percentiles
+.025 and .975. The p-value for ΔX = 0 is twice the smaller tail, each with the observed sample counted in::
+
+    p = 2·min(1 + #{ΔX* ≤ 0}, 1 + #{ΔX* ≥ 0})/(n_draws + 1), at most 1
+
+Runs and models are not resampled: what is claimed is about these models, and noise between runs of one
+configuration is inside R itself. Over several configurations p-values are adjusted by Benjamini-Hochberg.
+
+Source
+------
+*Toward Meta-Harness Optimization*, §28.10.3. Davison & Hinkley, *Bootstrap Methods*, 1997, §4.4.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.errors import CoreError
+from analytics.harness.gstudy import reliability_draws
+from analytics.harness.quality import coverage_draws, discriminability_draws
+from analytics.harness.tensor import HarnessRefused, Interval, ScoreTensor, percentile_interval
+from analytics.outcome_table import FloatArray
+from analytics.relative import benjamini_hochberg
+from analytics.resampling import resampled_counts
+
+N_DRAWS = 2000
+METHOD = "paired bootstrap over tasks; runs and models not resampled"
+FIGURES: dict[str, Callable[[ScoreTensor, npt.ArrayLike], FloatArray]] = {
+    "R": reliability_draws,
+    "D": discriminability_draws,
+    "C": coverage_draws,
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """Difference of one figure between two configurations.
+
+    Attributes
+    ----------
+    configuration : str
+        Name of the second one; empty in `compare`.
+    figure : {"R", "D", "C"}
+    first, second, difference : float or None
+        None where it cannot be said, with the reason in `note`.
+    interval : Interval or None
+    p_value : float or None
+    p_adjusted : float or None
+        By Benjamini-Hochberg over all figures and configurations of `compare_several`; None in `compare`.
+    note : str
+    """
+
+    configuration: str
+    figure: str
+    first: float | None
+    second: float | None
+    difference: float | None
+    interval: Interval | None
+    p_value: float | None
+    p_adjusted: float | None = None
+    note: str = ""
+
+
+def compare(
+    first: ScoreTensor, second: ScoreTensor, seed: int, n_draws: int = N_DRAWS
+) -> tuple[Change, Change, Change]:
+    """ΔR, ΔD and ΔC of two configurations, second minus first.
+
+    Parameters
+    ----------
+    first, second : ScoreTensor
+        The same models and tasks by name; runs may differ in number.
+    seed, n_draws
+        Of the bootstrap.
+
+    Raises
+    ------
+    HarnessRefused
+        When models or tasks differ, or there is one task.
+    """
+    _check_pair(first, second)
+    n_tasks = len(first.tasks)
+    counts = np.vstack(
+        [np.ones((1, n_tasks), int), resampled_counts(seed, "paired bootstrap", n_tasks, n_draws)]
+    )
+    r, d, c = (_change(figure, first, second, counts) for figure in FIGURES)
+    return r, d, c
+
+
+def compare_several(
+    base: ScoreTensor, others: Mapping[str, ScoreTensor], seed: int, n_draws: int = N_DRAWS
+) -> tuple[Change, ...]:
+    """Compare every configuration with `base`, in name order, p-values adjusted over all of them.
+
+    Raises
+    ------
+    HarnessRefused
+        As `compare`.
+    """
+    changes = [
+        replace(change, configuration=name)
+        for name in sorted(others)
+        for change in compare(base, others[name], seed, n_draws)
+    ]
+    tested = [change.p_value for change in changes if change.p_value is not None]
+    adjusted = iter(benjamini_hochberg(tested).tolist())
+    return tuple(
+        change if change.p_value is None else replace(change, p_adjusted=next(adjusted)) for change in changes
+    )
+
+
+def _change(figure: str, first: ScoreTensor, second: ScoreTensor, counts: npt.NDArray[np.int64]) -> Change:
+    """One figure; row 0 of `counts` is the sample itself."""
+    try:
+        a, b = (FIGURES[figure](tensor, counts) for tensor in (first, second))
+        interval = percentile_interval((b - a)[1:], f"Δ{figure}", METHOD)
+        if np.isnan(a[0] + b[0]):
+            raise HarnessRefused(f"{figure} cannot be said of both configurations")
+    except CoreError as refusal:
+        return Change("", figure, None, None, None, None, None, note=str(refusal))
+    p_value = _p_value((b - a)[1:])
+    return Change("", figure, float(a[0]), float(b[0]), float(b[0] - a[0]), interval, p_value)
+
+
+def _p_value(differences: FloatArray) -> float:
+    below = 1 + int(np.count_nonzero(differences <= 0.0))
+    above = 1 + int(np.count_nonzero(differences >= 0.0))
+    return min(1.0, 2.0 * min(below, above) / (differences.size + 1))
+
+
+def _check_pair(first: ScoreTensor, second: ScoreTensor) -> None:
+    for noun, a, b in (("models", first.models, second.models), ("tasks", first.tasks, second.tasks)):
+        if a != b:
+            odd = sorted(set(a) ^ set(b))[0]
+            raise HarnessRefused(f"a paired comparison needs the same {noun} in both; {odd!r} is only in one")
+    if len(first.tasks) < 2:
+        raise HarnessRefused("a paired comparison is not measured: one task (at least 2 are needed)")

@@ -1,0 +1,375 @@
+"""The G-study of a harness: variance components, reliability and the smallest detectable difference.
+
+Model
+-----
+Three crossed random facets, K models, N tasks, L runs (Eq. 28.3)::
+
+    s[i, j, l] = μ + m_i + t_j + r_l + mt_ij + mr_il + tr_jl + e_ijl
+
+Where every cell has a score the components come from the mean squares, negative ones truncated at 0::
+
+    σ_e²  = MS_e                            σ_m² = (MS_m − MS_mt − MS_mr + MS_e)/(N·L)
+    σ_mt² = (MS_mt − MS_e)/L                σ_t² = (MS_t − MS_mt − MS_tr + MS_e)/(K·L)
+    σ_mr² = (MS_mr − MS_e)/N                σ_r² = (MS_r − MS_mr − MS_tr + MS_e)/(K·N)
+    σ_tr² = (MS_tr − MS_e)/K
+
+and otherwise from REML (``analytics.reml``). Reliability of the task-averaged scores of L′ runs (Eq. 28.4;
+the same tasks again, so that σ_mt² is signal)::
+
+    R = S/(S + E/L′)    S = σ_m² + σ_mt²/N    E = σ_r² + σ_mr² + (σ_tr² + σ_e²)/N
+
+Its interval is that of ICC(A,1) from the K × L matrix of run means, MSR its rows (models), MSC its columns
+(runs), with R the estimate from that matrix (McGraw & Wong)::
+
+    a = L·R/(K(1 − R)),  b = 1 + L·R(K − 1)/(K(1 − R))
+    v = (a·MSC + b·MSE)²/((a·MSC)²/(L − 1) + (b·MSE)²/((K − 1)(L − 1)))
+    lower = K(MSR − F·MSE)/(F(L·MSC + (KL − K − L)MSE) + K·MSR)         F  = F_{.975}(K − 1, v)
+    upper = K(F′·MSR − MSE)/(L·MSC + (KL − K − L)MSE + K·F′·MSR)        F′ = F_{.975}(v, K − 1)
+
+(The chapter's degrees of freedom (K − 1)(L − 1) belong to ICC(C,1).) The second interval resamples tasks with
+replacement, percentiles .025 and .975: conditional on these models.
+
+Smallest detectable difference of two models, 5% two-sided, power .80::
+
+    published  2.80·√(2(σ_mt² + σ_mr² + σ_tr² + σ_e²)/(N·L))            Eq. 28.9 as printed
+    domain     2.80·√(2(σ_mt²/N + σ_mr²/L + σ_e²/(N·L)))                tasks like these
+    finite     (t_{.975,ν} + t_{.8,ν})·√(2(σ_mr²/L + σ_e²/(N·L)))       these tasks
+
+Eq. 28.9 divides σ_mt² by L though repeating runs does not shrink it, and σ_tr², which two models share,
+enters. The finite variance is MS_mr/(N·L), so that Satterthwaite's ν = (K − 1)(L − 1); where σ_mr² was
+truncated it is MS_e/(N·L) with ν = (K − 1)(N − 1)(L − 1).
+
+Symbols
+-------
+=================  =============================  ============================  ========
+symbol             code                           shape                         unit
+=================  =============================  ============================  ========
+s                  ``ScoreTensor.scores``         (K, N, L)                     score
+σ²                 ``VarianceComponents``         7 terms                       score²
+w                  ``counts``                     (n_draws, N), rows sum to N   tasks
+R                  ``reliability``                scalar                        0 to 1
+ν                  ``Mdes.df``                    scalar                        none
+=================  =============================  ============================  ========
+
+Limits: two models, two tasks and two runs are the least; where all scores are equal R is 0/0 and refused. An
+incomplete tensor takes the ν of a complete one.
+
+Not done here
+-------------
+Pass/fail scores are decomposed as they are, on the scale of the score. A bootstrap of an incomplete tensor
+would be a REML fit for each draw: there is none.
+
+Source
+------
+*Toward Meta-Harness Optimization*, Eqs. 28.3, 28.4, 28.9. Brennan, *Generalizability Theory*, 2001, ch. 3, 4.
+McGraw & Wong, *Psychological Methods* 1 (1996) 30-46, Table 7. Domain and finite MDES are this project's own.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import fdtri, stdtrit
+
+from analytics import reml
+from analytics.harness.tensor import (
+    HarnessRefused,
+    Interval,
+    ScoreTensor,
+    percentile_interval,
+    require_levels,
+)
+from analytics.outcome_table import FloatArray
+from analytics.resampling import resampled_counts
+
+N_DRAWS = 2000
+NORMAL_MULTIPLIER = 2.80
+TERMS = ("model", "task", "run", "model:task", "model:run", "task:run", "residual")
+ALL_EQUAL = 1e-18
+
+
+@dataclass(frozen=True)
+class VarianceComponents:
+    """Variance components of a score tensor.
+
+    Attributes
+    ----------
+    variances : mapping of str to float
+        By the names of `TERMS`, score², at least 0.
+    boundary : tuple of str
+        Terms estimated as 0: truncated mean squares, or the boundary of REML.
+    method : {"anova", "reml"}
+    """
+
+    variances: Mapping[str, float]
+    boundary: tuple[str, ...]
+    method: Literal["anova", "reml"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """ICC(A,1) of a matrix of rows (models) by columns (runs).
+
+    Attributes
+    ----------
+    icc : float
+        As estimated, at most 1; may be below 0.
+    lower, upper : float
+        95% limits.
+    df : float
+        v of the interval.
+    """
+
+    icc: float
+    lower: float
+    upper: float
+    df: float
+
+
+@dataclass(frozen=True)
+class Mdes:
+    """Smallest difference of two models that is found with power .80, in the unit of the score.
+
+    Attributes
+    ----------
+    published : float
+        Eq. 28.9 as printed; kept for comparison, not to be shown.
+    domain, finite : float
+        For tasks like these, and for these tasks.
+    se_finite : float
+        Standard error of the difference under `finite`.
+    df : int
+        ν of `finite`.
+    """
+
+    published: float
+    domain: float
+    finite: float
+    se_finite: float
+    df: int
+
+
+def variance_components(tensor: ScoreTensor) -> VarianceComponents:
+    """Estimate the seven variance components.
+
+    Raises
+    ------
+    HarnessRefused
+        With one model, one task or one run.
+    analytics.errors.CoreError
+        What REML refuses of an incomplete tensor.
+    """
+    require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
+    if not tensor.complete:
+        return _reml_components(tensor)
+    estimates = components_of_counts(tensor, np.ones((1, len(tensor.tasks))))[0]
+    found = dict(zip(TERMS, estimates.tolist(), strict=True))
+    kept = {term: max(estimate, 0.0) for term, estimate in found.items()}
+    boundary = tuple(term for term, estimate in found.items() if estimate < 0.0)
+    return VarianceComponents(MappingProxyType(kept), boundary, "anova")
+
+
+def reliability(components: VarianceComponents, n_tasks: int, n_runs: int = 1) -> float:
+    """R(h) of the mean over `n_tasks` tasks and `n_runs` runs (Eq. 28.4), 0 to 1.
+
+    Raises
+    ------
+    HarnessRefused
+        Where all components are 0.
+    """
+    values = np.array([[components.variances[term] for term in TERMS]])
+    r = float(_reliability(values, n_tasks, n_runs)[0])
+    if np.isnan(r):
+        raise HarnessRefused(
+            "reliability is not measured: neither models nor runs differ (all components are 0)"
+        )
+    return r
+
+
+def reliability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
+    """R(h) for one run of resampled tasks, shape (n_draws,); NaN where a draw has no variance at all.
+
+    Parameters
+    ----------
+    tensor : ScoreTensor
+        Complete.
+    counts : int array, shape (n_draws, n_tasks)
+        How often each task is met in a draw.
+
+    Raises
+    ------
+    HarnessRefused
+        When a cell is missing.
+    """
+    require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
+    if not tensor.complete:
+        raise HarnessRefused(_incomplete(tensor, "no bootstrap of R"))
+    components = np.maximum(components_of_counts(tensor, counts), 0.0)
+    return _reliability(components, len(tensor.tasks), 1)
+
+
+def reliability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> Interval:
+    """Percentile interval of R(h) for one run under resampling of tasks.
+
+    Raises
+    ------
+    HarnessRefused
+        When a cell is missing, or in some draw all scores are equal.
+    """
+    draws = reliability_draws(tensor, resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws))
+    return percentile_interval(draws, "R")
+
+
+def agreement(matrix: npt.ArrayLike) -> Agreement:
+    """ICC(A,1), two-way random effects, absolute agreement, single column, with its 95% interval.
+
+    Parameters
+    ----------
+    matrix : float array, shape (n_rows, n_columns)
+        Rows are what is measured (models), columns the repetitions (runs); at least 2 of each.
+
+    Raises
+    ------
+    HarnessRefused
+        With under two rows or columns, a value that is not finite, or without residual variance.
+    """
+    x = np.asarray(matrix, dtype=np.float64)
+    if x.ndim != 2 or min(x.shape) < 2 or not np.isfinite(x).all():
+        raise HarnessRefused(f"ICC(A,1) needs a matrix of finite numbers, at least 2 × 2, not {x.shape}")
+    msr, msc, mse = _two_way(x)
+    if mse <= ALL_EQUAL:
+        raise HarnessRefused("no interval of ICC(A,1): rows and columns add up without residual (MSE = 0)")
+    k, n_columns = x.shape
+    icc = (msr - mse) / (msr + (n_columns - 1) * mse + n_columns * (msc - mse) / k)
+    return Agreement(icc, *_agreement_limits(msr, msc, mse, (k, n_columns), max(icc, 0.0)))
+
+
+def reliability_interval(tensor: ScoreTensor) -> Interval:
+    """Interval of R(h) for one run: ICC(A,1) from the K × L matrix of run means, truncated at 0.
+
+    Raises
+    ------
+    HarnessRefused
+        When a cell is missing: run means would be over different tasks.
+    """
+    require_levels(tensor, "reliability", models=2, tasks=2, runs=2)
+    if not tensor.complete:
+        raise HarnessRefused(_incomplete(tensor, "no interval of R"))
+    found = agreement(tensor.scores.mean(axis=1))
+    return Interval(max(found.lower, 0.0), max(found.upper, 0.0), "ICC(A,1), McGraw & Wong")
+
+
+def mdes(components: VarianceComponents, n_models: int, n_tasks: int, n_runs: int) -> Mdes:
+    """Smallest detectable difference between two models, published, domain and finite."""
+    mt, mr, tr, e = (
+        components.variances[term] for term in ("model:task", "model:run", "task:run", "residual")
+    )
+    n = n_tasks * n_runs
+    repeated = 2.0 * (mr / n_runs + e / n)
+    df = (n_models - 1) * (n_runs - 1) * (1 if mr > 0.0 else n_tasks - 1)
+    se_finite = math.sqrt(repeated)
+    return Mdes(
+        published=NORMAL_MULTIPLIER * math.sqrt(2.0 * (mt + mr + tr + e) / n),
+        domain=NORMAL_MULTIPLIER * math.sqrt(repeated + 2.0 * mt / n_tasks),
+        finite=float(stdtrit(df, 0.975) + stdtrit(df, 0.8)) * se_finite,
+        se_finite=se_finite,
+        df=df,
+    )
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def components_of_counts(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
+    """Untruncated components, in the order of `TERMS`, of resampled tasks, shape (n_draws, 7).
+
+    The sums of squares are differences of uncorrected ones, T_A = Σ over the levels of A of (number of cells)
+    times (mean)². Those whose levels hold the task are sums over tasks, so that they are one product with
+    `counts`; the others come from the K × L means of the draw. Scores are centred first, which keeps digits.
+    """
+    x = tensor.scores - tensor.scores.mean()
+    k, n, n_runs = x.shape
+    w = np.asarray(counts, dtype=np.float64)
+    t, mt, tr, mtr = (w @ _per_task(x)).T
+    means = (w @ np.moveaxis(x, 1, 0).reshape(n, -1) / n).reshape(-1, k, n_runs)
+    mr = n * np.sum(means**2, axis=(1, 2))
+    m = n * n_runs * np.sum(means.mean(axis=2) ** 2, axis=1)
+    r = n * k * np.sum(means.mean(axis=1) ** 2, axis=1)
+    g = k * n * n_runs * means.mean(axis=(1, 2)) ** 2
+    interactions = [mt - m - t + g, mr - m - r + g, tr - t - r + g]
+    squares = [m - g, t - g, r - g, *interactions, mtr - mt - mr - tr + m + t + r - g]
+    return _solved(np.stack(squares, axis=1), k, n, n_runs)
+
+
+def _per_task(x: FloatArray) -> FloatArray:
+    """Each task's share of T_t, T_mt, T_tr and T_mtr, shape (n_tasks, 4)."""
+    k, _, n_runs = x.shape
+    t = k * n_runs * x.mean(axis=(0, 2)) ** 2
+    mt = n_runs * np.sum(x.mean(axis=2) ** 2, axis=0)
+    tr = k * np.sum(x.mean(axis=0) ** 2, axis=1)
+    return np.stack([t, mt, tr, np.sum(x**2, axis=(0, 2))], axis=1)
+
+
+def _solved(squares: FloatArray, k: int, n: int, n_runs: int) -> FloatArray:
+    """Components from sums of squares: mean squares, then the equations above."""
+    a, b, c = k - 1, n - 1, n_runs - 1
+    m, t, r, mt, mr, tr, e = (squares / [a, b, c, a * b, a * c, b * c, a * b * c]).T
+    mains = [(m - mt - mr + e) / (n * n_runs), (t - mt - tr + e) / (k * n_runs), (r - mr - tr + e) / (k * n)]
+    return np.stack([*mains, (mt - e) / n_runs, (mr - e) / n, (tr - e) / k, e], axis=1)
+
+
+def _reliability(components: FloatArray, n_tasks: int, n_runs: int) -> FloatArray:
+    """S/(S + E/L′) of rows of components; NaN where both are 0."""
+    m, _, r, mt, mr, tr, e = components.T
+    signal = m + mt / n_tasks
+    total = signal + (r + mr + (tr + e) / n_tasks) / n_runs
+    result = np.full(total.shape, np.nan)
+    np.divide(signal, total, out=result, where=total > ALL_EQUAL)
+    return result
+
+
+def _two_way(x: FloatArray) -> tuple[float, float, float]:
+    """MSR, MSC and MSE of a matrix."""
+    k, n_columns = x.shape
+    rows, columns = x.mean(axis=1, keepdims=True), x.mean(axis=0, keepdims=True)
+    residual = x - rows - columns + x.mean()
+    return (
+        float(n_columns * rows.var(ddof=1)),
+        float(k * columns.var(ddof=1)),
+        float(np.sum(residual**2) / ((k - 1) * (n_columns - 1))),
+    )
+
+
+def _agreement_limits(
+    msr: float, msc: float, mse: float, shape: tuple[int, int], r: float
+) -> tuple[float, float, float]:
+    """Lower and upper limit and v."""
+    k, n = shape
+    a = n * r / (k * (1.0 - r))
+    b = 1.0 + a * (k - 1)
+    v = (a * msc + b * mse) ** 2 / ((a * msc) ** 2 / (n - 1) + (b * mse) ** 2 / ((k - 1) * (n - 1)))
+    f, g = float(fdtri(k - 1, v, 0.975)), float(fdtri(v, k - 1, 0.975))
+    noise = n * msc + (k * n - k - n) * mse
+    return k * (msr - f * mse) / (f * noise + k * msr), k * (g * msr - mse) / (noise + k * g * msr), float(v)
+
+
+def _reml_components(tensor: ScoreTensor) -> VarianceComponents:
+    """Fit the seven components to the cells that have a score."""
+    places = np.nonzero(~np.isnan(tensor.scores))
+    names = {"model": tensor.models, "task": tensor.tasks, "run": tensor.runs}
+    columns = {
+        facet: [levels[code] for code in codes]
+        for (facet, levels), codes in zip(names.items(), places, strict=True)
+    }
+    fitted = reml.fit(columns, tensor.scores[places], random=" + ".join(TERMS[:-1]))
+    variances = fitted.components | {"residual": fitted.residual}
+    return VarianceComponents(MappingProxyType(variances), fitted.boundary, "reml")
+
+
+def _incomplete(tensor: ScoreTensor, what: str) -> str:
+    n_missing = int(np.count_nonzero(np.isnan(tensor.scores)))
+    return f"{what}: {n_missing} of {tensor.scores.size} cells have no score, and it needs them all"

@@ -1,0 +1,297 @@
+"""What a harness is judged by besides reliability: discriminability, coverage, fitness, cost, its scorer.
+
+Model
+-----
+::
+
+    d_ab = abs(s̄_a − s̄_b)/√((σ̂_a² + σ̂_b²)/2)      s̄, σ̂² over a model's scores, all tasks and runs (n − 1)
+    D    = mean of d_ab over all pairs of models                                          Eq. 28.5
+    C    = number of valid cells/(K·N·L)                                                  Eq. 28.7
+    F    = .40·R + .35·min(D, 3)/3 + .25·C                                                Eq. 28.2
+    cost = K·N·L·(τ_env + τ_exec + τ_score)·c                                             Eq. 28.6
+    AUC  = mean over tasks of P(score of a right solution > of a wrong one) + ½P(equal)   Eq. 28.8
+
+with τ the mean seconds of an evaluation and c in USD an hour.
+
+Symbols
+-------
+========  ===========================  ====================  ====================
+symbol    code                         shape                 unit
+========  ===========================  ====================  ====================
+d         ``pairwise_d``               (K, K), 0 diagonal    standard deviations
+D         ``discriminability``         scalar                standard deviations
+C         ``coverage``                 scalar                0 to 1
+F         ``fitness``                  scalar                0 to 1
+τ         ``Cost.mean_seconds``        3 parts               seconds
+AUC       ``ScorerCalibration.auc``    scalar                0 to 1
+========  ===========================  ====================  ====================
+
+Limits: D is biased upward by noise, abs being taken of every difference; two models without any spread have
+no d (refused, where the chapter's listing counts 0). A task whose reference solutions are all right or all
+wrong has no AUC and is left out by name.
+
+Not done here
+-------------
+The weights of F are the chapter's and no law. Cost is no part of F.
+
+Source
+------
+*Toward Meta-Harness Optimization*, Eqs. 28.2, 28.5-28.8. Cohen, *Statistical Power Analysis*, 1988, ch. 2.
+Bamber, *Journal of Mathematical Psychology* 12 (1975) 387-415 (AUC with ties).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.harness.tensor import (
+    HarnessRefused,
+    Interval,
+    ScoreTensor,
+    percentile_interval,
+    require_levels,
+)
+from analytics.outcome_table import FloatArray
+from analytics.resampling import resampled_counts
+
+N_DRAWS = 2000
+WEIGHTS = (0.40, 0.35, 0.25)
+D_CEILING = 3.0
+COST_PARTS = ("environment", "execution", "scoring")
+NO_SPREAD = 1e-18
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of an evaluation of K·N·L cells, by part: environment, execution, scoring.
+
+    Attributes
+    ----------
+    n_evaluations : int
+        K·N·L.
+    n_measured : mapping of str to int
+        Evaluations whose seconds were measured.
+    mean_seconds : mapping of str to float
+        τ of each part, over the measured evaluations.
+    usd : mapping of str to float
+        K·N·L·τ·c/3600 of each part.
+    """
+
+    n_evaluations: int
+    n_measured: Mapping[str, int]
+    mean_seconds: Mapping[str, float]
+    usd: Mapping[str, float]
+
+    @property
+    def total_usd(self) -> float:
+        """Cost of all parts."""
+        return float(sum(self.usd.values()))
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of each part in the seconds, sum 1."""
+        total = sum(self.mean_seconds.values())
+        return {part: seconds / total for part, seconds in self.mean_seconds.items()}
+
+
+@dataclass(frozen=True)
+class ScorerCalibration:
+    """How well the scorer tells right reference solutions from wrong ones.
+
+    Attributes
+    ----------
+    auc : float
+        Mean over tasks, 0 to 1; .5 tells nothing.
+    by_task : mapping of str to float
+    left_out : tuple of str
+        Tasks whose reference solutions are all right or all wrong.
+    """
+
+    auc: float
+    by_task: Mapping[str, float]
+    left_out: tuple[str, ...]
+
+
+def pairwise_d(tensor: ScoreTensor) -> FloatArray:
+    """Cohen's d of every pair of models, shape (n_models, n_models), 0 on the diagonal.
+
+    Raises
+    ------
+    HarnessRefused
+        With one model, a model with under two scores, or two models without spread.
+    """
+    require_levels(tensor, "discriminability", models=2)
+    n_scores = np.count_nonzero(~np.isnan(tensor.scores), axis=(1, 2))
+    if n_scores.min() < 2:
+        name = tensor.models[int(np.argmin(n_scores))]
+        raise HarnessRefused(f"discriminability is not measured: model {name!r} has {n_scores.min()} scores")
+    d = np.asarray(_pairwise_d(tensor, np.ones((1, len(tensor.tasks))))[0], dtype=np.float64)
+    if np.isnan(d).any():
+        a, b = (tensor.models[i] for i in np.argwhere(np.isnan(d))[0])
+        raise HarnessRefused(
+            f"discriminability is not measured: neither {a!r} nor {b!r} has any spread of scores"
+        )
+    return d
+
+
+def discriminability(tensor: ScoreTensor) -> float:
+    """D(h), mean pairwise Cohen's d (Eq. 28.5), in standard deviations.
+
+    Raises
+    ------
+    HarnessRefused
+        As `pairwise_d`.
+    """
+    return float(_mean_of_pairs(pairwise_d(tensor)[None])[0])
+
+
+def discriminability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
+    """D(h) of resampled tasks, shape (n_draws,), from `counts`, (n_draws, n_tasks); NaN where undefined."""
+    require_levels(tensor, "discriminability", models=2)
+    return _mean_of_pairs(_pairwise_d(tensor, np.asarray(counts, dtype=np.float64)))
+
+
+def discriminability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> Interval:
+    """Percentile interval of D(h) under resampling of tasks.
+
+    Raises
+    ------
+    HarnessRefused
+        With one model or one task, or where in some draw D cannot be said.
+    """
+    require_levels(tensor, "a bootstrap over tasks", tasks=2)
+    counts = resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws)
+    return percentile_interval(discriminability_draws(tensor, counts), "D")
+
+
+def coverage(tensor: ScoreTensor) -> float:
+    """C(h), share of the K·N·L cells with a valid score (Eq. 28.7), 0 to 1."""
+    return float(tensor.valid.mean())
+
+
+def coverage_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
+    """C(h) of resampled tasks, shape (n_draws,). `counts`: (n_draws, n_tasks)."""
+    w = np.asarray(counts, dtype=np.float64)
+    return np.asarray(w @ tensor.valid.mean(axis=(0, 2)) / w.sum(axis=1), dtype=np.float64)
+
+
+def fitness(reliability: float, discriminability: float, coverage: float) -> float:
+    """F(h) = .40·R + .35·min(D, 3)/3 + .25·C (Eq. 28.2), 0 to 1.
+
+    Raises
+    ------
+    HarnessRefused
+        When R or C is not from 0 to 1, or D below 0.
+    """
+    if not (0.0 <= reliability <= 1.0 and 0.0 <= coverage <= 1.0 and 0.0 <= discriminability < np.inf):
+        raise HarnessRefused(f"no fitness of R = {reliability}, D = {discriminability}, C = {coverage}")
+    alpha, beta, gamma = WEIGHTS
+    return alpha * reliability + beta * min(discriminability, D_CEILING) / D_CEILING + gamma * coverage
+
+
+def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour: float) -> Cost:
+    """Decompose the cost of a full evaluation by part (Eq. 28.6).
+
+    Parameters
+    ----------
+    seconds : mapping of str to float array
+        For ``environment``, ``execution`` and ``scoring``: seconds of each evaluation, NaN: not measured.
+    n_evaluations : int
+        K·N·L.
+    usd_per_hour : float
+        c.
+
+    Raises
+    ------
+    HarnessRefused
+        When a part is missing or was never measured, or a number is negative.
+    """
+    if set(seconds) != set(COST_PARTS):
+        raise HarnessRefused(f"a cost needs seconds of {', '.join(COST_PARTS)}, not of {sorted(seconds)}")
+    if n_evaluations < 1 or not 0.0 <= usd_per_hour < np.inf:
+        raise HarnessRefused(f"no cost of {n_evaluations} evaluations at {usd_per_hour} USD an hour")
+    measured = {part: _measured(part, seconds[part]) for part in COST_PARTS}
+    means = {part: float(values.mean()) for part, values in measured.items()}
+    if not sum(means.values()) > 0.0:
+        raise HarnessRefused("no cost by part: all measured seconds are 0")
+    return Cost(
+        n_evaluations=n_evaluations,
+        n_measured=MappingProxyType({part: values.size for part, values in measured.items()}),
+        mean_seconds=MappingProxyType(means),
+        usd=MappingProxyType({part: n_evaluations * t * usd_per_hour / 3600.0 for part, t in means.items()}),
+    )
+
+
+def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLike) -> ScorerCalibration:
+    """AUC of the scorer on reference solutions, mean over tasks, ties ½ (Eq. 28.8).
+
+    Parameters
+    ----------
+    task : sequence of str, length n_solutions
+    score : float array, shape (n_solutions,)
+        What the scorer gives each reference solution.
+    is_right : bool array, shape (n_solutions,)
+        Whether it is a right one.
+
+    Raises
+    ------
+    HarnessRefused
+        When lengths differ, a score is not finite, or no task has both right and wrong solutions.
+    """
+    names, values, right = (
+        np.asarray(task),
+        np.asarray(score, dtype=np.float64),
+        np.asarray(is_right, np.bool_),
+    )
+    if not names.shape == values.shape == right.shape or not np.isfinite(values).all():
+        raise HarnessRefused("reference solutions need a task, a finite score and a mark each")
+    rows = {name: names == name for name in sorted(set(task))}
+    both = {name: at for name, at in rows.items() if right[at].any() and not right[at].all()}
+    if not both:
+        raise HarnessRefused(
+            f"no scorer AUC: none of {len(rows)} tasks has right and wrong reference solutions"
+        )
+    by_task = {name: _auc(values[at & right], values[at & ~right]) for name, at in both.items()}
+    left_out = tuple(name for name in rows if name not in both)
+    return ScorerCalibration(float(np.mean(list(by_task.values()))), MappingProxyType(by_task), left_out)
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _pairwise_d(tensor: ScoreTensor, counts: FloatArray) -> FloatArray:
+    """Cohen's d of every pair and draw, shape (n_draws, n_models, n_models); NaN without spread."""
+    seen = ~np.isnan(tensor.scores)
+    x = np.where(seen, tensor.scores - np.nanmean(tensor.scores), 0.0)
+    n, total, square = (counts @ part.sum(axis=2).T for part in (seen.astype(np.float64), x, x**2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = total / n
+        variances = np.where(n > 1, np.maximum(square - n * means**2, 0.0) / (n - 1), np.nan)
+    pooled = (variances[:, :, None] + variances[:, None, :]) / 2.0
+    d = np.full(pooled.shape, np.nan)
+    np.divide(np.abs(means[:, :, None] - means[:, None, :]), np.sqrt(pooled), out=d, where=pooled > NO_SPREAD)
+    d[:, np.arange(len(tensor.models)), np.arange(len(tensor.models))] = 0.0
+    return d
+
+
+def _mean_of_pairs(d: FloatArray) -> FloatArray:
+    k = d.shape[1]
+    return np.asarray(d.sum(axis=(1, 2)) / (k * (k - 1)), dtype=np.float64)
+
+
+def _measured(part: str, seconds: npt.ArrayLike) -> FloatArray:
+    values = np.asarray(seconds, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    if not values.size or not ((values >= 0.0) & (values < np.inf)).all():
+        raise HarnessRefused(
+            f"no cost of {part}: its seconds were never measured, or one is below 0 or infinite"
+        )
+    return values
+
+
+def _auc(right: FloatArray, wrong: FloatArray) -> float:
+    difference = right[:, None] - wrong[None, :]
+    return float(np.mean((difference > 0.0) + 0.5 * (difference == 0.0)))

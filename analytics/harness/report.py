@@ -1,0 +1,286 @@
+"""One harness on one page: every figure with its interval, the reasons for those missing, the metadata.
+
+A figure that cannot be computed is None, with its reason in ``notes``; mandatory metadata that the caller
+does not give are named "not stated", never left out.
+
+Source: *Toward Meta-Harness Optimization*, Fig. 28.4 (required reporting schema and mandatory metadata).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from analytics.errors import CoreError
+from analytics.harness.gstudy import (
+    Mdes,
+    VarianceComponents,
+    mdes,
+    reliability,
+    reliability_bootstrap,
+    reliability_interval,
+    variance_components,
+)
+from analytics.harness.quality import (
+    Cost,
+    ScorerCalibration,
+    coverage,
+    discriminability,
+    discriminability_bootstrap,
+    fitness,
+)
+from analytics.harness.stability import PageTest, RankStability, SplitHalf, rank_stability, split_half
+from analytics.harness.tensor import HarnessRefused, Interval, ScoreTensor
+
+N_DRAWS = 2000
+NOT_STATED = "not stated"
+MANDATORY_METADATA = (
+    "task count",
+    "task categories",
+    "model names and versions",
+    "API settings",
+    "hardware",
+    "container runtime",
+    "random seeds",
+    "harness software version",
+    "commit hash",
+)
+
+Figure = TypeVar("Figure")
+
+
+@dataclass(frozen=True)
+class HarnessReport:
+    """The quality of one harness configuration.
+
+    Attributes
+    ----------
+    n_models, n_tasks, n_runs : int
+        K, N, L.
+    components : VarianceComponents or None
+    reliability, reliability_all_runs : float or None
+        R(h) for one run and for the mean of all L.
+    reliability_interval, reliability_bootstrap : Interval or None
+        For one run: ICC(A,1), and tasks resampled.
+    discriminability : float or None
+        D(h).
+    discriminability_bootstrap : Interval or None
+    coverage : float
+        C(h).
+    fitness : float or None
+        F(h).
+    mdes : Mdes or None
+    stability : RankStability or None
+    split_half : SplitHalf or None
+    cost : Cost or None
+    scorer : ScorerCalibration or None
+    page : PageTest or None
+    metadata : mapping of str to str
+        Every name of `MANDATORY_METADATA`, then what else was given.
+    notes : mapping of str to str
+        For each figure that is None, the reason.
+    """
+
+    n_models: int
+    n_tasks: int
+    n_runs: int
+    components: VarianceComponents | None
+    reliability: float | None
+    reliability_all_runs: float | None
+    reliability_interval: Interval | None
+    reliability_bootstrap: Interval | None
+    discriminability: float | None
+    discriminability_bootstrap: Interval | None
+    coverage: float
+    fitness: float | None
+    mdes: Mdes | None
+    stability: RankStability | None
+    split_half: SplitHalf | None
+    cost: Cost | None
+    scorer: ScorerCalibration | None
+    page: PageTest | None
+    metadata: Mapping[str, str]
+    notes: Mapping[str, str]
+
+    def text(self) -> str:
+        """Set the report as lines of plain text, numbers rounded for reading."""
+        return "\n".join(
+            [*_figure_lines(self), *_list("notes", self.notes), *_list("metadata", self.metadata)]
+        )
+
+
+def report(
+    tensor: ScoreTensor,
+    seed: int,
+    *,
+    n_draws: int = N_DRAWS,
+    metadata: Mapping[str, str] = MappingProxyType({}),
+    cost: Cost | None = None,
+    scorer: ScorerCalibration | None = None,
+    page: PageTest | None = None,
+) -> HarnessReport:
+    """Compute every figure that the tensor can give.
+
+    Parameters
+    ----------
+    tensor : ScoreTensor
+    seed, n_draws
+        Of the bootstraps over tasks.
+    metadata : mapping of str to str
+        By the names of `MANDATORY_METADATA`; the task count is known.
+    cost, scorer, page
+        From `quality.cost`, `quality.scorer_auc`, `stability.page_test`, where their data exist.
+    """
+    k, n, n_runs = tensor.scores.shape
+    attempt = _Attempts(dict(_NOT_GIVEN))
+    components = attempt("components", lambda: variance_components(tensor))
+    r = attempt("reliability", lambda: reliability(_needed(components, "components"), n))
+    d = attempt("discriminability", lambda: discriminability(tensor))
+    c = coverage(tensor)
+    result = HarnessReport(
+        n_models=k,
+        n_tasks=n,
+        n_runs=n_runs,
+        components=components,
+        reliability=r,
+        reliability_all_runs=attempt(
+            "reliability_all_runs", lambda: reliability(_needed(components, "components"), n, n_runs)
+        ),
+        reliability_interval=attempt("reliability_interval", lambda: reliability_interval(tensor)),
+        reliability_bootstrap=attempt(
+            "reliability_bootstrap", lambda: reliability_bootstrap(tensor, seed, n_draws)
+        ),
+        discriminability=d,
+        discriminability_bootstrap=attempt(
+            "discriminability_bootstrap", lambda: discriminability_bootstrap(tensor, seed, n_draws)
+        ),
+        coverage=c,
+        fitness=attempt(
+            "fitness", lambda: fitness(_needed(r, "reliability"), _needed(d, "discriminability"), c)
+        ),
+        mdes=attempt("mdes", lambda: mdes(_needed(components, "components"), k, n, n_runs)),
+        stability=attempt("stability", lambda: rank_stability(tensor, seed, n_draws)),
+        split_half=attempt("split_half", lambda: split_half(tensor, seed)),
+        cost=cost,
+        scorer=scorer,
+        page=page,
+        metadata=MappingProxyType(_metadata(tensor, metadata)),
+        notes=MappingProxyType(attempt.notes),
+    )
+    given = {name for name in _NOT_GIVEN if getattr(result, name) is not None}
+    return replace(
+        result,
+        notes=MappingProxyType({name: why for name, why in attempt.notes.items() if name not in given}),
+    )
+
+
+_NOT_GIVEN = {
+    "cost": "not measured: no seconds and no price were given",
+    "scorer": "not measured: no reference solutions were given",
+    "page": "not tested: no order of the models was stated beforehand",
+}
+
+
+class _Attempts:
+    """Compute figures, and keep the reasons of those that are refused."""
+
+    def __init__(self, notes: dict[str, str]) -> None:
+        self.notes = notes
+
+    def __call__(self, name: str, figure: Callable[[], Figure]) -> Figure | None:
+        try:
+            return figure()
+        except CoreError as refusal:
+            self.notes[name] = str(refusal)
+            return None
+
+
+def _needed(figure: Figure | None, name: str) -> Figure:
+    if figure is None:
+        raise HarnessRefused(f"needs {name}")
+    return figure
+
+
+def _metadata(tensor: ScoreTensor, given: Mapping[str, str]) -> dict[str, str]:
+    counted = {"task count": str(len(tensor.tasks))}
+    return dict.fromkeys(MANDATORY_METADATA, NOT_STATED) | counted | dict(given)
+
+
+# ---------------------------------------------------------------------------------------------------- text
+
+
+def _figure_lines(found: HarnessReport) -> list[str]:
+    """One line for each figure that there is."""
+    lines = [
+        ("design", f"{found.n_models} models x {found.n_tasks} tasks x {found.n_runs} runs"),
+        ("reliability R, one run", _number(found.reliability)),
+        *_interval_line("  by models and runs", found.reliability_interval),
+        *_interval_line("  by tasks", found.reliability_bootstrap),
+        (f"reliability R, {found.n_runs} runs", _number(found.reliability_all_runs)),
+        ("discriminability D", _number(found.discriminability)),
+        *_interval_line("  by tasks", found.discriminability_bootstrap),
+        ("coverage C", _number(found.coverage)),
+        ("fitness F", _number(found.fitness)),
+        *_mdes_lines(found.mdes),
+        *_stability_lines(found),
+        *_given_lines(found),
+        *_component_lines(found.components),
+    ]
+    width = max(len(name) for name, _ in lines)
+    return [f"{name:<{width}}  {value}" for name, value in lines]
+
+
+def _number(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.4f}"
+
+
+def _interval_line(name: str, interval: Interval | None) -> list[tuple[str, str]]:
+    if interval is None:
+        return []
+    return [(name, f"[{interval.lower:.4f}, {interval.upper:.4f}] {interval.method}")]
+
+
+def _mdes_lines(found: Mdes | None) -> list[tuple[str, str]]:
+    if found is None:
+        return []
+    return [
+        ("detectable difference", f"{found.domain:.4f} for tasks like these"),
+        ("", f"{found.finite:.4f} for these tasks ({found.df} df)"),
+    ]
+
+
+def _stability_lines(found: HarnessReport) -> list[tuple[str, str]]:
+    lines: list[tuple[str, str]] = []
+    if found.stability is not None:
+        tau = found.stability
+        lines.append(("tau-b under other tasks", _number(tau.tau)))
+        lines += _interval_line("  by tasks", tau.interval)
+        lines.append(("top-3 change", _number(tau.top_3_change)))
+    if found.split_half is not None:
+        halves = found.split_half
+        lines.append(("tau-b of half the runs", f"{halves.tau:.4f} ({halves.n_splits} splits)"))
+    return lines
+
+
+def _given_lines(found: HarnessReport) -> list[tuple[str, str]]:
+    lines: list[tuple[str, str]] = []
+    if found.cost is not None:
+        parts = ", ".join(f"{part} {share:.1%}" for part, share in found.cost.shares.items())
+        lines.append(("cost", f"{found.cost.total_usd:.2f} USD ({parts})"))
+    if found.scorer is not None:
+        lines.append(("scorer AUC", f"{found.scorer.auc:.4f} over {len(found.scorer.by_task)} tasks"))
+    if found.page is not None:
+        lines.append(("Page's test", f"L = {found.page.statistic:g}, p = {found.page.p_value:.2g}"))
+    return lines
+
+
+def _component_lines(found: VarianceComponents | None) -> list[tuple[str, str]]:
+    if found is None:
+        return []
+    values = found.variances
+    total = sum(values.values())
+    return [(f"variance {term}", f"{value:.6f} ({value / total:.1%})") for term, value in values.items()]
+
+
+def _list(title: str, entries: Mapping[str, str]) -> list[str]:
+    return ["", title, *(f"  {name}: {value}" for name, value in entries.items())] if entries else []

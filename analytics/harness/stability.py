@@ -1,0 +1,219 @@
+"""Stability of the ranking: with other tasks, with other runs, and against an order predicted.
+
+Model
+-----
+A model's score y is the mean over its tasks of the mean over its runs.
+
+- *Tasks*: n_draws samples of N tasks with replacement; Kendall's τ_b of each sample's ranking with the full
+  one, its mean and percentiles .025 and .975; the share of samples whose three best models are another set.
+- *Runs*: ⌊L/2⌋ runs drawn at random against the rest, τ_b of the two rankings, mean and standard deviation
+  over the splits. No Spearman-Brown step: it is for correlations of scores, not of ranks, and half the runs
+  are what was compared.
+- *Prediction*: Page's test of an order of the models stated beforehand, tasks as blocks.
+
+Scores are rounded to 1e-9 before they are ranked; equal scores stand in name order where three are chosen.
+
+Limits: with L runs there are few different splits (L = 5: 10), so that the standard deviation over splits is
+not a standard error. With three models or fewer the three best cannot change (refused). Tasks that all agree
+make τ_b 1 whatever the number of tasks.
+
+Source
+------
+*Toward Meta-Harness Optimization*, §28.10.5. Kendall, *Rank Correlation Methods*, 1970, ch. 3. Page, *Journal
+of the American Statistical Association* 58 (1963) 216-230.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.fidelity import DECIMALS, kendall
+from analytics.harness.tensor import (
+    HarnessRefused,
+    Interval,
+    ScoreTensor,
+    percentile_interval,
+    require_levels,
+)
+from analytics.outcome_table import FloatArray, Mask
+from analytics.resampling import generator, resampled_counts
+
+N_DRAWS = 1000
+N_SPLITS = 100
+N_TOP = 3
+
+
+@dataclass(frozen=True)
+class RankStability:
+    """Agreement of the ranking with those of resampled tasks.
+
+    Attributes
+    ----------
+    tau : float
+        Mean τ_b over the samples, −1 to 1.
+    interval : Interval
+        Percentiles of τ_b.
+    top_3_change : float or None
+        Share of the samples with another set of three best models; None with three models or fewer.
+    n_draws : int
+    """
+
+    tau: float
+    interval: Interval
+    top_3_change: float | None
+    n_draws: int
+
+
+@dataclass(frozen=True)
+class SplitHalf:
+    """Agreement of the rankings by two disjoint sets of runs.
+
+    Attributes
+    ----------
+    tau : float
+        Mean τ_b over the splits, −1 to 1.
+    sd : float or None
+        Over the splits; None with one split.
+    n_splits : int
+    runs : tuple of (int, int)
+        ⌊L/2⌋ and L − ⌊L/2⌋.
+    """
+
+    tau: float
+    sd: float | None
+    n_splits: int
+    runs: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PageTest:
+    """Page's test that the models ascend in the order predicted.
+
+    Attributes
+    ----------
+    statistic : float
+        Page's L.
+    p_value : float
+    method : str
+        ``exact`` or ``asymptotic``.
+    n_tasks, n_models : int
+        Blocks and treatments.
+    """
+
+    statistic: float
+    p_value: float
+    method: str
+    n_tasks: int
+    n_models: int
+
+
+def rank_stability(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> RankStability:
+    """Resample tasks and compare rankings.
+
+    Raises
+    ------
+    HarnessRefused
+        With one model or one task, or where all models have the same score, in full or in a sample.
+    """
+    require_levels(tensor, "ranking stability", models=2, tasks=2)
+    counts = resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws)
+    full = _scores(tensor, np.ones((1, len(tensor.tasks))), slice(None))[0]
+    resampled = _scores(tensor, counts, slice(None))
+    taus = np.array([_tau(full, scores) for scores in resampled])
+    interval = percentile_interval(taus, "τ_b")
+    return RankStability(float(taus.mean()), interval, _top_3_change(full, resampled), n_draws)
+
+
+def split_half(tensor: ScoreTensor, seed: int, n_splits: int = N_SPLITS) -> SplitHalf:
+    """Compare the rankings by ⌊L/2⌋ random runs and by the rest.
+
+    Raises
+    ------
+    HarnessRefused
+        With one model or one run, or where in some half all models have the same score or one has none.
+    """
+    require_levels(tensor, "split-half agreement", models=2, runs=2)
+    if n_splits < 1:
+        raise HarnessRefused(f"{n_splits} splits; at least 1 is needed")
+    n_runs = len(tensor.runs)
+    taus = np.empty(n_splits)
+    for d in range(n_splits):
+        order = generator(seed, "split half", d).permutation(n_runs)
+        everything = np.ones((1, len(tensor.tasks)))
+        first, rest = (
+            _scores(tensor, everything, half)[0] for half in (order[: n_runs // 2], order[n_runs // 2 :])
+        )
+        taus[d] = _tau(first, rest)
+    if np.isnan(taus).any():
+        raise HarnessRefused("split-half agreement is not measured: in some half the models cannot be ranked")
+    sd = float(taus.std(ddof=1)) if n_splits > 1 else None
+    return SplitHalf(float(taus.mean()), sd, n_splits, (n_runs // 2, n_runs - n_runs // 2))
+
+
+def page_test(tensor: ScoreTensor, predicted: Sequence[str]) -> PageTest:
+    """Page's test of an order of models stated beforehand.
+
+    Parameters
+    ----------
+    tensor : ScoreTensor
+        Tasks on which a model has no score are left out.
+    predicted : sequence of str
+        All models, from the one predicted worst to the one predicted best. An order read off the same scores
+        would make the p-value meaningless.
+
+    Raises
+    ------
+    HarnessRefused
+        With under three models or two tasks, or when `predicted` does not name each model once.
+    """
+    from scipy.stats import page_trend_test
+
+    require_levels(tensor, "Page's test", models=3, tasks=2)
+    if sorted(predicted) != list(tensor.models):
+        raise HarnessRefused(
+            f"the order predicted names {list(predicted)}, not each of {list(tensor.models)} once"
+        )
+    cells, seen = _cell_means(tensor.scores)
+    blocks = cells[:, seen.all(axis=0)][[tensor.models.index(name) for name in predicted]].T
+    if len(blocks) < 2:
+        raise HarnessRefused(f"Page's test is not measured: {len(blocks)} tasks have a score of every model")
+    found = page_trend_test(np.round(blocks, DECIMALS))
+    return PageTest(float(found.statistic), float(found.pvalue), str(found.method), *blocks.shape)
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _cell_means(scores: FloatArray) -> tuple[FloatArray, Mask]:
+    """Mean over runs of every model and task, 0 where there is none, and whether there is one."""
+    seen = ~np.isnan(scores)
+    n = seen.sum(axis=2)
+    return np.where(seen, scores, 0.0).sum(axis=2) / np.maximum(n, 1), n > 0
+
+
+def _scores(tensor: ScoreTensor, counts: npt.ArrayLike, runs: slice | npt.NDArray[np.int64]) -> FloatArray:
+    """Scores of resampled tasks over some runs, shape (n_draws, n_models); NaN for a model without any."""
+    cells, seen = _cell_means(tensor.scores[:, :, runs])
+    w = np.asarray(counts, dtype=np.float64)
+    total, n = w @ cells.T, w @ seen.T
+    scores = np.full(total.shape, np.nan)
+    np.divide(total, n, out=scores, where=n > 0)
+    return np.round(scores, DECIMALS)
+
+
+def _tau(a: FloatArray, b: FloatArray) -> float:
+    """τ_b, NaN where it is undefined."""
+    if np.isnan(a).any() or np.isnan(b).any():
+        return float("nan")
+    tau = kendall(a, b)
+    return float("nan") if tau is None else tau
+
+
+def _top_3_change(full: FloatArray, resampled: FloatArray) -> float | None:
+    if full.size <= N_TOP:
+        return None
+    best = np.sort(np.argsort(-full, kind="stable")[:N_TOP])
+    others = np.sort(np.argsort(-resampled, axis=1, kind="stable")[:, :N_TOP], axis=1)
+    return float(np.mean((others != best).any(axis=1)))

@@ -1,0 +1,194 @@
+"""The score tensor: s[model, task, run], with names and a validity mask.
+
+Symbols
+-------
+========  ================  =============================  ============
+symbol    code              shape                          unit
+========  ================  =============================  ============
+s         ``scores``        (n_models, n_tasks, n_runs)    score
+valid     ``valid``         (n_models, n_tasks, n_runs)    none
+K, N, L   ``scores.shape``  scalars                        levels
+========  ================  =============================  ============
+
+A run is one pass of the harness over all models and tasks. A model's failure is a valid score, 0; a failure
+of the harness is invalid, and its score is missing (NaN), never 0. Names stand in
+ascending order of code point.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.errors import CoreError
+from analytics.flat_file import FlatFile
+from analytics.outcome_table import CodeArray, FloatArray, Mask, read_only
+
+BOOTSTRAP = "bootstrap over tasks, conditional on these models"
+
+
+class HarnessRefused(CoreError):
+    """A figure of harness quality cannot be said from these scores."""
+
+
+class Interval(NamedTuple):
+    """A 95% interval and how it was made."""
+
+    lower: float
+    upper: float
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTensor:
+    """Scores of every model on every task in every run.
+
+    Parameters
+    ----------
+    models, tasks, runs : tuple of str
+        Names, lengths n_models, n_tasks, n_runs; ascending, none twice.
+    scores : float array, shape (n_models, n_tasks, n_runs)
+        Finite, or NaN where there is no score.
+    valid : bool array, shape (n_models, n_tasks, n_runs)
+        True only where there is a score. A score with an invalid mark takes part in all figures but coverage;
+        `tensor_of_columns` makes it missing.
+
+    Raises
+    ------
+    HarnessRefused
+        With the field at fault.
+    """
+
+    models: tuple[str, ...]
+    tasks: tuple[str, ...]
+    runs: tuple[str, ...]
+    scores: FloatArray
+    valid: Mask
+
+    def __post_init__(self) -> None:
+        shape = (len(self.models), len(self.tasks), len(self.runs))
+        _check_names(models=self.models, tasks=self.tasks, runs=self.runs)
+        if self.scores.shape != shape or self.valid.shape != shape or self.valid.dtype != np.bool_:
+            raise HarnessRefused(f"scores {self.scores.shape} and valid {self.valid.shape} are not {shape}")
+        if np.isinf(self.scores).any() or (self.valid & np.isnan(self.scores)).any():
+            raise HarnessRefused("a valid score is a finite number, and one that is not valid is that or NaN")
+        object.__setattr__(self, "scores", read_only(np.asarray(self.scores, dtype=np.float64)))
+        object.__setattr__(self, "valid", read_only(self.valid))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell has a score."""
+        return not bool(np.isnan(self.scores).any())
+
+
+def tensor_of_columns(
+    model: Sequence[str],
+    task: Sequence[str],
+    run: Sequence[str],
+    score: npt.ArrayLike,
+    valid: npt.ArrayLike | None = None,
+) -> ScoreTensor:
+    """Build the tensor from one row for each (model, task, run).
+
+    Parameters
+    ----------
+    model, task, run : sequence of str, length n_rows
+    score : float array, shape (n_rows,)
+        Not looked at where invalid.
+    valid : bool array, shape (n_rows,), optional
+        All true when not given. Cells without a row are invalid.
+
+    Raises
+    ------
+    HarnessRefused
+        When lengths differ, or a (model, task, run) occurs twice.
+    """
+    (models, i), (tasks, j), (runs, k) = (_coded(column) for column in (model, task, run))
+    codes = (i, j, k)
+    values = np.asarray(score, dtype=np.float64)
+    counted = np.ones(values.shape, dtype=np.bool_) if valid is None else np.asarray(valid, dtype=np.bool_)
+    if len({values.shape, counted.shape, i.shape, j.shape, k.shape}) > 1:
+        raise HarnessRefused("the columns model, task, run, score and valid differ in length")
+    _refuse_repeated((models, tasks, runs), codes)
+    scores = np.full((len(models), len(tasks), len(runs)), np.nan)
+    scores[codes] = np.where(counted, values, np.nan)
+    valid = np.zeros(scores.shape, dtype=np.bool_)
+    valid[codes] = counted
+    return ScoreTensor(models, tasks, runs, scores, valid)
+
+
+def tensor_of_file(file: FlatFile) -> ScoreTensor:
+    """Build the tensor of a flat file: a model is an agent, a run each combination of setting and trial."""
+    label = [
+        f"{'/'.join('' if part is None else str(part) for part in file.settings[setting])}#{trial}"
+        for setting, trial in zip(file.setting.tolist(), file.trial.tolist(), strict=True)
+    ]
+    agent, task = (
+        [names[code] for code in codes.tolist()]
+        for names, codes in ((file.agents, file.agent), (file.tasks, file.task))
+    )
+    return tensor_of_columns(agent, task, label, file.outcome, file.valid)
+
+
+def require_levels(
+    tensor: ScoreTensor, figure: str, *, models: int = 1, tasks: int = 1, runs: int = 1
+) -> None:
+    """Refuse a figure that needs more models, tasks or runs than there are.
+
+    Raises
+    ------
+    HarnessRefused
+        Such as ``reliability is not measured: one run (at least 2 are needed)``.
+    """
+    for noun, names, needed in (
+        ("model", tensor.models, models),
+        ("task", tensor.tasks, tasks),
+        ("run", tensor.runs, runs),
+    ):
+        if len(names) < needed:
+            found = f"one {noun}" if len(names) == 1 else f"{len(names)} {noun}s"
+            raise HarnessRefused(f"{figure} is not measured: {found} (at least {needed} are needed)")
+
+
+def percentile_interval(draws: FloatArray, figure: str, method: str = BOOTSTRAP) -> Interval:
+    """Percentiles .025 and .975 of bootstrap draws.
+
+    Raises
+    ------
+    HarnessRefused
+        When a draw has no value: percentiles of the others would be of another distribution.
+    """
+    n_undefined = int(np.count_nonzero(~np.isfinite(draws)))
+    if n_undefined:
+        raise HarnessRefused(
+            f"no bootstrap of {figure}: it cannot be said in {n_undefined} of {draws.size} draws"
+        )
+    lower, upper = np.percentile(draws, [2.5, 97.5])
+    return Interval(float(lower), float(upper), method)
+
+
+def _coded(column: Sequence[str]) -> tuple[tuple[str, ...], CodeArray]:
+    names = tuple(sorted(set(column)))
+    place = {name: code for code, name in enumerate(names)}
+    return names, np.array([place[name] for name in column], dtype=np.int64)
+
+
+def _refuse_repeated(names: tuple[tuple[str, ...], ...], codes: tuple[CodeArray, ...]) -> None:
+    """Refuse two scores of one cell: one of them would silently win."""
+    cell = np.ravel_multi_index(codes, [max(len(column), 1) for column in names])
+    order = np.argsort(cell, kind="stable")
+    again = np.flatnonzero(cell[order][1:] == cell[order][:-1])
+    if again.size:
+        row = order[again[0] + 1]
+        where = ", ".join(repr(column[code[row]]) for column, code in zip(names, codes, strict=True))
+        raise HarnessRefused(f"row {row}: model, task and run {where} occur twice")
+
+
+def _check_names(**fields: tuple[str, ...]) -> None:
+    for field, names in fields.items():
+        if not names:
+            raise HarnessRefused(f"a score tensor without {field}")
+        if list(names) != sorted(set(names)):
+            raise HarnessRefused(f"{field} are not in ascending order of name, none twice")
