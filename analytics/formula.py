@@ -1,0 +1,191 @@
+"""Random and fixed terms of a model, read from text such as ``item + prompt + item:prompt``.
+
+Model
+-----
+A text is a sum of parts; it names columns, and a column is a factor even where its values are numbers::
+
+    text    = part { "+" part }
+    part    = term { ("*" | "/") term }
+    term    = column { ":" column }
+    a:b     the combinations of a and b
+    a*b     a + b + a:b                    a and b crossed
+    a/b     a + a:b                        b nested in a
+
+``*`` and ``/`` are read from the left: a/b/c = a + a:b + a:b:c. Spaces around names and signs do not count; a
+name is anything else without the four signs.
+
+Names
+-----
+A term keeps its name as typed, ``prompt:item``, and is the same term in any order of its factors
+(`Term.factors` is a set). Terms stand in the order in which they first appear. A term written out twice is
+refused; one that a shorthand gives again (``a*b + a*c``) counts once.
+
+Not done here
+-------------
+No ``(1 | item)`` (every random term here is an intercept), no removal of terms (``-``), no parentheses, no
+functions of columns, no offset. The intercept is always there and not written.
+
+Source
+------
+Wilkinson & Rogers, *Applied Statistics* 22 (1973) 392-399. R's ``formula`` gives the shorthands the same
+meaning, and lme4 theirs in ``(1 | a/b)``.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from analytics.errors import CoreError
+
+
+class FormulaMalformed(CoreError):
+    """A text is not a sum of terms."""
+
+
+class ColumnUnknown(CoreError):
+    """A term names a column that the data do not have."""
+
+
+class FactorRepeated(CoreError):
+    """A factor is crossed with, or nested in, itself."""
+
+
+class TermRepeated(CoreError):
+    """A term is written twice."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A factor or an interaction of factors.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        In the order typed.
+    """
+
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """As typed, joined by colons."""
+        return ":".join(self.columns)
+
+    @property
+    def factors(self) -> frozenset[str]:
+        """What makes it the same term as another."""
+        return frozenset(self.columns)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A term of the text with its place, counted from 1, and whether it was written out."""
+
+    term: Term
+    position: int
+    in_full: bool
+
+
+def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
+    """Terms of a text; none for a blank one.
+
+    Parameters
+    ----------
+    text : str
+    columns : collection of str
+        The names that may occur.
+
+    Returns
+    -------
+    tuple of Term
+        In the order of first appearance.
+
+    Raises
+    ------
+    FormulaMalformed
+        With the position, counted from 1, of a missing name.
+    ColumnUnknown
+        With the columns there are.
+    FactorRepeated, TermRepeated
+
+    Examples
+    --------
+    >>> [term.name for term in parse("batch/cask", ["batch", "cask"])]
+    ['batch', 'batch:cask']
+    """
+    if not text.strip():
+        return ()
+    kept: dict[frozenset[str], Term] = {}
+    for written in _expanded(text, columns):
+        earlier = kept.setdefault(written.term.factors, written.term)
+        if earlier is not written.term and written.in_full:
+            raise TermRepeated(
+                f"position {written.position} of {text!r}: {written.term.name} is there already"
+                f"{'' if earlier.name == written.term.name else f', as {earlier.name}'}"
+            )
+    return tuple(kept.values())
+
+
+def _expanded(text: str, columns: Collection[str]) -> list[_Written]:
+    return [written for start, part in _split(text, "+") for written in _part(text, start, part, columns)]
+
+
+def _part(text: str, start: int, part: str, columns: Collection[str]) -> list[_Written]:
+    """One term, or the terms that ``*`` and ``/`` stand for, from the left."""
+    signs = re.findall(r"[*/]", part)
+    pieces = [(start + at, piece) for at, piece in _split(part, "*/")]
+    terms = [_term(text, at, piece, columns) for at, piece in pieces]
+    product = [_Written(terms[0], _first_letter(*pieces[0]), not signs)]
+    for sign, term, (at, piece) in zip(signs, terms[1:], pieces[1:], strict=True):
+        position = _first_letter(at, piece)
+        product = (
+            _times(text, product, term, position) if sign == "*" else _over(text, product, term, position)
+        )
+    return product
+
+
+def _times(text: str, left: list[_Written], right: Term, position: int) -> list[_Written]:
+    crossed = [_Written(_joined(text, one.term, right, position), position, False) for one in left]
+    return [*left, _Written(right, position, False), *crossed]
+
+
+def _over(text: str, left: list[_Written], right: Term, position: int) -> list[_Written]:
+    nest = Term(tuple(dict.fromkeys(column for one in left for column in one.term.columns)))
+    return [*left, _Written(_joined(text, nest, right, position), position, False)]
+
+
+def _joined(text: str, left: Term, right: Term, position: int) -> Term:
+    for column in right.columns:
+        if column in left.factors:
+            raise FactorRepeated(f"position {position} of {text!r}: {column} is crossed with itself")
+    return Term(left.columns + right.columns)
+
+
+def _term(text: str, start: int, piece: str, columns: Collection[str]) -> Term:
+    term = Term(())
+    for at, name in _split(piece, ":"):
+        position = _first_letter(start + at, name)
+        column = name.strip()
+        _check_column(text, position, column, columns)
+        term = _joined(text, term, Term((column,)), position)
+    return term
+
+
+def _check_column(text: str, position: int, column: str, columns: Collection[str]) -> None:
+    if not column:
+        raise FormulaMalformed(f"position {position} of {text!r}: a column's name is missing")
+    if column not in columns:
+        there = ", ".join(sorted(columns))
+        raise ColumnUnknown(f"position {position} of {text!r}: no column {column!r}; there are {there}")
+
+
+def _split(text: str, signs: str) -> list[tuple[int, str]]:
+    """Pieces between the signs, each with its offset."""
+    cuts = [match.start() for match in re.finditer(f"[{re.escape(signs)}]", text)]
+    starts, ends = [0, *(cut + 1 for cut in cuts)], [*cuts, len(text)]
+    return [(start, text[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+
+def _first_letter(start: int, piece: str) -> int:
+    """Position, from 1, of a piece's first letter, or of where it is missing."""
+    return start + len(piece) - len(piece.lstrip()) + 1
