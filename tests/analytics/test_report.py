@@ -1,0 +1,100 @@
+import math
+
+import numpy as np
+import pytest
+
+from analytics.design import Declaration
+from analytics.dstudy import Reading
+from analytics.report import DECLARED, ReportRefused, checklist, paragraph
+from analytics.tee import total_error
+
+FULL = Declaration("score", "item", "prompt", "judge")
+
+
+def outcomes(n_prompts=2, n_judges=2):
+    rng = np.random.default_rng(2)
+    i, v, m, _ = (axis.ravel() for axis in np.indices((8, n_prompts, n_judges, 3)))
+    y = rng.normal(0, 1, 8)[i] + rng.normal(0, 0.5, n_prompts)[v] + 0.4 * m + rng.normal(0, 0.6, i.size)
+    return {"item": i, "prompt": v, "judge": m, "score": y}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return total_error(outcomes(), FULL)
+
+
+def test_paragraph_has_the_figures(study):
+    text = paragraph(study)
+    interval = study.interval()
+    assert text.startswith(
+        f"The mean over 8 items, 2 prompts, 2 judges and 3 replicates (96 outcomes) is {study.theta:.4g}."
+    )
+    assert (
+        f"setting aside the choice of judges, is {study.se:.4g}; the naive one is {study.naive_se:.4g}"
+        in text
+    )
+    assert (
+        f"The 95% confidence interval is {interval.lower:.4g} to {interval.upper:.4g} (conservative t, 1 deg"
+        in text
+    )
+    best = min((c for c in study.interventions() if c.change is not None), key=lambda c: c.change)
+    assert f"{best.name} would help most: {-best.change:.0%} less variance" in text
+    assert "Not measured: temperature (one level)." in text
+    assert f"Estimated as exactly 0: {', '.join(study.fit.boundary)}." in text
+
+
+def test_paragraph_of_the_other_readings():
+    finite = paragraph(total_error(outcomes(), FULL, Reading(estimand="finite", sensitivity="include")))
+    assert "for exactly these items and counting the choice of judges" in finite
+    assert "design-sensitivity interval" in finite
+    assert "confidence interval" not in finite
+    assert "double items" not in finite
+
+
+def test_paragraph_without_prompts_and_judges():
+    columns = outcomes(1, 1)
+    found = total_error(columns, Declaration("score", "item"))
+    text = paragraph(found)
+    assert "The mean over 8 items and 3 replicates (24 outcomes)" in text
+    assert "Not measured: prompt (one level). Not measured: judge (one level)." in text
+    assert "choice" not in text
+    assert f"is {found.se:.4g}; the naive one is" in text
+    assert math.isclose(found.se, found.naive_se, rel_tol=1e-9)
+
+
+def test_checklist_has_all_tiers(study):
+    items = checklist(study, {"models": "Judge A 1.0, Provider, 2025-05-01", "rationale": " "})
+    assert [item.tier for item in items].count("minimum") == 5
+    assert [item.tier for item in items].count("standard") == 4
+    assert [item.tier for item in items].count("comprehensive") == 4
+    by_item = {item.item: item for item in items}
+    assert by_item[DECLARED["models"][1]] == (
+        "minimum",
+        "model and judge: name, version, provider, date",
+        True,
+        "Judge A 1.0, Provider, 2025-05-01",
+    )
+    for key in ("rationale", "prompt_texts"):
+        assert not by_item[DECLARED[key][1]].given
+        assert by_item[DECLARED[key][1]].text.startswith("not measured: ")
+    assert by_item["number of prompts (at least 2)"].text == "2 prompts"
+    pilot = by_item["minimum pilot"]
+    assert not pilot.given
+    assert "8 items, at least 30 (TEE, Appendix C.6); 2 prompts, at least 3" in pilot.text
+    share = sum(row.share_of_mean or 0 for row in study.table() if "prompt" in row.name)
+    assert f"{share:.1%}" in by_item["sensitivity to prompts"].text
+
+
+def test_one_prompt_is_not_measured():
+    items = {
+        item.item: item
+        for item in checklist(total_error(outcomes(1), Declaration("score", "item", judge="judge")))
+    }
+    for name in ("number of prompts (at least 2)", "sensitivity to prompts"):
+        assert not items[name].given
+        assert items[name].text == "not measured: one prompt"
+
+
+def test_unknown_declarations_are_refused(study):
+    with pytest.raises(ReportRefused, match="has no item colour"):
+        checklist(study, {"colour": "blue"})

@@ -1,0 +1,288 @@
+import csv
+import gzip
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from analytics.design import Declaration, DesignRefused
+from analytics.dstudy import DStudyRefused, Reading, project, read_components
+from analytics.tee import by_stratum, naive_against_tee, naive_standard_error, total_error, with_residual
+
+DECLARED = Declaration("score", "item", "prompt", "judge", "temperature")
+INCLUDE = Reading(sensitivity="include")
+FINITE = Reading(estimand="finite")
+
+
+def factorial(
+    seed=0, n_items=12, n_prompts=5, n_judges=3, n_temperatures=2, n_replicates=2, noise=None, n_categories=4
+):
+    """Outcomes of a crossed design with every effect present; `noise` by temperature."""
+    rng = np.random.default_rng(seed)
+    sizes = (n_items, n_prompts, n_judges, n_temperatures, n_replicates)
+    i, v, m, h, _ = np.array(list(itertools.product(*(range(n) for n in sizes)))).T
+    y = 3.0 + rng.normal(0, 0.8, n_items)[i] + rng.normal(0, 0.4, n_prompts)[v]
+    y += rng.normal(0, 0.5, n_categories)[i % n_categories]
+    y += 0.3 * (m - (n_judges - 1) / 2) + 0.1 * h
+    y += rng.normal(0, 0.3, (n_items, n_prompts))[i, v] + rng.normal(0, 0.3, (n_items, n_judges))[i, m]
+    y += rng.normal(0, 0.2, (n_prompts, n_judges))[v, m] + rng.normal(0, 0.2, (n_items, n_temperatures))[i, h]
+    y += rng.normal(0, 0.2, (n_prompts, n_temperatures))[v, h]
+    y += rng.normal(0, 0.25, sizes[:4])[i, v, m, h]
+    y += rng.normal(0, 1, i.size) * np.array(noise or [0.5] * n_temperatures)[h]
+    return {"item": i, "prompt": v, "judge": m, "temperature": h, "score": y, "category": i % n_categories}
+
+
+def kept(columns, rows):
+    return {name: values[rows] for name, values in columns.items()}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return total_error(factorial(), DECLARED)
+
+
+@pytest.fixture(scope="module")
+def crossed141(real_data):
+    with gzip.open(real_data / "reference" / "crossed141.csv.gz", "rt", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    columns["score"] = columns["score"].astype(float)
+    return columns, json.loads((real_data / "reference" / "crossed141.exact.json").read_text())
+
+
+# ------------------------------------------------------------------------------------ components and error
+
+
+def test_against_the_exact_fit(crossed141):
+    """The closed form in the reference file, projected by hand; the mean is that of all outcomes."""
+    columns, exact = crossed141
+    found = total_error(columns, Declaration("score", "item", "prompt", "judge", "temp", "rep"))
+    sizes = {"item": 141, "prompt": 5, "judge": 3, "temp": 3}
+    variance = 0.0
+    for term, value in exact["vcov"].items():
+        divisor = exact["rows"] if term == "Residual" else math.prod(sizes[word] for word in term.split(":"))
+        named = term.replace("temp", "temperature")
+        entry = next(e for e in found.components.entries if set(e.name.split(":")) == set(named.split(":")))
+        assert entry.variance == pytest.approx(value, rel=1e-6)
+        variance += value / divisor
+    assert found.se == pytest.approx(math.sqrt(variance), rel=1e-6)
+    assert found.projection.se == pytest.approx(found.se, rel=1e-9)
+    assert found.theta == pytest.approx(columns["score"].mean(), rel=1e-9)
+
+
+def test_the_fits_error_is_the_projections_where_balanced(study):
+    assert study.se == pytest.approx(study.projection.se, rel=1e-8)
+
+
+def test_sensitivities_are_population_variances(study):
+    """In a balanced design fitted effects are differences of marginal means."""
+    columns = factorial()
+    for word in ("judge", "temperature"):
+        means = [columns["score"][columns[word] == level].mean() for level in np.unique(columns[word])]
+        entry = next(e for e in study.components.entries if e.name == f"{word} (fixed)")
+        assert entry.variance == pytest.approx(np.mean((means - np.mean(means)) ** 2), rel=1e-8)
+
+
+def test_naive_error_by_hand():
+    items = np.array(["a", "a", "b", "c", "c", "c"])
+    outcome = np.array([1.0, 3.0, 4.0, 0.0, 0.0, 3.0])
+    assert naive_standard_error(items, outcome) == pytest.approx(
+        math.sqrt(((2 - 7 / 3) ** 2 + (4 - 7 / 3) ** 2 + (1 - 7 / 3) ** 2) / 2 / 3)
+    )
+
+
+def test_ratio_and_tables(study):
+    assert study.se_ratio == study.se / study.naive_se
+    assert math.fsum(row.share_of_mean or 0.0 for row in study.table()) == pytest.approx(1.0)
+    assert {row.name for row in study.table() if row.tier == 2} == {"judge (fixed)", "temperature (fixed)"}
+    assert {change.name for change in study.interventions()} >= {"double items", "single judge"}
+
+
+def test_order_of_rows_and_names_of_levels_change_nothing(study):
+    columns = factorial()
+    order = np.random.default_rng(3).permutation(len(columns["score"]))
+    renamed = kept(columns, order) | {"judge": np.array(["z", "a", "k"])[columns["judge"][order]]}
+    again = total_error(renamed, DECLARED)
+    assert again.se == pytest.approx(study.se, rel=1e-8)
+    assert again.theta == pytest.approx(study.theta, rel=1e-8)
+    assert project(again.components, again.layout.design, INCLUDE).se == pytest.approx(
+        project(study.components, study.layout.design, INCLUDE).se, rel=1e-8
+    )
+
+
+def test_missing_cells():
+    columns = factorial()
+    rows = np.random.default_rng(4).permutation(len(columns["score"]))[:600]
+    found = total_error(kept(columns, rows), DECLARED)
+    contrast, covariance = found.fit.contrast, found.fit.beta_covariance
+    assert found.se == pytest.approx(math.sqrt(contrast @ covariance @ contrast))
+    assert not any("cells are missing" in note for note in found.notes)
+    projected = total_error(kept(columns, rows), DECLARED, INCLUDE)
+    assert any("cells are missing" in note for note in projected.notes)
+
+
+def test_categories_are_fixed_unless_said():
+    """Sampled, with equal categories, is the fit's own variance; fixed divides the category by N."""
+    columns = factorial(n_items=24)
+    declared = Declaration("score", "item", "prompt", "judge", "temperature", category="category")
+    fixed = total_error(columns, declared)
+    sampled = total_error(columns, declared, Reading(categories="sampled"))
+    category = fixed.components.entries[0]
+    assert category.name == "category"
+    assert fixed.projection.contributions["category"] == pytest.approx(category.variance / 24)
+    assert sampled.se == pytest.approx(sampled.projection.se, rel=1e-8)
+    assert sampled.se**2 - fixed.se**2 == pytest.approx(category.variance * (1 / 4 - 1 / 24), rel=1e-6)
+
+
+def test_selected_items_have_no_domain():
+    declared = Declaration("score", "item", "prompt", "judge", "temperature", items="selected")
+    with pytest.raises(DStudyRefused, match="12 items were selected"):
+        total_error(factorial(), declared)
+    assert total_error(factorial(), declared, FINITE).se < total_error(factorial(), DECLARED).se
+
+
+def test_one_outcome_in_a_cell():
+    found = total_error(factorial(n_replicates=1), DECLARED, FINITE)
+    assert found.components.pooled
+    assert any(note.startswith("not measured: replicate noise") for note in found.notes)
+    assert any("upper bound" in note for note in found.notes)
+    assert {c.name: c.variance for c in found.interventions()}["+5 replicates"] is None
+
+
+# ------------------------------------------------------------------------------------------------ intervals
+
+
+def test_interval_of_five_prompts_is_satterthwaites(study):
+    """By definition: ν = (Σ aλ)²/Σ (aλ)²/df over the strata that hold a random facet, from mean squares."""
+    found = study.interval()
+    assert found.name == "confidence interval"
+    assert found.method == "satterthwaite"
+    y = factorial()["score"].reshape(12, 5, 3, 2, 2)
+    by_both = y.mean(axis=(2, 3, 4))
+    item, prompt = by_both.mean(axis=1), by_both.mean(axis=0)
+    interaction = by_both - item[:, None] - prompt[None, :] + by_both.mean()
+    parts = [
+        (item.var(ddof=1) / 12, 11),
+        (prompt.var(ddof=1) / 5, 4),
+        (-(interaction**2).sum() / 44 / 60, 44),
+    ]
+    variance = sum(part for part, _ in parts)
+    nu = variance**2 / sum(part**2 / df for part, df in parts)
+    assert study.se**2 == pytest.approx(variance, rel=1e-8)
+    assert found.df == pytest.approx(nu, rel=1e-3)
+    assert found.upper - found.lower == pytest.approx(2 * t.ppf(0.975, found.df) * study.se, rel=1e-10)
+
+
+def test_few_prompts_are_conservative():
+    found = total_error(factorial(n_prompts=3), DECLARED).interval(0.9)
+    assert (found.method, found.df) == ("conservative", 2.0)
+    assert found.upper - found.estimate == pytest.approx(t.ppf(0.95, 2) * found.standard_error)
+
+
+def test_counting_panels_widens_and_renames():
+    found = total_error(factorial(), DECLARED, INCLUDE)
+    assert found.interval().name == "design-sensitivity interval"
+    assert found.se > total_error(factorial(), DECLARED).se
+    random = found.se**2 - sum(
+        found.projection.contributions[f"{w} (fixed)"] for w in ("judge", "temperature")
+    )
+    plain = total_error(factorial(), DECLARED).interval()
+    assert found.interval().df == pytest.approx(plain.df * (found.se**2 / random) ** 2, rel=1e-6)
+
+
+def test_random_judges_have_their_own_degrees():
+    found = total_error(factorial(), DECLARED, Reading(judges="random")).interval()
+    assert (found.method, found.df) == ("conservative", 2.0)
+
+
+def test_finite_interval_leaves_items_out():
+    found = total_error(factorial(), DECLARED, FINITE)
+    assert found.interval().df < found.layout.levels["N"]
+    assert found.interval().method == "satterthwaite"
+
+
+# -------------------------------------------------------------------------------------- naive against TEE
+
+
+def test_published_width_ratio(real_data):
+    """TEE, Table 14, safety: naive width 57% of that at V = M = H = 1, R = 8, under `exclude`.
+
+    E s²/N is the sum of the components that hold items, over N; the ratio of roots is near the mean ratio.
+    """
+    facets = {"N": "item_id", "V": "variant_id", "M": "judge_model", "H": "temperature"}
+    found = read_components(real_data / "published" / "tee_safety_components.csv", facets)
+    alone = project(found, {"N": 141, "V": 1, "M": 1, "H": 1, "R": 8})
+    naive = math.sqrt(sum(alone.contributions[e.name] for e in found.entries if e.facets & set("NRC")))
+    assert naive / alone.se == pytest.approx(0.57, abs=0.01)
+
+
+@pytest.mark.parametrize("reading", [Reading(), INCLUDE])
+def test_naive_against_tee_by_hand(reading):
+    columns = factorial()
+    found = total_error(columns, DECLARED, reading)
+    comparison = naive_against_tee(columns, found)
+    se = project(found.components, {"N": 12, "V": 1, "M": 1, "H": 1, "R": 2}, reading).se
+    ratios, naive, tee = [], [], []
+    y = columns["score"].reshape(12, 5, 3, 2, 2).mean(axis=4)
+    for v, m, h in itertools.product(range(5), range(3), range(2)):
+        means = y[:, v, m, h]
+        s = means.std(ddof=1) / math.sqrt(12)
+        ratios.append(s / se)
+        naive.append(abs(means.mean() - y.mean()) <= norm.ppf(0.975) * s)
+        tee.append(abs(means.mean() - y.mean()) <= norm.ppf(0.975) * se)
+    assert len(comparison.pipelines) == 30
+    assert comparison.width_ratio == pytest.approx(np.mean(ratios))
+    assert comparison.naive_coverage == pytest.approx(np.mean(naive))
+    assert comparison.tee_coverage == pytest.approx(np.mean(tee))
+
+
+def test_pipelines_without_spread_are_named():
+    columns = factorial()
+    flat = (columns["prompt"] == 1) & (columns["judge"] == 2) & (columns["temperature"] == 0)
+    columns["score"] = np.where(flat, 3.0, columns["score"])
+    comparison = naive_against_tee(columns, total_error(columns, DECLARED))
+    assert len(comparison.pipelines) == 29
+    assert comparison.left_out == (
+        "prompt 1, judge 2, temperature 0: all 12 items have the mean outcome 3: no spread, no error",
+    )
+
+
+# ------------------------------------------------------------------------------------------------- strata
+
+
+def test_residuals_by_temperature():
+    """TEE, E.1: residual variances .005 and .08 by temperature; χ² with 1,440 degrees of freedom each."""
+    columns = factorial(n_items=60, n_prompts=4, n_replicates=3, noise=[math.sqrt(0.005), math.sqrt(0.08)])
+    strata = by_stratum(columns, DECLARED)
+    for level, truth in {"0": 0.005, "1": 0.08}.items():
+        assert strata.residuals[level] == pytest.approx(truth, rel=4 * math.sqrt(2 / 1_440))
+        assert "item:prompt:judge" in strata.components[level]
+    assert strata.mean_residual == pytest.approx(sum(strata.residuals.values()) / 2)
+    pooled = total_error(columns, DECLARED).components
+    assert with_residual(pooled, strata.mean_residual).entries[-3].variance == strata.mean_residual
+
+
+def test_strata_that_cannot_be_fitted_are_named():
+    columns = factorial()
+    columns["score"] = np.where(columns["temperature"] == 1, 2.0, columns["score"])
+    strata = by_stratum(columns, DECLARED)
+    assert set(strata.residuals) == {"0"}
+    assert strata.left_out[0].startswith("temperature 1: ")
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+def test_refusals(study):
+    columns = factorial()
+    with pytest.raises(DesignRefused, match="row 7: the outcome is not a finite number"):
+        total_error(columns | {"score": np.where(np.arange(720) == 7, np.nan, columns["score"])}, DECLARED)
+    with pytest.raises(DesignRefused, match="no column is declared for strata by category"):
+        by_stratum(columns, DECLARED, "category")
+    with pytest.raises(DesignRefused, match="a level lies inside"):
+        naive_against_tee(columns, study, level=1.0)
+    with pytest.raises(DesignRefused, match="needs two items"):
+        naive_standard_error(np.array(["a", "a"]), np.array([0.0, 1.0]))
