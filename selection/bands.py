@@ -203,8 +203,8 @@ def mid_range(
     _check_band(lo, hi)
     rates = _pass_rates(outcomes, weights)
     n_complete = outcomes.shape[0]
-    tried = _attempts(rates, lo, hi) if stage_of(n_complete) != "none" else ()
-    suited = bool(tried) and _is_enough(tried[-1].n_in_band, rates.size)
+    tried = _attempts(rates, n_complete, lo, hi)
+    suited = _is_suited(tried, rates.size)
     lo, hi = (tried[-1].lo, tried[-1].hi) if tried else (lo, hi)
     tasks = np.flatnonzero(_in_band(rates, lo, hi) & suited)
     p_in_band = _p_in_band(rates, _effective_n(outcomes, weights), lo, hi)
@@ -224,6 +224,34 @@ def mid_range(
         unrated=read_only(np.flatnonzero(np.isnan(rates))),
         tried=tried,
     )
+
+
+def tasks_in_band(pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi: float = HI) -> IndexArray:
+    """Tasks that `mid_range` selects, told from the pass rates alone.
+
+    Parameters
+    ----------
+    pass_rates : float array, shape (n_tasks,)
+        0 to 1; NaN where unknown.
+    n_complete : int
+        Complete agents they rest on.
+    lo, hi : float
+        First band tried.
+
+    Returns
+    -------
+    int array, shape (k,)
+        Ascending; empty where there is no subset.
+
+    Raises
+    ------
+    BandRefused
+    """
+    _check_band(lo, hi)
+    tried = _attempts(pass_rates, n_complete, lo, hi)
+    if not _is_suited(tried, pass_rates.size):
+        return np.empty(0, dtype=np.intp)
+    return np.flatnonzero(_in_band(pass_rates, tried[-1].lo, tried[-1].hi))
 
 
 def table_band(
@@ -291,14 +319,20 @@ def _bands_to_try(lo: float, hi: float) -> list[tuple[float, float]]:
     return [(lo, hi), *wider]
 
 
-def _attempts(rates: FloatArray, lo: float, hi: float) -> tuple[Attempt, ...]:
-    """Try the bands in order, up to the first with enough tasks or the widest."""
+def _attempts(rates: FloatArray, n_complete: int, lo: float, hi: float) -> tuple[Attempt, ...]:
+    """Try the bands in order, up to the first with enough tasks or the widest; none with too few agents."""
     tried: list[Attempt] = []
+    if stage_of(n_complete) == "none":
+        return ()
     for band in _bands_to_try(lo, hi):
         tried.append(Attempt(*band, int(np.count_nonzero(_in_band(rates, *band)))))
         if _is_enough(tried[-1].n_in_band, rates.size):
             break
     return tuple(tried)
+
+
+def _is_suited(tried: tuple[Attempt, ...], n_tasks: int) -> bool:
+    return bool(tried) and _is_enough(tried[-1].n_in_band, n_tasks)
 
 
 def _p_in_band(rates: FloatArray, effective_n: FloatArray, lo: float, hi: float) -> FloatArray:

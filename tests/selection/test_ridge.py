@@ -17,7 +17,7 @@ from selection.errors import (
     TaskUnobserved,
     TooFewAgents,
 )
-from selection.ridge import fit, predict, predictable
+from selection.ridge import NotCovered, fit, leave_one_out, leave_out, predict, predictable
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -94,6 +94,25 @@ def test_a_constant_score_needs_no_task():
     calibration = fit(drawn(6, 7, 4)[0], np.full(7, 0.25))
     assert calibration.coefficients.tolist() == [0.0] * 4
     assert calibration.intercept == 0.25
+
+
+def test_one_task_three_agents_left_out_in_turn():
+    # Without the third, x = (0, 1) and y = (0, 1): β = b₀ = 1/3, ŷ(½) = ½. Without the first, x = (1, ½),
+    # CᵀC = ⅛, β = ⅛/(9/8) = 1/9, ŷ(0) = ¾ − ¾·1/9 = 2/3. Without the second, ŷ(1) = ¼ + ¾·1/9 = 1/3.
+    outcomes, scores = np.array([[0.0], [1.0], [0.5]]), np.array([0.0, 1.0, 0.5])
+    assert leave_one_out(outcomes, scores) == pytest.approx([2 / 3, 1 / 3, 1 / 2], abs=1e-15)
+
+
+def test_a_task_that_enters_and_a_task_that_leaves():
+    # Base: task 0, the same for all. Task 1 enters, task 0 leaves: the three figures of the test above.
+    outcomes, scores = np.array([[0.7, 0.0], [0.7, 1.0], [0.7, 0.5]]), np.array([0.0, 1.0, 0.5])
+    prepared = leave_out(outcomes, scores, np.array([0]))
+    both, alone = np.array([0, 1]), np.array([1])
+    for i, expected in enumerate([2 / 3, 1 / 3, 1 / 2]):
+        assert prepared.predictions(np.array([i]), both) == pytest.approx([expected], abs=1e-15)
+        assert prepared.predictions(np.array([i]), alone) == pytest.approx([expected], abs=1e-15)
+    # Nothing to learn from: the mean score of the others.
+    assert prepared.predictions(np.array([1]), np.array([0])) == pytest.approx([0.25], abs=1e-15)
 
 
 def test_no_agent_to_predict_is_no_prediction():
@@ -179,6 +198,91 @@ def test_a_shift_of_the_scores_moves_the_intercept_alone(sizes, shift):
     assert shifted.coefficients == pytest.approx(calibration.coefficients, abs=1e-11)
 
 
+def odd(seed, n, m):
+    """A matrix with a constant task, twin tasks and twin agents, and scores that are not its means."""
+    outcomes, scores = drawn(seed, n, m)
+    outcomes[:, 0] = 0.4
+    outcomes[:, m - 1] = outcomes[:, m // 2]
+    outcomes[n - 1] = outcomes[0]
+    return outcomes, scores
+
+
+FOLDS = st.tuples(
+    st.integers(0, 2**32 - 1),
+    st.integers(4, 16),
+    st.integers(2, 40),
+    st.integers(0, 8),
+    st.sampled_from([0.05, 1.0, 25.0]),
+)
+
+
+@REPEATABLE
+@given(FOLDS)
+def test_agents_left_out_are_predicted_as_by_a_refit(fold):
+    seed, n, m, n_changed, alpha = fold
+    outcomes, scores = odd(seed, n, m)
+    rng = np.random.default_rng(seed)
+    base = np.flatnonzero(rng.random(m) < 0.6)
+    changed = rng.choice(m, min(n_changed, m - 1), replace=False)
+    tasks = np.setxor1d(base, changed) if np.setxor1d(base, changed).size else np.arange(m)
+    left_out = rng.permutation(n)[: rng.integers(1, n - 1)]
+    others = np.setdiff1d(np.arange(n), left_out)
+    refitted = fit(outcomes[np.ix_(others, tasks)], scores[others], alpha)
+    expected = predict(refitted, outcomes[np.ix_(left_out, tasks)])
+    prepared = leave_out(outcomes, scores, base, alpha=alpha)
+    assert prepared.covers(tasks)
+    assert prepared.predictions(left_out, tasks) == pytest.approx(expected, abs=1e-10)
+
+
+@REPEATABLE
+@given(SIZES.filter(lambda sizes: sizes[1] > 2))
+def test_the_matrix_of_the_leave_out_algebra_is_the_bordered_inverse(sizes):
+    # [[XXᵀ + I, 1], [1ᵀ, 0]] applied to (By, b₀) is (y, 0): the optimality conditions, no column centred.
+    outcomes, scores = drawn(*sizes)
+    n = scores.size
+    bordered = np.block([[outcomes @ outcomes.T + np.eye(n), np.ones((n, 1))], [np.ones((1, n)), 0.0]])
+    prepared = leave_out(outcomes, scores, np.arange(outcomes.shape[1]))
+    assert prepared.residual_maker == pytest.approx(np.linalg.inv(bordered)[:n, :n], abs=1e-10)
+    assert prepared.residual_maker.sum(axis=1) == pytest.approx(np.zeros(n), abs=1e-12)
+    calibration = fit(outcomes, scores)
+    assert prepared.residuals == pytest.approx(scores - predict(calibration, outcomes), abs=1e-11)
+
+
+def test_the_scores_of_agents_left_out_teach_nothing():
+    outcomes, scores = drawn(31, 20, 30)
+    left_out, tasks = np.array([4, 11, 2]), np.arange(5, 25)
+    other_scores = scores.copy()
+    other_scores[left_out] = [0.0, 1.0, 0.0]
+    one = leave_out(outcomes, scores, np.arange(3, 24)).predictions(left_out, tasks)
+    other = leave_out(outcomes, other_scores, np.arange(3, 24)).predictions(left_out, tasks)
+    assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_a_fold_solves_systems_of_the_size_of_what_changed(monkeypatch):
+    outcomes, scores = drawn(32, 60, 300)
+    prepared = leave_out(outcomes, scores, np.arange(100), np.arange(90, 110))
+    solved, solve = [], np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", lambda a, b: solved.append(a.shape) or solve(a, b))
+    prepared.predictions(np.array([7, 8]), np.r_[0:97, 100:104])
+    assert solved == [(7, 7), (2, 2)]
+
+
+def test_a_fold_with_a_missing_cell_or_a_task_that_is_no_candidate_is_not_covered():
+    outcomes, scores = drawn(33, 12, 20)
+    outcomes[3, 5] = outcomes[4, 15] = NAN
+    prepared = leave_out(outcomes, scores, np.arange(10), np.array([4, 5, 9, 10, 15]))
+    without = np.setdiff1d(np.arange(10), [5])
+    assert prepared.covers(without)
+    assert prepared.covers(np.setdiff1d(np.append(without, 10), [4, 9]))
+    for tasks in (np.arange(10), np.append(without, 15), np.append(without, 11), without[1:]):
+        assert not prepared.covers(tasks)
+        with pytest.raises(NotCovered, match="a cell of the subset is missing"):
+            prepared.predictions(np.array([0]), tasks)
+    others = np.arange(1, 12)
+    expected = predict(fit(outcomes[np.ix_(others, without)], scores[others]), outcomes[:1, without])
+    assert prepared.predictions(np.array([0]), without) == pytest.approx(expected, abs=1e-12)
+
+
 def test_a_huge_penalty_predicts_the_mean_score():
     outcomes, scores = drawn(8, 9, 5)
     calibration = fit(outcomes, scores, alpha=1e12)
@@ -233,6 +337,37 @@ def test_equal_to_scikit_learn_on_real_boards(real_rows, name):
     assert predict(ours, subset) == pytest.approx(theirs.predict(completed), abs=1e-10)
 
 
+@pytest.mark.parametrize(("n", "k"), [(3, 1), (4, 30), (12, 3), (12, 12), (40, 200), (200, 40)])
+@pytest.mark.parametrize("alpha", [1.0, 0.3])
+def test_leaving_one_out_equals_refits_of_scikit_learn(n, k, alpha):
+    from sklearn.linear_model import Ridge
+
+    outcomes, scores = drawn(200 * n + k, n, k)
+    theirs = [
+        Ridge(alpha=alpha).fit(np.delete(outcomes, i, 0), np.delete(scores, i)).predict(outcomes[[i]])[0]
+        for i in range(n)
+    ]
+    assert leave_one_out(outcomes, scores, alpha) == pytest.approx(theirs, abs=1e-10)
+
+
+def test_the_folds_of_a_real_board_equal_refits_of_scikit_learn(real_rows):
+    from sklearn.linear_model import Ridge
+
+    outcomes = matrix_of(real_rows("swebench_verified_2023_2025"))
+    scores, rates = outcomes.mean(axis=1), outcomes.mean(axis=0)
+    n = scores.size
+    edges = np.flatnonzero(np.minimum(abs(rates - 0.3), abs(rates - 0.7)) < 0.1)
+    prepared = leave_out(outcomes, scores, np.flatnonzero((rates >= 0.3) & (rates <= 0.7)), edges)
+    for first in range(0, n, 5):
+        left_out = np.arange(first, min(n, first + 1 + first % 11))
+        others = np.setdiff1d(np.arange(n), left_out)
+        fold_rates = outcomes[others].mean(axis=0)
+        tasks = np.flatnonzero((fold_rates >= 0.3) & (fold_rates <= 0.7))
+        theirs = Ridge(alpha=1.0).fit(outcomes[np.ix_(others, tasks)], scores[others])
+        expected = theirs.predict(outcomes[np.ix_(left_out, tasks)])
+        assert prepared.predictions(left_out, tasks) == pytest.approx(expected, abs=1e-10)
+
+
 # ------------------------------------------------------------------------------------------------ refusals
 
 
@@ -265,6 +400,24 @@ def test_rows_of_another_subset_are_refused():
         predict(calibration, np.zeros((2, 3)))
     with pytest.raises(OutcomeRefused, match=r"-0\.5"):
         predict(calibration, np.full((1, 4), -0.5))
+
+
+def test_what_cannot_be_left_out_is_refused_by_name():
+    outcomes, scores = drawn(10, 5, 4)
+    prepared = leave_out(outcomes, scores, np.array([0, 1]))
+    with pytest.raises(TooFewAgents, match="at least 2 agents; there are 1"):
+        prepared.predictions(np.arange(4), np.array([0]))
+    with pytest.raises(NoTasks, match="no task in the subset"):
+        prepared.predictions(np.array([0]), np.empty(0, dtype=int))
+    with pytest.raises(ShapeMismatch, match="2 agents left out, of whom 1 differ"):
+        prepared.predictions(np.array([3, 3]), np.array([0]))
+    with pytest.raises(ShapeMismatch, match="tasks 0 to 4 where there are 4"):
+        leave_out(outcomes, scores, np.array([0, 4]))
+    with pytest.raises(TooFewAgents, match="there are 1"):
+        leave_one_out(outcomes[:2], scores[:2])
+    outcomes[2, 3] = NAN
+    with pytest.raises(NotCovered, match="agent 2 lacks task 3"):
+        leave_one_out(outcomes, scores)
 
 
 def test_the_arrays_of_a_fit_refuse_to_be_written_to():

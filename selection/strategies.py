@@ -1,0 +1,441 @@
+"""Strategies: nine rules that pick k tasks from what the training agents did.
+
+Model
+-----
+With p_j the pass rate of task j over the training agents:
+
+==============  ============================================================================================
+name            the k tasks
+==============  ============================================================================================
+``mid_range``   in the band of `selection.bands`, which sets k for all the others
+``greedy``      one at a time, each the task that makes the leave-one-agent-out R² of Ridge(α = 1) largest
+``random``      drawn uniformly without replacement
+``easiest``     with the highest p
+``hardest``     with the lowest p
+``stratified``  drawn from ten groups of like p, ⌊k/10⌋ from each, the remainder from groups drawn at random
+``information`` with the largest Σ_i P_ij(1 − P_ij) over the training agents, P by `selection.rasch`
+``spread``      at even ranks of p among the tasks with 0.02 < p < 0.98
+``forecast``    as ``information``, summed over the latest ten training agents alone
+==============  ============================================================================================
+
+Sort keys (p, information, R²) are rounded to 1e-9, and of equal ones the task that stands first goes first. A
+task that no training agent has a valid cell for has no p and is never picked.
+
+Greedy. R² = 1 − Σe_i²/Σ(y_i − ȳ)² with e_i = (By)_i/B_ii (`selection.ridge`). One more task x changes B by
+−zzᵀ/(1 + g), z = Bx, g = xᵀBx, so that for all candidates at once::
+
+    e_ij = ((By)_i(1 + g_j) − Z_ij(Z_jᵀy)) / (B_ii(1 + g_j) − Z_ij²)          Z = BX, O(n·m) a step
+
+Missing cells are set to the training agents' column means once, and the hat matrix is that of the completed
+matrix: with missing cells e is not the residual of a refit, which would complete the column anew.
+
+Stratified. The tasks in order of (p, index) are cut by ``numpy.array_split``. A group smaller than its quota
+passes the rest on to the next group, the last group to the first.
+
+Symbols
+-------
+==========  ==============================  ==================================  =============
+symbol      code                            shape                               unit
+==========  ==============================  ==================================  =============
+X           ``training.outcomes``           (n, m), NaN: missing                0 to 1
+y           ``training.scores``             (n,)                                0 to 1
+p           ``training.pass_rates``         (m,), NaN: no valid cell            0 to 1
+k           ``k``                           scalar                              tasks
+B_ii, By    ``diagonal``, ``residuals``     (n,)                                1/agents
+Zᵀ          ``columns``                     (m, n)                              1/agents
+1 + g       ``growth``                      (m,)                                1
+Zᵀy         ``along_scores``                (m,)                                1
+==========  ==============================  ==================================  =============
+
+Every strategy is called as ``STRATEGIES[name](training, k, rng)`` and returns k task indices, ascending; only
+those in `SEEDED` use ``rng``, and only ``mid_range`` minds which k it is (``training.band_tasks.size``).
+
+Not done here
+-------------
+Which strategy is the best is not decided, and nothing is validated: `selection.validation` hands over
+training agents alone. No strategy sees the cost of a task.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3. Hager, *SIAM Review* 31 (1989) 221-239 (rank-one
+updates). ``information``, ``spread`` and ``forecast`` are this project's own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+
+from analytics.outcome_table import FloatArray
+from selection import bands, rasch
+from selection.bands import IndexArray
+from selection.errors import ScoreMissing, SelectionError, ShapeMismatch, TooFewAgents
+from selection.ridge import ALPHA
+
+N_DECIMALS = 9
+N_GROUPS = 10
+N_LATEST = 10
+SPREAD_LO, SPREAD_HI = 0.02, 0.98
+
+
+class TooFewTasks(SelectionError):
+    """A strategy picks from 1 task to all that it may choose from."""
+
+
+class BandDiffers(SelectionError):
+    """The band sets k; it does not take another."""
+
+
+class DatesMissing(SelectionError):
+    """Which agents are the latest is not known while one has no date."""
+
+
+class ScoresEqual(SelectionError):
+    """Where all training agents have one score, no task explains any difference."""
+
+
+class GeneratorMissing(SelectionError):
+    """A draw needs a seeded generator."""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What a strategy may look at: the training agents of one fold, or all complete agents.
+
+    Made by `of` from a matrix, or in a fold from the whole matrix, the positions of its training agents and
+    pass rates at hand; what costs a copy or a fit is made when it is asked for, once.
+
+    Attributes
+    ----------
+    all_outcomes : float array, shape (n_agents, m)
+        Mean outcomes of all complete agents, those left out too; strategies use `outcomes`.
+    all_scores : float array, shape (n_agents,)
+        Their full scores.
+    rows : int array, shape (n,)
+        Positions of the training agents, ascending.
+    pass_rates : float array, shape (m,)
+        Over the training agents; NaN where none has a valid cell.
+    all_dates : sequence of datetime.date or None, length n_agents, or None
+    lo, hi : float
+        First band tried.
+    """
+
+    all_outcomes: FloatArray
+    all_scores: FloatArray
+    rows: IndexArray
+    pass_rates: FloatArray
+    all_dates: Sequence[date | None] | None = None
+    lo: float = bands.LO
+    hi: float = bands.HI
+
+    @classmethod
+    def of(
+        cls,
+        outcomes: FloatArray,
+        scores: FloatArray,
+        dates: Sequence[date | None] | None = None,
+        weights: FloatArray | None = None,
+        *,
+        lo: float = bands.LO,
+        hi: float = bands.HI,
+    ) -> "Training":
+        """Take all agents of a matrix as training agents.
+
+        Parameters
+        ----------
+        outcomes : float array, shape (n, m)
+            Mean outcomes of complete agents on the active tasks; NaN where missing.
+        scores : float array, shape (n,)
+            Their full scores.
+        dates : sequence of datetime.date or None, length n, optional
+            In name order, so that position breaks ties as the name does.
+        weights : float array, shape (n,), optional
+            1/π_i, in the pass rates alone.
+        lo, hi : float
+            First band tried.
+
+        Raises
+        ------
+        ShapeMismatch, NoTasks, OutcomeRefused, WeightRefused, ScoreMissing
+        """
+        outcomes, scores = np.asarray(outcomes, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+        rates = bands.pass_rates(outcomes, weights)
+        _check_agents(outcomes.shape[0], scores, dates)
+        return cls(outcomes, scores, np.arange(outcomes.shape[0]), rates, dates, lo, hi)
+
+    @property
+    def n(self) -> int:
+        """Number of training agents."""
+        return int(self.rows.size)
+
+    @property
+    def dates(self) -> list[date | None]:
+        """Dates of the training agents, length n."""
+        return [None if self.all_dates is None else self.all_dates[i] for i in self.rows]
+
+    @cached_property
+    def outcomes(self) -> FloatArray:
+        """X of the training agents, shape (n, m)."""
+        return self.all_outcomes[self.rows]
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """Return y of the training agents, shape (n,)."""
+        return self.all_scores[self.rows]
+
+    @cached_property
+    def rated(self) -> IndexArray:
+        """Tasks with a pass rate, ascending."""
+        return np.flatnonzero(~np.isnan(self.pass_rates))
+
+    @cached_property
+    def band_tasks(self) -> IndexArray:
+        """Tasks of the mid-range band, ascending; empty where the fold has no subset."""
+        return bands.tasks_in_band(self.pass_rates, self.n, lo=self.lo, hi=self.hi)
+
+    @cached_property
+    def fitted(self) -> rasch.RaschFit:
+        """Rasch abilities of the training agents and difficulties of the tasks in `rated`."""
+        return rasch.fit(self.outcomes[:, self.rated])
+
+
+Strategy = Callable[[Training, int, np.random.Generator | None], IndexArray]
+
+
+# ---------------------------------------------------------------------------------------------- strategies
+
+
+def mid_range(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
+    """Tasks of the band; k is their number, ``training.band_tasks.size``.
+
+    Raises
+    ------
+    TooFewTasks
+        Without a subset: unsuited, or under 5 agents.
+    BandDiffers
+        When k is another number.
+    """
+    tasks = training.band_tasks
+    if not tasks.size:
+        raise TooFewTasks(f"no subset: too few of {training.pass_rates.size} tasks lie in the widest band")
+    if tasks.size != k:
+        raise BandDiffers(f"the band holds {tasks.size} tasks, not {k}")
+    return tasks
+
+
+def greedy(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
+    """Tasks added one at a time, each maximising R² = 1 − Σe_i²/Σ(y_i − ȳ)², e_i = (By)_i/B_ii.
+
+    Goes on to k tasks also where one more lowers R².
+
+    Raises
+    ------
+    TooFewTasks
+    TooFewAgents
+        Under 3 training agents.
+    ScoresEqual
+    """
+    _check_size("greedy", k, training.rated)
+    _check_scores(training.scores)
+    outcomes, scores = training.outcomes[:, training.rated].T, training.scores
+    deviations = outcomes - np.nanmean(outcomes, axis=1, keepdims=True)
+    centred = np.ascontiguousarray(np.where(np.isnan(deviations), 0.0, deviations))
+    order = _forward(centred, scores - np.mean(scores), k)
+    return np.sort(training.rated[order])
+
+
+def random(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
+    """Tasks drawn uniformly without replacement.
+
+    Raises
+    ------
+    TooFewTasks, GeneratorMissing
+    """
+    _check_size("random", k, training.rated)
+    return np.sort(_seeded("random", rng).choice(training.rated, k, replace=False))
+
+
+def easiest(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
+    """Tasks with the highest pass rates.
+
+    Raises
+    ------
+    TooFewTasks
+    """
+    _check_size("easiest", k, training.rated)
+    return np.sort(_ordered(-training.pass_rates, training.rated)[:k])
+
+
+def hardest(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
+    """Tasks with the lowest pass rates.
+
+    Raises
+    ------
+    TooFewTasks
+    """
+    _check_size("hardest", k, training.rated)
+    return np.sort(_ordered(training.pass_rates, training.rated)[:k])
+
+
+def stratified(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
+    """Tasks drawn from ten groups in order of (p, index), as evenly as k and the groups allow.
+
+    Draws, in this order: the groups that take one of the remainder; each group's tasks.
+
+    Raises
+    ------
+    TooFewTasks, GeneratorMissing
+    """
+    _check_size("stratified", k, training.rated)
+    rng = _seeded("stratified", rng)
+    groups = np.array_split(_ordered(training.pass_rates, training.rated), N_GROUPS)
+    quotas = np.full(N_GROUPS, k // N_GROUPS)
+    quotas[rng.choice(N_GROUPS, k % N_GROUPS, replace=False)] += 1
+    taken = _filled(quotas, np.array([group.size for group in groups]))
+    return np.sort(
+        np.concatenate([rng.choice(g, n, replace=False) for g, n in zip(groups, taken, strict=True)])
+    )
+
+
+def information(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
+    """Tasks with the largest Fisher information summed over the training agents' abilities.
+
+    Raises
+    ------
+    TooFewTasks, AgentUnobserved, RaschUnfinished
+    """
+    _check_size("information", k, training.rated)
+    return _most_informative(training, training.fitted.abilities, k)
+
+
+def spread(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
+    """Tasks at positions round(linspace(0, M − 1, k)) of the M tasks with 0.02 < p < 0.98, by (p, index).
+
+    Raises
+    ------
+    TooFewTasks
+        Also when M < k.
+    """
+    rates = np.round(training.pass_rates, N_DECIMALS)
+    inside = np.flatnonzero((rates > SPREAD_LO) & (rates < SPREAD_HI))
+    _check_size("spread", k, inside)
+    positions = np.round(np.linspace(0, inside.size - 1, k)).astype(np.intp)
+    return np.sort(_ordered(training.pass_rates, inside)[positions])
+
+
+def forecast(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
+    """Tasks with the largest Fisher information summed over the latest ten training agents by (date, name).
+
+    All agents count in the fit; with fewer than ten, all count in the sum.
+
+    Raises
+    ------
+    TooFewTasks, DatesMissing, AgentUnobserved, RaschUnfinished
+    """
+    _check_size("forecast", k, training.rated)
+    n_undated = sum(day is None for day in training.dates)
+    if n_undated:
+        raise DatesMissing(f"forecast: {n_undated} of {training.n} training agents have no date")
+    latest = bands.latest_agents(training.dates, N_LATEST)
+    return _most_informative(training, training.fitted.abilities[latest], k)
+
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        "mid_range": mid_range,
+        "greedy": greedy,
+        "random": random,
+        "easiest": easiest,
+        "hardest": hardest,
+        "stratified": stratified,
+        "information": information,
+        "spread": spread,
+        "forecast": forecast,
+    }
+)
+SEEDED = frozenset({"random", "stratified"})
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _ordered(keys: FloatArray, tasks: IndexArray) -> IndexArray:
+    """Return `tasks` by (key rounded to 1e-9, index), ascending."""
+    return tasks[np.argsort(np.round(keys[tasks], N_DECIMALS), kind="stable")]
+
+
+def _most_informative(training: Training, abilities: FloatArray, k: int) -> IndexArray:
+    informative = rasch.information(abilities, training.fitted.difficulties)
+    first = _ordered(-informative, np.arange(training.rated.size))[:k]
+    return np.sort(training.rated[first])
+
+
+def _filled(quotas: IndexArray, sizes: IndexArray) -> IndexArray:
+    """Tasks to draw from each group: its quota and what the groups before it could not give."""
+    taken, rest = np.zeros_like(quotas), 0
+    for wanted in (quotas, np.zeros_like(quotas)):
+        for g in range(sizes.size):
+            gives = min(int(wanted[g]) + rest, int(sizes[g] - taken[g]))
+            rest += int(wanted[g]) - gives
+            taken[g] += gives
+    return taken
+
+
+def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Left_j·right_i, by a matrix product: a third of the time of `numpy.outer`."""
+    return np.asarray(np.dot(left[:, None], right[None, :]), dtype=np.float64)
+
+
+def _forward(centred: FloatArray, centred_scores: FloatArray, k: int) -> IndexArray:
+    """Tasks in the order in which leave-one-out R² takes them; `centred` (m, n) is 0 in missing cells."""
+    n_tasks, n = centred.shape
+    residuals, diagonal = centred_scores / ALPHA, np.full(n, (1.0 - 1.0 / n) / ALPHA)
+    columns, growth = centred / ALPHA, 1.0 + np.vecdot(centred, centred) / ALPHA
+    along_scores, total = columns @ centred_scores, centred_scores @ centred_scores
+    chosen, barred = np.empty(k, dtype=np.intp), np.zeros(n_tasks)
+    for step in range(k):
+        left_out = _outer(growth, residuals) - along_scores[:, None] * columns
+        left_out /= _outer(growth, diagonal) - columns * columns
+        r2 = 1.0 - np.vecdot(left_out, left_out) / total - barred
+        best = chosen[step] = int(r2.round(N_DECIMALS).argmax())
+        barred[best] = np.inf
+        column, divided = columns[best].copy(), columns[best] / growth[best]
+        residuals, diagonal = residuals - along_scores[best] * divided, diagonal - column * divided
+        shared = centred @ column
+        columns -= _outer(shared, divided)
+        along_scores = along_scores - shared * (along_scores[best] / growth[best])
+        growth = growth - shared * shared / growth[best]
+    return chosen
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _check_agents(n: int, scores: FloatArray, dates: Sequence[date | None] | None) -> None:
+    if scores.shape != (n,):
+        raise ShapeMismatch(f"scores {scores.shape} for {n} agents")
+    if not np.isfinite(scores).all():
+        raise ScoreMissing(f"agent {int(np.argmin(np.isfinite(scores)))} has no full score")
+    if dates is not None and len(dates) != n:
+        raise ShapeMismatch(f"{len(dates)} dates for {n} agents")
+
+
+def _check_size(name: str, k: int, tasks: IndexArray) -> None:
+    if not 1 <= k <= tasks.size:
+        raise TooFewTasks(f"{name}: {k} tasks asked for, {tasks.size} to choose from")
+
+
+def _check_scores(scores: FloatArray) -> None:
+    if scores.size < 3:
+        raise TooFewAgents(f"greedy: leaving one agent out needs at least 3; there are {scores.size}")
+    if np.ptp(np.round(scores, N_DECIMALS)) == 0.0:
+        raise ScoresEqual(f"greedy: all {scores.size} training agents score {scores[0]:.9g}")
+
+
+def _seeded(name: str, rng: np.random.Generator | None) -> np.random.Generator:
+    if rng is None:
+        raise GeneratorMissing(f"{name} is a draw and needs a seeded generator")
+    return rng
