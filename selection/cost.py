@@ -1,0 +1,309 @@
+"""Cost: what a subset saves, in tasks and in money, per run and per benchmark.
+
+Model
+-----
+A run is one agent on every active task; its subset run is the same agent on the k tasks of S. With c_ij the
+cost of agent i's run on task j, summed over the trials of a run, the money a subset run saves is::
+
+    measured per task    w_i = Σ_j c_ij − Σ_{j ∈ S} c_ij             every active task has a cost of its own
+    linear in tasks      w_i = (m − k)·mean of the c_ij known        some tasks have none, or all the same
+    not measured         no w_i                                      no task has one
+
+Costs that are the same on every task are a run's total divided by the number of tasks: nothing was measured
+per task, both formulas agree, and the second name is the honest one.
+
+A benchmark's row is that of the published table: m, k, the share of tasks spared 1 − k/m, and the median of
+w_i over its agents with their lower and upper quartiles (linear between order statistics). The total row adds
+tasks, subsets, medians and quartiles of the benchmarks: what an agent saves that runs them all.
+
+Symbols
+-------
+========  ====================  ==================================  ===================
+symbol    code                  shape                               unit
+========  ====================  ==================================  ===================
+c         ``costs``             (n_agents, m), NaN: not known       US dollars
+S, k      ``tasks``, ``k``      (k,) task indices                   tasks
+m         ``n_tasks``           scalar                              tasks
+w         ``saved``             (n_agents,), NaN: not measured      US dollars a run
+========  ====================  ==================================  ===================
+
+The published "range" is not from the cheapest agent to the dearest: GAIA's dearest run cost $2,829, which
+saves $1,423, and the table ends at $237.7. It is read here as the quartiles; the extremes stand beside them.
+
+Not done here
+-------------
+Cold start is not charged: the full runs that found the subset were paid before. The rank correlations of the
+published table are `selection.validation`'s. No exchange rates: a cost is in US dollars.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear scaling with the task count).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from analytics.outcome_table import FloatArray, Mask, read_only
+from selection.bands import IndexArray
+from selection.errors import NoTasks, SelectionError, ShapeMismatch
+
+Basis = Literal["measured per task", "linear in tasks", "not measured"]
+MEASURED: Basis = "measured per task"
+LINEAR: Basis = "linear in tasks"
+NOT_MEASURED: Basis = "not measured"
+
+
+class CostRefused(SelectionError):
+    """A cost is finite and not negative, or not known."""
+
+
+class CostNotMeasured(SelectionError):
+    """What a run costs is known of no agent."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Middle and spread of an amount over agents, in US dollars.
+
+    Attributes
+    ----------
+    median, lower_quartile, upper_quartile, smallest, largest : float
+    """
+
+    median: float
+    lower_quartile: float
+    upper_quartile: float
+    smallest: float
+    largest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Saving:
+    """What a subset saves on one benchmark.
+
+    Attributes
+    ----------
+    n_tasks, k : int
+        Active tasks, and those of the subset.
+    saved : float array, shape (n_agents,)
+        Money a subset run of each agent saves, w_i; NaN where not measured.
+    subset_costs : float array, shape (n_agents,)
+        What a subset run of each agent costs; NaN where not measured.
+    basis : tuple of str, length n_agents
+        How w_i was found: "measured per task", "linear in tasks" or "not measured".
+    per_run : Spread or None
+        w over the agents for whom it is known; None where it is not measured for any.
+    subset_run : Spread or None
+        The cost of a subset run over the same agents.
+    """
+
+    n_tasks: int
+    k: int
+    saved: FloatArray
+    subset_costs: FloatArray
+    basis: tuple[Basis, ...]
+    per_run: Spread | None
+    subset_run: Spread | None
+
+    @property
+    def n_tasks_saved(self) -> int:
+        """Tasks a subset run is spared, m − k."""
+        return self.n_tasks - self.k
+
+    @property
+    def reduction(self) -> float:
+        """Share of the tasks a subset run is spared, 1 − k/m."""
+        return 1.0 - self.k / self.n_tasks
+
+    def note(self) -> str:
+        """Return how the money was found, in a sentence: with the number of agents behind each basis."""
+        if self.per_run is None:
+            return f"cost: {NOT_MEASURED}"
+        counted = [(basis, self.basis.count(basis)) for basis in (MEASURED, LINEAR, NOT_MEASURED)]
+        n_agents = len(self.basis)
+        return "cost: " + ", ".join(f"{basis} for {n} of {n_agents} agents" for basis, n in counted if n)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What subset runs that were made have saved.
+
+    Attributes
+    ----------
+    n_runs : int
+        Subset runs made.
+    n_tasks_saved : int
+        Tasks they were spared.
+    saved : float
+        Money they were spared, over the runs whose cost is known; US dollars.
+    n_not_measured : int
+        Runs whose cost is not known, left out of `saved`.
+    """
+
+    n_runs: int
+    n_tasks_saved: int
+    saved: float
+    n_not_measured: int
+
+
+@dataclass(frozen=True)
+class Total:
+    """What an agent saves that runs the subsets of several benchmarks.
+
+    Attributes
+    ----------
+    n_tasks, k : int
+        Sums.
+    median, lower_quartile, upper_quartile : float
+        Sums of the benchmarks' own, over those with a cost; US dollars.
+    n_not_measured : int
+        Benchmarks without a cost.
+    """
+
+    n_tasks: int
+    k: int
+    median: float
+    lower_quartile: float
+    upper_quartile: float
+    n_not_measured: int
+
+    @property
+    def reduction(self) -> float:
+        """Share of the tasks spared, 1 − Σk/Σm."""
+        return 1.0 - self.k / self.n_tasks
+
+
+def saving(costs: FloatArray, tasks: IndexArray) -> Saving:
+    """Tell what a subset run saves, for each agent and over them.
+
+    Parameters
+    ----------
+    costs : float array, shape (n_agents, n_tasks)
+        Cost of each agent's run on each task, summed over the trials of a run; NaN where not known.
+    tasks : int array, shape (k,)
+        Task indices of the subset.
+
+    Raises
+    ------
+    ShapeMismatch, NoTasks, CostRefused
+    """
+    costs, in_subset = _checked(costs, tasks)
+    known = ~np.isnan(costs)
+    basis = tuple(_basis(row[seen], row.size) for row, seen in zip(costs, known, strict=True))
+    subset_costs, full_costs = _run_costs(costs, in_subset, basis)
+    saved = full_costs - subset_costs
+    return Saving(
+        n_tasks=costs.shape[1],
+        k=int(np.count_nonzero(in_subset)),
+        saved=read_only(saved),
+        subset_costs=read_only(subset_costs),
+        basis=basis,
+        per_run=_spread(saved),
+        subset_run=_spread(subset_costs),
+    )
+
+
+def spent(benchmark: Saving, subset_runs: IndexArray) -> Spent:
+    """Add up what the subset runs made on a benchmark have saved.
+
+    Parameters
+    ----------
+    benchmark : Saving
+    subset_runs : int array, shape (n_runs,)
+        Agent of each subset run made; an agent that made two stands twice.
+
+    Raises
+    ------
+    CostNotMeasured
+        When the cost of no run is known.
+    """
+    saved = benchmark.saved[np.asarray(subset_runs, dtype=np.intp)]
+    known = ~np.isnan(saved)
+    if not known.any():
+        raise CostNotMeasured(f"the cost of none of {saved.size} subset runs is known")
+    return Spent(
+        n_runs=saved.size,
+        n_tasks_saved=saved.size * benchmark.n_tasks_saved,
+        saved=float(np.sum(saved[known])),
+        n_not_measured=int(np.count_nonzero(~known)),
+    )
+
+
+def total(benchmarks: Sequence[Saving]) -> Total:
+    """Add benchmarks up as the last row of the published table does.
+
+    Raises
+    ------
+    NoTasks
+        Without a benchmark.
+    CostNotMeasured
+        When no benchmark has a cost.
+    """
+    if not benchmarks:
+        raise NoTasks("no benchmark to add up")
+    spreads = [benchmark.per_run for benchmark in benchmarks if benchmark.per_run is not None]
+    if not spreads:
+        raise CostNotMeasured(f"none of {len(benchmarks)} benchmarks has a cost")
+    return Total(
+        n_tasks=sum(benchmark.n_tasks for benchmark in benchmarks),
+        k=sum(benchmark.k for benchmark in benchmarks),
+        median=sum(spread.median for spread in spreads),
+        lower_quartile=sum(spread.lower_quartile for spread in spreads),
+        upper_quartile=sum(spread.upper_quartile for spread in spreads),
+        n_not_measured=len(benchmarks) - len(spreads),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _basis(known: FloatArray, n_tasks: int) -> Basis:
+    if not known.size:
+        return NOT_MEASURED
+    if known.size < n_tasks or np.ptp(known) == 0.0:
+        return LINEAR
+    return MEASURED
+
+
+def _run_costs(costs: FloatArray, in_subset: Mask, basis: tuple[Basis, ...]) -> tuple[FloatArray, FloatArray]:
+    """Σ_{j ∈ S} c_ij and Σ_j c_ij; k and m times the mean known cost where linear; NaN where not measured."""
+    n_agents, n_tasks = costs.shape
+    subset_costs, full_costs = np.full(n_agents, np.nan), np.full(n_agents, np.nan)
+    for i, found in enumerate(basis):
+        if found == MEASURED:
+            subset_costs[i], full_costs[i] = np.sum(costs[i, in_subset]), np.sum(costs[i])
+        elif found == LINEAR:
+            per_task = np.nanmean(costs[i])
+            subset_costs[i], full_costs[i] = np.count_nonzero(in_subset) * per_task, n_tasks * per_task
+    return subset_costs, full_costs
+
+
+def _spread(amounts: FloatArray) -> Spread | None:
+    known = amounts[~np.isnan(amounts)]
+    if not known.size:
+        return None
+    smallest, lower, median, upper, largest = np.quantile(known, [0.0, 0.25, 0.5, 0.75, 1.0])
+    return Spread(float(median), float(lower), float(upper), float(smallest), float(largest))
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _checked(costs: FloatArray, tasks: IndexArray) -> tuple[FloatArray, Mask]:
+    costs, tasks = np.asarray(costs, dtype=np.float64), np.asarray(tasks, dtype=np.intp)
+    if costs.ndim != 2:
+        raise ShapeMismatch(f"costs have shape {costs.shape}, not (n_agents, n_tasks)")
+    if not tasks.size:
+        raise NoTasks("no task in the subset")
+    if tasks.min() < 0 or tasks.max() >= costs.shape[1] or np.unique(tasks).size != tasks.size:
+        raise ShapeMismatch(f"a subset of {tasks.size} tasks that are not {costs.shape[1]} tasks' positions")
+    wrong = ~np.isnan(costs) & ~((costs >= 0.0) & np.isfinite(costs))
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise CostRefused(f"agent {i}, task {j}: a cost of {costs[i, j]}; it is finite and not negative")
+    in_subset = np.zeros(costs.shape[1], dtype=np.bool_)
+    in_subset[tasks] = True
+    return costs, in_subset

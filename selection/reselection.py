@@ -1,0 +1,313 @@
+"""Reselection: which tasks would enter and leave the subset if it were chosen again, and at what price.
+
+Model
+-----
+The active subset stays until a reselection is decided. Two are proposed side by side, the plain rule of
+`selection.bands` and the same rule with hysteresis h, under which a task that is in the subset S stays while
+its pass rate lies in the band widened by h on both sides::
+
+    S′ = {j : lo ≤ p_j ≤ hi}  ∪  {j ∈ S : lo − h ≤ p_j ≤ hi + h}          30-70%, h = 0.05: stays in 25-75%
+
+which is the plain rule on pass rates that, for the tasks of S, are moved by at most h towards the middle c::
+
+    p′_j = min(max(c, p_j − h), p_j + h)  for j in S,  p_j elsewhere,      c = (lo + hi)/2
+
+Where S′ holds under 10% of the active tasks the band is widened as ever, h on top. h = 0 is the plain rule.
+
+An agent's delta is what it would have to run to stand on the new subset: the entering tasks for which it has
+no valid outcome.
+
+Validation runs. n of the N agents that may be drawn are drawn uniformly without replacement, each with
+π_i = n/N; in the pass rates such an agent counts 1/π_i (Hájek), one that came by itself 1.
+
+Symbols
+-------
+==========  ==========================  ==============================  ==============
+symbol      code                        shape                           unit
+==========  ==========================  ==============================  ==============
+S           ``previous``                (k_previous,) task indices
+S′, k       ``tasks``, ``k``            (k,) ascending task indices     tasks
+p           ``pass_rates``              (n_tasks,), NaN: unknown        0 to 1
+h           ``hysteresis``              scalar                          0 to ½
+π           ``inclusion_probability``   scalar                          0 to 1
+==========  ==========================  ==============================  ==============
+
+Limits: a task of S whose pass rate is unknown leaves. With no previous subset every h is the plain rule.
+
+Not done here
+-------------
+Nothing is decided or activated. Expected figures come from the caller, who validates with the same
+hysteresis and carries the subset through the folds by `carry`. When to reselect is `analytics.fidelity`'s.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3. Hájek, comment in *Foundations of Statistical
+Inference*, 1971. Hysteresis is this project's own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.outcome_table import FloatArray, OutcomeTable, read_only
+from selection import bands
+from selection.bands import EDGE_TOLERANCE, HI, LO, Band, IndexArray
+from selection.cost import Saving, saving
+from selection.errors import SelectionError, ShapeMismatch
+
+HYSTERESIS = 0.05
+FEWEST_SAMPLED = 8
+
+Figures = TypeVar("Figures")
+
+
+class HysteresisRefused(SelectionError):
+    """A hysteresis is a difference of pass rates from 0 to under a half."""
+
+
+class TaskUnknown(SelectionError):
+    """A previous subset names active tasks by their positions, none twice."""
+
+
+class TooFewToSample(SelectionError):
+    """Validation runs are drawn from at least as many agents as are asked for, and 8 at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal(Generic[Figures]):
+    """A subset that could take the place of the active one.
+
+    Attributes
+    ----------
+    hysteresis : float
+        h; 0 under the plain rule.
+    tasks : int array, shape (k,)
+        Proposed task indices, ascending; empty where the benchmark is unsuited or has too few agents.
+    widened : bool
+        Whether the first band was too thin, so that a wider one was used; False where there is no subset.
+    entering, leaving : int array
+        Tasks that are new in the subset, and that are no longer in it; ascending.
+    deltas : tuple of int array, length n_agents
+        For each agent of the table, the entering tasks it has no valid outcome for.
+    figures : object or None
+        What the caller expects of a subset chosen by this rule; None where none were asked for, or there is
+        no subset.
+    saving : Saving or None
+        Cost of a run on the proposed subset beside a full run; None where there is no subset.
+    """
+
+    hysteresis: float
+    tasks: IndexArray
+    widened: bool
+    entering: IndexArray
+    leaving: IndexArray
+    deltas: tuple[IndexArray, ...]
+    figures: Figures | None
+    saving: Saving | None
+
+    @property
+    def k(self) -> int:
+        """Number of proposed tasks."""
+        return int(self.tasks.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals(Generic[Figures]):
+    """The plain proposal and the one with hysteresis, side by side.
+
+    Attributes
+    ----------
+    plain, with_hysteresis : Proposal
+    band : Band
+        The plain rule's band: pass rates now, unsure edges, and the sentence that says why.
+    """
+
+    plain: Proposal[Figures]
+    with_hysteresis: Proposal[Figures]
+    band: Band
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Agents drawn for validation runs.
+
+    Attributes
+    ----------
+    agents : int array, shape (n,)
+        Ascending.
+    inclusion_probability : float
+        π = n/N, the same for all.
+    """
+
+    agents: IndexArray
+    inclusion_probability: float
+
+
+def carry(
+    previous: IndexArray,
+    pass_rates: FloatArray,
+    n_complete: int,
+    *,
+    hysteresis: float = HYSTERESIS,
+    lo: float = LO,
+    hi: float = HI,
+) -> IndexArray:
+    """Choose the subset that follows `previous`, told from the pass rates alone.
+
+    Parameters
+    ----------
+    previous : int array, shape (k_previous,)
+        Task indices of the subset so far; empty where there is none.
+    pass_rates : float array, shape (n_tasks,)
+        0 to 1; NaN where unknown.
+    n_complete : int
+        Complete agents they rest on; under 5 there is no subset.
+    hysteresis : float
+        h, 0 to under ½; 0 is the plain rule.
+    lo, hi : float
+        First band tried.
+
+    Returns
+    -------
+    int array, shape (k,)
+        Ascending; empty where there is no subset.
+
+    Raises
+    ------
+    TaskUnknown, HysteresisRefused, BandRefused
+    """
+    previous = _checked_previous(previous, pass_rates.size)
+    _check_hysteresis(hysteresis)
+    moved = _moved(previous, pass_rates, hysteresis, lo, hi)
+    return bands.tasks_in_band(moved, n_complete, lo=lo, hi=hi)
+
+
+def propose(
+    table: OutcomeTable,
+    previous: IndexArray,
+    *,
+    hysteresis: float = HYSTERESIS,
+    weights: FloatArray | None = None,
+    history_window: int | None = None,
+    lo: float = LO,
+    hi: float = HI,
+    costs: FloatArray | None = None,
+    figures: Callable[[float], Figures] | None = None,
+) -> Proposals[Figures]:
+    """Propose what the active subset could be replaced by, by the plain rule and with hysteresis.
+
+    Parameters
+    ----------
+    table : OutcomeTable
+        All agents of the benchmark; pass rates rest on the complete ones.
+    previous : int array, shape (k_previous,)
+        The active subset.
+    hysteresis : float
+        h of the second proposal.
+    weights, history_window, lo, hi
+        As in `selection.bands.table_band`.
+    costs : float array, shape (n_agents, n_tasks), optional
+        As in `selection.cost.saving`; all unknown when not given.
+    figures : callable, optional
+        Called with h, once for each h: the figures to expect of this rule, nested and in time.
+
+    Raises
+    ------
+    TaskUnknown, HysteresisRefused, BandRefused, ShapeMismatch, WeightRefused, WindowRefused, CostRefused
+    """
+    previous = _checked_previous(previous, table.n_tasks)
+    _check_hysteresis(hysteresis)
+    costs = _checked_costs(costs, table)
+    band = bands.table_band(table, weights, lo=lo, hi=hi, history_window=history_window)
+
+    def proposal(h: float) -> Proposal[Figures]:
+        moved = _moved(previous, band.pass_rates, h, lo, hi)
+        tasks = bands.tasks_in_band(moved, band.n_complete, lo=lo, hi=hi)
+        return Proposal(
+            hysteresis=h,
+            tasks=read_only(tasks),
+            widened=_is_outside(moved[tasks], lo, hi),
+            entering=read_only(np.setdiff1d(tasks, previous)),
+            leaving=read_only(np.setdiff1d(previous, tasks)),
+            deltas=_deltas(table, np.setdiff1d(tasks, previous)),
+            figures=figures(h) if figures is not None and tasks.size else None,
+            saving=saving(costs, tasks) if tasks.size else None,
+        )
+
+    plain = proposal(0.0)
+    return Proposals(plain, proposal(hysteresis) if hysteresis else plain, band)
+
+
+def sample_agents(rng: np.random.Generator, eligible: npt.ArrayLike, n: int = FEWEST_SAMPLED) -> Sample:
+    """Draw agents for validation runs, uniformly and without replacement.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Seeded by the caller.
+    eligible : int array, shape (N,)
+        Agents submitted since activation, none twice, in any order.
+    n : int
+        At least 8, at most N.
+
+    Raises
+    ------
+    TooFewToSample, ShapeMismatch
+    """
+    pool = np.unique(np.asarray(eligible, dtype=np.intp))
+    if pool.size != np.size(eligible):
+        raise ShapeMismatch(f"{np.size(eligible)} eligible agents, of whom {pool.size} differ")
+    if not FEWEST_SAMPLED <= n <= pool.size:
+        raise TooFewToSample(f"{n} of {pool.size} eligible agents; at least {FEWEST_SAMPLED} are drawn")
+    agents = np.sort(rng.choice(pool, size=n, replace=False))
+    return Sample(read_only(agents), n / pool.size)
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _moved(previous: IndexArray, rates: FloatArray, hysteresis: float, lo: float, hi: float) -> FloatArray:
+    """p′: the pass rates, those of the previous subset moved by at most h towards the middle of the band."""
+    moved = np.array(rates, dtype=np.float64)
+    moved[previous] = np.clip((lo + hi) / 2, moved[previous] - hysteresis, moved[previous] + hysteresis)
+    return moved
+
+
+def _is_outside(rates: FloatArray, lo: float, hi: float) -> bool:
+    """Whether a chosen task lies outside the first band: then, and only then, a wider one was used."""
+    return bool(((rates < lo - EDGE_TOLERANCE) | (rates > hi + EDGE_TOLERANCE)).any())
+
+
+def _deltas(table: OutcomeTable, entering: IndexArray) -> tuple[IndexArray, ...]:
+    return tuple(read_only(entering[row == 0]) for row in table.n_valid[:, entering])
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _checked_previous(previous: IndexArray, n_tasks: int) -> IndexArray:
+    tasks = np.unique(np.asarray(previous, dtype=np.intp))
+    if tasks.size != np.size(previous):
+        raise TaskUnknown(f"{np.size(previous)} tasks in the subset, of which {tasks.size} differ")
+    if tasks.size and not 0 <= tasks[0] <= tasks[-1] < n_tasks:
+        wrong = tasks[0] if tasks[0] < 0 else tasks[-1]
+        raise TaskUnknown(f"task {wrong} of the subset is not one of {n_tasks} active tasks")
+    return tasks
+
+
+def _check_hysteresis(hysteresis: float) -> None:
+    if not 0.0 <= hysteresis < 0.5:
+        raise HysteresisRefused(f"a hysteresis of {hysteresis}; it lies from 0 to under 0.5")
+
+
+def _checked_costs(costs: FloatArray | None, table: OutcomeTable) -> FloatArray:
+    """Return the costs of the table's cells, all unknown where none are given."""
+    if costs is None:
+        return np.full(table.means.shape, np.nan)
+    costs = np.asarray(costs, dtype=np.float64)
+    if costs.shape != table.means.shape:
+        raise ShapeMismatch(f"costs {costs.shape} for outcomes {table.means.shape}")
+    return costs

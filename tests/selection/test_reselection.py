@@ -1,0 +1,303 @@
+"""Reselection: the rule with hysteresis word by word, proposals, the draw of validation runs."""
+
+import math
+from datetime import date
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analytics.outcome_table import OutcomeTable
+from selection.bands import tasks_in_band
+from selection.errors import BandRefused, SelectionError, ShapeMismatch
+from selection.reselection import (
+    HysteresisRefused,
+    TaskUnknown,
+    TooFewToSample,
+    carry,
+    propose,
+    sample_agents,
+)
+
+REPEATABLE = settings(derandomize=True, deadline=None)
+NAN = math.nan
+
+
+def table_of(means):
+    means = np.array(means, dtype=np.float64)
+    n_agents, n_tasks = means.shape
+    return OutcomeTable(
+        agents=tuple(f"a{i:02d}" for i in range(n_agents)),
+        tasks=tuple(f"t{j:03d}" for j in range(n_tasks)),
+        means=means,
+        n_valid=np.where(np.isnan(means), 0, 1).astype(np.int32),
+        dates=(date(2026, 1, 1),) * n_agents,
+        scaffolds=("s",) * n_agents,
+        models=("m",) * n_agents,
+    )
+
+
+def with_rates(counts, n_agents=20):
+    """Outcomes in which task j is passed by the first counts[j] agents."""
+    return (np.arange(n_agents)[:, None] < np.array(counts)).astype(float)
+
+
+def word_by_word(previous, rates, n_complete, hysteresis, lo, hi):
+    """The rule as it is written: band, stay while within the wider edges, widen under a tenth."""
+    if n_complete < 5:
+        return []
+    bands = [(lo, hi)] + [
+        b for b in ((0.25, 0.75), (0.15, 0.85)) if b[0] <= lo <= hi <= b[1] and b != (lo, hi)
+    ]
+    for low, high in bands:
+        chosen = [
+            j
+            for j, p in enumerate(rates)
+            if low - 1e-9 <= p <= high + 1e-9
+            or (j in previous and low - hysteresis - 1e-9 <= p <= high + hysteresis + 1e-9)
+        ]
+        if 10 * len(chosen) >= len(rates):
+            return chosen
+    return []
+
+
+# ------------------------------------------------------------------------------------------------ by hand
+
+
+def test_a_task_stays_from_a_quarter_to_three_quarters():
+    rates = np.array([0.2, 0.25, 0.28, 0.3, 0.5, 0.7, 0.72, 0.75, 0.8])
+    everything, nothing = np.arange(9), np.array([], dtype=int)
+    assert carry(everything, rates, 20).tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert carry(nothing, rates, 20).tolist() == [3, 4, 5]
+    assert carry(np.array([1, 8]), rates, 20).tolist() == [1, 3, 4, 5]
+    assert carry(everything, rates, 20, hysteresis=0.0).tolist() == [3, 4, 5]
+
+
+def test_edges_of_tenths_and_hundredths_are_in():
+    # Sums of floating point numbers: 5 of 20 and 15 of 20 as means, 0.1 + 0.15 as an edge.
+    rates = with_rates([5, 15, 4, 16]).mean(axis=0)
+    assert carry(np.arange(4), rates, 20).tolist() == [0, 1]
+    assert carry(np.arange(2), np.array([0.1 + 0.15, 1 - 0.25]), 20, hysteresis=0.05).tolist() == [0, 1]
+
+
+def test_an_unknown_rate_leaves_and_too_few_agents_have_no_subset():
+    rates = np.array([NAN, 0.5])
+    assert carry(np.array([0, 1]), rates, 20).tolist() == [1]
+    assert carry(np.array([0, 1]), rates, 4).tolist() == []
+
+
+def test_carried_tasks_may_spare_the_widening():
+    # 20 tasks need 2. One in 30-70%; with the one that stays the band is not widened.
+    rates = np.array([0.5, 0.27, 0.26] + [0.02] * 17)
+    assert carry(np.array([0, 1]), rates, 20).tolist() == [0, 1]
+    assert carry(np.array([0, 1]), rates, 20, hysteresis=0.0).tolist() == [0, 1, 2]
+
+
+def test_a_widened_band_carries_the_hysteresis_on_top():
+    rates = np.array([0.5, 0.26, 0.21, 0.19] + [0.02] * 16)
+    assert carry(np.array([0, 2, 3]), rates, 20, hysteresis=0.05).tolist() == [0, 1, 2]
+
+
+def proposed(**options):
+    # Twenty complete agents, ten tasks; one agent more that ran tasks 0 to 4 alone.
+    full = with_rates([10, 8, 5, 15, 2, 12, 18, 14, 3, 19])
+    partial = np.full((1, 10), NAN)
+    partial[0, :5] = 1.0
+    return propose(table_of(np.vstack([full, partial])), np.array([1, 2, 4, 7]), **options)
+
+
+def test_both_proposals_side_by_side():
+    result = proposed()
+    plain, other = result.plain, result.with_hysteresis
+    assert plain.tasks.tolist() == [0, 1, 5, 7]
+    assert (plain.entering.tolist(), plain.leaving.tolist()) == ([0, 5], [2, 4])
+    assert other.tasks.tolist() == [0, 1, 2, 5, 7]
+    assert (other.entering.tolist(), other.leaving.tolist()) == ([0, 5], [4])
+    assert (plain.k, other.k, plain.hysteresis, other.hysteresis) == (4, 5, 0.0, 0.05)
+    assert (plain.widened, other.widened) == (False, False)
+    assert [delta.tolist() for delta in plain.deltas] == [[]] * 20 + [[5]]
+    assert result.band.n_complete == 20
+    assert plain.figures is None
+    assert plain.saving.note() == "cost: not measured"
+    assert plain.saving.n_tasks_saved == 6
+
+
+def test_figures_are_asked_for_once_for_each_rule():
+    asked = []
+    result = proposed(figures=lambda h: asked.append(h) or {"rho": 0.9 + h}, hysteresis=0.05)
+    assert asked == [0.0, 0.05]
+    assert result.plain.figures == {"rho": 0.9}
+    assert result.with_hysteresis.figures == {"rho": pytest.approx(0.95)}
+    asked.clear()
+    same = proposed(figures=asked.append, hysteresis=0.0)
+    assert asked == [0.0]
+    assert same.plain is same.with_hysteresis
+
+
+def test_costs_of_a_run_on_either_subset():
+    result = proposed(costs=np.vstack([np.arange(10.0)] * 21))
+    assert result.plain.saving.subset_run.median == 0 + 1 + 5 + 7
+    assert result.with_hysteresis.saving.subset_run.median == 0 + 1 + 2 + 5 + 7
+    assert result.plain.saving.per_run.median == 45 - 13
+
+
+def test_a_widened_proposal_says_so():
+    counts = [10, 5, 15] + [0] * 37
+    result = propose(table_of(with_rates(counts)), np.array([0]), hysteresis=0.0)
+    # 40 tasks need 4: one in 30-70%, three in 25-75% and in 15-85%.
+    assert (result.plain.k, result.plain.saving, result.plain.figures) == (0, None, None)
+    assert not result.band.suited
+    assert result.plain.leaving.tolist() == [0]
+    result = propose(table_of(with_rates([10, 5, 15] + [0] * 27)), np.array([0]))
+    assert (result.plain.tasks.tolist(), result.plain.widened) == ([0, 1, 2], True)
+
+
+# --------------------------------------------------------------------------------------------- by definition
+
+
+RATES = st.lists(st.integers(0, 40).map(lambda s: s / 40), min_size=1, max_size=40)
+BANDS = st.sampled_from([(0.3, 0.7), (0.25, 0.75), (0.2, 0.6), (0.4, 0.45), (0.15, 0.85), (0.1, 0.9)])
+
+
+@REPEATABLE
+@given(RATES, st.data(), BANDS, st.sampled_from([0.0, 0.025, 0.05, 0.2]), st.integers(3, 30))
+def test_the_rule_word_by_word(rates, data, band, hysteresis, n_complete):
+    previous = data.draw(st.sets(st.integers(0, len(rates) - 1)))
+    ours = carry(
+        np.array(sorted(previous), dtype=int),
+        np.array(rates),
+        n_complete,
+        hysteresis=hysteresis,
+        lo=band[0],
+        hi=band[1],
+    )
+    assert ours.tolist() == word_by_word(previous, rates, n_complete, hysteresis, *band)
+
+
+@REPEATABLE
+@given(RATES, st.data())
+def test_no_hysteresis_is_the_plain_rule(rates, data):
+    previous = np.array(sorted(data.draw(st.sets(st.integers(0, len(rates) - 1)))), dtype=int)
+    rates = np.array(rates)
+    plain = tasks_in_band(rates, 9).tolist()
+    assert carry(previous, rates, 9, hysteresis=0.0).tolist() == plain
+    assert carry(np.array([], dtype=int), rates, 9).tolist() == plain
+
+
+@REPEATABLE
+@given(RATES)
+def test_rates_that_stand_still_keep_the_subset(rates):
+    rates = np.array(rates)
+    once = carry(np.array([], dtype=int), rates, 9)
+    assert carry(once, rates, 9).tolist() == once.tolist()
+
+
+@REPEATABLE
+@given(st.integers(0, 2**32 - 1), st.integers(5, 20), st.integers(1, 25))
+def test_a_proposal_is_what_carry_gives(seed, n_agents, n_tasks):
+    rng = np.random.default_rng(seed)
+    means = (rng.random((n_agents, n_tasks)) < rng.random(n_tasks)).astype(float)
+    previous = np.flatnonzero(rng.random(n_tasks) < 0.4)
+    result = propose(table_of(means), previous)
+    rates = means.mean(axis=0)
+    for proposal in (result.plain, result.with_hysteresis):
+        again = carry(previous, rates, n_agents, hysteresis=proposal.hysteresis)
+        assert proposal.tasks.tolist() == again.tolist()
+        kept = set(previous) - set(proposal.leaving)
+        assert set(proposal.tasks) == kept | set(proposal.entering)
+        assert not set(proposal.entering) & set(previous)
+    assert result.plain.tasks.tolist() == result.band.tasks.tolist()
+    assert result.plain.widened == (result.band.widened and result.band.suited)
+
+
+def test_hysteresis_moves_less_on_a_real_board(real_rows):
+    rows = real_rows("hal_gaia")
+    agents, tasks = sorted({r["agent"] for r in rows}), sorted({r["task"] for r in rows})
+    cells = {(r["agent"], r["task"]): float(r["outcome"]) for r in rows}
+    means = np.array([[cells.get((a, t), NAN) for t in tasks] for a in agents])
+    days = {r["agent"]: r["submitted_at"] for r in rows}
+    order = sorted(range(len(agents)), key=lambda i: (days[agents[i]], i))
+    changes = {}
+    for h in (0.0, 0.05):
+        subset, changes[h] = np.array([], dtype=int), 0
+        for n in range(10, len(agents) + 1):
+            rates = np.nanmean(means[order[:n]], axis=0)
+            following = carry(subset, rates, n, hysteresis=h)
+            changes[h] += np.setxor1d(subset, following).size if subset.size else 0
+            subset = following
+        print(f"hysteresis {h}: {changes[h]} tasks moved in {len(agents) - 10} steps, k = {subset.size}")
+    assert changes[0.05] < changes[0.0]
+
+
+# --------------------------------------------------------------------------------------------------- draws
+
+
+def test_a_draw_depends_on_the_generator_and_on_who_is_eligible_alone():
+    eligible = np.array([5, 3, 30, 12, 9, 8, 41, 2, 17, 25])
+    one = sample_agents(np.random.default_rng(7), eligible)
+    two = sample_agents(np.random.default_rng(7), eligible[::-1])
+    assert one.agents.tolist() == two.agents.tolist()
+    assert one.agents.size == np.unique(one.agents).size == 8
+    assert set(one.agents) <= set(eligible.tolist())
+    assert one.inclusion_probability == 0.8
+    assert sample_agents(np.random.default_rng(1), eligible, 10).inclusion_probability == 1.0
+
+
+def test_every_agent_is_drawn_as_often():
+    rng, counts, n_draws = np.random.default_rng(2), np.zeros(20), 4000
+    for _ in range(n_draws):
+        counts[sample_agents(rng, np.arange(20), 8).agents] += 1
+    assert np.abs(counts / n_draws - 0.4).max() < 4 * math.sqrt(0.4 * 0.6 / n_draws)
+
+
+def test_hajek_weights_of_a_draw_estimate_the_pass_rate():
+    # Ten old agents that pass, twenty new ones of whom half pass: (10 + 10)/30. Eight new ones are drawn.
+    from selection.bands import pass_rates
+
+    passing = np.r_[np.ones(10), np.tile([0.0, 1.0], 10)]
+    rng, estimates = np.random.default_rng(3), []
+    for _ in range(3000):
+        drawn = sample_agents(rng, np.arange(10, 30), 8)
+        rows = np.r_[np.arange(10), drawn.agents]
+        weights = np.r_[np.ones(10), np.full(8, 1 / drawn.inclusion_probability)]
+        estimates.append(pass_rates(passing[rows][:, None], weights)[0])
+    assert np.mean(estimates) == pytest.approx(2 / 3, abs=4 * np.std(estimates) / math.sqrt(3000))
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal", "message"),
+    [
+        (([0, 0], [0.5], 9), TaskUnknown, "2 tasks in the subset, of which 1 differ"),
+        (([1], [0.5], 9), TaskUnknown, "task 1 of the subset is not one of 1 active tasks"),
+        (([-1], [0.5], 9), TaskUnknown, "task -1"),
+    ],
+)
+def test_a_subset_of_unknown_tasks_is_refused(arguments, refusal, message):
+    with pytest.raises(refusal, match=message):
+        carry(np.array(arguments[0]), np.array(arguments[1]), arguments[2])
+    assert issubclass(refusal, SelectionError)
+
+
+@pytest.mark.parametrize("hysteresis", [-0.01, 0.5, NAN, math.inf])
+def test_a_hysteresis_out_of_range_is_refused(hysteresis):
+    with pytest.raises(HysteresisRefused, match="it lies from 0 to under"):
+        carry(np.array([0]), np.array([0.5]), 9, hysteresis=hysteresis)
+    with pytest.raises(HysteresisRefused):
+        proposed(hysteresis=hysteresis)
+
+
+def test_other_refusals():
+    with pytest.raises(BandRefused):
+        carry(np.array([0]), np.array([0.5]), 9, lo=0.7, hi=0.3)
+    with pytest.raises(ShapeMismatch, match=r"costs \(2, 2\)"):
+        proposed(costs=np.zeros((2, 2)))
+    with pytest.raises(TooFewToSample, match="8 of 7 eligible agents; at least 8 are drawn"):
+        sample_agents(np.random.default_rng(1), np.arange(7))
+    with pytest.raises(TooFewToSample, match="5 of 20"):
+        sample_agents(np.random.default_rng(1), np.arange(20), 5)
+    with pytest.raises(ShapeMismatch, match="9 eligible agents, of whom 8 differ"):
+        sample_agents(np.random.default_rng(1), [0, 1, 2, 3, 4, 5, 6, 7, 7])
