@@ -1,0 +1,454 @@
+"""Folds: which agents are held out together, and the subset their training agents choose.
+
+Model
+-----
+A protocol is a list of folds, each a set of agents held out and the set of agents trained on. Everything a
+fold decides (pass rates, subset, k, Ridge) is a function of the training agents' rows alone.
+
+===================  ==============================================================================
+protocol             folds
+===================  ==============================================================================
+``loao``             each agent in turn, trained on all others
+``within_scaffold``  the same inside each scaffold with at least 10 agents
+``random_80_20``     seeds 0, 1, …: a fifth of the agents (rounded, at least 2) held out
+``loso``             each scaffold in turn, where at least 5 agents remain
+``lomo``             each model in turn
+``temporal``         the agents of date t, trained on all with a date strictly before t, from 10 on
+===================  ==============================================================================
+
+The pass rates of a fold are those of all agents less the rows that do not count in it, a change of the column
+sums of rank one for one held-out agent::
+
+    p_j = (Σ_i w_i·X[i, j] − Σ_{i left} w_i·X[i, j]) / (Σ_i w_i − Σ_{i left} w_i)        valid cells
+
+With hysteresis the temporal protocol carries the subset from date to date by `reselection.carry`, as a
+benchmark would.
+
+Symbols
+-------
+====================  =====================  =================================  ==========
+symbol                code                   shape                              unit
+====================  =====================  =================================  ==========
+X                     ``outcomes``           (n_agents, n_tasks), NaN: missing  0 to 1
+y                     ``scores``             (n_agents,)                        0 to 1
+w                     ``weights``            (n_agents,)                        agents
+p                     ``fold_pass_rates``    (n_folds, n_tasks), NaN: no cell   0 to 1
+S                     ``tasks``              (k,) ascending indices             tasks
+====================  =====================  =================================  ==========
+
+Not done here
+-------------
+No other strategy's subset is chosen (`strategies`), and no figure computed. Names say which agents belong
+together; whether two models are near relations is not asked.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. `lomo` and the carried temporal path are this project's
+own.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.outcome_table import FloatArray, OutcomeTable, read_only
+from selection.bands import (
+    HI,
+    LO,
+    N_AGENTS_PROVISIONAL,
+    IndexArray,
+    latest_agents,
+    tasks_in_band,
+)
+from selection.errors import SelectionError, ShapeMismatch
+from selection.reselection import carry
+
+N_SEEDS = 100
+N_AGENTS_WITHIN_SCAFFOLD = 10
+N_AGENTS_BEFORE = 10
+N_AGENTS_LEFT = 5
+
+
+class SeedsRefused(SelectionError):
+    """Random splits and random subsets need at least one seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompleteAgents:
+    """The complete agents of a benchmark, in name order.
+
+    Attributes
+    ----------
+    names, scaffolds, models : tuple of str, length n_agents
+    outcomes : float array, shape (n_agents, n_tasks)
+        Mean outcomes on the active tasks, 0 to 1; NaN where missing.
+    scores : float array, shape (n_agents,)
+        Full scores y, 0 to 1.
+    dates : tuple of datetime.date or None, length n_agents
+    weights : float array, shape (n_agents,)
+        1/π_i.
+    """
+
+    names: tuple[str, ...]
+    outcomes: FloatArray
+    scores: FloatArray
+    dates: tuple[date | None, ...]
+    scaffolds: tuple[str, ...]
+    models: tuple[str, ...]
+    weights: FloatArray
+
+    @property
+    def n(self) -> int:
+        """Number of complete agents."""
+        return len(self.names)
+
+    def take(self, rows: IndexArray) -> "CompleteAgents":
+        """Return the agents at these positions, ascending."""
+        return CompleteAgents(
+            names=tuple(self.names[i] for i in rows),
+            outcomes=self.outcomes[rows],
+            scores=self.scores[rows],
+            dates=tuple(self.dates[i] for i in rows),
+            scaffolds=tuple(self.scaffolds[i] for i in rows),
+            models=tuple(self.models[i] for i in rows),
+            weights=self.weights[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Agents held out together, and the agents their subset and calibration are learned from.
+
+    Attributes
+    ----------
+    name : str
+        Stable among the folds of a protocol: an agent, a scaffold, a model, a date, a seed.
+    held_out, training : int array
+        Positions among the complete agents, ascending and disjoint.
+    pool : str
+        Folds of one pool are pooled into one figure; the scaffold under `within_scaffold`, "" elsewhere.
+    """
+
+    name: str
+    held_out: IndexArray
+    training: IndexArray
+    pool: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The folds of a protocol; without any it says why."""
+
+    protocol: str
+    folds: tuple[Fold, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a band is chosen: first edges, latest agents that count, and how far out a task stays."""
+
+    lo: float = LO
+    hi: float = HI
+    history_window: int | None = None
+    hysteresis: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class FoldBands:
+    """The band of every fold.
+
+    Attributes
+    ----------
+    folds : tuple of Fold, length n_folds
+    counted : tuple of int arrays, length n_folds
+        Training agents that the pass rates rest on.
+    rates : float array, shape (n_folds, n_tasks)
+    tasks : tuple of int arrays, length n_folds
+        The mid-range subset, ascending; empty where the fold has none and is skipped.
+    """
+
+    folds: tuple[Fold, ...]
+    counted: tuple[IndexArray, ...]
+    rates: FloatArray
+    tasks: tuple[IndexArray, ...]
+
+
+def complete_agents(table: OutcomeTable, weights: FloatArray | None = None) -> CompleteAgents:
+    """Agents with valid cells for at least 95% of the tasks, and what validation reads of them.
+
+    Parameters
+    ----------
+    table : OutcomeTable
+    weights : float array, shape (n_agents,), optional
+        1/π_i for every agent of the table, complete or not; 1 when not given.
+
+    Raises
+    ------
+    ShapeMismatch
+    """
+    weights = np.ones(table.n_agents) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights.shape != (table.n_agents,):
+        raise ShapeMismatch(f"weights {weights.shape} for {table.n_agents} agents")
+    complete = table.complete()
+    kept = table.restrict(agents=complete)
+    return CompleteAgents(
+        names=kept.agents,
+        outcomes=kept.means,
+        scores=read_only(kept.scores()),
+        dates=kept.dates,
+        scaffolds=kept.scaffolds,
+        models=kept.models,
+        weights=read_only(weights[complete]),
+    )
+
+
+def generator(base_seed: int, *what: str | int) -> np.random.Generator:
+    """Return a generator that depends only on the base seed and on the names of what is drawn.
+
+    Parameters
+    ----------
+    base_seed : int
+    *what : str or int
+        What is drawn, for which protocol and fold, and the number of the draw.
+    """
+    text = "\x1f".join(str(part) for part in (base_seed, *what))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
+
+
+# ---------------------------------------------------------------------------------------------- protocols
+
+
+def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_seed: int = 0) -> Plan:
+    """List the folds of a protocol.
+
+    Parameters
+    ----------
+    protocol : str
+        A key of `PROTOCOLS`.
+    agents : CompleteAgents
+    n_seeds, base_seed : int
+        Number of random splits, and what their generators start from.
+
+    Returns
+    -------
+    Plan
+        Without folds, `reason` is a sentence with the numbers that show why.
+    """
+    if agents.n <= N_AGENTS_PROVISIONAL:
+        return Plan(protocol, (), _too_few(agents.n))
+    found = PROTOCOLS[protocol](agents, n_seeds, base_seed)
+    if isinstance(found, str):
+        return Plan(protocol, (), found)
+    return Plan(protocol, found, "")
+
+
+def nested_plan(agents: CompleteAgents, by: Literal["agent", "scaffold"]) -> Plan:
+    """Folds inside a training matrix: each agent, or each scaffold, where at least 5 agents remain."""
+    if by == "agent":
+        folds = _one_by_one(agents, np.arange(agents.n))
+    else:
+        folds = _group_by_group(agents, _members(agents.scaffolds))
+    return Plan(f"nested by {by}", tuple(f for f in folds if f.training.size >= N_AGENTS_LEFT), "")
+
+
+def _loao(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...]:
+    return _one_by_one(agents, np.arange(agents.n))
+
+
+def _within_scaffold(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
+    members = _members(agents.scaffolds)
+    large = {name: rows for name, rows in members.items() if rows.size >= N_AGENTS_WITHIN_SCAFFOLD}
+    if not large:
+        largest = max(members, key=lambda name: members[name].size)
+        return (
+            f"no scaffold has {N_AGENTS_WITHIN_SCAFFOLD} complete agents; the largest, {largest!r}, "
+            f"has {members[largest].size}"
+        )
+    return tuple(fold for name, rows in large.items() for fold in _one_by_one(agents, rows, name))
+
+
+def _random_80_20(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...]:
+    n_held_out = max(2, round(agents.n / 5))
+    orders = (generator(base_seed, "split", seed).permutation(agents.n) for seed in range(n_seeds))
+    return tuple(
+        _fold(str(seed), order[:n_held_out], order[n_held_out:]) for seed, order in enumerate(orders)
+    )
+
+
+def _loso(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
+    members = _members(agents.scaffolds)
+    folds = _group_by_group(agents, members)
+    left = tuple(fold for fold in folds if fold.training.size >= N_AGENTS_LEFT)
+    refusal = _two_pairs("scaffold", members)
+    return refusal or left or f"no scaffold leaves {N_AGENTS_LEFT} agents to train on"
+
+
+def _lomo(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
+    members = _members(agents.models)
+    return _two_pairs("model", members) or _group_by_group(agents, members)
+
+
+def _temporal(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
+    n_undated = sum(day is None for day in agents.dates)
+    if n_undated:
+        return f"{n_undated} of {agents.n} complete agents have no date"
+    by_date = sorted(range(agents.n), key=lambda i: (agents.dates[i] or date.min, i))
+    days = [(day, list(rows)) for day, rows in groupby(by_date, key=lambda i: agents.dates[i])]
+    folds, earlier = [], list[int]()
+    for day, rows in days:
+        if len(earlier) >= N_AGENTS_BEFORE:
+            folds.append(_fold(str(day), rows, earlier))
+        earlier = earlier + rows
+    return tuple(folds) or _never_enough_before(days)
+
+
+PROTOCOLS: dict[str, Callable[[CompleteAgents, int, int], tuple[Fold, ...] | str]] = {
+    "loao": _loao,
+    "within_scaffold": _within_scaffold,
+    "random_80_20": _random_80_20,
+    "loso": _loso,
+    "lomo": _lomo,
+    "temporal": _temporal,
+}
+
+
+def _fold(name: str, held_out: npt.ArrayLike, training: npt.ArrayLike, pool: str = "") -> Fold:
+    return Fold(name, _ascending(held_out), _ascending(training), pool)
+
+
+def _ascending(positions: npt.ArrayLike) -> IndexArray:
+    return read_only(np.sort(np.asarray(positions, dtype=np.intp)))
+
+
+def _one_by_one(agents: CompleteAgents, rows: IndexArray, pool: str = "") -> tuple[Fold, ...]:
+    return tuple(_fold(agents.names[i], [i], rows[rows != i], pool) for i in rows.tolist())
+
+
+def _group_by_group(agents: CompleteAgents, members: dict[str, IndexArray]) -> tuple[Fold, ...]:
+    everyone = np.arange(agents.n)
+    return tuple(_fold(name, rows, np.setdiff1d(everyone, rows)) for name, rows in members.items())
+
+
+def _members(labels: Sequence[str]) -> dict[str, IndexArray]:
+    """Positions of the agents with each label, labels in ascending order."""
+    names = np.array(labels, dtype=object)
+    return {name: np.flatnonzero(names == name) for name in sorted(set(labels))}
+
+
+def _two_pairs(noun: str, members: dict[str, IndexArray]) -> str:
+    """Why agents cannot be held out by group; "" when two groups have two agents."""
+    n_pairs = sum(rows.size >= 2 for rows in members.values())
+    if n_pairs >= 2:
+        return ""
+    return f"two {noun}s with at least 2 complete agents are needed; {n_pairs} of {len(members)} have them"
+
+
+def _too_few(n: int) -> str:
+    return (
+        f"{n} complete agents; with one held out at least {N_AGENTS_PROVISIONAL} must remain to choose "
+        "a subset"
+    )
+
+
+def _never_enough_before(days: list[tuple[date | None, list[int]]]) -> str:
+    n_before = sum(len(rows) for _, rows in days[:-1])
+    return (
+        f"at least {N_AGENTS_BEFORE} complete agents must come before a date; the last of {len(days)} dates "
+        f"has {n_before} before it"
+    )
+
+
+# ------------------------------------------------------------------------------------------ bands of folds
+
+
+def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
+    """Pass rates of many sets of agents at once, by taking the other agents out of the column sums.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n_agents, n_tasks)
+        NaN where missing.
+    weights : float array, shape (n_agents,)
+    counted : sequence of int arrays, length n_folds
+        Positions of the agents that count in each fold, ascending.
+
+    Returns
+    -------
+    float array, shape (n_folds, n_tasks)
+        NaN where no counted agent has a valid cell.
+    """
+    valid = ~np.isnan(outcomes)
+    weighted = np.where(valid, outcomes, 0.0) * weights[:, None]
+    rates = _sums(weighted, counted)
+    if valid.all():
+        rates /= np.array([weights[rows].sum() for rows in counted])[:, None]
+        return rates
+    n_valid = _sums(valid.astype(np.float64), counted)
+    rates /= np.where(n_valid > 0, _sums(valid * weights[:, None], counted), np.nan)
+    return rates
+
+
+def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
+    """Pass rates and subset of every fold of a protocol, each from its training agents alone.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    plan : Plan
+    rule : Rule
+
+    Raises
+    ------
+    BandRefused, WindowRefused, HysteresisRefused
+    """
+    counted = tuple(_counted(agents, fold, rule.history_window) for fold in plan.folds)
+    rates = fold_pass_rates(agents.outcomes, agents.weights, counted)
+    is_path = plan.protocol == "temporal" and rule.hysteresis > 0.0
+    tasks = (_path if is_path else _one_from_one)(rates, counted, rule)
+    return FoldBands(plan.folds, counted, read_only(rates), tuple(read_only(chosen) for chosen in tasks))
+
+
+def _one_from_one(rates: FloatArray, counted: Sequence[IndexArray], rule: Rule) -> list[IndexArray]:
+    return [
+        tasks_in_band(row, rows.size, lo=rule.lo, hi=rule.hi)
+        for row, rows in zip(rates, counted, strict=True)
+    ]
+
+
+def _path(rates: FloatArray, counted: Sequence[IndexArray], rule: Rule) -> list[IndexArray]:
+    """Carry the subset from fold to fold; a fold without one leaves it as it was."""
+    path, current = list[IndexArray](), np.empty(0, dtype=np.intp)
+    for row, rows in zip(rates, counted, strict=True):
+        path.append(carry(current, row, rows.size, hysteresis=rule.hysteresis, lo=rule.lo, hi=rule.hi))
+        current = path[-1] if path[-1].size else current
+    return path
+
+
+def _counted(agents: CompleteAgents, fold: Fold, history_window: int | None) -> IndexArray:
+    """Training agents that choose the subset: the latest `history_window` of them, or all."""
+    if history_window is None:
+        return fold.training
+    latest = latest_agents([agents.dates[i] for i in fold.training], history_window)
+    return np.asarray(fold.training[latest], dtype=np.intp)
+
+
+def _sums(values: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
+    """Column sums over the counted rows of each fold, from whichever rows are fewer."""
+    total = values.sum(axis=0)
+    sums = np.empty((len(counted), values.shape[1]))
+    for f, rows in enumerate(counted):
+        if 2 * rows.size <= len(values):
+            sums[f] = values[rows].sum(axis=0)
+        else:
+            out = np.ones(len(values), dtype=np.bool_)
+            out[rows] = False
+            sums[f] = total - values[out].sum(axis=0)
+    return sums

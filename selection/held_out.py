@@ -1,0 +1,415 @@
+"""Held-out records: what each agent shows on a subset that was chosen, and calibrated, without it.
+
+Model
+-----
+In a fold with training agents T and subset S, for each held-out agent i and every agent a::
+
+    r_a    = mean of row a over its valid cells in S
+    ŷ_i    = prediction of the Ridge fitted to the rows of T on S
+    rest_i = mean of row i over its valid cells outside S
+    y_i    = full score
+
+A held-out agent with more than a tenth of S missing is left out and counted. The pair table holds for each
+record the order of i against each training agent j on S, beside the order of their full scores::
+
+    agreement[i, j] = 2, 1, 0      the same order, r_i = r_j, the opposite order;  −1 where y_i = y_j
+
+r and y are rounded to 1e-9 before orders are compared.
+
+Cost. The subset sums of all folds are those of the tasks that all folds share, plus one product with the
+tasks that differ. Where a fold's subset is near to what most folds have, and no cell is missing, ŷ comes from
+`ridge.LeaveOut`; elsewhere the Ridge is fitted anew. Both are the same numbers to 1e-10.
+
+Symbols
+-------
+=========  ===================  ===================================  ==========
+symbol     code                 shape                                unit
+=========  ===================  ===================================  ==========
+S          ``subsets``          (k,) task indices for each fold      tasks
+r_i        ``subset_means``     (n_records,)                         0 to 1
+ŷ          ``predictions``      (n_records,)                         score
+rest       ``rest_means``       (n_records,), NaN: no cell outside   0 to 1
+agreement  ``agreement``        (n_records, n_agents)                0, 1, 2; −1
+=========  ===================  ===================================  ==========
+
+Not done here
+-------------
+No figure is computed from the records: that is `validation`.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.fidelity import DECIMALS
+from analytics.outcome_table import FloatArray, Mask, read_only
+from selection import ridge
+from selection.bands import HI, LO, IndexArray
+from selection.errors import SelectionError
+from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
+from selection.strategies import SEEDED, STRATEGIES, Training
+
+N_NEAR_FOLDS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Subsets:
+    """What a strategy chose in the folds that have a band.
+
+    Attributes
+    ----------
+    folds : tuple of Fold, length n_folds
+        Folds in which the strategy gave a subset.
+    tasks : tuple of int arrays, length n_folds
+    n_refused : int
+        Folds in which it refused.
+    refusal : str
+        What it said in the first of them.
+    """
+
+    folds: tuple[Fold, ...]
+    tasks: tuple[IndexArray, ...]
+    n_refused: int
+    refusal: str
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Stored held-out records of one strategy under one protocol.
+
+    Attributes
+    ----------
+    agents : int array, shape (n_records,)
+        Position of the held-out agent among the complete agents.
+    folds : int array, shape (n_records,)
+        Position of its fold.
+    scores, subset_means, predictions, rest_means : float array, shape (n_records,)
+    agreement : int8 array, shape (n_records, n_agents)
+    n_left_out : int array, shape (n_folds,)
+        Held-out agents of each fold with more than a tenth of the subset missing.
+    """
+
+    agents: IndexArray
+    folds: IndexArray
+    scores: FloatArray
+    subset_means: FloatArray
+    predictions: FloatArray
+    rest_means: FloatArray
+    agreement: npt.NDArray[np.int8]
+    n_left_out: IndexArray
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.agents.size)
+
+    def take(self, kept: Mask) -> "Records":
+        """Return the records whose mask is true."""
+        return Records(
+            agents=self.agents[kept],
+            folds=self.folds[kept],
+            scores=self.scores[kept],
+            subset_means=self.subset_means[kept],
+            predictions=self.predictions[kept],
+            rest_means=self.rest_means[kept],
+            agreement=self.agreement[kept],
+            n_left_out=self.n_left_out,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Nested leaving out of one training matrix.
+
+    Attributes
+    ----------
+    scores, subset_means, predictions : float array, shape (n,)
+        y, r and ŷ of each agent when it was left out; NaN where `usable` is false.
+    usable : bool array, shape (n,)
+        False where the fold has no subset, the strategy refuses, or over a tenth of the subset is missing.
+    sizes : int array, shape (n,)
+        Size k of each fold's subset; 0 without one.
+    """
+
+    scores: FloatArray
+    subset_means: FloatArray
+    predictions: FloatArray
+    usable: Mask
+    sizes: IndexArray
+
+
+def choose(
+    agents: CompleteAgents, bands: FoldBands, strategy: str, rule: Rule, base_seed: int, *what: str | int
+) -> Subsets:
+    """Let a strategy choose a subset in every fold that has a band, as large as the band.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    bands : FoldBands
+    strategy : str
+        A key of `STRATEGIES`.
+    rule : Rule
+    base_seed : int
+    *what : str or int
+        Protocol and number of the draw: with the fold's name, what a draw's generator depends on.
+
+    Notes
+    -----
+    A strategy sees the rows of the agents that count in the fold, and nothing else.
+    """
+    if strategy == "mid_range":
+        return _without_refusals(bands.folds, bands.tasks)
+    answers: list[IndexArray | str] = []
+    for fold, counted, rates, band in zip(bands.folds, bands.counted, bands.rates, bands.tasks, strict=True):
+        training = Training(agents.outcomes, agents.scores, counted, rates, agents.dates, rule.lo, rule.hi)
+        rng = generator(base_seed, strategy, *what, fold.name) if strategy in SEEDED else None
+        answers.append(_chosen(strategy, training, band.size, rng) if band.size else band)
+    return _without_refusals(bands.folds, answers)
+
+
+def hold_out(agents: CompleteAgents, subsets: Subsets) -> Records:
+    """Score every held-out agent on its fold's subset.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    subsets : Subsets
+    """
+    members = _members(subsets.tasks, agents.outcomes.shape[1])
+    means, rest_means, n_missing = _means(agents.outcomes, members)
+    held_out = [
+        fold.held_out[10 * n_missing[fold.held_out, f] <= subsets.tasks[f].size]
+        for f, fold in enumerate(subsets.folds)
+    ]
+    rows = np.concatenate([*held_out, np.empty(0, dtype=np.intp)])
+    folds = np.repeat(np.arange(len(held_out)), [kept.size for kept in held_out])
+    predicted = _predictions(agents, subsets, members, held_out)
+    return Records(
+        agents=read_only(rows),
+        folds=read_only(folds),
+        scores=read_only(agents.scores[rows]),
+        subset_means=read_only(means[rows, folds]),
+        predictions=read_only(np.concatenate([*predicted, np.empty(0)])),
+        rest_means=read_only(rest_means[rows, folds]),
+        agreement=read_only(_agreement(agents.scores, means, subsets.folds, rows, folds)),
+        n_left_out=read_only(
+            np.array(
+                [fold.held_out.size - kept.size for fold, kept in zip(subsets.folds, held_out, strict=True)],
+                dtype=np.intp,
+            )
+        ),
+    )
+
+
+def nested_residuals(
+    agents: CompleteAgents,
+    by: Literal["agent", "scaffold"] = "agent",
+    *,
+    strategy: str = "mid_range",
+    rule: Rule | None = None,
+    base_seed: int = 0,
+) -> Residuals:
+    """Leave each agent, or each scaffold, of a training matrix out, selection repeated.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+        The training agents alone.
+    by : {"agent", "scaffold"}
+        Scaffolds are left out where at least 5 agents remain, also when only one agent has them.
+    strategy : str
+        A key of `STRATEGIES`.
+    rule : Rule, optional
+    base_seed : int
+        What a draw's generator starts from.
+    """
+    rule = rule or Rule()
+    bands = fold_bands(agents, nested_plan(agents, by), rule)
+    return _residuals(agents, choose(agents, bands, strategy, rule, base_seed, "nested", by))
+
+
+def loao_residuals(
+    outcomes: FloatArray,
+    scores: FloatArray,
+    *,
+    lo: float = LO,
+    hi: float = HI,
+    strategy: str = "mid_range",
+    dates: Sequence[date | None] | None = None,
+    weights: FloatArray | None = None,
+    history_window: int | None = None,
+) -> Residuals:
+    """Call `nested_residuals` by agent on plain arrays.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n, n_tasks)
+        Mean outcomes of the training agents on the active tasks; NaN where missing.
+    scores : float array, shape (n,)
+    lo, hi : float
+        First band tried.
+    strategy : str
+    dates : sequence of datetime.date or None, length n, optional
+    weights : float array, shape (n,), optional
+        1/π_i, in the pass rates alone.
+    history_window : int, optional
+    """
+    n = len(scores)
+    agents = CompleteAgents(
+        names=tuple(str(i) for i in range(n)),
+        outcomes=outcomes,
+        scores=scores,
+        dates=(None,) * n if dates is None else tuple(dates),
+        scaffolds=("",) * n,
+        models=("",) * n,
+        weights=np.ones(n) if weights is None else weights,
+    )
+    return nested_residuals(agents, strategy=strategy, rule=Rule(lo, hi, history_window))
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _chosen(strategy: str, training: Training, k: int, rng: np.random.Generator | None) -> IndexArray | str:
+    """Choose a subset, or say why there is none."""
+    try:
+        return STRATEGIES[strategy](training, k, rng)
+    except SelectionError as refusal:
+        return str(refusal)
+
+
+def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]) -> Subsets:
+    refusals = [answer for answer in answers if isinstance(answer, str)]
+    pairs = [
+        (fold, answer)
+        for fold, answer in zip(folds, answers, strict=True)
+        if not isinstance(answer, str) and answer.size
+    ]
+    return Subsets(
+        folds=tuple(fold for fold, _ in pairs),
+        tasks=tuple(tasks for _, tasks in pairs),
+        n_refused=len(refusals),
+        refusal=refusals[0] if refusals else "",
+    )
+
+
+def _members(tasks: Sequence[IndexArray], n_tasks: int) -> Mask:
+    """Membership of every task in every fold's subset, shape (n_folds, n_tasks)."""
+    members = np.zeros((len(tasks), n_tasks), dtype=np.bool_)
+    for row, chosen in zip(members, tasks, strict=True):
+        row[chosen] = True
+    return members
+
+
+def _means(outcomes: FloatArray, members: Mask) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """Means of every agent inside and outside every subset, and cells missing inside: (n_agents, n_folds)."""
+    valid = ~np.isnan(outcomes)
+    filled = np.where(valid, outcomes, 0.0)
+    sums, sizes = _subset_sums(filled, members), np.count_nonzero(members, axis=1)
+    if valid.all():
+        counts = np.broadcast_to(sizes, sums.shape)
+    else:
+        counts = np.rint(_subset_sums(valid.astype(np.float64), members)).astype(np.intp)
+    outside = np.count_nonzero(valid, axis=1)[:, None] - counts
+    rest = filled.sum(axis=1)[:, None] - sums
+    return _ratio(sums, counts), _ratio(rest, outside), sizes - counts
+
+
+def _subset_sums(values: FloatArray, members: Mask) -> FloatArray:
+    """Σ_{j in S} values[:, j] of every fold: what all folds share, and the tasks that differ."""
+    shared = members.all(axis=0)
+    differ = members.any(axis=0) & ~shared
+    selected = members[:, differ].T.astype(np.float64)
+    return np.asarray(values[:, shared].sum(axis=1)[:, None] + values[:, differ] @ selected, dtype=np.float64)
+
+
+def _ratio(sums: FloatArray, counts: IndexArray) -> FloatArray:
+    """Means, NaN over no cell."""
+    means = np.full(sums.shape, np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
+
+
+def _agreement(
+    scores: FloatArray, means: FloatArray, folds: tuple[Fold, ...], rows: IndexArray, fold_of: IndexArray
+) -> npt.NDArray[np.int8]:
+    """Fill the pair table, shape (n_records, n_agents)."""
+    is_training = np.zeros((len(folds), scores.size), dtype=np.bool_)
+    for trained, fold in zip(is_training, folds, strict=True):
+        trained[fold.training] = True
+    y, r = np.round(scores, DECIMALS), np.round(means, DECIMALS)
+    by_score = np.sign(y[rows][:, None] - y[None, :])
+    by_mean = np.sign(r[rows, fold_of][:, None] - r.T[fold_of])
+    counts = is_training[fold_of] & (by_score != 0.0) & ~np.isnan(by_mean)
+    return np.where(counts, 1.0 + by_score * np.nan_to_num(by_mean), -1.0).astype(np.int8)
+
+
+def _predictions(
+    agents: CompleteAgents, subsets: Subsets, members: Mask, held_out: Sequence[IndexArray]
+) -> list[FloatArray]:
+    """Ridge predictions of the held-out agents of each fold."""
+    is_near, algebra = _leave_out_near(agents, subsets, members)
+    return [
+        _prediction(agents, algebra if near else None, fold.training, tasks, rows)
+        for near, fold, tasks, rows in zip(is_near, subsets.folds, subsets.tasks, held_out, strict=True)
+    ]
+
+
+def _leave_out_near(
+    agents: CompleteAgents, subsets: Subsets, members: Mask
+) -> tuple[Mask, ridge.LeaveOut | None]:
+    """Folds with a subset near the tasks most folds have, no cell missing, and the algebra that covers them.
+
+    Near: the rank of what changes, tasks and agents together, is at most the number of agents. With too
+    few such folds the algebra costs more than it gains, and none counts as near.
+    """
+    base = 2 * np.count_nonzero(members, axis=0) > len(members)
+    changed, has_gap = members != base, np.isnan(agents.outcomes).any(axis=0)
+    n_left_out = agents.n - np.array([fold.training.size for fold in subsets.folds], dtype=np.intp)
+    near = np.count_nonzero(changed, axis=1) + n_left_out <= agents.n
+    near &= ~(members & has_gap).any(axis=1) & ~(base & has_gap).any()
+    if np.count_nonzero(near) <= N_NEAR_FOLDS:
+        return np.zeros(len(members), dtype=np.bool_), None
+    candidates = np.flatnonzero(changed[near].any(axis=0))
+    return near, ridge.leave_out(agents.outcomes, agents.scores, np.flatnonzero(base), candidates)
+
+
+def _prediction(
+    agents: CompleteAgents,
+    algebra: ridge.LeaveOut | None,
+    training: IndexArray,
+    tasks: IndexArray,
+    rows: IndexArray,
+) -> FloatArray:
+    if algebra is not None:
+        is_left_out = np.ones(agents.n, dtype=np.bool_)
+        is_left_out[training] = False
+        left_out = np.flatnonzero(is_left_out)
+        return algebra.predictions(left_out, tasks)[np.searchsorted(left_out, rows)]
+    calibration = ridge.fit(agents.outcomes[np.ix_(training, tasks)], agents.scores[training])
+    return ridge.predict(calibration, agents.outcomes[np.ix_(rows, tasks)])
+
+
+def _residuals(agents: CompleteAgents, subsets: Subsets) -> Residuals:
+    records = hold_out(agents, subsets)
+    means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
+    means[records.agents], predictions[records.agents] = records.subset_means, records.predictions
+    sizes = np.zeros(agents.n, dtype=np.intp)
+    for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
+        sizes[fold.held_out] = tasks.size
+    return Residuals(
+        scores=agents.scores,
+        subset_means=read_only(means),
+        predictions=read_only(predictions),
+        usable=read_only(~np.isnan(predictions)),
+        sizes=read_only(sizes),
+    )

@@ -1,0 +1,180 @@
+"""Figures of held-out records, and their delete-one-group jackknife.
+
+Model
+-----
+With r, ŷ, y and rest of the records that are pooled, and n_i the training agents j with y_j ≠ y_i::
+
+    rho, tau         Spearman's ρ (midranks), Kendall's τ_b of (r, y)
+    rho_calibrated   Spearman's ρ of (ŷ, y)
+    r2               1 − Σ(y_i − ŷ_i)² / Σ(y_i − ȳ)²
+    rho_rest         Spearman's ρ of (r, rest): the tasks outside the subset share no noise with it
+    share_i          Σ_j agreement[i, j] / (2·n_i)            a tie in r counts ½
+    pairs_correct    mean of share_i over the records with n_i > 0
+    pairs_clear      the same over j with |y_i − y_j| > 1.96·SE_ij
+
+Jackknife. θ_(g) is the figure without the records of group g and, in the pair figures, without g as
+comparison agent; no fold is run again::
+
+    SE = √((G − 1)/G · Σ_g (θ_(g) − θ̄)²)
+
+G counts the groups that have a record, in the pair figures also those that are only compared with.
+
+Symbols
+-------
+==========  ==============  =================================  ================
+symbol      code            shape                              unit
+==========  ==============  =================================  ================
+θ           ``figures``     (n_figures,), NaN: undefined       as above
+θ_(g)       ``without``     (n_groups, n_figures)              as above
+clear       ``clear``       (n_agents, n_agents)               pairs
+g           ``groups``      (n_agents,) codes from 0           groups
+==========  ==============  =================================  ================
+
+NaN stands for an undefined figure inside this package only; outside it is None, with its reason.
+
+Not done here
+-------------
+No fold is run. Midranks and τ_b are those of `analytics.fidelity`.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, r2). Efron & Tibshirani, *An
+Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.
+"""
+
+import numpy as np
+
+from analytics.fidelity import DECIMALS, kendall, midranks
+from analytics.outcome_table import FloatArray, Mask
+from analytics.relative import finite_variances
+from selection.bands import IndexArray
+from selection.held_out import Records
+
+RANK_FIGURES = ("rho", "tau", "rho_calibrated", "r2", "rho_rest")
+PAIR_FIGURES = ("pairs_correct", "pairs_clear")
+FIGURES = RANK_FIGURES + PAIR_FIGURES
+N_GROUPS_JACKKNIFE = 10
+Z_CLEAR = 1.96
+
+
+def clear_pairs(
+    outcomes: FloatArray,
+    scores: FloatArray,
+    trial_variances: FloatArray | None = None,
+    n_trials: FloatArray | None = None,
+) -> Mask:
+    """Pairs of agents with |y_i − y_j| > 1.96·SE_ij over their common tasks.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n_agents, n_tasks)
+        NaN where missing.
+    scores : float array, shape (n_agents,)
+    trial_variances, n_trials : float array, shape (n_agents, n_tasks), optional
+        s² and R of every cell. Where both agents have R ≥ 2 on all common tasks the repeated-trial formula
+        holds, else Neyman's.
+
+    Returns
+    -------
+    bool array, shape (n_agents, n_agents)
+        False where there is no standard error.
+    """
+    squared = finite_variances(outcomes, trial_variances, n_trials).se2
+    y = np.round(scores, DECIMALS)
+    return np.asarray(np.abs(y[:, None] - y[None, :]) > Z_CLEAR * np.sqrt(squared), dtype=np.bool_)
+
+
+def figures(records: Records, clear: Mask) -> FloatArray:
+    """Compute the figures of one pool of records, in the order of `FIGURES`; NaN where undefined.
+
+    Parameters
+    ----------
+    records : Records
+    clear : bool array, shape (n_agents, n_agents)
+    """
+    everyone = np.ones((clear.shape[0], 1))
+    return np.concatenate([_rank_figures(records), _pair_figures(records, clear, everyone)[0]])
+
+
+def figures_without(records: Records, clear: Mask, groups: IndexArray) -> FloatArray:
+    """Compute the figures with one group left out at a time, shape (n_groups, n_figures).
+
+    Parameters
+    ----------
+    records : Records
+    clear : bool array, shape (n_agents, n_agents)
+    groups : int array, shape (n_agents,)
+        The group of every complete agent, 0 to n_groups − 1.
+    """
+    group_of = groups[records.agents]
+    rank = [_rank_figures(records.take(group_of != g)) for g in range(groups.max() + 1)]
+    kept = (groups[:, None] != np.arange(groups.max() + 1)).astype(np.float64)
+    return np.column_stack([np.array(rank), _pair_figures(records, clear, kept)])
+
+
+def standard_errors(without: FloatArray, has_record: Mask) -> FloatArray:
+    """Jackknife standard errors, shape (n_figures,); NaN under 10 groups or where some θ_(g) is undefined.
+
+    Parameters
+    ----------
+    without : float array, shape (n_groups, n_figures)
+    has_record : bool array, shape (n_groups,)
+        Groups with a held-out record.
+    """
+    if np.count_nonzero(has_record) < N_GROUPS_JACKKNIFE:
+        return np.full(len(FIGURES), np.nan)
+    n_rank = len(RANK_FIGURES)
+    return np.concatenate([_jackknife(without[has_record, :n_rank]), _jackknife(without[:, n_rank:])])
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _rank_figures(records: Records) -> FloatArray:
+    y, r, p = records.scores, records.subset_means, records.predictions
+    known = ~np.isnan(records.rest_means)
+    rho = _spearman(np.array([y, r, p, records.rest_means if known.all() else r]))
+    rest = rho if known.all() else _spearman(np.array([y, r, p, records.rest_means])[:, known])
+    tau = kendall(r, y)
+    return np.array([rho[0, 1], np.nan if tau is None else tau, rho[0, 2], _r2(p, y), rest[1, 3]])
+
+
+def _spearman(samples: FloatArray) -> FloatArray:
+    """Spearman's ρ of every two rows, from one Gram matrix of centred midranks; NaN for a constant row."""
+    n_samples, n = samples.shape
+    ranks = midranks(samples) - (n + 1) / 2
+    gram = ranks @ ranks.T
+    scale = np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
+    rho = np.full((n_samples, n_samples), np.nan)
+    np.divide(gram, scale, out=rho, where=scale > 0)
+    return rho
+
+
+def _r2(predictions: FloatArray, scores: FloatArray) -> float:
+    """1 − Σ(y − ŷ)²/Σ(y − ȳ)²; NaN where y is constant."""
+    if scores.size < 2 or np.ptp(np.round(scores, DECIMALS)) == 0.0:
+        return np.nan
+    return float(1.0 - np.sum((scores - predictions) ** 2) / np.sum((scores - scores.mean()) ** 2))
+
+
+def _pair_figures(records: Records, clear: Mask, kept: FloatArray) -> FloatArray:
+    """Mean shares over the agents that each column of `kept` keeps, shape (n_columns, 2)."""
+    compared = records.agreement >= 0
+    is_kept = kept[records.agents] > 0
+    tables = (compared, compared & clear[records.agents])
+    return np.column_stack([_mean_shares(records, table, kept, is_kept) for table in tables])
+
+
+def _mean_shares(records: Records, compared: Mask, kept: FloatArray, is_kept: Mask) -> FloatArray:
+    n_compared = compared @ kept
+    n_agreeing = np.where(compared, records.agreement, 0) @ kept / 2
+    counts = is_kept & (n_compared > 0)
+    shares = np.where(counts, n_agreeing / np.maximum(n_compared, 1), 0.0)
+    n_records = counts.sum(axis=0)
+    return np.asarray(np.where(n_records > 0, shares.sum(axis=0) / np.maximum(n_records, 1), np.nan))
+
+
+def _jackknife(without: FloatArray) -> FloatArray:
+    n_groups = len(without)
+    squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
+    return np.asarray(np.sqrt((n_groups - 1) / n_groups * squares), dtype=np.float64)

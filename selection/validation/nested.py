@@ -1,0 +1,322 @@
+"""All protocols and strategies of one table, on one or several workers.
+
+Model
+-----
+A unit of work is one strategy under one protocol. Units share nothing but what they read, each computes with
+one BLAS thread, and every draw has a generator of its own names, so that the numbers do not depend on how
+many workers there are or which comes first.
+
+Symbols
+-------
+============  ===============  ==========================  ==========
+symbol        code             shape                       unit
+============  ===============  ==========================  ==========
+X, y          ``table``        (n_agents, n_tasks)         0 to 1
+w             ``weights``      (n_agents,)                 agents
+S, k          ``band``         (k,)                        tasks
+============  ===============  ==========================  ==========
+
+Not done here
+-------------
+A protocol is unavailable with under 80% of its folds; which data would mend it is not worked out.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analytics.fidelity import N_DRAWS
+from analytics.outcome_table import FloatArray, Mask, OutcomeTable
+from selection.bands import HI, LO, Band, IndexArray, mid_range, table_band
+from selection.errors import SelectionError
+from selection.folds import (
+    N_SEEDS,
+    PROTOCOLS,
+    CompleteAgents,
+    FoldBands,
+    Plan,
+    Rule,
+    SeedsRefused,
+    complete_agents,
+    fold_bands,
+    plan,
+)
+from selection.strategies import STRATEGIES
+from selection.validation.figures import clear_pairs
+from selection.validation.null import with_rho_null
+from selection.validation.study import Figures, Study, is_enough, measure
+
+COSTLIEST_FIRST = ("random", "greedy", "forecast", "information")
+
+Unit = tuple[str, str]
+Measured = tuple[Figures, dict[str, Figures]]
+
+
+class NameUnknown(SelectionError):
+    """A protocol or strategy is asked for that does not exist."""
+
+
+class WorkersRefused(SelectionError):
+    """Work needs at least one worker."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a protocol shows; when it is not available, `reason` says why and there are no strategies.
+
+    Attributes
+    ----------
+    available : bool
+    reason : str
+        "" when available.
+    n_folds, n_skipped : int
+        All folds, and those whose training agents have no band.
+    k_mean : float or None
+        Mean size of the subset over the folds that have one; tasks.
+    strategies : mapping of str to Figures
+    per_scaffold : mapping of str to mapping of str to Figures
+        By scaffold, then by strategy; under `within_scaffold`, and under `loso` from 5 agents on.
+    """
+
+    available: bool
+    reason: str
+    n_folds: int
+    n_skipped: int
+    k_mean: float | None
+    strategies: Mapping[str, Figures]
+    per_scaffold: Mapping[str, Mapping[str, Figures]]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The validation of one table.
+
+    Attributes
+    ----------
+    n_agents : int
+        Complete agents, those that are validated on.
+    n_agents_in_file : int
+    n_tasks : int
+    band : Band
+        Of all complete agents.
+    subset : tuple of str
+        Names of the tasks in `band`.
+    protocols : mapping of str to Protocol
+    """
+
+    n_agents: int
+    n_agents_in_file: int
+    n_tasks: int
+    band: Band
+    subset: tuple[str, ...]
+    protocols: Mapping[str, Protocol]
+
+
+def validate(
+    table: OutcomeTable,
+    *,
+    protocols: Sequence[str] = tuple(PROTOCOLS),
+    strategies: Sequence[str] = tuple(STRATEGIES),
+    seeds: int = N_SEEDS,
+    base_seed: int = 0,
+    lo: float = LO,
+    hi: float = HI,
+    history_window: int | None = None,
+    hysteresis: float = 0.0,
+    weights: FloatArray | None = None,
+    policy_strategy: str = "mid_range",
+    jobs: int = 1,
+    coverage: bool = True,
+    standard_errors: bool = True,
+    n_null_draws: int = N_DRAWS,
+    progress: Callable[[int, int], None] | None = None,
+) -> Validation:
+    """Validate the strategies under the protocols.
+
+    Parameters
+    ----------
+    table : OutcomeTable
+        All agents; the complete ones are used.
+    protocols, strategies : sequence of str
+        Keys of `PROTOCOLS` and `STRATEGIES`.
+    seeds : int
+        Splits of `random_80_20`, and draws of `random` in each fold.
+    base_seed : int
+    lo, hi, history_window, hysteresis
+        The policy's band; hysteresis carries the subset through the temporal folds.
+    weights : float array, shape (n_agents,), optional
+        1/π_i of every agent of the table, in the pass rates alone.
+    policy_strategy : str
+        The one whose interval coverage is measured.
+    jobs : int
+        Workers; the numbers do not depend on it.
+    coverage, standard_errors : bool
+        Whether they are computed.
+    n_null_draws : int
+        Permuted matrices for rho_null; 0 leaves rho_null and skill out.
+    progress : callable, optional
+        Called with (n_done, n_all) on the calling thread after each strategy under a protocol.
+
+    Raises
+    ------
+    NameUnknown, SeedsRefused, WorkersRefused, BandRefused, WindowRefused, HysteresisRefused, ShapeMismatch,
+    WeightRefused
+    """
+    _check(protocols, strategies, policy_strategy, seeds, jobs)
+    rule = Rule(lo, hi, history_window, hysteresis)
+    band = table_band(table, weights, lo=lo, hi=hi, history_window=history_window)
+    agents = complete_agents(table, weights)
+    plans = {name: plan(name, agents, n_seeds=seeds, base_seed=base_seed) for name in protocols}
+    bands = {name: fold_bands(agents, folds, rule) for name, folds in plans.items()}
+    reasons = {name: _why_not(agents, folds, bands[name], rule) for name, folds in plans.items()}
+    available = [name for name in protocols if not reasons[name]]
+    study = Study(
+        agents=agents,
+        clear=_clear(table, agents),
+        groups=jackknife_groups(agents),
+        bands=bands,
+        rho_null={},
+        null_notes={},
+        rule=rule,
+        base_seed=base_seed,
+        n_draws=seeds,
+        with_errors=standard_errors,
+        coverage_of=policy_strategy if coverage else "",
+    )
+    if available and n_null_draws:
+        study = with_rho_null(study, strategies, n_null_draws)
+    measured = _measured(study, _units(available, bands, strategies), jobs, progress)
+    return Validation(
+        n_agents=agents.n,
+        n_agents_in_file=table.n_agents,
+        n_tasks=table.n_tasks,
+        band=band,
+        subset=tuple(table.tasks[j] for j in band.tasks),
+        protocols={
+            name: _protocol(name, bands[name], reasons[name], strategies, measured) for name in protocols
+        },
+    )
+
+
+def jackknife_groups(agents: CompleteAgents) -> IndexArray:
+    """Codes of what is left out together: models when any has two agents or more, else agents.
+
+    An agent of unknown model is a group of its own.
+    """
+    known = [model for model in agents.models if model]
+    if len(set(known)) == len(known):
+        return np.arange(agents.n)
+    labels = [(model, "" if model else name) for model, name in zip(agents.models, agents.names, strict=True)]
+    codes = {label: code for code, label in enumerate(sorted(set(labels)))}
+    return np.array([codes[label] for label in labels], dtype=np.intp)
+
+
+def _clear(table: OutcomeTable, agents: CompleteAgents) -> Mask:
+    kept = table.restrict(agents=table.complete())
+    return clear_pairs(agents.outcomes, agents.scores, kept.trial_variances, kept.n_trials)
+
+
+# ------------------------------------------------------------------------------------------------- protocols
+
+
+def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) -> str:
+    """Why a protocol is not available; "" when it is."""
+    n_used = sum(tasks.size > 0 for tasks in bands.tasks)
+    if folds.reason or is_enough(n_used, len(bands.folds)):
+        return folds.reason
+    first = next(f for f, tasks in enumerate(bands.tasks) if not tasks.size)
+    rows = bands.counted[first]
+    said = mid_range(agents.outcomes[rows], agents.weights[rows], lo=rule.lo, hi=rule.hi).reason
+    return (
+        f"{len(bands.folds) - n_used} of {len(bands.folds)} folds have no subset; at most a fifth may lack "
+        f"one; without {bands.folds[first].name!r}: {said}"
+    )
+
+
+def _protocol(
+    protocol: str,
+    bands: FoldBands,
+    reason: str,
+    strategies: Sequence[str],
+    measured: Mapping[Unit, Measured],
+) -> Protocol:
+    sizes = [tasks.size for tasks in bands.tasks if tasks.size]
+    found = {name: measured[protocol, name] for name in strategies if not reason}
+    scaffolds = sorted({scaffold for _, by_scaffold in found.values() for scaffold in by_scaffold})
+    return Protocol(
+        available=not reason,
+        reason=reason,
+        n_folds=len(bands.folds),
+        n_skipped=len(bands.folds) - len(sizes),
+        k_mean=float(np.mean(sizes)) if sizes else None,
+        strategies={name: total for name, (total, _) in found.items()},
+        per_scaffold={
+            scaffold: {name: by[scaffold] for name, (_, by) in found.items() if scaffold in by}
+            for scaffold in scaffolds
+        },
+    )
+
+
+# ------------------------------------------------------------------------------------------------- workers
+
+
+def _units(available: Sequence[str], bands: Mapping[str, FoldBands], strategies: Sequence[str]) -> list[Unit]:
+    """Strategies under protocols, the costliest first, so that no worker is left with a long one."""
+
+    def cost(unit: Unit) -> tuple[int, int]:
+        protocol, strategy = unit
+        rank = COSTLIEST_FIRST.index(strategy) if strategy in COSTLIEST_FIRST else len(COSTLIEST_FIRST)
+        return rank, -len(bands[protocol].folds)
+
+    return sorted(((protocol, strategy) for protocol in available for strategy in strategies), key=cost)
+
+
+def _measured(
+    study: Study, units: Sequence[Unit], jobs: int, progress: Callable[[int, int], None] | None
+) -> dict[Unit, Measured]:
+    from threadpoolctl import threadpool_limits
+
+    measured = dict[Unit, Measured]()
+    with threadpool_limits(1, user_api="blas"):
+        for unit, answer in zip(units, _answers(study, units, jobs), strict=True):
+            measured[unit] = answer
+            if progress is not None:
+                progress(len(measured), len(units))
+    return measured
+
+
+def _answers(study: Study, units: Sequence[Unit], jobs: int) -> Iterator[Measured]:
+    """Answers in the order of the units, as they come."""
+    if jobs == 1:
+        yield from (measure(study, *unit) for unit in units)
+        return
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        yield from Parallel(n_jobs=jobs, return_as="generator")(
+            delayed(measure)(study, *unit) for unit in units
+        )
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _check(
+    protocols: Sequence[str], strategies: Sequence[str], policy_strategy: str, seeds: int, jobs: int
+) -> None:
+    for noun, asked, known in (
+        ("protocol", protocols, list(PROTOCOLS)),
+        ("strategy", (*strategies, policy_strategy), list(STRATEGIES)),
+    ):
+        unknown = [name for name in asked if name not in known]
+        if unknown:
+            raise NameUnknown(f"no {noun} is called {unknown[0]!r}; there are {', '.join(known)}")
+    if seeds < 1:
+        raise SeedsRefused(f"{seeds} seeds; a random split or subset needs at least 1")
+    if jobs < 1:
+        raise WorkersRefused(f"{jobs} workers; at least 1 is needed")

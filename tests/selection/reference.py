@@ -1,0 +1,261 @@
+"""Nested validation the slow and obvious way, by scikit-learn and scipy, fold by fold.
+
+It shares no code with `selection` or `analytics`: pass rates by numpy.nanmean, Ridge by scikit-learn refitted
+in every fold, correlations by scipy.stats, pairs by two loops. Only `information` and `forecast` need the
+Rasch fit: here by dense Newton steps.
+"""
+
+import functools
+import math
+from collections import defaultdict
+
+import numpy as np
+from scipy import stats
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
+
+NAN = math.nan
+
+
+# ------------------------------------------------------------------------------------------------- subsets
+
+
+def in_band(p, lo, hi):
+    return np.array([j for j in range(len(p)) if lo - 1e-9 <= p[j] <= hi + 1e-9], dtype=int)
+
+
+def mid_range(train):
+    """Indices, or None for a fold without a subset."""
+    if len(train) < 5:
+        return None
+    p, m = rates(train), train.shape[1]
+    for lo, hi in ((0.30, 0.70), (0.25, 0.75), (0.15, 0.85)):
+        tasks = in_band(p, lo, hi)
+        if 10 * len(tasks) >= m:
+            return tasks
+    return None
+
+
+def rates(train):
+    return np.array([np.nan if np.isnan(column).all() else np.nanmean(column) for column in train.T])
+
+
+def by_key(key, k, tasks):
+    return np.sort(np.array(sorted(tasks, key=lambda j: (round(key[j], 9), j))[:k], dtype=int))
+
+
+def easiest(train, y, dates, k):
+    p = rates(train)
+    return by_key(-p, k, np.flatnonzero(~np.isnan(p)))
+
+
+def hardest(train, y, dates, k):
+    p = rates(train)
+    return by_key(p, k, np.flatnonzero(~np.isnan(p)))
+
+
+def spread(train, y, dates, k):
+    p = rates(train)
+    inner = [j for j in range(len(p)) if 0.02 < round(p[j], 9) < 0.98]
+    ordered = sorted(inner, key=lambda j: (round(p[j], 9), j))
+    return np.sort(np.array([ordered[int(np.round(x))] for x in np.linspace(0, len(ordered) - 1, k)]))
+
+
+def greedy(train, y, dates, k):
+    """Forward selection by leave-one-out R², the hat matrix solved anew for every candidate."""
+    filled = SimpleImputer().fit_transform(train)
+    centred, n = filled - filled.mean(axis=0), len(y)
+    gram, free, chosen = np.zeros((n, n)), list(range(train.shape[1])), []
+    total = np.sum((y - y.mean()) ** 2)
+    for _ in range(k):
+        columns = centred[:, free].T
+        kernels = gram + columns[:, :, None] * columns[:, None, :]
+        # 11'/n and the kernel's part are orthogonal: the intercept is the mean.
+        hats = 1.0 / n + kernels @ np.linalg.inv(kernels + np.eye(n))
+        residuals = (y - hats @ y) / (1.0 - np.diagonal(hats, axis1=1, axis2=2))
+        r2 = np.round(1.0 - np.sum(residuals**2, axis=1) / total, 9)
+        best = free[int(np.argmax(r2))]
+        chosen.append(best)
+        free.remove(best)
+        gram = gram + np.outer(centred[:, best], centred[:, best])
+    return np.sort(chosen)
+
+
+@functools.cache
+def rasch(cells, n, m):
+    """θ, b of the penalised joint likelihood by Newton's method on all of them at once; b centred after."""
+    train = np.frombuffer(cells).reshape(n, m)
+    seen = ~np.isnan(train)
+    x, z = np.where(seen, train, 0.0), np.zeros(n + m)
+    for _ in range(100):
+        p = seen / (1.0 + np.exp(-(z[:n, None] - z[None, n:])))
+        slope = np.concatenate([(p - x).sum(axis=1), -(p - x).sum(axis=0)]) + z / 9
+        if np.abs(slope).max() < 1e-12 * n * m:
+            return z[:n] - z[n:].mean(), z[n:] - z[n:].mean()
+        w = p * (1 - p)
+        hessian = np.block([[np.diag(w.sum(axis=1)), -w], [-w.T, np.diag(w.sum(axis=0))]])
+        z = z - np.linalg.solve(hessian + np.eye(n + m) / 9, slope)
+    raise AssertionError("Newton's method has not ended")
+
+
+def most_informative(train, k, latest):
+    rated = np.flatnonzero(~np.isnan(train).all(axis=0))
+    kept = np.ascontiguousarray(train[:, rated])
+    theta, b = rasch(kept.tobytes(), *kept.shape)
+    p = 1.0 / (1.0 + np.exp(-(theta[latest][:, None] - b[None, :])))
+    total = np.full(train.shape[1], np.nan)
+    total[rated] = np.sum(p * (1 - p), axis=0)
+    return by_key(-total, k, rated)
+
+
+def information(train, y, dates, k):
+    return most_informative(train, k, np.arange(len(y)))
+
+
+def forecast(train, y, dates, k):
+    latest = sorted(sorted(range(len(y)), key=lambda i: (dates[i], i))[-10:])
+    return most_informative(train, k, latest)
+
+
+STRATEGIES = {
+    "mid_range": None,
+    "greedy": greedy,
+    "easiest": easiest,
+    "hardest": hardest,
+    "information": information,
+    "spread": spread,
+    "forecast": forecast,
+}
+
+
+# --------------------------------------------------------------------------------------------------- folds
+
+
+def protocol_folds(protocol, scaffolds, models, dates, splits):
+    """(held out, training, pool) for each fold; `splits` are the random test sets, drawn elsewhere."""
+    everyone = list(range(len(scaffolds)))
+
+    def rest(held, among=everyone):
+        return [i for i in among if i not in held]
+
+    def groups(labels):
+        return [[i for i in everyone if labels[i] == name] for name in sorted(set(labels))]
+
+    if protocol == "loao":
+        return [([i], rest([i]), "") for i in everyone]
+    if protocol == "within_scaffold":
+        large = [g for g in groups(scaffolds) if len(g) >= 10]
+        return [([i], rest([i], g), scaffolds[i]) for g in large for i in g]
+    if protocol == "random_80_20":
+        return [(list(test), rest(set(test)), str(s)) for s, test in enumerate(splits)]
+    if protocol == "temporal":
+        return [
+            (
+                [i for i in everyone if dates[i] == day],
+                [i for i in everyone if dates[i] < day],
+                "",
+            )
+            for day in sorted(set(dates))
+            if sum(d < day for d in dates) >= 10
+        ]
+    members = groups(scaffolds if protocol == "loso" else models)
+    folds = [(g, rest(g), "") for g in members]
+    if sum(len(g) >= 2 for g in members) < 2:
+        return []
+    return [f for f in folds if protocol == "lomo" or len(f[1]) >= 5]
+
+
+# ------------------------------------------------------------------------------------------------- figures
+
+
+def fold_records(x, y, held, train, tasks, dates):
+    """One record for each held-out agent that may be scored; the pairs as a list of (j, agrees)."""
+    imputer = SimpleImputer().fit(x[np.ix_(train, tasks)])
+    model = Ridge(alpha=1.0).fit(imputer.transform(x[np.ix_(train, tasks)]), y[train])
+    outside = np.setdiff1d(np.arange(x.shape[1]), tasks)
+    records = []
+    for i in held:
+        row = x[i, tasks]
+        if 10 * np.isnan(row).sum() > len(tasks):
+            continue
+        r = round(np.nanmean(row), 9)
+        pairs = []
+        for j in train:
+            if round(y[i], 9) == round(y[j], 9) or np.isnan(x[j, tasks]).all():
+                continue
+            r_j = round(np.nanmean(x[j, tasks]), 9)
+            agrees = 0.5 if r == r_j else float((r > r_j) == (y[i] > y[j]))
+            pairs.append((j, agrees))
+        rest = np.nanmean(x[i, outside]) if len(outside) and not np.isnan(x[i, outside]).all() else NAN
+        prediction = model.predict(imputer.transform(row[None, :]))[0]
+        records.append({"i": i, "r": r, "y": y[i], "p": prediction, "rest": rest, "pairs": pairs})
+    return records
+
+
+def neyman(x, i, j):
+    d = (x[i] - x[j])[~np.isnan(x[i] - x[j])]
+    return math.sqrt(np.var(d, ddof=1) / len(d))
+
+
+def figures(records, x, left_out=(), standard_error=neyman):
+    """All figures of one pool; `left_out`: agents without records and comparisons."""
+    kept = [q for q in records if q["i"] not in left_out]
+    r, y, p, rest = (np.array([q[key] for q in kept]) for key in ("r", "y", "p", "rest"))
+    r, yr, pr, rest = (np.round(v, 9) for v in (r, y, p, rest))
+    known = ~np.isnan(rest)
+
+    def shares(is_counted):
+        answers = []
+        for q in kept:
+            used = [a for j, a in q["pairs"] if j not in left_out and is_counted(q["i"], j)]
+            if used:
+                answers.append(np.mean(used))
+        return np.mean(answers) if answers else None
+
+    y_of = {q["i"]: q["y"] for q in records}
+
+    def is_clear(i, j):
+        return abs(np.round(y_of[i], 9) - np.round(np.nanmean(x[j]), 9)) > 1.96 * standard_error(x, i, j)
+
+    has_order = len(kept) > 1 and np.ptp(yr) > 0
+    return {
+        "rho": stats.spearmanr(r, yr).statistic if has_order and np.ptp(r) > 0 else None,
+        "tau": stats.kendalltau(r, yr).statistic if has_order and np.ptp(r) > 0 else None,
+        "rho_calibrated": stats.spearmanr(pr, yr).statistic if has_order and np.ptp(pr) > 0 else None,
+        "r2": r2_score(y, p) if has_order else None,
+        "pairs_correct": shares(lambda i, j: True),
+        "pairs_clear": shares(is_clear),
+        "rho_rest": stats.spearmanr(r[known], rest[known]).statistic
+        if known.sum() > 1 and np.ptp(r[known]) > 0 and np.ptp(rest[known]) > 0
+        else None,
+    }
+
+
+def validate(x, scaffolds, models, dates, protocol, strategy, splits=(), standard_error=neyman):
+    """(figures, records by pool, number of skipped folds, sizes), or None without folds."""
+    y = np.array([np.nanmean(row) for row in x])
+    by_pool, n_skipped, sizes = defaultdict(list), 0, []
+    folds = protocol_folds(protocol, scaffolds, models, dates, splits)
+    for held, train, pool in folds:
+        tasks = mid_range(x[train])
+        if tasks is None:
+            n_skipped += 1
+            continue
+        if strategy != "mid_range":
+            tasks = STRATEGIES[strategy](x[train], y[train], [dates[i] for i in train], len(tasks))
+        sizes.append(len(tasks))
+        by_pool[pool] += fold_records(x, y, held, train, tasks, dates)
+    if 5 * len(sizes) < 4 * len(folds) or not sizes:
+        return None
+    pools = [figures(records, x, standard_error=standard_error) for records in by_pool.values()]
+    if protocol == "random_80_20":
+        constant = ("rho", "tau", "rho_calibrated", "r2")
+        pools = [pool for pool in pools if all(pool[name] is not None for name in constant)]
+    answer = {name: mean_known([pool[name] for pool in pools]) for name in pools[0]}
+    return answer, by_pool, n_skipped, sizes
+
+
+def mean_known(values):
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

@@ -1,0 +1,246 @@
+import math
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analytics.outcome_table import OutcomeTable
+from selection.bands import mid_range, pass_rates
+from selection.errors import ShapeMismatch
+from selection.folds import (
+    PROTOCOLS,
+    CompleteAgents,
+    Plan,
+    Rule,
+    complete_agents,
+    fold_bands,
+    fold_pass_rates,
+    nested_plan,
+    plan,
+)
+
+REPEATABLE = settings(derandomize=True, deadline=None)
+NAN = math.nan
+DAY = date(2025, 1, 1)
+
+
+def agents_of(x, *, dates=None, scaffolds=None, models=None, weights=None):
+    x = np.asarray(x, dtype=float)
+    n = len(x)
+    return CompleteAgents(
+        names=tuple(f"a{i:02d}" for i in range(n)),
+        outcomes=x,
+        scores=np.nanmean(x, axis=1),
+        dates=tuple(dates or [None] * n),
+        scaffolds=tuple(scaffolds or [""] * n),
+        models=tuple(models or [""] * n),
+        weights=np.ones(n) if weights is None else np.asarray(weights),
+    )
+
+
+def anyone(n, **parts):
+    return agents_of(np.tile([0.0, 1.0], (n, 5)), **parts)
+
+
+def held_and_trained(found):
+    return {fold.name: (fold.held_out.tolist(), fold.training.tolist()) for fold in found.folds}
+
+
+# ------------------------------------------------------------------------------------------------ by hand
+
+
+def test_each_agent_in_turn():
+    found = held_and_trained(plan("loao", anyone(6)))
+    assert found["a02"] == ([2], [0, 1, 3, 4, 5])
+    assert list(found) == [f"a{i:02d}" for i in range(6)]
+
+
+def test_inside_each_scaffold_of_ten():
+    labels = ["B"] * 10 + ["A"] * 9 + ["C"] * 11
+    found = plan("within_scaffold", anyone(30, scaffolds=labels))
+    assert [fold.pool for fold in found.folds] == ["B"] * 10 + ["C"] * 11
+    assert held_and_trained(found)["a03"] == ([3], [0, 1, 2, 4, 5, 6, 7, 8, 9])
+
+
+def test_no_scaffold_of_ten():
+    found = plan("within_scaffold", anyone(15, scaffolds=["A"] * 9 + ["B"] * 6))
+    assert found.folds == ()
+    assert found.reason == "no scaffold has 10 complete agents; the largest, 'A', has 9"
+
+
+@pytest.mark.parametrize(("n", "n_held_out"), [(6, 2), (7, 2), (12, 2), (13, 3), (17, 3), (18, 4), (57, 11)])
+def test_a_fifth_is_held_out_at_random(n, n_held_out):
+    folds = plan("random_80_20", anyone(n), n_seeds=20).folds
+    assert {fold.held_out.size for fold in folds} == {n_held_out}
+    assert all(sorted([*f.held_out, *f.training]) == list(range(n)) for f in folds)
+    assert len({tuple(fold.held_out) for fold in folds}) > 5
+
+
+def test_splits_depend_on_the_base_seed_and_their_number_alone():
+    few, many = (plan("random_80_20", anyone(20), n_seeds=n).folds for n in (3, 8))
+    other = plan("random_80_20", anyone(20), n_seeds=3, base_seed=1).folds
+    as_lists = [[fold.held_out.tolist() for fold in folds] for folds in (few, many, other)]
+    assert as_lists[0] == as_lists[1][:3]
+    assert as_lists[0] != as_lists[2]
+
+
+def test_scaffolds_that_leave_five_agents():
+    found = plan("loso", anyone(10, scaffolds=["A"] * 6 + ["B"] * 3 + ["C"]))
+    assert held_and_trained(found) == {
+        "B": ([6, 7, 8], [0, 1, 2, 3, 4, 5, 9]),
+        "C": ([9], [0, 1, 2, 3, 4, 5, 6, 7, 8]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("protocol", "part", "labels", "reason"),
+    [
+        (
+            "loso",
+            "scaffolds",
+            ["A"] * 9 + ["B"],
+            "two scaffolds with at least 2 complete agents are needed; 1 of 2",
+        ),
+        (
+            "lomo",
+            "models",
+            list("ABCDEFGHIJ"),
+            "two models with at least 2 complete agents are needed; 0 of 10",
+        ),
+    ],
+)
+def test_groups_need_two_pairs(protocol, part, labels, reason):
+    found = plan(protocol, anyone(10, **{part: labels}))
+    assert found.folds == ()
+    assert reason in found.reason
+
+
+def test_only_agents_with_an_earlier_date_are_trained_on():
+    # Ten on day 0, two on day 1 (not trained on each other), one on day 2.
+    order = [0, 1, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0]
+    found = plan("temporal", anyone(13, dates=[DAY + timedelta(days=d) for d in order]))
+    early = [0, 2, 3, 5, 6, 7, 9, 10, 11, 12]
+    assert held_and_trained(found) == {
+        "2025-01-02": ([1, 8], early),
+        "2025-01-03": ([4], sorted([*early, 1, 8])),
+    }
+
+
+def test_a_missing_date_and_too_few_before():
+    dates = [DAY] * 9 + [DAY + timedelta(days=1)] * 4
+    late = plan("temporal", anyone(13, dates=dates))
+    assert late.folds == ()
+    assert late.reason.startswith("at least 10 complete agents must come before a date; the last of 2 dates")
+    missing = plan("temporal", anyone(13, dates=[*dates[:-1], None]))
+    assert missing.reason == "1 of 13 complete agents have no date"
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_five_agents_leave_too_few(protocol):
+    found = plan(protocol, anyone(5))
+    assert found.folds == ()
+    assert found.reason.startswith("5 complete agents; with one held out at least 5 must remain")
+
+
+def test_nested_folds_leave_single_scaffolds_out_too():
+    agents = anyone(8, scaffolds=["A", "A", "A", "A", "B", "C", "D", "D"])
+    assert [fold.name for fold in nested_plan(agents, "scaffold").folds] == ["B", "C", "D"]
+    assert len(nested_plan(agents, "agent").folds) == 8
+    assert nested_plan(anyone(5), "agent").folds == ()
+
+
+def test_edges_three_and_seven_tenths_are_in():
+    x = np.zeros((11, 5))
+    for task, n_passed in enumerate((2, 3, 5, 7, 8)):
+        x[:n_passed, task] = 1.0
+    x[10] = 1.0  # held out: the other ten give exactly .2, .3, .5, .7, .8
+    agents = agents_of(x)
+    bands = fold_bands(agents, plan("loao", agents), Rule())
+    assert bands.tasks[10].tolist() == [1, 2, 3]
+
+
+# --------------------------------------------------------------------------------------------- by definition
+
+
+@REPEATABLE
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(6, 24),
+    st.sampled_from(list(PROTOCOLS)),
+    st.booleans(),
+    st.sampled_from([0.0, 0.04]),
+)
+def test_taken_out_of_the_sums_and_direct_give_the_same_subset(seed, n, protocol, weighted, share_missing):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 2, (n, 30)) * (rng.random((n, 30)) < rng.uniform(0.3, 1, 30)) * 1.0
+    x[rng.random(x.shape) < share_missing] = NAN
+    agents = agents_of(
+        x,
+        dates=[DAY + timedelta(days=int(d)) for d in rng.integers(0, n, n)],
+        scaffolds=[f"s{g}" for g in rng.integers(0, 2, n)],
+        models=[f"m{g}" for g in rng.integers(0, 4, n)],
+        weights=rng.choice([1.0, 3.5], n) if weighted else None,
+    )
+    found = plan(protocol, agents, n_seeds=5)
+    bands = fold_bands(agents, found, Rule())
+    for fold, rates, tasks in zip(found.folds, bands.rates, bands.tasks, strict=True):
+        direct = mid_range(x[fold.training], agents.weights[fold.training])
+        assert rates == pytest.approx(direct.pass_rates, abs=1e-12, nan_ok=True)
+        assert tasks.tolist() == direct.tasks.tolist()
+
+
+def test_a_task_only_the_held_out_agent_ran_has_no_rate():
+    x = np.full((8, 4), 0.5)
+    x[1:, 2] = NAN
+    rates = fold_pass_rates(x, np.full(8, 1 / 3), [np.arange(1, 8), np.arange(8)])
+    assert np.isnan(rates).tolist() == [[False, False, True, False], [False] * 4]
+    assert rates[1] == pytest.approx(pass_rates(x, np.full(8, 1 / 3)))
+
+
+def test_a_window_counts_the_latest_training_agents():
+    x = np.zeros((12, 10))
+    x[:5] = 1.0
+    dates = [DAY + timedelta(days=d) for d in range(12)]
+    agents = agents_of(x, dates=dates)
+    bands = fold_bands(agents, plan("loao", agents), Rule(history_window=8))
+    assert bands.counted[11].tolist() == list(range(3, 11))
+    assert bands.rates[11].tolist() == [2 / 8] * 10
+    assert bands.counted[0].tolist() == list(range(4, 12))
+
+
+def test_a_fold_without_a_subset_leaves_the_path_as_it_was():
+    # Day 10: rates ½, all in. Then everything is solved until rates leave 10-90%, then they come back.
+    x = np.array([[1.0] * 10] * 5 + [[0.0] * 10] * 5 + [[1.0] * 10] * 80 + [[0.0] * 10] * 80)
+    agents = agents_of(x, dates=[DAY + timedelta(days=d) for d in range(len(x))])
+    bands = fold_bands(agents, plan("temporal", agents), Rule(hysteresis=0.05))
+    sizes = [tasks.size for tasks in bands.tasks]
+    assert set(sizes) == {0, 10}
+    assert sizes[0] == 10
+    assert sizes[-1] == 10
+
+
+def test_complete_agents_keep_their_weights_and_names():
+    x = np.ones((4, 40))
+    x[1, :3] = NAN
+    table = OutcomeTable(
+        agents=tuple("abcd"),
+        tasks=tuple(f"t{j:02d}" for j in range(40)),
+        means=x,
+        n_valid=(~np.isnan(x)).astype(np.int32),
+        dates=(None,) * 4,
+        scaffolds=("",) * 4,
+        models=("",) * 4,
+    )
+    agents = complete_agents(table, np.array([1.0, 2.0, 3.0, 4.0]))
+    assert agents.names == ("a", "c", "d")
+    assert agents.weights.tolist() == [1.0, 3.0, 4.0]
+    assert agents.take(np.array([1, 2])).weights.tolist() == [3.0, 4.0]
+    with pytest.raises(ShapeMismatch, match=r"weights \(2,\) for 4 agents"):
+        complete_agents(table, np.ones(2))
+
+
+def test_no_folds_no_bands():
+    bands = fold_bands(anyone(6), Plan("temporal", (), "why"), Rule(hysteresis=0.05))
+    assert bands.tasks == ()
