@@ -23,8 +23,8 @@ Manski, *Partial identification of probability distributions*, 2003 (bounds). Fi
 research workers*, 1934, §21.02. The thresholds are this project's own.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -77,10 +77,7 @@ def dependent_trials(
     """
     cells = _trial_matrix(task, trial, outcome)
     labels = np.unique(trial).tolist()
-    found = [
-        _dependence(cells[i], cells[j], (labels[i], labels[j]))
-        for i, j in combinations(range(len(labels)), 2)
-    ]
+    found = [_dependence(cells[i], cells[j], (labels[i], labels[j])) for i, j in _agreeing(cells)]
     known = [one for one in found if one is not None]
     return max(known, key=lambda one: one.n_agreeing / one.n_tasks, default=None)
 
@@ -100,11 +97,19 @@ def _trial_matrix(
     return cells
 
 
+def _agreeing(cells: FloatArray) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of trials that agree on enough of enough tasks."""
+    known = ~np.isnan(cells)
+    for i in range(len(cells) - 1):
+        n = np.count_nonzero(known[i] & known[i + 1 :], axis=1)
+        n_agreeing = np.count_nonzero(cells[i] == cells[i + 1 :], axis=1)
+        close = (n >= N_TASKS_AGREEING) & (n_agreeing >= AGREEMENT * n)
+        yield from ((i, i + 1 + int(j)) for j in np.flatnonzero(close))
+
+
 def _dependence(a: FloatArray, b: FloatArray, trials: tuple[int, int]) -> Dependence | None:
     both = ~np.isnan(a) & ~np.isnan(b)
     n, n_agreeing = int(both.sum()), int((a[both] == b[both]).sum())
-    if n < N_TASKS_AGREEING or n_agreeing < AGREEMENT * n:
-        return None
     chance = _chance(a[both], b[both])
     # P(at least n_agreeing of n) = bdtrc(n_agreeing − 1, n, chance)
     if chance >= 1.0 or bdtrc(n_agreeing - 1, n, chance) > AGREEMENT_P:

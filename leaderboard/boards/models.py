@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark, Policy
-from leaderboard.studies.models import Calibration, TaskSubset
+from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
 
 
 class Phase(models.TextChoices):
@@ -30,10 +30,21 @@ class Board(models.Model):
     )
     estimator_version = models.PositiveIntegerField()
     calibration = models.ForeignKey(Calibration, models.PROTECT, null=True, related_name="boards")
+    validation = models.ForeignKey(
+        ValidationStudy, models.PROTECT, null=True, related_name="boards", help_text="The latest there was."
+    )
+    variance = models.ForeignKey(
+        VarianceStudy, models.PROTECT, null=True, related_name="boards", help_text="The latest there was."
+    )
     phase = models.CharField(max_length=16, choices=Phase)
     why = models.TextField(help_text="The phase in a sentence.")
     n_tasks = models.PositiveIntegerField(help_text="Active tasks.")
     n_complete = models.PositiveIntegerField(help_text="Complete agents.")
+    targets = models.JSONField(
+        default=dict, help_text="For each target what its intervals cover, how they were made, or why not."
+    )
+    not_measured = models.JSONField(default=list, help_text="Sources of error without an estimate, in words.")
+    savings = models.JSONField(default=dict, help_text="Tasks and money that the subset saves.")
     digest = models.CharField(max_length=64, help_text="SHA-256 of the canonical JSON; see boards.digest.")
     published_at = models.DateTimeField()
 
@@ -77,9 +88,17 @@ class Entry(models.Model):
     full_score = models.FloatField(null=True)
     full_score_source = models.CharField(max_length=16, choices=FullScoreSource, blank=True)
     full_naive_se = models.FloatField(null=True, help_text="Of a measured full score.")
+    full_interval = models.JSONField(
+        null=True, help_text="Lower and upper end of a calibrated full score and their source, or why none."
+    )
     n_full = models.PositiveIntegerField(help_text="Active tasks with a valid trial.")
     n_valid_trials = models.PositiveIntegerField()
     n_submissions = models.PositiveIntegerField()
+    targets = models.JSONField(
+        default=dict, help_text="For each target: estimate, standard error, rank interval, tied with whom."
+    )
+    icc = models.JSONField(null=True, help_text="Intraclass correlation over repeated trials, or why none.")
+    flags = models.JSONField(default=list, help_text="What an operator should look at, in words.")
     marks = ArrayField(models.CharField(max_length=16), default=list)
 
     # What is computed, in the order in which it is told.
@@ -92,9 +111,13 @@ class Entry(models.Model):
         "full_score",
         "full_score_source",
         "full_naive_se",
+        "full_interval",
         "n_full",
         "n_valid_trials",
         "n_submissions",
+        "targets",
+        "icc",
+        "flags",
         "marks",
     )
 

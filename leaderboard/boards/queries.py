@@ -30,6 +30,16 @@ def latest_board(benchmark: Benchmark) -> Board:
     raise NoBoardYet
 
 
+def promises_of(benchmark: Benchmark) -> dict[int, dict[str, float]]:
+    """By agent id, the latest calibrated full score that was published with an interval."""
+    entries = Entry.objects.filter(board__benchmark=benchmark, full_interval__lower__isnull=False)
+    latest = entries.order_by("agent", "-board__number").distinct("agent")
+    return {
+        agent: {"score": score, "lower": interval["lower"], "upper": interval["upper"]}
+        for agent, score, interval in latest.values_list("agent", "full_score", "full_interval")
+    }
+
+
 def entries_of(board: Board) -> list[Entry]:
     """The ranked ones by rank, then those that are listed only; names in order inside a rank."""
     return list(board.entries.order_by(F("rank").asc(nulls_last=True), "name"))

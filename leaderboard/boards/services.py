@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
@@ -9,8 +10,14 @@ from leaderboard.boards.digest import digest
 from leaderboard.boards.models import Board, Entry, Phase
 from leaderboard.boards.queries import board_with_key
 from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
-from leaderboard.studies.standings import Standing
+from leaderboard.studies.models import (
+    ESTIMATOR_VERSION,
+    Calibration,
+    TaskSubset,
+    ValidationStudy,
+    VarianceStudy,
+)
+from leaderboard.studies.standings import Ranking, Standing
 from leaderboard.studies.tables import Snapshot
 
 
@@ -21,7 +28,10 @@ class Draft:
     snapshot: Snapshot
     subset: TaskSubset | None
     calibration: Calibration | None
-    standings: list[Standing]
+    validation: ValidationStudy | None
+    variance: VarianceStudy | None
+    ranking: Ranking
+    savings: dict[str, Any]
     phase: Phase
     why: str
     n_complete: int
@@ -45,14 +55,19 @@ def publish(*, draft: Draft, published_at: datetime) -> tuple[Board, bool]:
         subset=draft.subset,
         estimator_version=ESTIMATOR_VERSION,
         calibration=draft.calibration,
+        validation=draft.validation,
+        variance=draft.variance,
+        targets=draft.ranking.targets,
+        not_measured=draft.ranking.not_measured,
+        savings=draft.savings,
         phase=draft.phase,
         why=draft.why,
         n_tasks=draft.snapshot.table.n_tasks,
         n_complete=draft.n_complete,
-        digest=digest(policy=draft.snapshot.policy, subset_tasks=names, standings=draft.standings),
+        digest=digest(policy=draft.snapshot.policy, subset_tasks=names, standings=draft.ranking.standings),
         published_at=published_at,
     )
-    Entry.objects.bulk_create(_entry(board, line) for line in draft.standings)
+    Entry.objects.bulk_create(_entry(board, line) for line in draft.ranking.standings)
     return board, True
 
 

@@ -1,5 +1,6 @@
 """What an operator or a clock does."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -7,17 +8,25 @@ from django.db import transaction
 from leaderboard.accounts.models import ApiToken, Scope
 from leaderboard.accounts.services import create_token, get_or_create_user
 from leaderboard.boards.models import Board
+from leaderboard.boards.queries import promises_of
 from leaderboard.boards.services import Draft, publish
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Refusal
 from leaderboard.operations.phase import phase_of
-from leaderboard.studies.calibrations import CoreError, settle_calibration
-from leaderboard.studies.models import Calibration, TaskSubset
+from leaderboard.studies.calibrations import CoreError, columns_of, settle_calibration
+from leaderboard.studies.drift_checks import Promise, settle_drift_check
+from leaderboard.studies.models import Calibration, DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.queries import latest_study
+from leaderboard.studies.savings import savings
 from leaderboard.studies.standings import standings
 from leaderboard.studies.subsets import band_of, settle_subset
 from leaderboard.studies.tables import Snapshot, snapshot, store_scores
+from leaderboard.studies.validations import settle_validation
+from leaderboard.studies.variances import facets_of, settle_variance
+
+Progress = Callable[[int, int], None]
 
 ROLE_FOR = {Scope.READ: Role.VIEWER, Scope.SUBMIT: Role.SUBMITTER, Scope.OPERATE: Role.OPERATOR}
 
@@ -33,24 +42,54 @@ def recompute(*, benchmark: Benchmark, as_of: datetime) -> tuple[Board, bool]:
     the next one goes on, and two at once do the same work twice but cannot disagree. Returns the board
     with the present key and whether it is new.
     """
-    current = snapshot(benchmark)
-    if current is None:
-        raise NothingToRank
-    store_scores(current.stale)
+    current = _present(benchmark)
     band = band_of(current)
     subset = settle_subset(snapshot=current, band=band, as_of=as_of)
     calibration, obstacle = _calibration(current, subset, as_of)
     phase, why = phase_of(benchmark=current.benchmark, band=band, subset=subset)
+    validation = latest_study(ValidationStudy, current.benchmark)
+    variance = latest_study(VarianceStudy, current.benchmark)
     draft = Draft(
         snapshot=current,
         subset=subset,
         calibration=calibration,
-        standings=standings(snapshot=current, subset=subset, calibration=calibration),
+        validation=validation,
+        variance=variance,
+        ranking=standings(
+            snapshot=current, subset=subset, calibration=calibration, facets=facets_of(variance)
+        ),
+        savings=savings(snapshot=current, columns=columns_of(current, subset)) if subset else {},
         phase=phase,
         why=why + obstacle,
         n_complete=int(current.table.complete().sum()),
     )
     return publish(draft=draft, published_at=as_of)
+
+
+def validate(
+    *, benchmark: Benchmark, as_of: datetime, n_jobs: int = 1, progress: Progress | None = None
+) -> tuple[ValidationStudy, bool]:
+    """Validate the selection of tasks on the present data; returns the study and whether it is new."""
+    return settle_validation(snapshot=_present(benchmark), as_of=as_of, n_jobs=n_jobs, progress=progress)
+
+
+def measure_variance(*, benchmark: Benchmark, as_of: datetime) -> tuple[VarianceStudy, bool]:
+    """Estimate variance components from the present outcomes; returns the study and whether it is new."""
+    return settle_variance(snapshot=_present(benchmark), as_of=as_of)
+
+
+def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, bool]:
+    """Ask the monitors about the present data; returns the check and whether it is new."""
+    promises = {agent: Promise(**promised) for agent, promised in promises_of(benchmark).items()}
+    return settle_drift_check(snapshot=_present(benchmark), promises=promises, as_of=as_of)
+
+
+def _present(benchmark: Benchmark) -> Snapshot:
+    current = snapshot(benchmark)
+    if current is None:
+        raise NothingToRank
+    store_scores(current.stale)
+    return current
 
 
 def _calibration(

@@ -1,17 +1,23 @@
 """The Ridge calibration of a subset to the full score, stored and refitted as complete agents come."""
 
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from django.db import transaction
 
 from analytics.errors import CoreError
+from analytics.outcome_table import OutcomeTable
+from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
 from leaderboard.studies.subsets import task_ids
 from leaderboard.studies.tables import Snapshot
+from selection.folds import Rule, complete_agents
+from selection.held_out import Residuals, nested_residuals
+from selection.intervals import Calibrator, calibrate
 from selection.ridge import RidgeFit, fit
 
-__all__ = ["CoreError", "columns_of", "ridge_fit", "settle_calibration"]
+__all__ = ["CoreError", "calibrator_of", "columns_of", "ridge_fit", "rule_of", "settle_calibration"]
 
 
 def settle_calibration(*, snapshot: Snapshot, subset: TaskSubset, as_of: datetime) -> Calibration:
@@ -23,12 +29,10 @@ def settle_calibration(*, snapshot: Snapshot, subset: TaskSubset, as_of: datetim
         When the complete agents do not carry a fit; it says why.
     """
     columns = columns_of(snapshot, subset)
-    complete = snapshot.table.complete()
     latest = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION).order_by("-data_version").first()
-    if latest and _is_current(latest, int(complete.sum()), snapshot, columns):
+    if latest and _is_current(latest, snapshot, columns):
         return latest
-    trained = snapshot.table.restrict(agents=complete)
-    return _store(fit(trained.means[:, columns], trained.scores()), snapshot, subset, columns, as_of)
+    return _store(_fitted(snapshot, columns), snapshot, subset, as_of)
 
 
 def columns_of(snapshot: Snapshot, subset: TaskSubset | None) -> np.ndarray:
@@ -36,6 +40,10 @@ def columns_of(snapshot: Snapshot, subset: TaskSubset | None) -> np.ndarray:
     if subset is None:
         return np.arange(snapshot.table.n_tasks)
     return np.flatnonzero(np.isin(snapshot.task_ids, task_ids(subset)))
+
+
+def rule_of(policy: Policy) -> Rule:
+    return Rule(policy.band_lo, policy.band_hi, policy.history_window, policy.hysteresis)
 
 
 def ridge_fit(calibration: Calibration) -> RidgeFit:
@@ -48,29 +56,72 @@ def ridge_fit(calibration: Calibration) -> RidgeFit:
     )
 
 
-def _is_current(calibration: Calibration, n_complete: int, snapshot: Snapshot, columns: np.ndarray) -> bool:
-    grown = n_complete - calibration.n_agents
-    return (
-        0 <= grown < snapshot.policy.refit_every and calibration.tasks == snapshot.task_ids[columns].tolist()
+def calibrator_of(calibration: Calibration, snapshot: Snapshot) -> Calibrator:
+    """What intervals are made from: the agents it was fitted to, and their stored residuals."""
+    trained = _trained(snapshot, calibration.agents)
+    columns = np.flatnonzero(np.isin(snapshot.task_ids, calibration.tasks))
+    return calibrate(
+        trained.means[:, columns],
+        trained.scores(),
+        np.array(calibration.residuals, np.float64),
+        scaffolds=trained.scaffolds,
+        scaffold_residuals=np.array(calibration.scaffold_residuals, np.float64),
     )
 
 
+def _trained(snapshot: Snapshot, agents: list[int]) -> OutcomeTable:
+    return snapshot.table.restrict(agents=np.isin([agent.pk for agent in snapshot.agents], agents))
+
+
+def _is_current(calibration: Calibration, snapshot: Snapshot, columns: np.ndarray) -> bool:
+    """Whether its tasks are those in use, its agents are still complete, and few have come since."""
+    complete = _complete_ids(snapshot)
+    n_new = len(complete) - calibration.n_agents
+    return (
+        set(calibration.agents) <= set(complete)
+        and n_new < snapshot.policy.refit_every
+        and calibration.tasks == snapshot.task_ids[columns].tolist()
+    )
+
+
+def _complete_ids(snapshot: Snapshot) -> list[int]:
+    return [snapshot.agents[i].pk for i in np.flatnonzero(snapshot.table.complete())]
+
+
+def _fitted(snapshot: Snapshot, columns: np.ndarray) -> dict[str, Any]:
+    """Fit, and leave out each agent and each scaffold with the selection made anew."""
+    agents, policy = complete_agents(snapshot.table), snapshot.policy
+    ridge = fit(agents.outcomes[:, columns], agents.scores)
+    by_agent, by_scaffold = (
+        nested_residuals(
+            agents, by, strategy=policy.strategy, rule=rule_of(policy), base_seed=policy.base_seed
+        )
+        for by in ("agent", "scaffold")
+    )
+    return {
+        "n_agents": ridge.n,
+        "alpha": ridge.alpha,
+        "intercept": ridge.intercept,
+        "tasks": snapshot.task_ids[columns].tolist(),
+        "coefficients": ridge.coefficients.tolist(),
+        "column_means": ridge.column_means.tolist(),
+        "agents": _complete_ids(snapshot),
+        "residuals": _residuals(by_agent),
+        "scaffold_residuals": _residuals(by_scaffold),
+    }
+
+
+def _residuals(left_out: Residuals) -> list[float | None]:
+    residuals = (left_out.scores - left_out.predictions).tolist()
+    return [value if usable else None for value, usable in zip(residuals, left_out.usable, strict=True)]
+
+
 @transaction.atomic
-def _store(
-    ridge: RidgeFit, snapshot: Snapshot, subset: TaskSubset, columns: np.ndarray, as_of: datetime
-) -> Calibration:
+def _store(fitted: dict[str, Any], snapshot: Snapshot, subset: TaskSubset, as_of: datetime) -> Calibration:
     stored, _ = Calibration.objects.get_or_create(
         subset=subset,
         data_version=snapshot.data_version,
         estimator_version=ESTIMATOR_VERSION,
-        defaults={
-            "n_agents": ridge.n,
-            "alpha": ridge.alpha,
-            "intercept": ridge.intercept,
-            "tasks": snapshot.task_ids[columns].tolist(),
-            "coefficients": ridge.coefficients.tolist(),
-            "column_means": ridge.column_means.tolist(),
-            "created_at": as_of,
-        },
+        defaults=fitted | {"created_at": as_of},
     )
     return stored

@@ -2,12 +2,17 @@
 
 from datetime import datetime
 
+import numpy as np
 from django.db import transaction
 
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Strategy
+from leaderboard.errors import Refusal
 from leaderboard.studies.models import ESTIMATOR_VERSION, SubsetTask, TaskSubset
 from leaderboard.studies.tables import Snapshot
-from selection.bands import Band, table_band
+from selection.bands import Band, latest_agents, table_band
+from selection.errors import SelectionError
+from selection.folds import generator
+from selection.strategies import STRATEGIES, Training
 
 
 def band_of(snapshot: Snapshot) -> Band:
@@ -15,6 +20,10 @@ def band_of(snapshot: Snapshot) -> Band:
     return table_band(
         snapshot.table, lo=policy.band_lo, hi=policy.band_hi, history_window=policy.history_window
     )
+
+
+class NoChoice(Refusal):
+    """The strategy of the policy chooses no subset of these tasks."""
 
 
 def active_subset(benchmark: Benchmark) -> TaskSubset | None:
@@ -36,9 +45,27 @@ def settle_subset(*, snapshot: Snapshot, band: Band, as_of: datetime) -> TaskSub
             return active
         if not band.suited:
             return None
-        if active and _is_same(active, band, snapshot):
+        tasks = chosen_tasks(snapshot, band)
+        if active and _is_same(active, band, snapshot, tasks):
             return active
-        return _create(snapshot, band, number=active.number + 1 if active else 1, as_of=as_of)
+        return _create(snapshot, band, tasks, number=active.number + 1 if active else 1, as_of=as_of)
+
+
+def chosen_tasks(snapshot: Snapshot, band: Band) -> np.ndarray:
+    """Positions of the tasks that the policy's strategy chooses, as many as the band holds."""
+    policy = snapshot.policy
+    if policy.strategy == Strategy.MID_RANGE:
+        return band.tasks
+    complete = np.flatnonzero(snapshot.table.complete())
+    rows = complete[latest_agents([snapshot.table.dates[i] for i in complete], policy.history_window)]
+    mask = np.isin(np.arange(snapshot.table.n_agents), rows)
+    known = snapshot.table.restrict(agents=mask)
+    training = Training.of(known.means, known.scores(), known.dates, lo=policy.band_lo, hi=policy.band_hi)
+    try:
+        rng = generator(policy.base_seed, policy.strategy, "subset")
+        return STRATEGIES[policy.strategy](training, band.size, rng)
+    except SelectionError as error:
+        raise NoChoice(f"The strategy {policy.strategy} chooses no subset: {error}.") from error
 
 
 def task_ids(subset: TaskSubset) -> list[int]:
@@ -46,15 +73,15 @@ def task_ids(subset: TaskSubset) -> list[int]:
     return list(subset.members.order_by("task__name").values_list("task_id", flat=True))
 
 
-def _is_same(subset: TaskSubset, band: Band, snapshot: Snapshot) -> bool:
+def _is_same(subset: TaskSubset, band: Band, snapshot: Snapshot, tasks: np.ndarray) -> bool:
     described = (subset.lo, subset.hi, subset.widened, subset.provisional)
     return (
         described == (band.lo, band.hi, band.widened, band.stage == "provisional")
-        and task_ids(subset) == snapshot.task_ids[band.tasks].tolist()
+        and task_ids(subset) == snapshot.task_ids[tasks].tolist()
     )
 
 
-def _create(snapshot: Snapshot, band: Band, *, number: int, as_of: datetime) -> TaskSubset:
+def _create(snapshot: Snapshot, band: Band, tasks: np.ndarray, *, number: int, as_of: datetime) -> TaskSubset:
     subset = TaskSubset.objects.create(
         benchmark=snapshot.benchmark,
         number=number,
@@ -72,8 +99,6 @@ def _create(snapshot: Snapshot, band: Band, *, number: int, as_of: datetime) -> 
     )
     SubsetTask.objects.bulk_create(
         SubsetTask(subset=subset, task_id=task, pass_rate=rate)
-        for task, rate in zip(
-            snapshot.task_ids[band.tasks].tolist(), band.pass_rates[band.tasks].tolist(), strict=True
-        )
+        for task, rate in zip(snapshot.task_ids[tasks].tolist(), band.pass_rates[tasks].tolist(), strict=True)
     )
     return subset

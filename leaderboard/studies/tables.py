@@ -3,20 +3,30 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.outcome_table import OutcomeTable, cell_means
+from analytics.outcome_table import OutcomeTable, cell_moments
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy
 from leaderboard.catalog.queries import agents_of, policy_in_force
+from leaderboard.studies.consistency import consistency
 from leaderboard.studies.models import AgentScores
 from leaderboard.submissions.models import Setting, Submission
 from leaderboard.submissions.queries import accepted_submissions, outcomes_of, settings_of
 
 N_TRIES = 20
+FACETS = {"prompt": 0, "judge": 1, "run": 3}  # places in Setting.FACETS
+ARRAYS = {
+    "means": np.float64,
+    "n_valid": np.int32,
+    "n_delivered": np.int32,
+    "trial_variances": np.float64,
+    "n_trials": np.float64,
+}
 
 
 class DataKeepsChanging(RuntimeError):
@@ -25,7 +35,7 @@ class DataKeepsChanging(RuntimeError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one data version holds. `agents` and `task_ids` stand in the order of the table."""
+    """What one data version holds; all of it stands in the order of the table."""
 
     benchmark: Benchmark
     policy: Policy
@@ -33,6 +43,8 @@ class Snapshot:
     agents: tuple[Agent, ...]
     submissions: dict[int, list[Submission]] = field(repr=False)
     task_ids: np.ndarray
+    n_delivered: np.ndarray
+    consistency: tuple[dict[str, Any], ...] = field(repr=False)
     stale: tuple[AgentScores, ...] = field(repr=False)
 
     @property
@@ -63,7 +75,7 @@ def store_scores(scores: tuple[AgentScores, ...]) -> None:
         scores,
         update_conflicts=True,
         unique_fields=["agent"],
-        update_fields=["policy", "submissions", "data_version", "tasks", "means", "n_valid"],
+        update_fields=["policy", "submissions", "data_version", "tasks", "consistency", *ARRAYS],
     )
 
 
@@ -76,12 +88,14 @@ def _read(benchmark: Benchmark) -> Snapshot | None:
     if not agents or not active:
         return None
     scores, stale = _scores(benchmark, policy, agents, counted, [task.pk for task in tasks])
-    means, n_valid = _aligned(agents, scores, [tasks[i].pk for i in active])
+    arrays = _aligned(agents, scores, [tasks[i].pk for i in active])
     table = OutcomeTable(
         agents=tuple(agent.name for agent in agents),
         tasks=tuple(tasks[i].name for i in active),
-        means=means,
-        n_valid=n_valid,
+        means=arrays["means"],
+        n_valid=arrays["n_valid"],
+        trial_variances=arrays["trial_variances"],
+        n_trials=arrays["n_trials"],
         dates=tuple(d.date() if (d := earliest(counted[agent.pk])) else None for agent in agents),
         scaffolds=tuple(agent.scaffold.name for agent in agents),
         models=tuple(agent.model.name for agent in agents),
@@ -93,6 +107,8 @@ def _read(benchmark: Benchmark) -> Snapshot | None:
         agents=agents,
         submissions=counted,
         task_ids=np.array([tasks[i].pk for i in active]),
+        n_delivered=arrays["n_delivered"],
+        consistency=tuple(scores[agent.pk].consistency for agent in agents),
         stale=stale,
     )
 
@@ -146,13 +162,18 @@ def _read_scores(
     agents, n_tasks = list(submissions), len(task_ids)
     agent = pc.index_in(rows["agent"], pa.array(agents, pa.int64())).to_numpy()
     task = pc.index_in(rows["task"], pa.array(task_ids, pa.int32())).to_numpy()
-    means, n_valid = cell_means(
-        agent.astype(np.int64) * n_tasks + task,
+    cell = agent.astype(np.int64) * n_tasks + task
+    moments = cell_moments(
+        cell,
         rows["setting"].to_numpy(),
         pc.fill_null(rows["value"].cast(pa.float64()), np.nan).to_numpy(),
         rows["valid"].to_numpy(),
         len(agents) * n_tasks,
     )
+    consistencies = _consistencies(rows, agent, task, len(agents), settings_of(benchmark))
+    n_delivered = np.bincount(cell, minlength=len(agents) * n_tasks)
+    arrays = {name: values.reshape(-1, n_tasks) for name, values in moments._asdict().items()}
+    arrays["n_delivered"] = n_delivered.reshape(-1, n_tasks)
     return tuple(
         AgentScores(
             agent_id=pk,
@@ -160,26 +181,62 @@ def _read_scores(
             submissions=submissions[pk],
             data_version=benchmark.data_version,
             tasks=task_ids,
-            means=[None if np.isnan(mean) else mean for mean in own_means.tolist()],
-            n_valid=own_n_valid.tolist(),
+            consistency=consistencies[i],
+            **{name: _nulls(values[i]) for name, values in arrays.items()},
         )
-        for pk, own_means, own_n_valid in zip(
-            agents, means.reshape(-1, n_tasks), n_valid.reshape(-1, n_tasks), strict=True
-        )
+        for i, pk in enumerate(agents)
     )
+
+
+def _consistencies(
+    rows: pa.Table,
+    agent: np.ndarray,
+    task: np.ndarray,
+    n_agents: int,
+    settings: dict[tuple[object, ...], int],
+) -> list[dict[str, Any]]:
+    """Of each agent, whose valid rows are put together by a stable sort."""
+    facets_of = {pk: facets for facets, pk in settings.items()}
+    setting = rows["setting"].to_numpy()[rows["valid"].to_numpy()]
+    valid = rows["valid"].to_numpy()
+    run = np.zeros(int(valid.sum()), np.int64)
+    for name in ("submission", "setting", "trial"):
+        labels, codes = np.unique(rows[name].to_numpy()[valid], return_inverse=True)
+        run = run * len(labels) + codes
+    by_agent = np.argsort(agent[valid], kind="stable")
+    ends = np.searchsorted(agent[valid][by_agent], np.arange(n_agents + 1))
+    outcome = rows["value"].cast(pa.float64()).to_numpy(zero_copy_only=False)[valid]
+    return [
+        consistency(task=task[valid][part], run=run[part], outcome=outcome[part])
+        | {"levels": _levels([facets_of[pk] for pk in np.unique(setting[part]).tolist()])}
+        for part in (by_agent[start:end] for start, end in pairwise(ends))
+    ]
+
+
+def _levels(settings: list[tuple[object, ...]]) -> dict[str, int]:
+    """Over how many prompts, judges and runs an agent's mean is taken, 1 where none is stated."""
+    stated = {facet: {setting[at] for setting in settings} - {None} for facet, at in FACETS.items()}
+    return {facet: max(1, len(values)) for facet, values in stated.items()}
+
+
+def _nulls(values: np.ndarray) -> list[Any]:
+    """The values with None for NaN, as the database has them."""
+    return [None if value != value else value for value in values.tolist()]
 
 
 def _aligned(
     agents: tuple[Agent, ...], scores: dict[int, AgentScores], task_ids: list[int]
-) -> tuple[Any, Any]:
+) -> dict[str, np.ndarray]:
     """Bring the agents' arrays, each in its own task order, into rows over the active tasks."""
     column = {pk: j for j, pk in enumerate(task_ids)}
-    means = np.full((len(agents), len(task_ids)), np.nan)
-    n_valid = np.zeros(means.shape, np.int32)
+    shape = (len(agents), len(task_ids))
+    arrays = {
+        name: np.full(shape, np.nan if kind is np.float64 else 0, kind) for name, kind in ARRAYS.items()
+    }
     for i, agent in enumerate(agents):
         row = scores[agent.pk]
         places = np.array([column.get(pk, -1) for pk in row.tasks])
         known = places >= 0
-        means[i, places[known]] = np.array(row.means, np.float64)[known]
-        n_valid[i, places[known]] = np.array(row.n_valid, np.int32)[known]
-    return means, n_valid
+        for name, kind in ARRAYS.items():
+            arrays[name][i, places[known]] = np.array(getattr(row, name), kind)[known]
+    return arrays

@@ -16,6 +16,17 @@ OUTCOMES = """
     ORDER BY o.submission_id, o.task_id, o.setting_id, o.trial
 """
 
+COSTS = """
+    SELECT agent_id, task_id, avg(cost) FROM (
+        SELECT s.agent_id, d.task_id, sum(d.cost_usd) AS cost
+        FROM submissions_outcomedetail d JOIN submissions_submission s ON s.id = d.submission_id
+        WHERE s.id = ANY(%s) AND d.cost_usd IS NOT NULL
+        GROUP BY s.agent_id, d.task_id, d.submission_id, d.setting_id
+    ) AS run
+    GROUP BY agent_id, task_id ORDER BY agent_id, task_id
+"""
+COSTS_SCHEMA = pa.schema({"agent": pa.int64(), "task": pa.int32(), "cost": pa.float64()})
+
 
 def live_outcomes(agents: Iterable[int]) -> pa.Table:
     """All outcomes that stand for these agents: a new one may not hold the same key."""
@@ -28,6 +39,11 @@ def live_outcomes(agents: Iterable[int]) -> pa.Table:
 
 def outcomes_of(submissions: Iterable[int]) -> pa.Table:
     return copy_out(OUTCOMES.format(condition="s.id = ANY(%s)"), [list(submissions)], schema=SCHEMA)
+
+
+def costs_of(submissions: Iterable[int]) -> pa.Table:
+    """What a run of each agent cost on each task, in US dollars: trials added up, the mean over runs."""
+    return copy_out(COSTS, [list(submissions)], schema=COSTS_SCHEMA)
 
 
 def accepted_submissions(benchmark: Benchmark) -> list[Submission]:

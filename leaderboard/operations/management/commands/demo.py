@@ -10,13 +10,15 @@ from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.utils import timezone
 from django.utils.text import slugify
 
 from leaderboard.boards.presentation import as_dict
 from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.management.commands.load import notes, read, store, summary
-from leaderboard.operations.printing import refusals_as_errors
+from leaderboard.operations.printing import progress_bar, refusals_as_errors
+from leaderboard.operations.services import measure_variance, validate
 from leaderboard.studies.demonstration import write_history, write_newcomers
 
 
@@ -30,29 +32,39 @@ class Command(BaseCommand):
 
     def handle(self, *, file: Path | None, serve: bool, port: int, **_: Any) -> None:
         call_command("migrate", verbosity=0)
-        slug = self._publish(file) if file else self._publish_demonstration()
+        slug = self._load(file) if file else self._load_demonstration()
+        self._study(slug)
+        call_command("recompute", slug, stdout=self.stdout)
         self.stdout.write("")
         call_command("standings", slug, stdout=self.stdout)
         if serve:
             self._serve(slug, port)
 
-    def _publish_demonstration(self) -> str:
+    def _load_demonstration(self) -> str:
         """Select tasks on a year of full runs; then the latest agents are asked for these tasks only."""
         with tempfile.TemporaryDirectory() as folder:
             history, newcomers = Path(folder) / "history.csv", Path(folder) / "newcomers.csv"
             write_history(history)
-            slug = self._publish(history)
+            slug = self._load(history)
+            call_command("recompute", slug, stdout=self.stdout)
             board = latest_board(benchmark_of(slug))
             write_newcomers(newcomers, tasks=as_dict(board, [])["subset"]["tasks"])
-            return self._publish(newcomers)
+            return self._load(newcomers)
 
-    def _publish(self, file: Path) -> str:
+    def _load(self, file: Path) -> str:
         with refusals_as_errors():
             flat = read(file)
             slug = slugify(re.sub(r"\W", " ", flat.benchmarks[0])) or "benchmark"
             self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
-        call_command("recompute", slug, stdout=self.stdout)
         return slug
+
+    def _study(self, slug: str) -> None:
+        """Measure variances and validate before the board that names both."""
+        benchmark, as_of = benchmark_of(slug), timezone.now()
+        measure_variance(benchmark=benchmark, as_of=as_of)
+        with progress_bar("Validating") as progress:
+            validate(benchmark=benchmark, as_of=as_of, n_jobs=os.cpu_count() or 1, progress=progress)
+        self.stdout.write("Measured where the noise comes from, and validated the subset on agents left out.")
 
     def _serve(self, slug: str, port: int) -> None:
         self.stdout.write(f"\nServing http://localhost:{port}/b/{slug} (Ctrl-C ends it)")

@@ -1,0 +1,14 @@
+"""Reads of studies."""
+
+from typing import TypeVar
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.studies.models import ESTIMATOR_VERSION, Study
+
+AnyStudy = TypeVar("AnyStudy", bound=Study)
+
+
+def latest_study(model: type[AnyStudy], benchmark: Benchmark) -> AnyStudy | None:
+    """Return the study of the latest data, by the present estimators."""
+    studies = model._default_manager.filter(benchmark=benchmark, estimator_version=ESTIMATOR_VERSION)
+    return studies.order_by("-data_version", "-policy__number", "-id").first()

@@ -1,0 +1,31 @@
+"""Keeping a study under the key that names what it was computed from."""
+
+from datetime import datetime
+from typing import Any, TypeVar
+
+from leaderboard.studies.models import ESTIMATOR_VERSION, Study
+from leaderboard.studies.tables import Snapshot
+
+AnyStudy = TypeVar("AnyStudy", bound=Study)
+
+
+def kept(model: type[AnyStudy], *, snapshot: Snapshot, **more: Any) -> AnyStudy | None:
+    """Return the study of the present data, if there is one."""
+    return model._default_manager.filter(**_key(snapshot), **more).first()
+
+
+def keep(
+    model: type[AnyStudy], *, snapshot: Snapshot, result: dict[str, Any], as_of: datetime, **more: Any
+) -> AnyStudy:
+    """Store a study, or return the one that another process stored meanwhile."""
+    described = {"result": result, "created_at": as_of}
+    return model._default_manager.get_or_create(**_key(snapshot), **more, defaults=described)[0]
+
+
+def _key(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "benchmark": snapshot.benchmark,
+        "policy": snapshot.policy,
+        "data_version": snapshot.data_version,
+        "estimator_version": ESTIMATOR_VERSION,
+    }
