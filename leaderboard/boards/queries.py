@@ -1,5 +1,8 @@
 """Reads of boards."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from django.db.models import F
 
 from leaderboard.boards.models import Board, Entry
@@ -34,9 +37,10 @@ def promises_of(benchmark: Benchmark) -> dict[int, dict[str, float]]:
     """By agent id, the latest calibrated full score that was published with an interval."""
     entries = Entry.objects.filter(board__benchmark=benchmark, full_interval__lower__isnull=False)
     latest = entries.order_by("agent", "-board__number").distinct("agent")
+    rows: Iterable[tuple[int, Any, Any]] = latest.values_list("agent", "full_score", "full_interval")
     return {
         agent: {"score": score, "lower": interval["lower"], "upper": interval["upper"]}
-        for agent, score, interval in latest.values_list("agent", "full_score", "full_interval")
+        for agent, score, interval in rows
     }
 
 

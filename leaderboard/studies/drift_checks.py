@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
 import numpy as np
+import numpy.typing as npt
 
 from analytics import drift
 from analytics.drift import Monitor
@@ -58,6 +59,7 @@ class _Watch:
         arrived = [min(s.received_at for s in snapshot.submissions[a.pk]) for a in snapshot.agents]
         self.is_new = np.array([at > subset.created_at for at in arrived])
         self.complete = table.complete()
+        self.has_all = np.asarray(~np.isnan(self.on_subset).any(axis=1))
 
     def monitors(self) -> list[Monitor]:
         return [
@@ -83,7 +85,7 @@ class _Watch:
         return drift.fidelity(means, scores, null, self._names(runs))
 
     def _jump(self) -> Monitor:
-        agents = self._in_time(~np.isnan(self.on_subset).any(axis=1))
+        agents = self._in_time(self.has_all)
         values = self.on_subset[agents].mean(axis=1)
         return drift.capability_jump(values, self._names(agents), self._dates(agents))
 
@@ -107,15 +109,15 @@ class _Watch:
 
     def _kept_promises(self) -> tuple[list[int], np.ndarray]:
         """Agents that have run all tasks since a board calibrated them, and their full scores."""
-        promised = [agent.pk in self.promises for agent in self.snapshot.agents]
-        agents = self._in_time(np.logical_and(self.complete, promised))
+        ids = [agent.pk for agent in self.snapshot.agents]
+        agents = self._in_time(self.complete & np.isin(ids, list(self.promises)))
         return agents, np.array([np.nanmean(self.table.means[i]) for i in agents])
 
     def _promised(self, agents: list[int]) -> list[Promise]:
         return [self.promises[self.snapshot.agents[i].pk] for i in agents]
 
     def _saturation(self) -> Monitor:
-        ranked = np.flatnonzero(~np.isnan(self.on_subset).any(axis=1))
+        ranked = np.flatnonzero(self.has_all)
         rates = pass_rates(self.table.means[self.complete][:, self.columns])
         means = self.on_subset[ranked].mean(axis=1)
         return drift.saturation(means, self.columns.size, self._names(ranked.tolist()), rates)
@@ -147,7 +149,7 @@ class _Watch:
         means = np.array([np.nanmean(spent[i]) for i in agents])
         return drift.cost_per_task(means, self._names(agents), self._dates(agents))
 
-    def _in_time(self, mask: np.ndarray) -> list[int]:
+    def _in_time(self, mask: npt.NDArray[np.bool_]) -> list[int]:
         return [i for i in self.order if mask[i]]
 
     def _names(self, agents: list[int]) -> list[str]:
