@@ -16,7 +16,7 @@ band erosion          share of the subset that left the band         warn > 25%,
 calibration           e-value of missed 95% intervals, p₀ = .05      warn 20, alert 100
 calibration residuals CUSUM of y − ŷ, both sides                     alert above 4.17
 saturation            lower Wilson bound of the best mean over S     alert ≥ 95%
-scaffold novelty      share of the latest 20 agents with a new one   warn > 50%
+scaffold novelty      share of the latest 20 agents with a new one   warn > 50%, from 10 agents
 harness failures      e-value of the invalid share                   warn 20, alert 100
 run-to-run variance   permutation test at looks 10, 20, 40, …        alert p ≤ .01·2^−j
 cost per task         CUSUM, both sides                              alert above 4.17
@@ -342,11 +342,12 @@ def wilson_lower(p: float, n: int, alpha: float) -> float:
 
 
 def scaffold_novelty(scaffolds: Sequence[str], known: frozenset[str], agents: Sequence[str]) -> Monitor:
-    """Share of the latest 20 agents with a scaffold that no agent had when the subset was chosen."""
+    """Share of the latest 20 agents, at least 10, with a scaffold that none had when the subset was chosen."""
     _same_length(scaffolds, agents)
     latest = list(zip(agents[-N_LATEST:], scaffolds[-N_LATEST:], strict=True))
-    if not latest:
-        return insufficient("scaffold novelty", "no agent has come since the subset was chosen")
+    if len(latest) < FIRST_LOOK:
+        reason = f"{len(latest)} agents since the subset was chosen; {FIRST_LOOK} are needed"
+        return insufficient("scaffold novelty", reason)
     new = [agent for agent, scaffold in latest if scaffold not in known]
     share = len(new) / len(latest)
     reason = f"{len(new)} of the latest {len(latest)} agents have a new scaffold"

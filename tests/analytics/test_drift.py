@@ -148,8 +148,8 @@ def test_scaffold_novelty_looks_at_the_latest_twenty():
     scaffolds = ["new"] * 15 + ["old"] * 9 + ["new"] * 11
     found = drift.scaffold_novelty(scaffolds, frozenset({"old"}), AGENTS[:35])
     assert (found.state, found.statistic) == ("warn", 11 / 20)
-    assert drift.scaffold_novelty(["old"] * 5, frozenset({"old"}), AGENTS[:5]).state == "ok"
-    assert drift.scaffold_novelty([], frozenset(), []).state == "insufficient"
+    assert drift.scaffold_novelty(["old"] * 10, frozenset({"old"}), AGENTS[:10]).state == "ok"
+    assert drift.scaffold_novelty(["new"] * 9, frozenset(), AGENTS[:9]).state == "insufficient"
 
 
 def test_run_variance_matches_all_permutations_of_a_small_sample(monkeypatch):
