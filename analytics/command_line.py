@@ -1,33 +1,78 @@
-"""What both command lines share: arguments, a flat file as a table, one object as JSON, a refusal as a line.
+"""What both command lines share: arguments, files as arrays, one object as JSON, a refusal as a line.
 
-A command is a function from the parsed arguments to an object of plain values. `run` prints it, as JSON with
-full precision under `--json`, else as text. What cannot be computed is a refusal: one line on stderr, exit 2.
+A command is a function from the parsed arguments to an `Answer`. `run` prints it, as JSON with full precision
+under `--json`, else as text. What cannot be computed is a refusal: one line on stderr, exit 2.
 """
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from analytics.errors import CoreError
+from analytics.flags import Dependence, dependent_trials
 from analytics.flat_file import FlatFile, read
-from analytics.outcome_table import OutcomeTable, outcome_table
+from analytics.outcome_table import FloatArray, OutcomeTable, outcome_table
 from analytics.text import as_text
-
-Command = Callable[[argparse.Namespace], Mapping[str, Any]]
-Progress = Callable[[int, int], None]
 
 REFUSED = 2
 
 
 class SeveralBenchmarks(CoreError):
     """The file holds more than one benchmark; a command looks at one."""
+
+
+class NoCsv(CoreError):
+    """A file cannot be read as CSV with a header."""
+
+
+class ColumnUnknown(CoreError):
+    """A column was named that the file does not have."""
+
+
+class NumberRefused(CoreError):
+    """A field that is to be computed with holds no finite number."""
+
+
+class PairMalformed(CoreError):
+    """A list of NAME=VALUE is written otherwise."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command answers.
+
+    Attributes
+    ----------
+    values : mapping
+        One object of plain values, the answer under `--json`.
+    shown : str or mapping, optional
+        The same for a reader, as text or rearranged; `values` where not given.
+    """
+
+    values: Mapping[str, Any]
+    shown: str | Mapping[str, Any] | None = None
+
+    def text(self) -> str:
+        """Return the answer as text."""
+        return self.shown if isinstance(self.shown, str) else as_text(self.shown or self.values)
+
+    def json(self) -> str:
+        """Return the answer as one line of JSON, full precision, no NaN."""
+        return json.dumps(self.values, ensure_ascii=False, allow_nan=False)
+
+
+Command = Callable[[argparse.Namespace], Answer]
+Progress = Callable[[int, int], None]
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,7 +83,9 @@ class Parser(argparse.ArgumentParser):
         self.exit(REFUSED, f"{self.prog}: {message}\n")
 
 
-def add_command(commands: Any, name: str, command: Command, *, summary: str) -> Parser:
+def add_command(
+    commands: Any, name: str, command: Command, *, summary: str, file: str = "FILE", about: str = ""
+) -> Parser:
     """Add a command with the options that all of them have.
 
     Parameters
@@ -47,25 +94,79 @@ def add_command(commands: Any, name: str, command: Command, *, summary: str) -> 
     name, summary : str
     command : callable
         Called with the parsed arguments.
+    file : str
+        What the help calls the file.
+    about : str
+        What the help says after the options.
     """
-    parser: Parser = commands.add_parser(name, help=summary, description=summary)
-    parser.add_argument("file", type=Path, metavar="FILE")
+    parser: Parser = commands.add_parser(name, help=summary, description=summary, epilog=about)
+    parser.add_argument("file", type=Path, metavar=file)
     parser.add_argument("--json", action="store_true", help="print one JSON object with full precision")
     parser.set_defaults(command=command, called=name)
     return parser
 
 
 def run(parser: Parser, arguments: Sequence[str] | None) -> int:
-    """Parse, call the command, print; return the exit code: 0, or 2 for a refusal."""
+    """Parse, call the command, print; return the exit code: 0, or 2 for a refusal.
+
+    Commands multiply many small matrices: with one thread of BLAS they are up to ten times faster.
+    """
+    from threadpoolctl import threadpool_limits
+
     parsed = parser.parse_args(arguments)
     try:
-        result = parsed.command(parsed)
+        with threadpool_limits(1, user_api="blas"):
+            answer = parsed.command(parsed)
+        text = answer.json() if parsed.json else answer.text()
     except (CoreError, OSError) as refusal:
         sys.stderr.write(f"{parser.prog} {parsed.called}: {_one_line(refusal)}\n")
         return REFUSED
-    text = json.dumps(result, ensure_ascii=False, allow_nan=False) if parsed.json else as_text(result)
-    sys.stdout.write(f"{text}\n")
+    _write(f"{text}\n")
     return 0
+
+
+def plain(value: Any) -> Any:
+    """Turn results into plain values: dataclasses and mappings into objects, arrays into lists.
+
+    Raises
+    ------
+    TypeError
+        When a value is of no kind that JSON knows.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise TypeError(f"{type(value).__name__} is no plain value")
+
+
+def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
+    """Read ``NAME=VALUE,NAME=VALUE``, each name one of `known` and none twice.
+
+    Raises
+    ------
+    PairMalformed
+    """
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (equals and value) or name not in known or name in found:
+            raise PairMalformed(f"{part.strip()!r}: {', '.join(known)} are given once each, as NAME=COLUMN")
+        found[name] = value
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- files
 
 
 def flat_file(path: Path) -> FlatFile:
@@ -100,6 +201,121 @@ def table_of(flat: FlatFile) -> OutcomeTable:
     )
 
 
+def copied_trials(flat: FlatFile) -> dict[str, Dependence]:
+    """Agents two of whose trials agree too often to be two draws, with the pair that agrees most."""
+    n_trials = int(flat.trial.max()) + 1
+    run = flat.setting.astype(np.int64) * n_trials + flat.trial
+    found: dict[str, Dependence] = {}
+    for i, agent in enumerate(flat.agents):
+        rows = flat.valid & (flat.agent == i)
+        pair = dependent_trials(flat.task[rows], run[rows], flat.outcome[rows])
+        if pair is not None:
+            found[agent] = pair
+    return found
+
+
+def csv_header(path: Path) -> list[str]:
+    """Names of the columns of a CSV, plain or compressed by gzip.
+
+    Raises
+    ------
+    NoCsv, OSError
+    """
+    from pyarrow import ArrowInvalid, csv
+
+    try:
+        with csv.open_csv(path, parse_options=_newlines(csv)) as reader:
+            names = list(reader.schema.names)
+    except (ArrowInvalid, UnicodeDecodeError) as error:
+        raise NoCsv(f"{path.name} cannot be read as CSV with a header ({error})") from None
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise NoCsv(f"{path.name}: the header has {', '.join(map(repr, repeated))} more than once")
+    return names
+
+
+def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Read some columns of a CSV, as text; the others are not looked at.
+
+    Parameters
+    ----------
+    path : path
+        Plain or compressed by gzip, with a header.
+    names : sequence of str
+
+    Raises
+    ------
+    ColumnUnknown
+        With the columns there are.
+    NoCsv, OSError
+    """
+    import pyarrow
+    from pyarrow import csv
+
+    wanted, there = list(dict.fromkeys(names)), csv_header(path)
+    check_columns(wanted, there)
+    options = csv.ConvertOptions(
+        include_columns=wanted,
+        column_types=dict.fromkeys(wanted, pyarrow.string()),
+        strings_can_be_null=False,
+    )
+    try:
+        table = csv.read_csv(path, parse_options=_newlines(csv), convert_options=options)
+    except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
+        raise NoCsv(f"{path.name} cannot be read as CSV ({error})") from None
+    return {name: table[name].to_pylist() for name in wanted}
+
+
+def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
+    """Refuse a column that is not there.
+
+    Raises
+    ------
+    ColumnUnknown
+    """
+    for name in wanted:
+        if name not in there:
+            raise ColumnUnknown(f"no column {name!r}; there are {', '.join(there)}")
+
+
+def numbers(name: str, texts: Sequence[str]) -> FloatArray:
+    """Read a column of texts as finite numbers, shape (n_rows,).
+
+    Raises
+    ------
+    NumberRefused
+        With the first row at fault; rows count from 1, the header not among them.
+    """
+    values = np.empty(len(texts))
+    for row, text in enumerate(texts):
+        try:
+            values[row] = float(text)
+        except ValueError:
+            values[row] = np.nan
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise NumberRefused(f"row {row + 1}: {name} is {texts[row]!r}, not a finite number")
+    return values
+
+
+def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Read a column of 1 and 0, true and false, shape (n_rows,).
+
+    Raises
+    ------
+    NumberRefused
+    """
+    known = {"1": True, "true": True, "0": False, "false": False}
+    for row, text in enumerate(texts):
+        if text.lower() not in known:
+            raise NumberRefused(f"row {row + 1}: {name} is {text!r}, not 1 or 0, true or false")
+    return np.array([known[text.lower()] for text in texts], dtype=np.bool_)
+
+
+# ----------------------------------------------------------------------------------------------- what is seen
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """Yield a callback (done, in all) that moves a bar on stderr; silent where that is no terminal."""
@@ -119,6 +335,19 @@ def _dates(flat: FlatFile) -> list[date | None]:
         stated = stated[~np.isnat(stated)]
         earliest.append(stated.min().astype("datetime64[D]").astype(date) if stated.size else None)
     return earliest
+
+
+def _newlines(csv: Any) -> Any:
+    return csv.ParseOptions(newlines_in_values=True)
+
+
+def _write(text: str) -> None:
+    """Write to stdout; a reader that has seen enough, such as `head`, is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(refusal: Exception) -> str:

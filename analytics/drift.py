@@ -342,7 +342,7 @@ def wilson_lower(p: float, n: int, alpha: float) -> float:
 
 
 def scaffold_novelty(scaffolds: Sequence[str], known: frozenset[str], agents: Sequence[str]) -> Monitor:
-    """Share of the latest 20 agents, at least 10, with a scaffold that none had when the subset was chosen."""
+    """Share of the latest 20 agents, at least 10, with a scaffold unseen when S was chosen."""
     _same_length(scaffolds, agents)
     latest = list(zip(agents[-N_LATEST:], scaffolds[-N_LATEST:], strict=True))
     if len(latest) < FIRST_LOOK:

@@ -1,25 +1,47 @@
-"""Plain values as text for a terminal: lines of key and value, and tables where rows are alike."""
+"""Plain values as text for a terminal: lines of key and value, and tables where rows are alike.
 
+Numbers of one column have the same number of decimals, 3 to 7 so that the largest has three digits, and stand
+under each other by the point; what would round to 0 is set with an exponent. Empty lists and columns are left
+out, None is a dash. Rounding happens here and nowhere else.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 INDENT = "  "
+DIGITS = 3
+LEAST_DECIMALS, MOST_DECIMALS = 3, 7
+LARGEST = 1e9
+NOTHING = "–"
 
 
 def as_text(result: Mapping[str, Any]) -> str:
-    """Set an object of plain values as text; scalars first come first, in the object's order."""
+    """Set an object of plain values as text: short values as lines, objects and lists as blocks.
+
+    Parameters
+    ----------
+    result : mapping
+        Text, numbers, truth values, None, and lists and mappings of them. Under the key "" a block stands
+        without a title.
+    """
     return "\n".join(_lines(result))
 
 
 def _lines(result: Mapping[str, Any]) -> list[str]:
+    shown = {str(key): value for key, value in result.items() if not _is_empty(value)}
+    width = max((len(key) for key, value in shown.items() if _is_short(value)), default=0)
     lines: list[str] = []
-    width = max((len(str(key)) for key, value in result.items() if _is_short(value)), default=0)
-    for key, value in result.items():
+    for key, value in shown.items():
         if _is_short(value):
-            lines.append(f"{key!s:<{width}}  {_cell(value)}".rstrip())
+            lines.append(f"{key:<{width}}  {_cell(value)}".rstrip())
         else:
-            lines += [f"{key}:", *(INDENT + line for line in _block(value))]
+            lines += _titled(key, _block(value))
     return lines
+
+
+def _titled(key: str, block: list[str]) -> list[str]:
+    return [f"{key}:", *(INDENT + line for line in block)] if key else block
 
 
 def _block(value: Any) -> list[str]:
@@ -35,17 +57,25 @@ def _block(value: Any) -> list[str]:
 def _item(item: Any) -> list[str]:
     if _is_short(item):
         return [_cell(item)]
-    first, *others = _block(item)
+    first, *others = _block(item) or [NOTHING]
     return [f"- {first}", *(INDENT + line for line in others)]
 
 
 def _is_short(value: Any) -> bool:
     """Whether it fits in a cell: a scalar, or a list of a few of them."""
     if isinstance(value, Mapping):
-        return not value
+        return False
     if isinstance(value, list | tuple):
-        return len(value) <= 3 and all(_is_short(item) and not isinstance(item, list) for item in value)
+        return len(value) <= 3 and all(_is_scalar(item) for item in value)
     return True
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, Mapping | list | tuple) and not value
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, Mapping | list | tuple)
 
 
 def _are_rows(values: Sequence[Any]) -> bool:
@@ -55,22 +85,57 @@ def _are_rows(values: Sequence[Any]) -> bool:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    heads = list(dict.fromkeys(key for row in rows for key in row))
-    cells = [heads, *([_cell(row.get(head)) for head in heads] for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(heads))]
-    return [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in cells
-    ]
+    heads = [head for head in _heads(rows) if any(row.get(head) not in (None, "") for row in rows)]
+    columns = [_column(head, [row.get(head) for row in rows]) for head in heads]
+    return [INDENT.join(line).rstrip() for line in zip(*columns, strict=True)]
+
+
+def _heads(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(key for row in rows for key in row))
+
+
+def _column(head: str, values: Sequence[Any]) -> list[str]:
+    """Set a column's head and cells to one width, numbers to the right."""
+    cells = _cells(values)
+    width = max(map(len, [head, *cells]))
+    sign = ">" if _are_numbers(values) else "<"
+    return [f"{cell:{sign}{width}}" for cell in [head, *cells]]
+
+
+def _cells(values: Sequence[Any]) -> list[str]:
+    """Set values that stand under each other."""
+    decimals = _decimals([value for value in values if isinstance(value, float)])
+    return [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(_is_number(value) or value is None for value in values)
 
 
 def _cell(value: Any) -> str:
-    if value is None or value in ({}, [], ()):
-        return "–"
+    if value is None:
+        return NOTHING
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return _number(value, _decimals([value]))
     if isinstance(value, list | tuple):
         return ", ".join(_cell(item) for item in value)
     return str(value)
+
+
+def _decimals(values: Sequence[float]) -> int:
+    """Decimals that leave three digits to the largest number."""
+    largest = max(map(abs, values), default=0.0)
+    wanted = DIGITS - 1 - math.floor(math.log10(largest)) if largest else LEAST_DECIMALS
+    return min(max(wanted, LEAST_DECIMALS), MOST_DECIMALS)
+
+
+def _number(value: float, decimals: int) -> str:
+    if abs(value) >= LARGEST or 0 < abs(value) < 0.5 * 10**-decimals:
+        return f"{value:.2g}"
+    return f"{value:.{decimals}f}"

@@ -1,0 +1,5 @@
+"""Run the command line: ``python -m analytics``."""
+
+from analytics.cli import main
+
+raise SystemExit(main())

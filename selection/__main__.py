@@ -1,0 +1,5 @@
+"""Run the command line: ``python -m selection``."""
+
+from selection.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,453 @@
+"""``python -m analytics``: keys, values of reference files, refusals, and what a reader sees."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analytics.cli import main
+from analytics.gaming import expected_maximum
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
+CROSSED = (
+    "item + prompt + item:prompt + temp:item + prompt:temp + judge:item + prompt:judge "
+    "+ prompt:item:judge:temp"
+)
+FACETS = "N=item_id,V=variant_id,M=judge_model,H=temperature"
+SAFETY = "N=141,V=5,M=3,H=3,R=8"
+
+
+@pytest.fixture
+def answer(capsys):
+    """Run a command under --json and return its object, parsed so that no NaN passes."""
+
+    def run(*arguments):
+        assert main([*map(str, arguments), "--json"]) == 0
+        out = capsys.readouterr().out
+        assert out.count("\n") == 1
+        return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} in the JSON"))
+
+    return run
+
+
+@pytest.fixture
+def text(capsys):
+    def run(*arguments):
+        assert main([*map(str, arguments)]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def refusal(capsys):
+    """Run a command that must refuse: exit 2, one line on stderr, nothing on stdout."""
+
+    def run(*arguments):
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as ended:
+            code = ended.code
+        captured = capsys.readouterr()
+        assert (code, captured.out, captured.err.count("\n")) == (2, "", 1), captured.err
+        assert captured.err.startswith("python -m analytics")
+        return captured.err
+
+    return run
+
+
+def flat(path, rows, extra=""):
+    path.write_text("\n".join([HEAD + extra, *rows]) + "\n")
+    return path
+
+
+def repeated(path, *, n_agents=3, n_tasks=40, n_trials=3, seed=5, extra="", tail=""):
+    """Agents of one scaffold each whose trials are tosses of P(agent, task)."""
+    rng = np.random.default_rng(seed)
+    chance = rng.random((n_agents, n_tasks))
+    rows = [
+        f"B,a{i},s{i // 2},m,2026-01-0{1 + i},t{j:02d},{t},{int(rng.random() < chance[i, j])}{tail}"
+        for i in range(n_agents)
+        for j in range(n_tasks)
+        for t in range(1, n_trials + 1)
+    ]
+    return flat(path, rows, extra)
+
+
+# ------------------------------------------------------------------------------------------------- variance
+
+
+def test_variance_of_a_balanced_crossed_design(answer, real_data):
+    exact = json.loads((real_data / "reference" / "crossed141.exact.json").read_text())
+    lmer = json.loads((real_data / "reference" / "crossed141.lmer-tight.json").read_text())
+    found = answer(
+        "variance",
+        real_data / "reference" / "crossed141.csv.gz",
+        *("--outcome", "score", "--random", CROSSED, "--fixed", "judge + temp"),
+    )
+    assert set(found) >= {"components", "residual", "fixed", "criterion", "boundary", "method", "seconds"}
+    by_factors = {frozenset(name.split(":")): value for name, value in found["components"].items()}
+    for name, value in exact["vcov"].items():
+        mine = found["residual"] if name == "Residual" else by_factors[frozenset(name.split(":"))]
+        assert mine == pytest.approx(value, rel=1e-8)
+    assert found["criterion"] == pytest.approx(exact["REMLcrit"], abs=1e-6)
+    assert found["boundary"] == []
+    assert list(found["fixed"]) == ["(Intercept)", "judge[j2]", "judge[j3]", "temp[t2]", "temp[t3]"]
+    assert list(found["fixed"].values()) == pytest.approx(
+        [lmer["fixef"][f"{name}"] for name in ("(Intercept)", "judgej2", "judgej3", "tempt2", "tempt3")],
+        abs=1e-7,
+    )
+    assert 0 < found["seconds"] < 5
+
+
+def test_variance_of_lme4s_data_sets(answer, real_data):
+    found = answer(
+        "variance",
+        real_data / "reference" / "Pastes.csv.gz",
+        *("--outcome", "strength", "--random", "batch + sample"),
+    )
+    assert found["criterion"] == pytest.approx(246.9907458535, abs=1e-4)
+    assert found["components"] == pytest.approx({"batch": 1.6573079609, "sample": 8.4336679284}, rel=1e-4)
+    assert found["fixed"] == pytest.approx({"(Intercept)": 60.0533333333})
+    zero = answer(
+        "variance", real_data / "reference" / "Dyestuff2.csv", "--outcome", "Yield", "--random", "Batch"
+    )
+    assert zero["components"] == {"Batch": 0.0}
+    assert zero["boundary"] == ["Batch"]
+    assert zero["residual"] == pytest.approx(13.8063, abs=1e-4)
+    assert zero["criterion"] == pytest.approx(161.8283, abs=1e-4)
+
+
+def test_a_column_of_numbers_is_a_factor_and_no_other_column_is_read(answer, tmp_path):
+    rows = [f"{g},{y},broken \N{SNOWMAN}" for g, ys in ((10, (1, 2)), (2, (4, 5)), (7, (9, 7))) for y in ys]
+    path = tmp_path / "a.csv"
+    path.write_text("group,y,note\n" + "\n".join(rows) + "\n")
+    found = answer("variance", path, "--outcome", "y", "--random", "group")
+    # One-way, n = 2: MSW = (½ + ½ + 2)/3 = 1; means 1.5, 4.5, 8: MSB = 2·(21.1667/2) = 21.1667.
+    assert found["residual"] == pytest.approx(1.0)
+    assert found["components"] == pytest.approx({"group": (21.0 + 1 / 6 - 1.0) / 2})
+
+
+def test_the_table_of_components(text, real_data):
+    out = text(
+        "variance",
+        real_data / "reference" / "boundary30.csv.gz",
+        *("--outcome", "score", "--random", CROSSED, "--fixed", "judge + temp"),
+    )
+    assert "at 0, the boundary  temp:item, prompt:temp" in out
+    assert "share" in out.splitlines()[0]
+
+
+def test_refusals_of_variance(refusal, real_data, tmp_path):
+    pastes = real_data / "reference" / "Pastes.csv.gz"
+    there = "strength, batch, cask, sample"
+    assert f"no column 'colour'; there are {there}" in refusal(
+        "variance", pastes, "--outcome", "colour", "--random", "batch"
+    )
+    missing = refusal("variance", pastes, "--outcome", "strength", "--random", "batch + colour")
+    assert "no column 'colour'" in missing
+    assert all(name in missing for name in there.split(", "))
+    assert "row 1: batch is 'A', not a finite number" in refusal(
+        "variance", pastes, "--outcome", "batch", "--random", "sample"
+    )
+    assert "No such file" in refusal("variance", tmp_path / "none.csv", "--outcome", "y", "--random", "x")
+    cells = tmp_path / "cells.csv"
+    cells.write_text(
+        "a,b,y\n" + "\n".join(f"{a},{b},{a * b + a}" for a in (1, 2, 4) for b in (1, 3, 5)) + "\n"
+    )
+    assert "a:b: one row for each of its 9 levels" in refusal(
+        "variance", cells, "--outcome", "y", "--random", "a + a:b"
+    )
+    assert "--random" in refusal("variance", pastes, "--outcome", "strength")
+    cells.write_text("a,y\nx,1\n,2\nz,3\n")
+    assert "row 2: no label in column a" in refusal("variance", cells, "--outcome", "y", "--random", "a")
+
+
+# --------------------------------------------------------------------------------------------------- dstudy
+
+
+def scenarios(real_data, name):
+    with (real_data / "published" / f"tee_{name}_dstudy.csv").open() as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.parametrize("name", ["safety", "pairwise"])
+def test_every_published_scenario(answer, real_data, name):
+    for row in scenarios(real_data, name):
+        n_judges = 1 if row["fix_judge"] == "TRUE" else 3
+        n_temperatures = 1 if row["fix_temp"] == "TRUE" else 3
+        design = (
+            f"N={row['n_items_d']},V={row['n_prompts_d']},M={n_judges},H={n_temperatures},R={row['n_reps_d']}"
+        )
+        found = answer(
+            "dstudy",
+            real_data / "published" / f"tee_{name}_components.csv",
+            *("--facets", FACETS, "--design", design),
+        )
+        assert set(found) == {"variance", "se", "shares"}
+        assert found["variance"] == pytest.approx(float(row["total_var"]), rel=1e-10)
+        assert found["se"] == pytest.approx(found["variance"] ** 0.5, rel=1e-14)
+        assert sum(found["shares"].values()) == pytest.approx(1.0)
+
+
+def test_sensitivities_included(answer, real_data):
+    components = real_data / "published" / "tee_safety_components.csv"
+    found = answer("dstudy", components, "--facets", FACETS, "--design", SAFETY, "--sensitivity", "include")
+    assert found["variance"] == pytest.approx(3.54e-4, abs=5e-7)
+    assert found["shares"]["judge_model (fixed)"] == pytest.approx(0.438, abs=5e-4)
+    assert found["shares"]["item_id:judge_model"] == pytest.approx(0.167, abs=5e-4)
+    finite = answer("dstudy", components, "--facets", FACETS, "--design", SAFETY, "--estimand", "finite")
+    assert finite["shares"]["item_id"] == finite["shares"]["item_id:judge_model"] == 0.0
+    sampled = answer(
+        "dstudy", components, "--facets", FACETS, "--design", f"{SAFETY},C=12", "--categories", "sampled"
+    )
+    assert sampled["variance"] > found["variance"]
+
+
+def test_the_projection_as_text(text, real_data):
+    out = text(
+        "dstudy",
+        real_data / "published" / "tee_safety_components.csv",
+        *("--facets", FACETS, "--design", SAFETY),
+    )
+    assert "141 items × 5 prompts × 3 judges × 3 temperatures × 8 replicates" in out
+    assert "single judge" in out
+    assert "+105.5%" in out
+
+
+def test_refusals_of_dstudy(refusal, real_data, tmp_path):
+    components = real_data / "published" / "tee_safety_components.csv"
+    assert "H" in refusal("dstudy", components, "--facets", FACETS, "--design", "N=141,V=5,M=3,R=8")
+    assert "whole number" in refusal("dstudy", components, "--facets", FACETS, "--design", "N=0")
+    assert "'judge_model' is none of" in refusal(
+        "dstudy", components, "--facets", "N=item_id", "--design", SAFETY
+    )
+    assert "none.csv" in refusal("dstudy", tmp_path / "none.csv", "--facets", FACETS, "--design", SAFETY)
+    assert "invalid choice" in refusal(
+        "dstudy", components, "--facets", FACETS, "--design", SAFETY, "--estimand", "all"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ icc
+
+
+def test_icc_of_every_agent(answer, real_data, real_rows):
+    found = answer("icc", real_data / "terminal_bench_core_011.csv.gz")
+    assert set(found) == {"agents", "convergence", "copied"}
+    agents = {line["agent"]: line for line in found["agents"] if line["category"] is None}
+    rows = [row for row in real_rows("terminal_bench_core_011") if row["valid"] == "1"]
+    assert sorted(agents) == sorted({row["agent"] for row in rows})
+    for name, line in agents.items():
+        by_task = {}
+        for row in rows:
+            if row["agent"] == name:
+                by_task.setdefault(row["task"], []).append(float(row["outcome"]))
+        trials = [np.array(values) for values in by_task.values()]
+        n, a = sum(map(len, trials)), len(trials)
+        grand = np.concatenate(trials).mean()
+        msb = sum(t.size * (t.mean() - grand) ** 2 for t in trials) / (a - 1)
+        msw = sum(((t - t.mean()) ** 2).sum() for t in trials) / (n - a)
+        n_0 = (n - sum(t.size**2 for t in trials) / n) / (a - 1)
+        assert line["icc"]["icc"] == pytest.approx((msb - msw) / (msb + (n_0 - 1) * msw))
+        assert line["icc"]["sigma_w2"] == pytest.approx(msw)
+        assert line["mean"] == pytest.approx(np.mean([t.mean() for t in trials]))
+        assert line["accuracy"]["lower"] < line["mean"] < line["accuracy"]["upper"]
+
+
+def test_icc_with_one_trial_has_reasons_and_no_number(answer, text, real_data):
+    found = answer("icc", real_data / "swebench_verified_2023_2025.csv.gz")
+    assert {line["icc"] for line in found["agents"]} == {None}
+    assert all("one trial per task" in line["notes"]["icc"] for line in found["agents"])
+    assert "not measured: one trial per task" in text("icc", real_data / "hal_gaia.csv.gz")
+
+
+def test_icc_by_category_with_trials_needed_and_copies(answer, tmp_path):
+    rng = np.random.default_rng(3)
+    chance = rng.random(120)
+    rows = []
+    for agent in ("copied", "honest"):
+        first = (rng.random(120) < chance).astype(int)
+        for trial in range(1, 13):
+            drawn = first if agent == "copied" else (rng.random(120) < chance).astype(int)
+            rows += [f"B,{agent},s,m,,t{j:03d},{trial},{y},c{j % 2}" for j, y in enumerate(drawn)]
+    found = answer("icc", flat(tmp_path / "a.csv", rows, ",category"))
+    lines = {(line["agent"], line["category"]): line for line in found["agents"]}
+    assert set(lines) == {(agent, c) for agent in ("copied", "honest") for c in (None, "c0", "c1")}
+    assert lines["honest", "c0"]["n_tasks"] == 60
+    assert list(found["copied"]) == ["copied"]
+    assert "not independent" in lines["copied", None]["notes"]["icc"]
+    assert found["convergence"]["honest"]["trials_needed"] in (2, 4, None)
+    assert [step["n_trials"] for step in found["convergence"]["honest"]["steps"]][:3] == [2, 4, 8]
+
+
+# -------------------------------------------------------------------------------------------------- harness
+
+
+HARNESS28 = "model=model,task=task,run=run,outcome=score"
+
+
+def test_the_harness_chapters_tensor(answer, real_data):
+    path = real_data / "reference" / "harness28.csv.gz"
+    found = answer("harness", path, "--columns", f"{HARNESS28},covered=valid_mask", "--draws", "200")
+    # STATISTICS §8: the listing of the chapter as printed.
+    assert found["components"]["variances"] == pytest.approx(
+        {
+            "model": 0.034711,
+            "task": 0.030599,
+            "run": 0.000153,
+            "model:task": 0.020883,
+            "model:run": 0.001274,
+            "task:run": 0.004352,
+            "residual": 0.008278,
+        },
+        abs=1e-6,
+    )
+    assert found["reliability"] == pytest.approx(0.954377, abs=1e-6)
+    assert found["reliability_all_runs"] == pytest.approx(0.991, abs=5e-4)
+    assert found["discriminability"] == pytest.approx(0.938831, abs=1e-6)
+    assert found["coverage"] == pytest.approx(0.9832, abs=1e-9)
+    assert found["mdes"]["published"] == pytest.approx(0.046710, abs=1e-6)
+    assert found["mdes"]["domain"] == pytest.approx(0.1052, abs=5e-5)
+    assert found["stability"]["tau"] == pytest.approx(0.9944, abs=0.005)
+    assert found["metadata"]["commit hash"] == "not stated"
+    assert found["notes"]["cost"] == "not measured: no seconds and no price were given"
+
+
+def test_an_outcome_that_is_not_valid_is_missing(answer, real_data):
+    path = real_data / "reference" / "harness28.csv.gz"
+    found = answer("harness", path, "--columns", f"{HARNESS28},valid=valid_mask", "--draws", "50")
+    assert found["coverage"] == pytest.approx(0.9832, abs=1e-9)
+    assert found["components"]["method"] == "reml"
+    assert "no score" in found["notes"]["reliability_bootstrap"]
+
+
+def test_the_harness_of_a_flat_file(answer, text, tmp_path):
+    path = repeated(tmp_path / "a.csv", n_agents=4)
+    found = answer("harness", path, "--metadata", "hardware=2 cores", "--draws", "50")
+    assert (found["n_models"], found["n_tasks"], found["n_runs"]) == (4, 40, 3)
+    assert found["coverage"] == 1.0
+    assert found["metadata"]["hardware"] == "2 cores"
+    assert "4 models x 40 tasks x 3 runs" in text("harness", path, "--draws", "50")
+
+
+def test_one_run_leaves_reasons(answer, tmp_path):
+    found = answer("harness", repeated(tmp_path / "a.csv", n_trials=1), "--draws", "50")
+    assert found["reliability"] is None
+    assert "one run" in found["notes"]["components"]
+
+
+def test_refusals_of_harness(refusal, real_data, tmp_path):
+    path = real_data / "reference" / "harness28.csv.gz"
+    assert "which column is outcome" in refusal("harness", path, "--columns", "model=model,task=task,run=run")
+    assert "no column 'colour'; there are model, task, run" in refusal(
+        "harness", path, "--columns", "model=model,task=task,run=run,outcome=colour"
+    )
+    assert "given once each" in refusal("harness", path, "--columns", "agent=model")
+    assert "occur twice" in refusal(
+        "harness", path, "--columns", "model=model,task=task,run=task,outcome=score"
+    )
+    assert "NAME=TEXT" in refusal("harness", path, "--columns", HARNESS28, "--metadata", "hardware")
+    assert "refused" in refusal("harness", path)  # no flat file
+
+
+# --------------------------------------------------------------------------------------------------- gaming
+
+
+def test_gains_are_the_expected_maximum_times_the_noise_between_submissions(answer, tmp_path):
+    found = answer("gaming", repeated(tmp_path / "a.csv", n_agents=5, n_tasks=60, n_trials=3))
+    assert found["design"] == {"agent": 1, "task": 60, "trial": 3}
+    assert found["sd"] == pytest.approx((found["components"]["residual"] / (60 * 3)) ** 0.5)
+    assert [row["submissions"] for row in found["best_of"]] == [2, 5, 10, 27]
+    for row in found["best_of"]:
+        assert row["points"] == pytest.approx(100 * expected_maximum(row["submissions"]) * found["sd"])
+    # Scaffolds s0 and s1 have two agents each, s2 one.
+    assert [(row["team"], row["submissions"]) for row in found["teams"]] == [("s0", 2), ("s1", 2)]
+    doubled = {row["design"]["task"] * row["design"]["trial"]: row["relative"] for row in found["designs"]}
+    assert doubled == pytest.approx({180: 1.0, 360: 0.5**0.5})
+
+
+def test_the_residual_is_that_of_lme4(answer, real_data):
+    """Repeats of terminal_bench: lme4's fit counts invalid trials as 0, so compare on all rows."""
+    found = answer("gaming", real_data / "terminal_bench_core_011.csv.gz")
+    assert set(found["components"]) == {"agent", "task", "agent:task", "residual"}
+    fitted = answer(
+        "variance",
+        real_data / "reference" / "tbcore.csv.gz",
+        *("--outcome", "score", "--random", "agent + task + agent:task"),
+    )
+    lmer = json.loads((real_data / "reference" / "tbcore.lmer-tight.json").read_text())
+    assert fitted["criterion"] == pytest.approx(lmer["deviance_or_REMLcrit"], abs=1e-4)
+    assert found["components"]["residual"] == pytest.approx(fitted["residual"], rel=0.2)
+
+
+def test_facets_that_vary_are_drawn_anew_but_for_the_judge(answer, tmp_path):
+    rng = np.random.default_rng(8)
+    rows = [
+        f"B,a{i},s,m,2026-01-01,t{j:02d},{t},{int(rng.random() < 0.5)},{p},{q}"
+        for i in range(3)
+        for j in range(20)
+        for t in (1, 2)
+        for p in ("p1", "p2")
+        for q in ("j1", "j2")
+    ]
+    found = answer("gaming", flat(tmp_path / "a.csv", rows, ",prompt_variant,judge"), "--team", "model")
+    assert found["design"] == {"agent": 1, "task": 20, "prompt_variant": 2, "judge": 2, "trial": 2}
+    assert set(found["shared"]) == {"agent", "task", "agent:task", "judge", "agent:judge", "task:judge"}
+    assert [(row["team"], row["submissions"]) for row in found["teams"]] == [("m", 3)]
+
+
+def test_a_team_may_be_a_column_of_the_file(answer, text, refusal, tmp_path):
+    path = repeated(tmp_path / "a.csv", extra=",team", tail=",ours")
+    assert [row["submissions"] for row in answer("gaming", path, "--team", "team")["teams"]] == [3]
+    assert "teams, by team" in text("gaming", path, "--team", "team")
+    assert "no column 'club' for teams; there are agent, scaffold, model, team" in refusal(
+        "gaming", path, "--team", "club"
+    )
+
+
+def test_one_trial_per_task_is_refused(refusal, real_data):
+    assert "not measured: one trial per task" in refusal(
+        "gaming", real_data / "swebench_verified_2023_2025.csv.gz"
+    )
+
+
+# ------------------------------------------------------------------------------------------- the program
+
+
+def called(*arguments, **streams):
+    command = [sys.executable, "-m", "analytics", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, check=False, text=True, timeout=60, **streams)
+
+
+def test_python_m_analytics(tmp_path):
+    ended = called("icc", repeated(tmp_path / "a.csv"), "--json", capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(json.loads(ended.stdout)["agents"]) == 3
+    refused = called("icc", tmp_path / "none.csv", capture_output=True)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("python -m analytics icc: ")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_help_tells_every_command(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in ("variance", "dstudy", "icc", "harness", "gaming"))
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = called("icc", repeated(tmp_path / "a.csv"), stdout=writing, stderr=subprocess.PIPE)
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,0 +1,388 @@
+"""``python -m selection``: keys, values of real boards, refusals, and what a reader sees."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from selection.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid"
+FIGURES = [
+    *("rho", "tau", "rho_calibrated", "r2", "pairs_correct", "pairs_clear", "rho_rest", "rho_null", "skill"),
+    *("n", "n_left_out", "coverage", "se", "notes"),
+]
+PROTOCOLS = ["loao", "within_scaffold", "random_80_20", "loso", "lomo", "temporal"]
+STRATEGIES = [
+    "mid_range",
+    "greedy",
+    "random",
+    "easiest",
+    "hardest",
+    "stratified",
+    "information",
+    "spread",
+    "forecast",
+]
+
+
+@pytest.fixture
+def answer(capsys):
+    """Run a command under --json and return its object, parsed so that no NaN passes."""
+
+    def run(*arguments):
+        assert main([*map(str, arguments), "--json"]) == 0
+        out = capsys.readouterr().out
+        assert out.count("\n") == 1
+        return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} in the JSON"))
+
+    return run
+
+
+@pytest.fixture
+def text(capsys):
+    def run(*arguments):
+        assert main([*map(str, arguments)]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def refusal(capsys):
+    """Run a command that must refuse: exit 2, one line on stderr, nothing on stdout."""
+
+    def run(*arguments):
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as ended:
+            code = ended.code
+        captured = capsys.readouterr()
+        assert (code, captured.out, captured.err.count("\n")) == (2, "", 1), captured.err
+        assert captured.err.startswith("python -m selection")
+        return captured.err
+
+    return run
+
+
+def board(path, n_agents, n_tasks=30, *, seed=2, dated=True, benchmark="B"):
+    """A flat file of agents of growing ability, one a day; the marks of each: 0, 1, x invalid, . not run."""
+    rng = np.random.default_rng(seed)
+    difficulty = rng.normal(size=n_tasks)
+    marks = {}
+    for i in range(n_agents):
+        chance = 1 / (1 + np.exp(difficulty - np.linspace(-1.5, 1.5, n_agents)[i]))
+        marks[f"a{i:02d}"] = "".join(
+            str(int(u < p)) for u, p in zip(rng.random(n_tasks), chance, strict=True)
+        )
+    return written(path, marks, dated=dated, benchmark=benchmark), marks
+
+
+def written(path, marks, *, dated=True, benchmark="B"):
+    rows = [
+        f"{benchmark},{agent},s{i % 3},m{i},{f'2026-01-{1 + i:02d}' if dated else ''},t{j:02d},1,"
+        f"{0 if mark == 'x' else mark},{int(mark != 'x')}"
+        for i, (agent, line) in enumerate(marks.items())
+        for j, mark in enumerate(line)
+        if mark != "."
+    ]
+    path.write_text("\n".join([HEAD, *rows]) + "\n")
+    return path
+
+
+# ----------------------------------------------------------------------------------------------------- band
+
+
+@pytest.mark.parametrize(
+    ("name", "agents", "tasks", "size"),
+    [("hal_gaia", 32, 165, 82), ("hal_corebench_hard", 38, 45, 15), ("hal_taubench_airline", 26, 50, 28)],
+)
+def test_bands_of_the_published_matrices(answer, real_data, name, agents, tasks, size):
+    found = answer("band", real_data / f"{name}.csv.gz")
+    subset = found["subset"]
+    assert (found["agents"], found["tasks"], subset["size"]) == (agents, tasks, size)
+    assert set(subset) >= {"lo", "hi", "size", "widened", "suited", "reason", "tasks"}
+    assert (subset["lo"], subset["hi"], subset["widened"], subset["suited"]) == (0.3, 0.7, False, True)
+    assert len(subset["tasks"]) == size
+    assert subset["tasks"] == sorted(subset["tasks"])
+
+
+def test_an_unsuited_board_is_an_answer_with_its_reason(answer, text, real_data):
+    found = answer("band", real_data / "hal_scicode.csv.gz")
+    assert found["subset"]["suited"] is False
+    assert found["subset"]["tasks"] == []
+    assert "only 6 of 65 tasks (9%)" in found["subset"]["reason"]
+    assert "so every agent runs all tasks" in text("band", real_data / "hal_scicode.csv.gz")
+
+
+def test_four_agents_have_no_subset(answer, tmp_path):
+    found = answer("band", board(tmp_path / "a.csv", 4)[0])
+    assert (found["agents"], found["subset"]["suited"], found["subset"]["stage"]) == (4, False, "none")
+
+
+def test_incomplete_agents_are_counted_apart(answer, tmp_path):
+    _, marks = board(tmp_path / "a.csv", 12)
+    marks["a00"] = "." * 15 + marks["a00"][15:]
+    found = answer("band", written(tmp_path / "b.csv", marks))
+    assert (found["agents"], found["agents_in_file"]) == (11, 12)
+
+
+def test_the_band_as_text(text, real_data):
+    out = text("band", real_data / "hal_corebench_hard.csv.gz")
+    assert "15 tasks, pass rates from 30% to 70% (stable)" in out
+    assert "capsule-3639589      0.303       0.524  unsure" in out
+    assert "left out, but perhaps in the band:" in out
+
+
+# ------------------------------------------------------------------------------------------------- validate
+
+
+def test_validate_of_core_bench(answer, real_data):
+    found = answer("validate", real_data / "hal_corebench_hard.csv.gz", "--seeds", "5")
+    assert (found["agents"], found["agents_in_file"], found["tasks"]) == (38, 38, 45)
+    assert found["subset"]["size"] == 15
+    assert list(found["protocols"]) == PROTOCOLS
+    for protocol in found["protocols"].values():
+        assert set(protocol) >= {"available", "reason", "n_folds", "n_skipped", "k_mean", "strategies"}
+        assert list(protocol["strategies"]) == STRATEGIES
+        for figures in protocol["strategies"].values():
+            assert set(figures) >= set(FIGURES)
+            missing = [name for name in FIGURES[:9] if figures[name] is None]
+            assert all(name in figures["notes"] for name in missing)
+    loao = found["protocols"]["loao"]["strategies"]
+    assert loao["mid_range"]["rho"] == pytest.approx(0.929, abs=1e-3)
+    assert loao["mid_range"]["rho_rest"] == pytest.approx(0.693, abs=1e-3)
+    assert loao["mid_range"]["rho_null"] == pytest.approx(0.763, abs=0.01)
+    assert loao["greedy"]["rho"] == pytest.approx(0.951, abs=1e-3)
+    assert found["protocols"]["temporal"]["strategies"]["mid_range"]["rho"] == pytest.approx(0.940, abs=1e-3)
+    assert "HAL Generalist Agent" in found["protocols"]["within_scaffold"]["per_scaffold"]
+
+
+def test_only_what_is_asked_for_however_it_is_asked(answer, tmp_path):
+    path, _ = board(tmp_path / "a.csv", 16)
+    first = answer("validate", path, "--protocol", "loao", "lomo", "--strategy", "mid_range", "spread")
+    second = answer(
+        "validate",
+        path,
+        *("--protocol", "loao", "--protocol", "lomo", "--strategy", "mid_range", "--strategy", "spread"),
+    )
+    assert first == second
+    assert list(first["protocols"]) == ["loao", "lomo"]
+    assert list(first["protocols"]["loao"]["strategies"]) == ["mid_range", "spread"]
+    assert first["protocols"]["lomo"]["available"] is False
+    assert "model" in first["protocols"]["lomo"]["reason"]
+
+
+@pytest.mark.parametrize("n_agents", [4, 16])
+def test_a_board_that_cannot_be_validated_says_why(answer, real_data, tmp_path, n_agents):
+    path = board(tmp_path / "a.csv", n_agents)[0] if n_agents == 4 else real_data / "hal_scicode.csv.gz"
+    found = answer("validate", path)
+    for protocol in found["protocols"].values():
+        assert protocol["available"] is False
+        assert protocol["reason"]
+        assert protocol["strategies"] == {}
+
+
+def test_without_dates_nothing_is_temporal(answer, tmp_path):
+    path, _ = board(tmp_path / "a.csv", 16, dated=False)
+    found = answer("validate", path, "--protocol", "temporal", "loao", "--strategy", "mid_range", "forecast")
+    assert "date" in found["protocols"]["temporal"]["reason"]
+    assert found["protocols"]["loao"]["strategies"]["forecast"]["rho"] is None
+    assert "date" in found["protocols"]["loao"]["strategies"]["forecast"]["notes"]["all"]
+
+
+def test_the_text_leads_with_pairs_correct_and_skill(text, tmp_path):
+    out = text("validate", board(tmp_path / "a.csv", 16)[0], "--protocol", "loao", "lomo")
+    head = next(line for line in out.splitlines() if "pairs_correct" in line).split()
+    assert head[:5] == ["strategy", "pairs_correct", "±", "skill", "±"]
+    assert "loao, 16 of 16 folds" in out
+    assert "lomo    not available: " in out
+    assert "coverage of all but mid_range  measured for the policy's strategy" in out
+
+
+def test_refusals_of_validate(refusal, tmp_path):
+    path, _ = board(tmp_path / "a.csv", 8)
+    assert "'foo'" in refusal("validate", path, "--protocol", "foo")
+    assert "'bar'" in refusal("validate", path, "--strategy", "bar")
+    assert "seed" in refusal("validate", path, "--seeds", "0")
+    assert "worker" in refusal("validate", path, "--jobs", "0")
+    assert "invalid int" in refusal("validate", path, "--seeds", "many")
+
+
+# ------------------------------------------------------------------------------------------ compare, ranks
+
+
+def test_compare_on_the_subset(answer, real_data):
+    found = answer("compare", real_data / "terminal_bench_core_011.csv.gz")
+    assert (found["target"], found["tasks"], len(found["pairs"])) == ("subset", 25, 78)
+    assert 0 < found["omega"] < 1
+    assert set(found["pairs"][0]) >= {
+        *(
+            "a",
+            "b",
+            "difference",
+            "se",
+            "df",
+            "lower",
+            "upper",
+            "p",
+            "p_adjusted",
+            "method",
+            "omitted",
+            "reason",
+        )
+    }
+    assert {pair["method"] for pair in found["pairs"]} == {"repeated trials", "variance function"}
+    assert found["pairs"][0]["omitted"] == ["agent:run", "agent:prompt", "agent:judge"]
+    assert all(pair["difference"] >= 0 for pair in found["pairs"])
+    assert all(pair["p_adjusted"] >= pair["p"] for pair in found["pairs"])
+
+
+def test_the_domains_errors_are_larger_than_those_of_these_tasks(answer, text, real_data):
+    """Issue D: terminal_bench, targets full and domain side by side, about a factor of 2."""
+    path = real_data / "terminal_bench_core_011.csv.gz"
+    full, domain = (answer("compare", path, "--target", target)["pairs"] for target in ("full", "domain"))
+    errors = {(pair["a"], pair["b"]): pair["se"] for pair in full}
+    ratios = [pair["se"] / errors[pair["a"], pair["b"]] for pair in domain]
+    assert 1.5 < np.median(ratios) < 2.5
+    out = text("compare", path, "--target", "domain", "--agents", "20250924_droid_gpt-5", "ob1-09-10-25")
+    assert "domain: the mean over tasks of which these 80 are a sample" in out
+    assert "never measured  agent:judge, agent:prompt, agent:run" in out
+
+
+def test_ranks_of_gaia(answer, text, real_data):
+    path = real_data / "hal_gaia.csv.gz"
+    found = answer("ranks", path)
+    assert (found["target"], found["tasks"], len(found["agents"])) == ("subset", 82, 32)
+    means = [agent["mean"] for agent in found["agents"]]
+    for agent in found["agents"]:
+        assert agent["rank"] == 1 + sum(round(m, 9) > round(agent["mean"], 9) for m in means)
+        assert agent["lower"] <= agent["rank"] <= agent["upper"]
+        assert agent["agent"] not in agent["tied_with"]
+    tied = {agent["agent"]: set(agent["tied_with"]) for agent in found["agents"]}
+    assert all(one in tied[other] for one, others in tied.items() for other in others)
+    assert "conservative" in found["note"]
+    assert answer("ranks", path, "--target", "domain")["note"] == ""
+    assert "tied with" in text("ranks", path, "--target", "full")
+
+
+def test_an_agent_that_ran_half_is_linked_and_one_that_ran_less_is_listed(answer, text, tmp_path):
+    path, marks = board(tmp_path / "a.csv", 16)
+    subset = {int(task[1:]) for task in answer("band", path)["subset"]["tasks"]}
+    half = set(sorted(subset)[: -(-len(subset) // 2)])
+    marks["most"] = "".join(mark if j in half else "." for j, mark in enumerate(marks["a08"]))
+    marks["few"] = "".join(mark if j == min(subset) else "." for j, mark in enumerate(marks["a08"]))
+    path = written(tmp_path / "b.csv", marks)
+    found = answer("ranks", path)
+    places = {agent["agent"]: agent for agent in found["agents"]}
+    assert places["most"]["how"] == "linked"
+    assert places["most"]["v"] > 0 == places["a08"]["v"]
+    assert places["most"]["top_quartile_error"] is not None
+    assert f"1 of {len(subset)} tasks of the subset are valid" in found["unranked"]["few"]
+    assert "few" in text("ranks", path)
+    compared = answer("compare", path, "--agents", "most", "few", "a08")
+    assert list(compared["left_out"]) == ["few"]
+    assert len(compared["pairs"]) == 1
+    assert compared["pairs"][0]["terms"]["linking"] > places["most"]["v"] - 1e-12
+
+
+def test_without_a_subset_the_target_is_full(answer, refusal, real_data, tmp_path):
+    path, _ = board(tmp_path / "a.csv", 4)
+    assert answer("compare", path)["target"] == answer("ranks", path)["target"] == "full"
+    for command in ("compare", "ranks"):
+        assert "only 4 complete agents" in refusal(command, path, "--target", "subset")
+        assert "only 6 of 65 tasks (9%)" in refusal(
+            command, real_data / "hal_scicode.csv.gz", "--target", "subset"
+        )
+
+
+def test_refusals_of_compare_and_ranks(refusal, tmp_path):
+    path, _ = board(tmp_path / "a.csv", 8)
+    assert "no agent 'A0' among 8; near are 'a00', 'a01', 'a02'" in refusal("compare", path, "--agents", "A0")
+    assert "1 of 1 agents can be compared; 2 are needed" in refusal("compare", path, "--agents", "a00")
+    assert "invalid choice" in refusal("ranks", path, "--target", "all")
+    assert "19 are needed" in refusal("ranks", path, "--draws", "5")
+
+
+# ---------------------------------------------------------------------------------------------------- drift
+
+
+def test_drift_of_swe_bench_verified(answer, text, real_data):
+    path = real_data / "swebench_verified_2023_2025.csv.gz"
+    found = answer("drift", path)
+    assert len(found["chosen_from"]) == 15
+    assert len(found["judged"]) == 42
+    monitors = found["monitors"]
+    assert set(monitors["rank fidelity"]) >= {"state", "statistic", "threshold", "first_warn", "first_alert"}
+    fired = {name for name, monitor in monitors.items() if monitor["first_alert"]}
+    assert {"capability jump", "band erosion"} <= fired  # pass rates rose from 4% to 65% in this time
+    assert monitors["cost per task"]["reason"] == "not measured: no cost was stated"
+    for monitor in monitors.values():
+        for firing in (monitor["first_warn"], monitor["first_alert"]):
+            assert firing is None or firing["day"] > found["chosen_on"]
+    out = text("drift", path)
+    assert "first fired:" in out
+    assert "not fired" in out
+
+
+def test_refusals_of_drift(refusal, real_data, tmp_path):
+    assert "16 of 16 agents have no date" in refusal("drift", board(tmp_path / "a.csv", 16, dated=False)[0])
+    assert "4 complete agents" in refusal("drift", board(tmp_path / "b.csv", 4)[0])
+    assert "none after 2026-01-15" in refusal("drift", board(tmp_path / "c.csv", 15)[0])
+    assert "no subset" in refusal("drift", real_data / "hal_scicode.csv.gz")
+
+
+# -------------------------------------------------------------------------------------- files, the program
+
+
+@pytest.mark.parametrize("command", ["band", "validate", "compare", "ranks", "drift"])
+def test_what_is_no_flat_file_of_one_benchmark_is_refused(refusal, tmp_path, command):
+    assert "No such file" in refusal(command, tmp_path / "none.csv")
+    path, _ = board(tmp_path / "a.csv", 8)
+    other, _ = board(tmp_path / "b.csv", 8, benchmark="C")
+    path.write_text(path.read_text() + "".join(other.read_text().replace("a0", "b0").splitlines(True)[1:]))
+    assert "2 benchmarks ('B', 'C')" in refusal(command, path)
+    (tmp_path / "c.csv").write_text("x,y\n1,2\n")
+    assert "c.csv is refused" in refusal(command, tmp_path / "c.csv")
+
+
+def test_a_task_nobody_ran_and_an_agent_with_one_task(answer, tmp_path):
+    _, marks = board(tmp_path / "a.csv", 16)
+    marks = {agent: f"{line}x" for agent, line in marks.items()} | {"one": "1"}
+    path = written(tmp_path / "b.csv", marks)
+    for command in ("band", "validate", "compare", "ranks"):
+        answer(command, path, *(["--protocol", "loao", "lomo"] if command == "validate" else []))
+    answer("compare", path, "--target", "full")
+    answer("ranks", path, "--target", "full")
+
+
+def test_all_equal_scores_are_answers_without_figures(answer, tmp_path):
+    marks = {f"a{i:02d}": "01" * 10 if i % 2 else "10" * 10 for i in range(16)}
+    path = written(tmp_path / "a.csv", marks)
+    figures = answer("validate", path, "--protocol", "loao")["protocols"]["loao"]["strategies"]["mid_range"]
+    assert figures["rho"] is None
+    assert figures["notes"]["rho"]
+    assert {agent["upper"] for agent in answer("ranks", path)["agents"]} == {16}
+    answer("compare", path)
+
+
+def test_python_m_selection(tmp_path):
+    path, _ = board(tmp_path / "a.csv", 8)
+
+    def called(*arguments):
+        command = [sys.executable, "-m", "selection", *map(str, arguments)]
+        return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=60)
+
+    ended = called("band", path, "--json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert json.loads(ended.stdout)["agents"] == 8
+    refused = called("drift", path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert (
+        refused.stderr
+        == "python -m selection drift: 8 complete agents; a subset that can be watched needs 15\n"
+    )

@@ -1,0 +1,277 @@
+"""The replay: order in time, the past only, a planted jump, refusals; when real boards would have alarmed."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from analytics.outcome_table import OutcomeTable, outcome_table
+from selection.bands import mid_range
+from selection.decisions import calibrator
+from selection.folds import complete_agents
+from selection.intervals import Interval, interval
+from selection.replay import ReplayRefused, Trials, replay
+
+START = date(2026, 1, 1)
+MONITORS = [
+    "rank fidelity",
+    "capability jump",
+    "band erosion",
+    "calibration",
+    "calibration residuals",
+    "saturation",
+    "scaffold novelty",
+    "harness failures",
+    "run-to-run variance",
+    "cost per task",
+]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Many small matrices: threads of BLAS would only wait for each other."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+def table_of(outcomes, *, days=None, scaffolds=None, n_valid=None, **moments):
+    n_agents, n_tasks = outcomes.shape
+    return OutcomeTable(
+        agents=tuple(f"a{i:03d}" for i in range(n_agents)),
+        tasks=tuple(f"t{j:03d}" for j in range(n_tasks)),
+        means=outcomes,
+        n_valid=(~np.isnan(outcomes)).astype(np.int32) if n_valid is None else n_valid,
+        dates=tuple(START + timedelta(days=i) for i in range(n_agents)) if days is None else tuple(days),
+        scaffolds=("s",) * n_agents if scaffolds is None else tuple(scaffolds),
+        models=("m",) * n_agents,
+        **moments,
+    )
+
+
+def board(n_agents, n_tasks=100, *, jump_at=None, jump=0.0, seed=1, spread=0.5, difficulty=0.7):
+    """Agents of random ability; from `jump_at` on all are better by `jump` in pass rate."""
+    rng = np.random.default_rng(seed)
+    chance = 1 / (1 + np.exp(-rng.normal(0, spread, n_agents)[:, None] + rng.normal(0, difficulty, n_tasks)))
+    if jump_at is not None:
+        chance[jump_at:] = np.minimum(chance[jump_at:] + jump, 1.0)
+    return (rng.random((n_agents, n_tasks)) < chance).astype(float)
+
+
+def monitor(found, name):
+    return next(one for one in found.monitors if one.name == name)
+
+
+# ---------------------------------------------------------------------------------------- what it is made of
+
+
+def test_the_subset_is_chosen_from_all_agents_up_to_the_fifteenths_date():
+    outcomes = board(22)
+    days = [START + timedelta(days=min(i, 13)) for i in range(17)]  # the 14th to the 17th share a date
+    days += [START + timedelta(days=14 + i) for i in range(5)]
+    found = replay(table_of(outcomes, days=days))
+    assert len(found.founders) == 17
+    assert found.chosen_on == START + timedelta(days=13)
+    assert np.array_equal(found.band.tasks, mid_range(outcomes[:17]).tasks)
+    assert found.tasks == tuple(f"t{j:03d}" for j in found.band.tasks)
+    assert [one.agent for one in found.judged] == [f"a{i:03d}" for i in range(17, 22)]
+
+
+def test_agents_come_by_date_then_name():
+    outcomes = board(20)
+    forward = replay(table_of(outcomes))
+    days = [START + timedelta(days=19 - i) for i in range(20)]
+    backward = replay(table_of(outcomes[::-1], days=days))
+    named = {f"a{i:03d}": f"a{19 - i:03d}" for i in range(20)}
+    assert [named[one.agent] for one in backward.judged] == [one.agent for one in forward.judged]
+    assert [one.prediction for one in backward.judged] == pytest.approx(
+        [one.prediction for one in forward.judged], abs=1e-12
+    )
+
+
+def test_each_later_agent_is_predicted_by_earlier_dates_refitted_every_five():
+    table = table_of(board(28))
+    found = replay(table)
+    tasks = found.band.tasks
+    n_fitted = None
+    for one in found.judged:
+        i = table.agents.index(one.agent)
+        n_fitted = i if n_fitted is None or i - n_fitted >= 5 else n_fitted
+        past = np.arange(table.n_agents) < n_fitted
+        made = calibrator(complete_agents(table.restrict(agents=past)), tasks)
+        answer = interval(made, table.means[i, tasks], "s")
+        assert isinstance(answer, Interval)
+        assert (one.prediction, one.lower, one.upper) == (answer.point, answer.lower, answer.upper)
+        assert one.missed is not (answer.lower <= one.score <= answer.upper)
+        assert one.score == pytest.approx(table.means[i].mean())
+        assert one.subset_mean == pytest.approx(table.means[i, tasks].mean())
+
+
+def test_agents_of_one_date_do_not_predict_each_other():
+    days = [START + timedelta(days=i) for i in range(15)] + [START + timedelta(days=30)] * 10
+    outcomes = board(25)
+    found = replay(table_of(outcomes, days=days))
+    changed = outcomes.copy()
+    changed[15:24] = 1 - changed[15:24]
+    again = replay(table_of(changed, days=days))
+    assert found.judged[-1] == again.judged[-1]
+
+
+@pytest.mark.parametrize("n_kept", [20, 25, 31])
+def test_the_future_changes_nothing(n_kept):
+    """What fired by agent n fires the same whoever comes later."""
+    table = table_of(board(40, jump_at=20, jump=0.3))
+    whole, part = replay(table), replay(table.restrict(agents=np.arange(40) < n_kept))
+    assert whole.judged[: n_kept - 15] == part.judged
+    for all_, some in zip(whole.monitors, part.monitors, strict=True):
+        for level in ("warn", "alert"):
+            fired, known = getattr(all_, level), getattr(some, level)
+            if known is not None or (fired is not None and fired.n_since <= n_kept - 15):
+                assert fired == known
+
+
+def test_incomplete_agents_are_seen_but_not_judged():
+    outcomes = board(28)
+    outcomes[5, :50] = outcomes[20, :50] = np.nan
+    scaffolds = ["s"] * 20 + ["new"] * 8
+    found = replay(table_of(outcomes, scaffolds=scaffolds))
+    assert "a005" not in found.founders
+    assert found.chosen_on == START + timedelta(days=15)
+    assert "a020" not in [one.agent for one in found.judged]
+    assert monitor(found, "scaffold novelty").final.evidence["agents"] == [f"a{i:03d}" for i in range(20, 28)]
+
+
+# --------------------------------------------------------------------------------------------- what it finds
+
+
+def test_nothing_fires_on_a_board_where_nothing_happens():
+    found = replay(table_of(board(45, 200, seed=4)))
+    assert [one.name for one in found.monitors] == MONITORS
+    assert {one.name: one.alert for one in found.monitors} == dict.fromkeys(MONITORS)
+    assert monitor(found, "capability jump").final.state == "ok"
+    assert found.false_alerts_a_year == pytest.approx(45 / 44 * 365.25 * 2 / 200)  # two charts of 1/200
+
+
+def test_a_planted_jump_is_found_soon_and_not_before():
+    found = replay(table_of(board(50, jump_at=30, jump=0.25)))
+    fired = monitor(found, "capability jump").alert
+    assert fired is not None
+    assert 30 <= int(fired.agent[1:]) <= 36
+    assert fired.n_since == int(fired.agent[1:]) - 14
+    assert fired.day == START + timedelta(days=int(fired.agent[1:]))
+    erosion = monitor(found, "band erosion")
+    assert erosion.warn is not None
+    assert erosion.warn.day > fired.day - timedelta(days=6)
+
+
+def test_an_alarm_among_the_founders_is_not_counted():
+    found = replay(table_of(board(20, jump_at=11, jump=0.4, spread=0.1)))
+    capability = monitor(found, "capability jump")
+    assert [alarm["agent"] for alarm in capability.final.evidence["alarms"]] == ["a014"]
+    assert capability.alert is None
+    assert capability.final.state == "alert"
+
+
+def test_failures_of_the_harness_and_cost_are_watched_where_they_are_known():
+    n = 45
+    costs = np.where(np.arange(n) < 25, 1.0, 3.0) + np.random.default_rng(2).random(n)
+    n_invalid = np.where(np.arange(n) < 25, 1, 30)
+    found = replay(table_of(board(n)), Trials(n_invalid, np.full(n, 100), costs))
+    for name in ("harness failures", "cost per task"):
+        fired = monitor(found, name).alert
+        assert fired is not None
+        assert 25 <= int(fired.agent[1:]) <= 33
+    silent = replay(table_of(board(n)))
+    assert monitor(silent, "harness failures").final.reason == "not measured: trials were not counted"
+    assert monitor(silent, "cost per task").final.reason == "not measured: no cost was stated"
+
+
+def test_noisier_trials_are_found_at_a_look():
+    n, n_tasks = 40, 30
+    rng = np.random.default_rng(3)
+    noise = np.where(np.arange(n) < 15, 0.05, 0.4)[:, None] * rng.random((n, n_tasks))
+    trials = {"trial_variances": noise, "n_trials": np.full((n, n_tasks), 2.0)}
+    table = table_of(board(n, n_tasks), n_valid=np.full((n, n_tasks), 2, np.int32), **trials)
+    spread = monitor(replay(table), "run-to-run variance")
+    assert spread.alert is not None
+    assert spread.alert.n_since == 10
+    assert replay(table).monitors == replay(table).monitors
+
+
+def test_misses_are_those_of_the_e_value():
+    """After the founders scores drop where S does not look: ŷ stays, y falls, every interval is missed."""
+    outcomes = board(40, 200, seed=6, difficulty=2.5)
+    tasks = replay(table_of(outcomes)).band.tasks
+    outside = np.setdiff1d(np.arange(200), tasks)
+    outcomes[15:, outside] = 0.0
+    found = replay(table_of(outcomes))
+    first = found.judged[:5]
+    assert [one.missed for one in first] == [True] * 5
+    assert monitor(found, "calibration").alert is not None
+
+
+# ------------------------------------------------------------------------------------------------- refusals
+
+
+def test_refusals():
+    table = table_of(board(20))
+    with pytest.raises(ReplayRefused, match="2 of 20 agents have no date, 'a003' among them"):
+        replay(replace(table, dates=(*table.dates[:3], None, None, *table.dates[5:])))
+    with pytest.raises(ReplayRefused, match="14 complete agents; a subset that can be watched needs 15"):
+        replay(table_of(board(14)))
+    with pytest.raises(ReplayRefused, match=r"15 complete agents, and none after 2026-01-15"):
+        replay(table_of(board(15)))
+    with pytest.raises(ReplayRefused, match=r"no subset of the first 15 complete agents: none of 100 tasks"):
+        replay(table_of(np.ones((20, 100))))
+
+
+def test_progress_counts_the_later_agents():
+    seen = []
+    replay(table_of(board(20)), progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(done, 5) for done in range(6)]
+
+
+# --------------------------------------------------------------------------------------------- real boards
+
+
+def real_table(rows):
+    agents, tasks = (sorted({row[name] for row in rows}) for name in ("agent", "task"))
+    earliest, about = {}, {}
+    for row in rows:
+        day = date.fromisoformat(row["submitted_at"])
+        earliest[row["agent"]] = min(day, earliest.get(row["agent"], day))
+        about[row["agent"]] = row["scaffold"]
+    return outcome_table(
+        agents=agents,
+        tasks=tasks,
+        agent=[agents.index(row["agent"]) for row in rows],
+        task=[tasks.index(row["task"]) for row in rows],
+        setting=[0] * len(rows),
+        trial=[int(row["trial"]) for row in rows],
+        outcome=[float(row["outcome"]) for row in rows],
+        valid=[True] * len(rows),
+        dates=[earliest[name] for name in agents],
+        scaffolds=[about[name] for name in agents],
+    )
+
+
+def test_swe_bench_verified_in_time_order(real_rows, capsys):
+    """Steady progress has to alarm: 57 agents from 2023-10 to 2025-01 go from 4% to 65%."""
+    table = real_table(real_rows("swebench_verified_2023_2025"))
+    found = replay(table)
+    with capsys.disabled():
+        for one in found.monitors:
+            when = [f"{level} {at.day}" for level, at in (("warn", one.warn), ("alert", one.alert)) if at]
+            print(f"\n{one.name:22} {', '.join(when) or 'not fired'} ({one.final.state})", end="")
+    assert (len(found.founders), found.chosen_on, len(found.judged)) == (15, date(2024, 7, 28), 42)
+    assert monitor(found, "capability jump").alert is not None
+    assert monitor(found, "band erosion").alert is not None
+    assert monitor(found, "saturation").alert is None
+
+
+def test_a_board_that_changes_little_does_not_alarm(real_rows):
+    found = replay(real_table(real_rows("hal_corebench_hard")))
+    assert monitor(found, "capability jump").alert is None
+    assert monitor(found, "band erosion").warn is None
+    assert not any(one.missed for one in found.judged)
