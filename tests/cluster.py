@@ -14,6 +14,10 @@ import pytest
 
 from leaderboard import postgres
 
+# The tests multiply many small matrices: threads of BLAS in every worker would wait for each other. It reads
+# this when numpy is first imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["BANDSTAND_HOME"] = tempfile.mkdtemp(prefix="bst-")
     # Exit functions run in reverse: the server, joined below, is stopped before its folder goes.
