@@ -19,6 +19,8 @@ def needs_database(arguments: list[str]) -> bool:
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
+    # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if needs_database(sys.argv[1:]):
         try:
             postgres.ensure()
