@@ -110,7 +110,7 @@ def fit(outcomes: FloatArray) -> RaschFit:
         With the derivative reached.
     """
     outcomes, valid = _checked(outcomes)
-    abilities, difficulties = np.zeros(outcomes.shape[0]), np.zeros(outcomes.shape[1])
+    abilities, difficulties = _smoothed_logits(outcomes, 1), -_smoothed_logits(outcomes, 0)
     for n_iterations in range(MOST_ITERATIONS):
         for_abilities, for_difficulties, curvature = _derivatives(outcomes, valid, abilities, difficulties)
         largest = float(max(np.abs(for_abilities).max(), np.abs(for_difficulties).max()))
@@ -178,6 +178,12 @@ def information(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _smoothed_logits(outcomes: FloatArray, axis: int) -> FloatArray:
+    """Start at log((s + 1)/(n − s + 1)) of n valid cells with the sum s: nearer to the maximum than 0."""
+    n, passed = np.count_nonzero(~np.isnan(outcomes), axis=axis), np.nansum(outcomes, axis=axis)
+    return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
 
 
 def _derivatives(

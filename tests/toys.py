@@ -3,7 +3,12 @@
 import io
 from datetime import UTC, datetime
 
+import numpy as np
+
+from leaderboard.boards.queries import entries_of
+from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.loading import load
+from leaderboard.operations.services import recompute
 from leaderboard.submissions.parsing.flat import read_stream
 
 AS_OF = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -33,3 +38,47 @@ def ladder(n_agents, n_tasks):
         f"a{i:02d}": "".join(str(int(j * n_agents < (i + 1) * n_tasks - 1)) for j in range(n_tasks))
         for i in range(n_agents)
     }
+
+
+def rows_text(rows, *, benchmark="Toy"):
+    """A flat file from dicts, one a row; what a row does not say of its agent is filled in."""
+    filled = [
+        {
+            "benchmark": benchmark,
+            "scaffold": "Loop",
+            "model": f"Model {row['agent']}",
+            "submitted_at": "2026-01-05",
+            "trial": 1,
+        }
+        | row
+        for row in rows
+    ]
+    columns = list(dict.fromkeys(column for row in filled for column in row))
+    lines = [",".join(str(row.get(column, "")) for column in columns) for row in filled]
+    return "\n".join([",".join(columns), *lines]) + "\n"
+
+
+def graded(n_agents, n_tasks, *, seed=0, prefix="a"):
+    """Agents of rising ability on tasks of spread difficulty, each outcome a draw (Rasch)."""
+    rng = np.random.default_rng(seed)
+    distance = np.linspace(-1.5, 1.5, n_agents)[:, None] - np.linspace(-1.5, 1.5, n_tasks)
+    passed = rng.random(distance.shape) < 1 / (1 + np.exp(-distance))
+    return {f"{prefix}{i:02d}": "".join(map(str, row)) for i, row in enumerate(passed.astype(int))}
+
+
+def recomputed(slug="toy", *, as_of=AS_OF):
+    return recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=as_of)[0]
+
+
+def lines_of(board):
+    return {entry.name: entry for entry in entries_of(board)}
+
+
+def in_subset(board):
+    """The tasks of a board's subset by name, in order."""
+    return sorted(board.subset.tasks.values_list("name", flat=True))
+
+
+def only(marks, tasks):
+    """The marks on these tasks, and "." on the others."""
+    return "".join(mark if f"t{j:02d}" in tasks else "." for j, mark in enumerate(marks))

@@ -17,6 +17,9 @@ def as_dict(board: Board, entries: Iterable[Entry]) -> dict[str, Any]:
         "n_tasks": board.n_tasks,
         "n_complete": board.n_complete,
         "subset": _subset(board),
+        "targets": board.targets,
+        "not_measured": board.not_measured,
+        "savings": board.savings,
         "digest": board.digest,
         "entries": [_entry(entry) for entry in entries],
     }

@@ -104,6 +104,14 @@ class Review(models.TextChoices):
 
 class Strategy(models.TextChoices):
     MID_RANGE = "mid_range"
+    GREEDY = "greedy"
+    RANDOM = "random"
+    EASIEST = "easiest"
+    HARDEST = "hardest"
+    STRATIFIED = "stratified"
+    INFORMATION = "information"
+    SPREAD = "spread"
+    FORECAST = "forecast"
 
 
 class Target(models.TextChoices):
@@ -168,7 +176,9 @@ class Policy(models.Model):
     publish_every = models.PositiveIntegerField(default=60, help_text="Seconds between two public boards.")
     show_costs = models.BooleanField(default=True, help_text="Visitors see what runs cost.")
     base_seed = models.BigIntegerField(
-        default=0, help_text="Every random draw derives from it and stable names."
+        default=0,
+        validators=[MinValueValidator(0)],
+        help_text="Every random draw derives from it and stable names.",
     )
     created_at = models.DateTimeField(db_default=Now())
     created_by = models.ForeignKey(User, models.PROTECT, null=True, blank=True, related_name="+")
@@ -186,6 +196,7 @@ class Policy(models.Model):
             models.CheckConstraint(condition=Q(refit_every__range=(5, 10)), name="policy_refit_every_range"),
             models.CheckConstraint(condition=Q(audit_share__range=(0, 1)), name="policy_audit_share_range"),
             models.CheckConstraint(condition=Q(n_trials__gte=1), name="policy_n_trials_positive"),
+            models.CheckConstraint(condition=Q(base_seed__gte=0), name="policy_base_seed_not_negative"),
             models.CheckConstraint(
                 condition=Q(history_window__isnull=True) | Q(history_window__gte=15),
                 name="policy_history_window_range",

@@ -6,12 +6,14 @@ from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.subsets import Band
 
 
-def phase_of(*, benchmark: Benchmark, band: Band, subset: TaskSubset | None) -> tuple[Phase, str]:
-    """Return the phase and a sentence that says why."""
+def phase_of(
+    *, benchmark: Benchmark, band: Band, subset: TaskSubset | None, obstacle: str = ""
+) -> tuple[Phase, str]:
+    """Return the phase and a sentence that says why; `obstacle` is what kept a subset from being chosen."""
     if subset is None and not band.suited:
         return Phase.COLD_START if band.stage == "none" else Phase.UNSUITED, _sentence(band.reason)
     if subset is None:
-        why = f"An operator asked for full runs: {benchmark.full_runs_only_reason}"
+        why = obstacle or f"An operator asked for full runs: {benchmark.full_runs_only_reason}"
         return Phase.PROVISIONAL if band.stage == "provisional" else Phase.ONGOING, _sentence(why)
     if subset.provisional:
         why = f"{subset.reason}; the subset is provisional until 15 agents have run all tasks"

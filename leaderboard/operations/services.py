@@ -1,9 +1,11 @@
 """What an operator or a clock does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from threadpoolctl import threadpool_limits
 
 from leaderboard.accounts.models import ApiToken, Scope
 from leaderboard.accounts.services import create_token, get_or_create_user
@@ -21,7 +23,7 @@ from leaderboard.studies.models import Calibration, DriftCheck, TaskSubset, Vali
 from leaderboard.studies.queries import latest_study
 from leaderboard.studies.savings import savings
 from leaderboard.studies.standings import standings
-from leaderboard.studies.subsets import band_of, settle_subset
+from leaderboard.studies.subsets import Band, NoChoice, band_of, settle_subset
 from leaderboard.studies.tables import Snapshot, snapshot, store_scores
 from leaderboard.studies.validations import settle_validation
 from leaderboard.studies.variances import facets_of, settle_variance
@@ -31,10 +33,25 @@ Progress = Callable[[int, int], None]
 ROLE_FOR = {Scope.READ: Role.VIEWER, Scope.SUBMIT: Role.SUBMITTER, Scope.OPERATE: Role.OPERATOR}
 
 
+class CannotCompute(Refusal):
+    """The present outcomes do not carry this computation."""
+
+
 class NothingToRank(Refusal):
     """This benchmark has no outcomes yet, so there is nothing to rank."""
 
 
+@contextmanager
+def _computing() -> Iterator[None]:
+    """One BLAS thread: more of them wait for each other, ten times as long where cores are busy."""
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    except CoreError as refusal:
+        raise CannotCompute(f"The present outcomes do not carry this computation: {refusal}.") from refusal
+
+
+@_computing()
 def recompute(*, benchmark: Benchmark, as_of: datetime) -> tuple[Board, bool]:
     """Bring the board up to the present data: subset, calibration, standings, board.
 
@@ -44,9 +61,9 @@ def recompute(*, benchmark: Benchmark, as_of: datetime) -> tuple[Board, bool]:
     """
     current = _present(benchmark)
     band = band_of(current)
-    subset = settle_subset(snapshot=current, band=band, as_of=as_of)
+    subset, no_choice = _subset(current, band, as_of)
     calibration, obstacle = _calibration(current, subset, as_of)
-    phase, why = phase_of(benchmark=current.benchmark, band=band, subset=subset)
+    phase, why = phase_of(benchmark=current.benchmark, band=band, subset=subset, obstacle=no_choice)
     validation = latest_study(ValidationStudy, current.benchmark)
     variance = latest_study(VarianceStudy, current.benchmark)
     draft = Draft(
@@ -66,6 +83,7 @@ def recompute(*, benchmark: Benchmark, as_of: datetime) -> tuple[Board, bool]:
     return publish(draft=draft, published_at=as_of)
 
 
+@_computing()
 def validate(
     *, benchmark: Benchmark, as_of: datetime, n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[ValidationStudy, bool]:
@@ -73,11 +91,13 @@ def validate(
     return settle_validation(snapshot=_present(benchmark), as_of=as_of, n_jobs=n_jobs, progress=progress)
 
 
+@_computing()
 def measure_variance(*, benchmark: Benchmark, as_of: datetime) -> tuple[VarianceStudy, bool]:
     """Estimate variance components from the present outcomes; returns the study and whether it is new."""
     return settle_variance(snapshot=_present(benchmark), as_of=as_of)
 
 
+@_computing()
 def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, bool]:
     """Ask the monitors about the present data; returns the check and whether it is new."""
     promises = {agent: Promise(**promised) for agent, promised in promises_of(benchmark).items()}
@@ -90,6 +110,14 @@ def _present(benchmark: Benchmark) -> Snapshot:
         raise NothingToRank
     store_scores(current.stale)
     return current
+
+
+def _subset(current: Snapshot, band: Band, as_of: datetime) -> tuple[TaskSubset | None, str]:
+    """Return the subset, or None and why the strategy chooses none: then every agent runs all tasks."""
+    try:
+        return settle_subset(snapshot=current, band=band, as_of=as_of), ""
+    except NoChoice as refusal:
+        return None, str(refusal)
 
 
 def _calibration(

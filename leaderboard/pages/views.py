@@ -10,8 +10,11 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
 from leaderboard.boards.queries import NoBoardYet
+from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import NoSuchBenchmark, visible_benchmark
 from leaderboard.pages.queries import Order, board_page, listed_benchmarks
+from leaderboard.pages.uncertainty import uncertainty_page
+from leaderboard.pages.validity import validity_page
 
 for_all = cache_control(public=True, max_age=0, must_revalidate=True)
 
@@ -25,13 +28,32 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_safe
 @for_all
 def board(request: HttpRequest, slug: str) -> HttpResponse:
-    order = Order.parse(request.GET.get("sort", ""))
+    order, benchmark = Order.parse(request.GET.get("sort", "")), _visible(slug)
     try:
-        benchmark = visible_benchmark(slug, None)
-    except NoSuchBenchmark as missing:
-        raise Http404(str(missing)) from missing
-    try:
-        page = board_page(benchmark, order)
+        page = board_page(benchmark, order=order, target=request.GET.get("target", ""))
     except NoBoardYet:
         return render(request, "pages/no_board.html", {"benchmark": benchmark})
     return render(request, "pages/board.html", {"page": page, "benchmark": benchmark})
+
+
+@require_safe
+@for_all
+def validity(request: HttpRequest, slug: str) -> HttpResponse:
+    benchmark = _visible(slug)
+    return render(request, "pages/validity.html", {"page": validity_page(benchmark), "benchmark": benchmark})
+
+
+@require_safe
+@for_all
+def uncertainty(request: HttpRequest, slug: str) -> HttpResponse:
+    benchmark = _visible(slug)
+    return render(
+        request, "pages/uncertainty.html", {"page": uncertainty_page(benchmark), "benchmark": benchmark}
+    )
+
+
+def _visible(slug: str) -> Benchmark:
+    try:
+        return visible_benchmark(slug, None)
+    except NoSuchBenchmark as missing:
+        raise Http404(str(missing)) from missing

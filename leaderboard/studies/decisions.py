@@ -50,19 +50,19 @@ def decisions(
     on_subset: bool,
     facets: Sequence[Facet],
 ) -> Decisions:
-    told = _Told(snapshot, facets)
+    told, all_tasks = _Told(snapshot, facets), np.arange(snapshot.table.n_tasks)
     if on_subset:
-        told.on_tasks("subset", columns, placed)
-        measured = placements(snapshot=snapshot, columns=np.arange(snapshot.table.n_tasks), on_subset=False)
+        told.on_tasks("subset", columns, placed, is_ranked_on=True)
+        measured = placements(snapshot=snapshot, columns=all_tasks, on_subset=False)
         if any(one.source == "calibrated" for one in full):
             told.full(measured, full)
         else:
-            told.on_tasks("full", np.arange(snapshot.table.n_tasks), measured)
+            told.on_tasks("full", all_tasks, measured, is_ranked_on=False)
     else:
         told.refuse("subset", "every agent runs all tasks, so there is no subset to speak of")
         measured = list(placed)
-        told.on_tasks("full", columns, measured)
-    told.on_tasks("domain", np.arange(snapshot.table.n_tasks), measured)
+        told.on_tasks("full", all_tasks, measured, is_ranked_on=not on_subset)
+    told.on_tasks("domain", all_tasks, measured, is_ranked_on=not on_subset)
     return Decisions(told.targets, told.entries, told.not_measured())
 
 
@@ -76,56 +76,75 @@ class _Told:
         moments = table.means, table.trial_variances, table.n_trials
         self.omega = trial_variance_ratio(*moments, one_trial=self.one_trial)
         self.targets: dict[str, dict[str, Any]] = {}
-        self.resampled: dict[tuple[int, ...], RankIntervals] = {}
+        self.resampled: dict[tuple[tuple[int, ...], bytes], RankIntervals] = {}
         self.entries: list[dict[str, dict[str, Any]]] = [{} for _ in table.agents]
 
     def refuse(self, target: Target, reason: str) -> None:
         self.targets[target] = {"reason": reason}
 
-    def on_tasks(self, target: Target, columns: np.ndarray, placed: Sequence[Placement]) -> None:
-        """Compare the agents placed on these tasks, task by task."""
+    def on_tasks(
+        self, target: Target, columns: np.ndarray, placed: Sequence[Placement], *, is_ranked_on: bool
+    ) -> None:
+        """Compare the agents placed on these tasks, task by task.
+
+        Where the board is ranked on them the score is that of the ranking, missing tasks completed; elsewhere
+        the mean over what the agent has run, as its full score is told.
+        """
         estimates = {
             i: self._estimate(i, columns, one, target) for i, one in enumerate(placed) if one.rank is not None
         }
         self.targets[target] = {"covers": COVERS[target], "n_agents": len(estimates), "reason": ""}
-        for i, estimate in estimates.items():
-            self.entries[i][target] = _line(placed[i].score, estimate, columns.size)
+        for i, one in enumerate(placed):
+            if i in estimates:
+                self.entries[i][target] = _line(one.score if is_ranked_on else None, estimates[i])
+            else:
+                self.entries[i][target] = {"reason": one.unranked}
         whole = [i for i in estimates if placed[i].outcomes is not None]
-        if len(whole) < len(estimates):
-            n_left_out = len(estimates) - len(whole)
-            self.targets[target]["note"] = f"{n_left_out} agents lack tasks that cannot be completed yet"
         self._rank(target, columns, whole, placed)
+        notes = [FINITE_NOTE] if target != "domain" and not self.targets[target]["reason"] else []
+        if n_left_out := len(estimates) - len(whole):
+            notes.append(f"agents that lack tasks which cannot be completed yet: {n_left_out}")
+        if notes:
+            self.targets[target]["note"] = "; ".join(notes)
 
     def full(self, measured: Sequence[Placement], full: Sequence[FullScore]) -> None:
         """Compare measured full scores with calibrated ones by the errors of both."""
         self.targets["full"] = {"covers": COVERS["full"], "reason": "", "method": "normal errors"}
         columns = np.arange(self.table.n_tasks)
-        known = []
+        errors: dict[int, float] = {}
         for i, one in enumerate(full):
             if one.score is None:
                 self.entries[i]["full"] = {"reason": one.note or "no full run, and no calibration"}
-                continue
-            if one.source == "measured":
+            elif one.source == "measured":
                 estimate = self._estimate(i, columns, measured[i], "full")
-                self.entries[i]["full"] = _line(one.score, estimate, columns.size)
+                self.entries[i]["full"] = _line(one.score, estimate)
+                if estimate.interval:
+                    errors[i] = self._relative(estimate)
             else:
                 self.entries[i]["full"] = _calibrated(one)
-            if self.entries[i]["full"]["se"] is not None:
-                known.append(i)
-        self.targets["full"]["n_agents"] = len(known)
-        self._rank_by_errors(known, [full[i] for i in known])
+                if one.s_loo:
+                    errors[i] = one.s_loo**2
+        self.targets["full"]["n_agents"] = len(errors)
+        self._rank_by_errors(errors, full)
 
     def not_measured(self) -> list[str]:
         """Sources of error without an estimate, in words."""
         missing = [UNMEASURED[facet.name] for facet in self.facets if facet.with_agent is None]
         variances = self.table.trial_variances
         if variances is None or np.isnan(variances).all() or self.one_trial.all():
-            missing.insert(0, "how much the trials of one task vary: every agent has one trial per task")
+            missing.insert(
+                0, "how much the trials of one task vary: every agent has one trial per task and setting"
+            )
         return missing
 
     def _estimate(self, i: int, columns: np.ndarray, one: Placement, target: Target) -> Estimate:
         row, selected = self._row(i, columns, one), target == "subset"
         return score(row, target, selected=selected, omega=self.omega, facets=self.facets)
+
+    def _relative(self, estimate: Estimate) -> float:
+        """The variance without the main effects of facets, which agents share."""
+        shared = {facet.name for facet in self.facets}
+        return sum(term.variance for term in estimate.terms if term.name not in shared)
 
     def _row(self, i: int, columns: np.ndarray, one: Placement) -> Row:
         table = self.table
@@ -156,31 +175,35 @@ class _Told:
             return
         unclaimed = unclaimed_orders(self.table.means[np.ix_(np.array(whole), columns)])
         self._tell(target, whole, but_for(intervals, unclaimed))
-        if target != "domain":
-            self.targets[target]["note"] = FINITE_NOTE
 
     def _intervals(self, outcomes: np.ndarray, whole: list[int], variances: list[float]) -> RankIntervals:
         """Resample the tasks; full suite and domain are read off the same draws."""
-        if outcomes.shape not in self.resampled:
+        key = (tuple(whole), outcomes.tobytes())
+        if key not in self.resampled:
             names = [self.table.agents[i] for i in whole]
             draws = resample(outcomes, names, seed=self.snapshot.policy.base_seed, v=variances)
-            self.resampled[outcomes.shape] = rank_intervals(draws)
-        return self.resampled[outcomes.shape]
+            self.resampled[key] = rank_intervals(draws)
+        return self.resampled[key]
 
-    def _rank_by_errors(self, places: list[int], full: Sequence[FullScore]) -> None:
-        if len(places) < 2:
+    def _rank_by_errors(self, errors: dict[int, float], full: Sequence[FullScore]) -> None:
+        """`errors` are variances by place in the table."""
+        if len(errors) < 2:
             self.targets["full"]["reason"] = "fewer than two agents have a full score with an error"
             return
-        calibrated = np.array([one.source == "calibrated" for one in full])
+        places = list(errors)
+        measured = np.array([full[i].source == "measured" for i in places])
         intervals = normal_rank_intervals(
-            np.array([one.score for one in full]),
-            np.square([self.entries[i]["full"]["se"] for i in places]),
+            np.array([full[i].score for i in places]),
+            np.array(list(errors.values())),
             [self.table.agents[i] for i in places],
-            estimated=calibrated,
-            df=max((one.df for one in full if one.df), default=np.inf),
+            estimated=~measured,
+            df=max((df for i in places if (df := full[i].df)), default=np.inf),
             seed=self.snapshot.policy.base_seed,
         )
-        self._tell("full", places, intervals)
+        both = np.ix_(measured, measured)
+        unclaimed = np.zeros((len(places), len(places)), np.bool_)
+        unclaimed[both] = unclaimed_orders(self.table.means[places][measured])
+        self._tell("full", places, but_for(intervals, unclaimed))
 
     def _tell(self, target: Target, places: list[int], intervals: RankIntervals) -> None:
         self.targets[target] |= {"critical": intervals.critical, "n_draws": intervals.n_draws}
@@ -192,13 +215,14 @@ class _Told:
             )
 
 
-def _line(value: float | None, estimate: Estimate, n_tasks: int) -> dict[str, Any]:
+def _line(score: float | None, estimate: Estimate) -> dict[str, Any]:
     """One agent at one target; the interval stands around the score that is shown."""
     interval = estimate.interval
-    shift = 0.0 if value is None else value - estimate.value
+    value = estimate.value if score is None else score
+    shift = value - estimate.value
     return {
         "score": value,
-        "naive_se": None if value is None else naive_standard_error(value, n_tasks),
+        "naive_se": naive_standard_error(value, estimate.n_tasks),
         "se": interval.se if interval else None,
         "lower": interval.lower + shift if interval else None,
         "upper": interval.upper + shift if interval else None,

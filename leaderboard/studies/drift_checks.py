@@ -6,17 +6,23 @@ from datetime import date, datetime
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from django.db.models import Min
 
 from analytics import drift
 from analytics.drift import Monitor
 from analytics.fidelity import rho_null
 from analytics.resampling import generator
+from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.calibrations import columns_of
 from leaderboard.studies.models import DriftCheck, TaskSubset
 from leaderboard.studies.savings import costs
 from leaderboard.studies.services import keep, kept
 from leaderboard.studies.subsets import active_subset
 from leaderboard.studies.tables import Snapshot
+from leaderboard.submissions.models import Status, Submission
+from leaderboard.submissions.queries import outcomes_of
 from selection.bands import latest_agents, pass_rates
 
 DAYS_A_YEAR = 365.25
@@ -36,6 +42,8 @@ def settle_drift_check(
 ) -> tuple[DriftCheck, bool]:
     """Return the check of the present data and whether it was made just now; `promises` by agent id."""
     subset = active_subset(snapshot.benchmark)
+    if subset and not columns_of(snapshot, subset).size:
+        subset = None  # every task of it is retired
     if check := kept(DriftCheck, snapshot=snapshot, subset=subset):
         return check, False
     monitors = _Watch(snapshot, subset, promises).monitors() if subset else []
@@ -56,9 +64,9 @@ class _Watch:
         self.columns = columns_of(snapshot, subset)
         self.on_subset = table.means[:, self.columns]
         self.order = sorted(range(table.n_agents), key=lambda i: (table.dates[i] or date.min, i))
-        arrived = [min(s.received_at for s in snapshot.submissions[a.pk]) for a in snapshot.agents]
-        self.is_new = np.array([at > subset.created_at for at in arrived])
-        self.complete = table.complete()
+        arrived = _first_arrivals(snapshot.benchmark)
+        self.is_new = np.array([arrived[agent.pk] > subset.created_at for agent in snapshot.agents])
+        self.complete = table.complete() & ~np.isnan(self.on_subset).all(axis=1)
         self.has_all = np.asarray(~np.isnan(self.on_subset).any(axis=1))
 
     def monitors(self) -> list[Monitor]:
@@ -76,13 +84,27 @@ class _Watch:
         ]
 
     def _fidelity(self) -> Monitor:
-        runs = self._in_time(self.complete & self.is_new)
-        reference = self.table.means[self.complete]
-        member = np.isin(np.arange(self.table.n_tasks), self.columns)
-        null = rho_null(reference, member[None, :], seed=self.snapshot.policy.base_seed)[0]
+        runs = self._spontaneous()
+        null = self._rho_null() if len(runs) >= drift.N_FIDELITY_ALERT else None
         means = np.array([np.nanmean(self.on_subset[i]) for i in runs])
         scores = np.array([np.nanmean(self.table.means[i]) for i in runs])
         return drift.fidelity(means, scores, null, self._names(runs))
+
+    def _rho_null(self) -> float | None:
+        member = np.isin(np.arange(self.table.n_tasks), self.columns)
+        reference = self.table.means[self.complete]
+        return rho_null(reference, member[None, :], seed=self.snapshot.policy.base_seed)[0]
+
+    def _spontaneous(self) -> list[int]:
+        """New agents whose first submission alone is a full run; who was asked for more is no random draw."""
+        runs = self._in_time(self.complete & self.is_new)
+        first = [self.snapshot.submissions[self.snapshot.agents[i].pk][0].pk for i in runs]
+        rows, active = outcomes_of(first), pa.array(self.snapshot.task_ids, pa.int32())
+        rows = rows.filter(pc.and_(rows["valid"], pc.is_in(rows["task"], active)))
+        counts = rows.group_by("submission").aggregate([("task", "count_distinct")]).to_pylist()
+        n_tasks = {row["submission"]: row["task_count_distinct"] for row in counts}
+        needed = 19 * self.table.n_tasks
+        return [i for i, pk in zip(runs, first, strict=True) if 20 * n_tasks.get(pk, 0) >= needed]
 
     def _jump(self) -> Monitor:
         agents = self._in_time(self.has_all)
@@ -119,6 +141,7 @@ class _Watch:
     def _saturation(self) -> Monitor:
         ranked = np.flatnonzero(self.has_all)
         rates = pass_rates(self.table.means[self.complete][:, self.columns])
+        rates = rates[~np.isnan(rates)]
         means = self.on_subset[ranked].mean(axis=1)
         return drift.saturation(means, self.columns.size, self._names(ranked.tolist()), rates)
 
@@ -157,6 +180,12 @@ class _Watch:
 
     def _dates(self, agents: list[int]) -> list[date | None]:
         return [self.table.dates[i] for i in agents]
+
+
+def _first_arrivals(benchmark: Benchmark) -> dict[int, datetime]:
+    """When the first submission of each agent came, by id, whatever became of it since."""
+    submissions = Submission.objects.filter(agent__benchmark=benchmark).exclude(status=Status.REFUSED)
+    return dict(submissions.values_list("agent").annotate(Min("received_at")))
 
 
 def _agents_a_year(snapshot: Snapshot) -> float:

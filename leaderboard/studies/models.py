@@ -67,6 +67,7 @@ class Calibration(models.Model):
     """The Ridge regression of the full score on the outcomes of a subset (STATISTICS §3)."""
 
     subset = models.ForeignKey(TaskSubset, models.PROTECT, related_name="calibrations")
+    policy = models.ForeignKey(Policy, models.PROTECT, related_name="+")
     data_version = models.BigIntegerField()
     estimator_version = models.PositiveIntegerField()
     n_agents = models.PositiveIntegerField(help_text="Complete agents it was fitted to.")
@@ -88,7 +89,7 @@ class Calibration(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["subset", "data_version", "estimator_version"], name="calibration_once"
+                fields=["subset", "policy", "data_version", "estimator_version"], name="calibration_once"
             ),
             models.CheckConstraint(
                 condition=Q(
@@ -169,7 +170,9 @@ class AgentScores(models.Model):
     policy = models.ForeignKey(Policy, models.PROTECT, related_name="+")
     submissions = ArrayField(models.IntegerField(), help_text="Ids of the submissions it was read from.")
     data_version = models.BigIntegerField(help_text="Of the benchmark when it was read.")
-    tasks = ArrayField(models.IntegerField(), help_text="Ids of the tasks, in ascending order of name.")
+    tasks = ArrayField(
+        models.IntegerField(), help_text="Ids of the active tasks, in ascending order of name."
+    )
     means = ArrayField(models.FloatField(null=True), help_text="Empty where the agent has no valid trial.")
     n_valid = ArrayField(models.IntegerField())
     n_delivered = ArrayField(models.IntegerField(), help_text="Trials, those the harness failed included.")

@@ -1,9 +1,10 @@
 """Who is ranked, on what: directly, with a few tasks completed, linked by the tasks it has, or not at all."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from analytics.errors import CoreError
 from leaderboard.studies.tables import Snapshot
 from selection.linking import FEWEST_COMPLETE, Ranked, Reference, ranked, reference
 
@@ -33,10 +34,13 @@ def placements(*, snapshot: Snapshot, columns: np.ndarray, on_subset: bool) -> l
 
     With a subset, an agent that has run at least half of it is ranked: what is missing is completed from the
     tasks that it has run, and the error of that is part of its intervals. Without one, an agent is ranked on
-    the tasks it has if they are at least 95%.
+    the tasks it has if they are at least 95%. A task that no complete agent has run ranks nobody.
     """
     table = snapshot.table
-    agents = reference(table.means[table.complete()], columns) if table.complete().any() else None
+    complete = table.means[table.complete()]
+    if len(complete):
+        columns = columns[~np.isnan(complete[:, columns]).all(axis=0)]
+    agents = reference(complete, columns) if len(complete) and columns.size else None
     placed = [_placed(i, snapshot, columns, agents, on_subset) for i in range(table.n_agents)]
     ranks = _ranks([one.score if one.how else None for one in placed])
     return [_with_rank(one, rank) for one, rank in zip(placed, ranks, strict=True)]
@@ -49,7 +53,7 @@ def _placed(
     here = means[columns]
     n_scored = int(np.count_nonzero(~np.isnan(here)))
     mean = float(np.nanmean(here)) if n_scored else None
-    nearly_all = 20 * n_scored >= 19 * columns.size
+    nearly_all = n_scored > 0 and 20 * n_scored >= 19 * columns.size
     answer = _linked(means, snapshot.n_delivered[i], agents) if nearly_all or on_subset else None
     if isinstance(answer, Ranked):
         error = answer.completion
@@ -72,7 +76,10 @@ def _placed(
 def _linked(means: np.ndarray, n_delivered: np.ndarray, agents: Reference | None) -> Ranked | None:
     if agents is None:
         return None
-    answer = ranked(agents, means, np.isnan(means) & (n_delivered > 0))
+    try:
+        answer = ranked(agents, means, np.isnan(means) & (n_delivered > 0))
+    except CoreError:  # what the agent has run tells nothing of what it lacks
+        return None
     return answer if isinstance(answer, Ranked) else None
 
 
@@ -85,7 +92,7 @@ def _ranks(scores: list[float | None]) -> list[int | None]:
 
 
 def _with_rank(one: Placement, rank: int | None) -> Placement:
-    return Placement(**{**vars(one), "rank": rank})
+    return replace(one, rank=rank)
 
 
 def _unranked(n_scored: int, k: int, on_subset: bool, linkable: bool) -> str:

@@ -22,8 +22,14 @@ def savings(*, snapshot: Snapshot, columns: np.ndarray) -> dict[str, Any]:
         "per_run": asdict(saved.per_run) if saved.per_run else None,
         "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
         "note": saved.note(),
-        "so_far": _so_far(saved, np.flatnonzero(~snapshot.table.complete())),
+        "so_far": _so_far(saved, _subset_runs(snapshot, columns)),
     }
+
+
+def _subset_runs(snapshot: Snapshot, columns: np.ndarray) -> np.ndarray:
+    """Agents with at least 95% of the subset and without a full run."""
+    n_valid = np.count_nonzero(snapshot.table.n_valid[:, columns], axis=1)
+    return np.flatnonzero((20 * n_valid >= 19 * columns.size) & ~snapshot.table.complete())
 
 
 def _so_far(saved: Saving, subset_runs: np.ndarray) -> dict[str, Any]:
@@ -31,8 +37,8 @@ def _so_far(saved: Saving, subset_runs: np.ndarray) -> dict[str, Any]:
     try:
         return asdict(spent(saved, subset_runs))
     except CostNotMeasured:
-        n_runs = subset_runs.size
-        return {"n_runs": n_runs, "n_tasks_saved": n_runs * saved.n_tasks_saved, "saved": None}
+        n = subset_runs.size
+        return {"n_runs": n, "n_tasks_saved": n * saved.n_tasks_saved, "saved": None, "n_not_measured": n}
 
 
 def costs(snapshot: Snapshot) -> np.ndarray:

@@ -35,12 +35,18 @@ def settle_subset(*, snapshot: Snapshot, band: Band, as_of: datetime) -> TaskSub
 
     A stable subset stays until a reselection. A provisional one, chosen from 5 to 14 complete agents, is
     chosen anew whenever they change (docs/decisions/provisional-subset.md).
+
+    Raises
+    ------
+    NoChoice
     """
     if snapshot.benchmark.full_runs_only_at:
         return None
     with transaction.atomic():
         Benchmark.objects.select_for_update(no_key=True).get(pk=snapshot.benchmark.pk)
-        active = active_subset(snapshot.benchmark)
+        latest = active_subset(snapshot.benchmark)
+        all_retired = latest and not np.isin(task_ids(latest), snapshot.task_ids).any()
+        active = None if all_retired else latest
         if active and (not active.provisional or active.data_version > snapshot.data_version):
             return active
         if not band.suited:
@@ -48,7 +54,7 @@ def settle_subset(*, snapshot: Snapshot, band: Band, as_of: datetime) -> TaskSub
         tasks = chosen_tasks(snapshot, band)
         if active and _is_same(active, band, snapshot, tasks):
             return active
-        return _create(snapshot, band, tasks, number=active.number + 1 if active else 1, as_of=as_of)
+        return _create(snapshot, band, tasks, number=latest.number + 1 if latest else 1, as_of=as_of)
 
 
 def chosen_tasks(snapshot: Snapshot, band: Band) -> np.ndarray:
@@ -65,7 +71,7 @@ def chosen_tasks(snapshot: Snapshot, band: Band) -> np.ndarray:
         rng = generator(policy.base_seed, policy.strategy, "subset")
         return STRATEGIES[policy.strategy](training, band.size, rng)
     except SelectionError as error:
-        raise NoChoice(f"The strategy {policy.strategy} chooses no subset: {error}.") from error
+        raise NoChoice(f"the strategy {policy.strategy} chooses no subset: {error}") from error
 
 
 def task_ids(subset: TaskSubset) -> list[int]:

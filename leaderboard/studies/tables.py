@@ -1,6 +1,6 @@
 """Rows to arrays: the outcome table of a benchmark as of one data version."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -12,14 +12,15 @@ import pyarrow.compute as pc
 
 from analytics.outcome_table import OutcomeTable, cell_moments
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy
-from leaderboard.catalog.queries import agents_of, policy_in_force
+from leaderboard.catalog.queries import active_tasks, agents_of, policy_in_force
 from leaderboard.studies.consistency import consistency
 from leaderboard.studies.models import AgentScores
 from leaderboard.submissions.models import Setting, Submission
 from leaderboard.submissions.queries import accepted_submissions, outcomes_of, settings_of
 
 N_TRIES = 20
-FACETS = {"prompt": 0, "judge": 1, "run": 3}  # places in Setting.FACETS
+RUN = 3
+FACETS = {"prompt": 0, "judge": 1, "run": RUN}  # places in Setting.FACETS
 ARRAYS = {
     "means": np.float64,
     "n_valid": np.int32,
@@ -81,17 +82,19 @@ def store_scores(scores: tuple[AgentScores, ...]) -> None:
 
 def _read(benchmark: Benchmark) -> Snapshot | None:
     policy = policy_in_force(benchmark)
-    tasks = list(benchmark.tasks.order_by("name"))
+    tasks = list(active_tasks(benchmark))
     counted = _counted(accepted_submissions(benchmark), policy)
     agents = tuple(agent for agent in agents_of(benchmark) if agent.pk in counted)
-    active = [i for i, task in enumerate(tasks) if task.retired_at is None]
-    if not agents or not active:
+    if not agents or not tasks:
         return None
     scores, stale = _scores(benchmark, policy, agents, counted, [task.pk for task in tasks])
-    arrays = _aligned(agents, scores, [tasks[i].pk for i in active])
+    arrays = {
+        name: np.array([getattr(scores[agent.pk], name) for agent in agents], kind)
+        for name, kind in ARRAYS.items()
+    }
     table = OutcomeTable(
         agents=tuple(agent.name for agent in agents),
-        tasks=tuple(tasks[i].name for i in active),
+        tasks=tuple(task.name for task in tasks),
         means=arrays["means"],
         n_valid=arrays["n_valid"],
         trial_variances=arrays["trial_variances"],
@@ -106,7 +109,7 @@ def _read(benchmark: Benchmark) -> Snapshot | None:
         table=table,
         agents=agents,
         submissions=counted,
-        task_ids=np.array([tasks[i].pk for i in active]),
+        task_ids=np.array([task.pk for task in tasks]),
         n_delivered=arrays["n_delivered"],
         consistency=tuple(scores[agent.pk].consistency for agent in agents),
         stale=stale,
@@ -134,11 +137,20 @@ def _scores(
     counted: dict[int, list[Submission]],
     task_ids: list[int],
 ) -> tuple[dict[int, AgentScores], tuple[AgentScores, ...]]:
-    """Each agent's scores, and those of them that had to be read from outcomes."""
+    """Each agent's scores, and those of them that had to be read from outcomes.
+
+    What is kept holds for the active tasks it was read on: its consistency spans them all.
+    """
     stored = {s.agent_id: s for s in AgentScores.objects.filter(agent__in=agents, policy=policy)}
     wanted = {agent.pk: [s.pk for s in counted[agent.pk]] for agent in agents}
-    absent = [pk for pk, ids in wanted.items() if pk not in stored or stored[pk].submissions != ids]
-    rows = _counted_settings(outcomes_of(pk for agent in absent for pk in wanted[agent]), benchmark, policy)
+    absent = [
+        pk
+        for pk, ids in wanted.items()
+        if pk not in stored or stored[pk].submissions != ids or stored[pk].tasks != task_ids
+    ]
+    rows = outcomes_of(pk for agent in absent for pk in wanted[agent])
+    rows = rows.filter(pc.is_in(rows["task"], pa.array(task_ids, pa.int32())))
+    rows = _counted_settings(rows, benchmark, policy)
     stale = _read_scores(rows, {pk: wanted[pk] for pk in absent}, benchmark, policy, task_ids)
     return stored | {s.agent_id: s for s in stale}, stale
 
@@ -206,37 +218,29 @@ def _consistencies(
     by_agent = np.argsort(agent[valid], kind="stable")
     ends = np.searchsorted(agent[valid][by_agent], np.arange(n_agents + 1))
     outcome = rows["value"].cast(pa.float64()).to_numpy(zero_copy_only=False)[valid]
-    return [
-        consistency(task=task[valid][part], run=run[part], outcome=outcome[part])
-        | {"levels": _levels([facets_of[pk] for pk in np.unique(setting[part]).tolist()])}
-        for part in (by_agent[start:end] for start, end in pairwise(ends))
-    ]
+    told = []
+    for part in (by_agent[start:end] for start, end in pairwise(ends)):
+        stated = {pk: facets_of[pk] for pk in np.unique(setting[part]).tolist()}
+        alike = part[np.isin(setting[part], _one_condition(setting[part], stated))]
+        found = consistency(task=task[valid][alike], run=run[alike], outcome=outcome[alike])
+        told.append(found | {"levels": _levels(list(stated.values()))})
+    return told
+
+
+def _one_condition(setting: np.ndarray, stated: dict[int, tuple[object, ...]]) -> list[int]:
+    """The settings of the prompt, judge and temperature with most rows; trials repeat under one alone."""
+    counts: Counter[tuple[object, ...]] = Counter()
+    for pk, facets in stated.items():
+        counts[facets[:RUN]] += int(np.count_nonzero(setting == pk))
+    most = min(counts, key=lambda condition: (-counts[condition], repr(condition)), default=())
+    return [pk for pk, facets in stated.items() if facets[:RUN] == most]
 
 
 def _levels(settings: list[tuple[object, ...]]) -> dict[str, int]:
-    """Over how many prompts, judges and runs an agent's mean is taken, 1 where none is stated."""
-    stated = {facet: {setting[at] for setting in settings} - {None} for facet, at in FACETS.items()}
-    return {facet: max(1, len(values)) for facet, values in stated.items()}
+    """Over how many prompts, judges and runs an agent's mean is taken; not stated counts as a level."""
+    return {facet: max(1, len({setting[at] for setting in settings})) for facet, at in FACETS.items()}
 
 
 def _nulls(values: np.ndarray) -> list[Any]:
     """The values with None for NaN, as the database has them."""
     return [None if value != value else value for value in values.tolist()]
-
-
-def _aligned(
-    agents: tuple[Agent, ...], scores: dict[int, AgentScores], task_ids: list[int]
-) -> dict[str, np.ndarray]:
-    """Bring the agents' arrays, each in its own task order, into rows over the active tasks."""
-    column = {pk: j for j, pk in enumerate(task_ids)}
-    shape = (len(agents), len(task_ids))
-    arrays = {
-        name: np.full(shape, np.nan if kind is np.float64 else 0, kind) for name, kind in ARRAYS.items()
-    }
-    for i, agent in enumerate(agents):
-        row = scores[agent.pk]
-        places = np.array([column.get(pk, -1) for pk in row.tasks])
-        known = places >= 0
-        for name, kind in ARRAYS.items():
-            arrays[name][i, places[known]] = np.array(getattr(row, name), kind)[known]
-    return arrays

@@ -85,10 +85,10 @@ def _result(snapshot: Snapshot) -> dict[str, Any]:
         "agents": list(_agents(rows, snapshot)),
     }
     try:
-        fitted, dropped = _fit(rows)
+        found = _fitted(*_fit(rows), rows, snapshot)
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal), **described}
-    return {"available": True, "reason": "", **described, **_fitted(fitted, dropped, rows, snapshot)}
+    return {"available": True, "reason": "", **described, **found}
 
 
 def _fit(rows: Rows) -> tuple[VarianceFit, list[str]]:
@@ -174,11 +174,14 @@ def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
 
 def _degrees(fitted: VarianceFit) -> dict[str, float]:
     """Satterthwaite's 2σ⁴/Var(σ̂²), at least 1, of the components off the boundary."""
-    covariance, free = fitted.covariance(), fitted.free()
-    names, variances = fitted.names, fitted.parameters
+    free = fitted.free()
+    variances, of_estimates = fitted.parameters[free], np.diag(fitted.covariance())
     return {
-        names[i]: max(1.0, float(2 * variances[i] ** 2 / covariance[place, place]))
-        for place, i in enumerate(free.tolist())
+        fitted.names[i]: max(1.0, 2 * variance**2 / of_estimate)
+        for i, variance, of_estimate in zip(
+            free.tolist(), variances.tolist(), of_estimates.tolist(), strict=True
+        )
+        if of_estimate > 0
     }
 
 

@@ -16,6 +16,8 @@ async function load(address) {
   const shown = document.getElementById("ranking");
   // A new board may have come out: then the rest of the page is old too.
   if (!response.ok || table?.dataset.board !== shown.dataset.board) throw new Error("another board");
+  // The links of the switch carry the order along.
+  document.getElementById("targets").replaceWith(document.adoptNode(page.getElementById("targets")));
   shown.replaceWith(document.adoptNode(table));
   query = new URL(address).search;
   return table;

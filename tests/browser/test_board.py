@@ -8,7 +8,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.services import recompute
+from leaderboard.operations.services import measure_variance, recompute, validate
 from tests.toys import csv_text, ladder, load_text
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
@@ -28,6 +28,16 @@ def address(browser, live_server):
     load_text(csv_text(AGENTS))
     recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     return live_server.url
+
+
+STUDIES = {"/b/toy/validity": validate, "/b/toy/uncertainty": measure_variance}
+
+
+def visit(browser, address, path):
+    """Open a page; a study that it is about is made first."""
+    if path in STUDIES:
+        STUDIES[path](benchmark=Benchmark.objects.get(), as_of=AS_OF)
+    browser.get(address + path)
 
 
 @pytest.fixture
@@ -74,9 +84,9 @@ def contrast(browser, selector):
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("path", ["/", "/b/toy", "/b/toy?sort=-date"])
+@pytest.mark.parametrize("path", ["/", "/b/toy", "/b/toy?sort=-date", "/b/toy?target=domain", *STUDIES])
 def test_a_page_opens_without_a_word_in_the_console(address, browser, path):
-    browser.get(address + path)
+    visit(browser, address, path)
     assert browser.find_element(By.TAG_NAME, "h1").is_displayed()
     assert browser.get_log("browser") == []
 
@@ -129,6 +139,52 @@ def test_it_sorts_without_javascript(address, browser):
     assert column(browser, "agent") == sorted(column(browser, "agent"))
 
 
+def test_the_whole_table_fits_a_desktop(board):
+    resize(board, 1280)
+    fits = "const box = document.querySelector('.scroll'); return box.scrollWidth <= box.clientWidth"
+    assert board.execute_script(fits)
+
+
+def choose(browser, text):
+    browser.find_element(By.CSS_SELECTOR, "#targets").find_element(By.PARTIAL_LINK_TEXT, text).click()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_switch_keeps_the_order_with_and_without_javascript(address, browser, scripts):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
+    browser.get(f"{address}/b/toy")
+    browser.find_element(By.CSS_SELECTOR, "a[data-column=agent]").click()
+    wait_until(browser, lambda browser: "sort=agent" in browser.current_url)
+    choose(browser, "All 40 tasks")
+    wait_until(browser, lambda browser: "target=full" in browser.current_url)
+    assert "sort=agent" in browser.current_url
+    assert column(browser, "agent") == sorted(column(browser, "agent"))
+    browser.find_element(By.CSS_SELECTOR, "a[data-column=score]").click()
+    wait_until(browser, lambda browser: "sort=score" in browser.current_url)
+    assert "target=full" in browser.current_url
+    chosen = browser.find_element(By.CSS_SELECTOR, "#targets [aria-current]")
+    assert chosen.text == "All 40 tasks"
+    assert browser.get_log("browser") == []
+
+
+def test_the_switch_is_reached_and_used_by_keyboard(board):
+    link = board.find_element(By.PARTIAL_LINK_TEXT, "Tasks like these")
+    board.execute_script("arguments[0].focus()", link)
+    link.send_keys(Keys.ENTER)
+    wait_until(board, lambda browser: "target=domain" in browser.current_url)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_ties_unfold_by_keyboard_with_and_without_javascript(address, browser, scripts):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
+    browser.get(f"{address}/b/toy")
+    details = browser.find_element(By.CSS_SELECTOR, "#ranking .col-ties details")
+    name = details.find_element(By.CSS_SELECTOR, "li")
+    assert not name.is_displayed()
+    details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    assert name.is_displayed()
+
+
 def test_the_first_stop_of_the_keyboard_leads_to_the_content(board):
     board.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
     skip = board.switch_to.active_element
@@ -146,23 +202,23 @@ def test_what_has_the_focus_shows_it(board):
         assert focused.value_of_css_property("outline-width") == "3px"
 
 
-@pytest.mark.parametrize("width", [320, 375, 768, 1200])
-@pytest.mark.parametrize("path", ["/", "/b/toy", "/nowhere"])
-def test_no_window_scrolls_sideways(address, browser, width, path):
-    resize(browser, width)
-    browser.get(address + path)
-    for details in browser.find_elements(By.TAG_NAME, "details"):
-        browser.execute_script("arguments[0].open = true", details)
-    seen = "return document.documentElement.clientWidth - document.documentElement.scrollWidth"
-    assert browser.execute_script(seen) >= 0
+@pytest.mark.parametrize("path", ["/", "/b/toy", "/b/toy?target=full", *STUDIES, "/nowhere"])
+def test_no_window_scrolls_sideways(address, browser, path):
+    visit(browser, address, path)
+    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    for width in (320, 375, 768, 1200, 1280):
+        resize(browser, width)
+        seen = "return document.documentElement.clientWidth - document.documentElement.scrollWidth"
+        assert browser.execute_script(seen) >= 0, width
 
 
-def test_on_a_phone_rank_name_and_scores_are_in_sight(board):
+def test_on_a_phone_rank_name_score_and_interval_are_in_sight(board):
     resize(board, 375)
     cells = [
         board.find_element(By.CSS_SELECTOR, f"#ranking tbody .col-{name}")
-        for name in ("rank", "score", "full")
+        for name in ("rank", "score", "plot")
     ]
+    assert any(re.fullmatch(r"[\d.]+–[\d.]+", text) for text in column(board, "plot"))
     assert all(cell.rect["x"] + cell.rect["width"] <= 375 for cell in cells)
 
 
@@ -180,8 +236,28 @@ def test_text_stands_out_in_light_and_in_the_dark(board, scheme):
     _, paper = colours(board, "h1")
     assert (luminance(paper) < 0.05) == (scheme == "dark")
     places = ("h1", ".kicker", ".lede", ".facts dt", ".phase", ".error", ".made-of", ".mark", "caption span")
-    for place in (*places, "th[aria-sort] a", ".arrow", ".legend dd", "summary", "footer p", ".about a"):
+    places += ("th[aria-sort] a", ".arrow", ".legend dd", "summary", "footer p", ".about a", ".reading p")
+    places += (".sections a", ".sections [aria-current]", ".targets a", ".targets [aria-current]", ".under")
+    for place in (*places, ".gaps li", ".col-ties summary"):
         assert contrast(board, place) >= 4.5, place
+
+
+@pytest.mark.parametrize("path", STUDIES)
+def test_the_other_pages_stand_out_too(address, browser, path):
+    visit(browser, address, path)
+    for scheme in ("light", "dark"):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+        for place in (
+            "h1",
+            ".sections [aria-current]",
+            ".lede",
+            ".facts dt",
+            "caption span",
+            "td",
+            ".about dt",
+        ):
+            assert contrast(browser, place) >= 4.5, (scheme, place)
 
 
 def test_what_is_folded_opens_by_keyboard(board):

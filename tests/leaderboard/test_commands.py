@@ -50,7 +50,7 @@ def test_from_file_to_board(db, run, file):
     assert "Published board 1 of toy." in run("recompute", "toy")
     assert run("recompute", "toy") == "Board 1 of toy is up to date.\n"
     table = run("standings", "toy")
-    assert re.search(r"^ +1  a15 ", table, re.MULTILINE)
+    assert re.search(r"^ +1 +1–\d+ +a15 ", table, re.MULTILINE)
     assert "phase ongoing" in table
     assert Board.objects.get().digest in table
 
@@ -74,6 +74,127 @@ def test_names_are_printed_as_they_are(db, run, tmp_path, monkeypatch):
     run("load", str(path), "--benchmark", "toy")
     run("recompute", "toy")
     assert " [red]a15[/] :smile: " in run("standings", "toy")
+
+
+@pytest.fixture
+def toy(run, db, file, monkeypatch):
+    """A board of 17 agents, one of them with the subset alone, printed in long lines."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    run("load", str(file), "--benchmark", "toy")
+    run("recompute", "toy")
+    subset = set(Board.objects.get().subset.tasks.values_list("name", flat=True))
+    marks = "".join("1" if f"t{j:02d}" in subset else "." for j in range(20))
+    file.write_text(csv_text({"newcomer": marks}))
+    run("load", str(file), "--benchmark", "toy")
+    run("recompute", "toy")
+    return Board.objects.latest("number")
+
+
+@pytest.mark.parametrize("target", ["subset", "full", "domain"])
+def test_standings_show_errors_ranges_and_ties_of_the_target(run, toy, target):
+    printed = run("standings", "toy", "--target", target)
+    assert f"Target {target}: " in printed
+    assert toy.targets[target]["covers"] in printed
+    for entry in toy.entries.all():
+        told = entry.targets.get(target, {})
+        (row,) = re.findall(rf"^.* {entry.name}  .*$", printed, re.MULTILINE)
+        if told.get("rank_lower"):
+            lower, upper = told["rank_lower"], told["rank_upper"]
+            assert re.search(rf" {lower}–{upper} " if lower < upper else rf" {lower} ", row)
+            assert f" {len(told['tied_with'])} " in row
+        if told.get("se"):
+            assert f" {100 * told['se']:.1f} " in row
+        if told.get("naive_se") is not None:
+            assert f" {100 * told['naive_se']:.1f} " in row
+
+
+def test_standings_say_in_words_what_their_numbers_mean(run, toy):
+    printed = run("standings", "toy")
+    assert printed == run("standings", "toy", "--target", "subset")
+    assert "ties form no groups" in printed
+    assert f"Never measured, so in no interval: {'; '.join(toy.not_measured)}." in printed
+    assert f"A run on the subset takes {toy.savings['k']} of 20 tasks" in printed
+    assert "what that saves in money was not measured. So far 1 run was spared" in printed
+    assert "first place" in printed
+    assert "Other targets: --target full, --target domain" in printed
+    newcomer = toy.entries.get(name="newcomer")
+    ends = "–".join(f"{100 * newcomer.full_interval[end]:.1f}" for end in ("lower", "upper"))
+    assert f"~{100 * newcomer.full_score:.1f} {ends}" in printed
+    assert "No score: newcomer: 8 of 20 tasks have a valid outcome; 19 (95%) are needed" in run(
+        "standings", "toy", "--target", "domain"
+    )
+
+
+def test_a_target_that_nothing_is_said_about_is_refused(db, run, tmp_path):
+    path = tmp_path / "outcomes.csv"
+    path.write_text(csv_text(ladder(3, 20)))
+    run("load", str(path), "--benchmark", "toy")
+    run("recompute", "toy")
+    with pytest.raises(CommandError, match="nothing about the target subset: every agent runs all tasks"):
+        run("standings", "toy", "--target", "subset")
+    assert run("standings", "toy") == run("standings", "toy", "--target", "full")
+
+
+def test_who_is_flagged_or_not_ranked_is_printed_with_the_reason(db, run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")
+    path = tmp_path / "outcomes.csv"
+    path.write_text(csv_text(ladder(6, 20) | {"copy": ladder(6, 20)["a03"], "stopped": "1" * 3 + "." * 17}))
+    run("load", str(path), "--benchmark", "toy")
+    run("recompute", "toy")
+    printed = run("standings", "toy")
+    assert "Flagged: copy: the same outcome as a03 on every task" in printed
+    assert f"Not ranked: stopped: {Board.objects.get().entries.get(name='stopped').unranked}" in printed
+
+
+def test_csv_has_one_level_and_every_target(run, toy):
+    lines = list(csv.DictReader(io.StringIO(run("standings", "toy", "--format", "csv"))))
+    for line, entry in zip(lines, toy.entries.order_by("rank", "name"), strict=True):
+        assert line["name"] == entry.name
+        for target in ("subset", "full", "domain"):
+            told = entry.targets.get(target, {})
+            assert line[f"target_{target}_se"] == ("" if told.get("se") is None else str(told["se"]))
+            assert json.loads(line[f"target_{target}_tied_with"] or "[]") == told.get("tied_with", [])
+        assert line["icc_reason"] == entry.icc["reason"]
+        assert line["full_interval_source"] == ((entry.full_interval or {}).get("source") or "")
+        assert not any(value.startswith("{") for value in line.values())
+
+
+def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
+    printed = run("validate", "toy", "--jobs", "1")
+    assert "toy: 16 complete agents, 20 tasks" in printed.lower()
+    assert re.search(
+        r"^loao: 16 folds, .* asked on average\n  strategy +pairs in order +skill .*\n\* mid_range ",
+        printed,
+        re.MULTILINE,
+    )
+    assert re.search(r"^loso: not available: ", printed, re.MULTILINE)
+    assert "None" not in printed
+    assert "nan" not in printed
+    again = run("validate", "toy", "--jobs", "1")
+    assert again == f"The data have not changed since this validation.\n{printed}"
+
+
+def test_variance_is_printed_with_what_was_never_measured(run, toy):
+    printed = run("variance", "toy")
+    assert re.search(r"^component +variance +share$", printed, re.MULTILINE)
+    assert re.search(r"^task +0\.\d{5} +[\d.]+%", printed, re.MULTILINE)
+    assert "Never measured: " in printed
+    assert "REML, method " in printed
+    assert run("variance", "toy").startswith("The data have not changed since this study.\n")
+
+
+def test_drift_is_printed_a_line_for_each_monitor(run, toy):
+    printed = run("drift", "toy")
+    assert printed.startswith("Drift of subset 1 of toy\n")
+    assert re.search(r"^insufficient +rank fidelity +\d+ full runs", printed, re.MULTILINE)
+    assert "False alerts expected in a year without any change: " in printed
+
+
+def test_drift_without_a_subset(db, run, tmp_path):
+    path = tmp_path / "outcomes.csv"
+    path.write_text(csv_text(ladder(3, 20)))
+    run("load", str(path), "--benchmark", "toy")
+    assert run("drift", "toy").strip() == "toy: no subset is in use, so nothing can drift away from it."
 
 
 def test_dry_run_says_would(db, run, file):
@@ -169,7 +290,7 @@ def test_token_is_printed_once_and_works(db, run, file, django_user_model):
 
 def test_demo_shows_subset_runs_and_is_the_same_again(db, run):
     first = run("demo")
-    assert "36 agents" not in first
+    assert "from 36 agents" not in first
     content = json.loads(run("standings", "demonstration", "--format", "json"))
     marks = [entry["marks"] for entry in content["entries"]]
     assert marks.count(["subset"]) == 6

@@ -8,8 +8,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.boards.models import Board, Entry
-from leaderboard.pages.queries import Order
+from leaderboard.boards.models import Board, Entry, FullScoreSource
+from leaderboard.operations.reading import Gap, Line, covers_text, ends, first_place, savings_text
+from leaderboard.pages.queries import BoardPage
 
 register = template.Library()
 
@@ -25,6 +26,13 @@ PHASES = {
     ),
     "unsuited": "No subset of the tasks is in use: every agent runs all tasks and is ranked on all.",
 }
+TARGETS = {
+    "subset": "The {n} tasks of the subset",
+    "full": "All {n} tasks",
+    "domain": "Tasks like these",
+}
+N_NAMES_SHOWN = 2  # without unfolding
+N_NAMES_LISTED = 50
 NONE = SafeString('<span class="none" aria-hidden="true">–</span><span class="unseen">none</span>')
 
 
@@ -44,6 +52,18 @@ def edge(value: float) -> str:
 
 
 @register.filter
+def decimals(value: float | None, n: int) -> str:
+    """0.0127637 to five decimals is 0.01276."""
+    return NONE if value is None else f"{value:.{n}f}".replace("-", "−")
+
+
+@register.filter
+def source(term: str) -> str:
+    """A variance component as a reader writes it: agent:task is agent × task."""
+    return term.replace(":", " × ").lower()
+
+
+@register.filter
 def grouped(count: int) -> str:
     """21600 is 21,600."""
     return f"{count:,}"
@@ -56,8 +76,19 @@ def counted(count: int, noun: str) -> str:
 
 
 @register.simple_tag
+def figure(value: float | None, error: float | None = None) -> SafeString | str:
+    """A correlation or share, 0.9692 as 0.969, with its standard error where there is one."""
+    if value is None:
+        return NONE
+    shown = f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
+    if error is None:
+        return shown
+    return format_html('{} <span class="error">±{}</span>', shown, f"{error:.3f}")
+
+
+@register.simple_tag
 def with_error(value: float | None, error: float | None) -> SafeString | str:
-    """A score in percent with its naive standard error."""
+    """A score in percent with a standard error."""
     if value is None:
         return NONE
     if error is None:
@@ -67,16 +98,97 @@ def with_error(value: float | None, error: float | None) -> SafeString | str:
     )
 
 
-@register.filter
+@register.simple_tag
+def estimate(line: Line) -> SafeString:
+    """The score for the chosen target with its standard error, and below it the naive one or its source."""
+    if line.score is None:
+        return NONE
+    if not line.is_calibrated:
+        below = _under(f"naive ±{percent(line.told['naive_se'])}")
+        return format_html("{}{}", with_error(line.score, line.told.get("se")), below)
+    se = line.told.get("se")
+    error = "" if se is None else format_html(' <span class="error">±{}</span>', percent(se))
+    source = (line.entry.full_interval or {}).get("source", "")
+    return format_html("{}{}{}", _calibrated(line.score), error, _under(source))
+
+
+@register.simple_tag
+def interval(told: dict[str, Any] | None) -> SafeString | str:
+    """The ends of an interval in percent; a score lies from 0 to 100."""
+    found = ends(told or {})
+    return "" if found is None else "–".join(percent(min(max(end, 0), 1)) for end in found)
+
+
+@register.simple_tag
+def places(line: Line) -> SafeString:
+    """The ranks that it may hold."""
+    if line.places is None:
+        return NONE
+    lower, upper = line.places
+    return format_html("{}", f"{lower}" if lower == upper else f"{lower}–{upper}")
+
+
+@register.simple_tag
 def full_score(entry: Entry) -> SafeString | str:
-    """A measured score with its error, or a calibrated one with its mark."""
-    if entry.full_score_source != "calibrated":
-        return with_error(entry.full_score, entry.full_naive_se)
+    """A measured score with its error, or a calibrated one with its source; below it the interval."""
+    if entry.full_score is None:
+        return NONE
+    if entry.full_score_source == FullScoreSource.CALIBRATED:
+        told = entry.full_interval or {}
+        source = format_html('<span class="error">{}</span>', told.get("source", ""))
+        return format_html("{} {}{}", _calibrated(entry.full_score), source, _under(interval(told)))
+    told = entry.targets.get("full", {})
+    return format_html("{}{}", with_error(entry.full_score, told.get("se")), _under(interval(told)))
+
+
+@register.simple_tag
+def icc(entry: Entry) -> SafeString:
+    """The intraclass correlation with its interval, and below it how many trials a task had."""
+    told = entry.icc or {}
+    if "icc" not in told:
+        return NONE
+    found = ends(told)
+    around = f"{found[0]:.2f}–{found[1]:.2f}" if found else ""
+    doubt = SafeString('<span class="mark unreliable">unreliable</span> ') if told["note"] else ""
     return format_html(
-        '<span class="value calibrated"><span aria-hidden="true">~</span>{}</span> '
-        '<span class="unseen">calibrated</span>',
-        percent(entry.full_score),
+        '<span class="value">{}</span> <span class="error">{}</span> <span class="under">{}{}</span>',
+        f"{told['icc']:.2f}",
+        around,
+        doubt,
+        f"{told['trials_per_task']:.1f} trials a task",
     )
+
+
+def _calibrated(score: float) -> SafeString:
+    return format_html(
+        '<span class="value"><span aria-hidden="true">~</span>{}</span>'
+        '<span class="unseen"> calibrated</span>',
+        percent(score),
+    )
+
+
+def _under(text: str) -> SafeString | str:
+    return format_html(' <span class="under">{}</span>', text) if text else ""
+
+
+@register.inclusion_tag("pages/ties.html")
+def ties(line: Line) -> dict[str, Any]:
+    """With whom it is tied: names where they are few, else their number, which unfolds."""
+    return {
+        "known": line.places is not None,
+        "n": len(line.tied),
+        "few": len(line.tied) <= N_NAMES_SHOWN,
+        "names": line.tied[:N_NAMES_LISTED],
+        "n_more": max(0, len(line.tied) - N_NAMES_LISTED),
+    }
+
+
+@register.filter
+def who(gap: Gap) -> str:
+    """The names where they are few, else their number."""
+    if len(gap.names) <= N_NAMES_SHOWN:
+        return ", ".join(gap.names)
+    return f"{len(gap.names):,} agents"
 
 
 @register.filter
@@ -101,17 +213,38 @@ def phase_sentence(board: Board) -> str:
     return PHASES[board.phase]
 
 
+@register.simple_tag
+def target_label(page: BoardPage, target: str) -> str:
+    n = len(page.subset_tasks) if target == "subset" else page.board.n_tasks
+    return "The subset" if target == "subset" and not n else TARGETS[target].format(n=f"{n:,}")
+
+
+@register.simple_tag
+def covers(page: BoardPage) -> str:
+    return covers_text(page.board, page.target)
+
+
+@register.simple_tag
+def leader(page: BoardPage) -> str:
+    return first_place(page.lines)
+
+
+@register.simple_tag
+def saved(board: Board) -> str:
+    return savings_text(board.savings, with_money=board.policy.show_costs)
+
+
 @register.inclusion_tag("pages/heading.html")
-def heading(order: Order, column: str, label: str, more: str = "") -> dict[str, Any]:
-    """The head of a column with the link that sorts by it."""
-    direction = order.direction(column)
-    arrow = {"ascending": "↑", "descending": "↓"}.get(direction, "↕")
-    sort = order.after_choosing(column)
-    return {
-        "column": column,
-        "label": label,
-        "more": more,
-        "direction": direction,
-        "arrow": arrow,
-        "sort": sort,
-    }
+def heading(
+    page: BoardPage, column: str, label: str, more: str = "", below: str = "", below_label: str = ""
+) -> dict[str, Any]:
+    """The head of a column with the link that sorts by it; a second link sorts by what stands below."""
+    links = [_sorting(page, column, label)] + ([_sorting(page, below, below_label)] if below else [])
+    direction = page.order.direction(column) or (page.order.direction(below) if below else "")
+    return {"column": column, "more": more, "direction": direction, "links": links}
+
+
+def _sorting(page: BoardPage, column: str, label: str) -> dict[str, str]:
+    arrow = {"ascending": "↑", "descending": "↓"}.get(page.order.direction(column), "↕")
+    address = page.address(sort=page.order.after_choosing(column))
+    return {"column": column, "label": label, "arrow": arrow, "address": address}

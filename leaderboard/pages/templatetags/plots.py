@@ -11,7 +11,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.boards.models import Entry
+from leaderboard.operations.reading import Line
 from leaderboard.studies.models import SubsetTask, TaskSubset
 
 register = template.Library()
@@ -23,9 +23,11 @@ HISTOGRAM_TOP, HISTOGRAM_HEIGHT = 20, 90
 
 
 @register.simple_tag
-def score_plot(entry: Entry) -> SafeString:
-    """A dot at the score, with a line over one naive standard error to each side, on 0 to 100%."""
-    score, error = entry.score or 0.0, entry.naive_se or 0.0
+def score_plot(line: Line) -> SafeString | str:
+    """A dot at the score, with a line over its 95% interval, on 0 to 100%."""
+    if line.score is None:
+        return ""
+    low, high = line.interval or (line.score, line.score)
     return format_html(
         '<svg class="plot" width="{width}" height="14" viewBox="0 0 {width} 14"'
         ' aria-hidden="true" focusable="false">'
@@ -35,9 +37,9 @@ def score_plot(entry: Entry) -> SafeString:
         width=WIDTH,
         start=_along(0),
         end=_along(1),
-        low=_along(score - error),
-        high=_along(score + error),
-        at=_along(score),
+        low=_along(low),
+        high=_along(high),
+        at=_along(line.score),
     )
 
 

@@ -81,6 +81,7 @@ class Migration(migrations.Migration):
                 ('residuals', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), help_text='Leave-one-agent-out, selection repeated; empty where the fold gave no prediction.', size=None)),
                 ('scaffold_residuals', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), help_text='Leave-one-scaffold-out; empty likewise.', size=None)),
                 ('created_at', models.DateTimeField()),
+                ('policy', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='catalog.policy')),
                 ('subset', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='calibrations', to='studies.tasksubset')),
             ],
         ),
@@ -120,7 +121,7 @@ class Migration(migrations.Migration):
                 ('agent', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='scores', serialize=False, to='catalog.agent')),
                 ('submissions', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Ids of the submissions it was read from.', size=None)),
                 ('data_version', models.BigIntegerField(help_text='Of the benchmark when it was read.')),
-                ('tasks', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Ids of the tasks, in ascending order of name.', size=None)),
+                ('tasks', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Ids of the active tasks, in ascending order of name.', size=None)),
                 ('means', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), help_text='Empty where the agent has no valid trial.', size=None)),
                 ('n_valid', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), size=None)),
                 ('n_delivered', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Trials, those the harness failed included.', size=None)),
@@ -171,7 +172,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='calibration',
-            constraint=models.UniqueConstraint(fields=('subset', 'data_version', 'estimator_version'), name='calibration_once'),
+            constraint=models.UniqueConstraint(fields=('subset', 'policy', 'data_version', 'estimator_version'), name='calibration_once'),
         ),
         migrations.AddConstraint(
             model_name='calibration',

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.services import recompute
 from tests.toys import csv_text, ladder, load_text
 
@@ -70,10 +70,11 @@ def ongoing(publish):
     return publish(agents)
 
 
-def test_it_takes_four_queries(client, ongoing, django_assert_num_queries):
+@pytest.mark.parametrize("query", ["", "?target=full", "?target=domain&sort=-ties"])
+def test_it_takes_four_queries(client, ongoing, django_assert_num_queries, query):
     # the benchmark; its latest board with subset, policy and calibration; the entries; the subset's tasks
     with django_assert_num_queries(4):
-        client.get("/b/toy")
+        client.get(f"/b/toy{query}")
 
 
 def test_without_a_subset_it_takes_three(client, publish, django_assert_num_queries):
@@ -88,33 +89,227 @@ def test_it_says_what_is_ranked_on_what_and_why(client, ongoing):
     assert "Ongoing" in text
     assert ongoing.why in text
     assert "16 ran all tasks" in text
-    assert "leaves out most sources of error" in text
+    assert "first place" in text
+    assert "answers another question" in text
 
 
 def test_ranks_ascend_and_equal_scores_share_one(client, ongoing):
     rows = table(client.get("/b/toy"))
-    ranks = [int(row[0].split("=")[0]) for row in rows]
+    ranks = [int(re.match(r"\d+", row[0])[0]) for row in rows]
     assert ranks == sorted(ranks)
     assert len(rows) == 17
     shared = [row for row in rows if "shared" in row[0]]
-    assert all(ranks.count(int(row[0].split("=")[0])) > 1 for row in shared)
+    assert all(ranks.count(int(re.match(r"\d+", row[0])[0])) > 1 for row in shared)
     assert len(shared) == sum(ranks.count(rank) > 1 for rank in ranks) > 0
+
+
+def row_of(response, name):
+    return next(row for row in table(response) if row[1].startswith(name))
+
+
+def percents(*values):
+    return [f"{100 * min(max(value, 0), 1):.1f}" for value in values]
 
 
 def test_a_row_says_what_is_stored_of_the_agent(client, ongoing):
     entry = ongoing.entries.get(name="a08")
-    row = next(row for row in table(client.get("/b/toy")) if row[1].startswith("a08"))
+    told, full = entry.targets["subset"], entry.targets["full"]
+    row = row_of(client.get("/b/toy"), "a08")
+    score, se, naive = percents(entry.score, told["se"], told["naive_se"])
+    assert row[0].startswith(f"{entry.rank} ")
+    assert row[0].endswith(f" {told['rank_lower']}–{told['rank_upper']}")
     assert row[1] == "a08 Loop · Model a08"
-    assert row[2] == f"{100 * entry.score:.1f} ±{100 * entry.naive_se:.1f}"
-    assert row[4] == f"{100 * entry.full_score:.1f} ±{100 * entry.full_naive_se:.1f}"
-    assert row[5:] == [str(entry.n_scored), "40", "2026-01-05", "full"]
+    assert row[2] == f"{score} ±{se} naive ±{naive}"
+    assert row[3] == "–".join(percents(told["lower"], told["upper"]))
+    assert row[4].startswith(f"{len(told['tied_with'])} agents")
+    full_score, full_se = percents(entry.full_score, full["se"])
+    assert row[5] == f"{full_score} ±{full_se} " + "–".join(percents(full["lower"], full["upper"]))
+    assert row[6:] == [f"{entry.n_scored} 40", "2026-01-05 full"]
 
 
-def test_a_calibrated_full_score_is_marked(client, ongoing):
+def test_a_calibrated_full_score_is_marked_with_its_source_and_interval(client, ongoing):
     entry = ongoing.entries.get(name="newcomer")
-    row = next(row for row in table(client.get("/b/toy")) if row[1].startswith("newcomer"))
-    assert row[4] == f"~{100 * entry.full_score:.1f} calibrated"
-    assert row[-1] == "subset"
+    told, (full_score,) = entry.full_interval, percents(entry.full_score)
+    row = row_of(client.get("/b/toy"), "newcomer")
+    assert row[5] == f"~{full_score} calibrated {told['source']} " + "–".join(
+        percents(told["lower"], told["upper"])
+    )
+    assert row[-1].endswith("subset")
+    assert f"calibrated score comes from: {told['note']}." in text_of(client.get("/b/toy"))
+    row = row_of(client.get("/b/toy?target=full"), "newcomer")
+    (error,) = percents(entry.targets["full"]["se"])
+    assert row[2] == f"~{full_score} calibrated ±{error} {told['source']}"
+
+
+def test_a_calibrated_full_score_without_an_interval_says_why(client, publish):
+    subset = set(publish(ladder(16, 40)).subset.tasks.values_list("name", flat=True))
+    marks = "".join("1" if f"t{j:02d}" in subset else "." for j in range(40))
+    load_text(csv_text({"newcomer": marks}).replace("newcomer,Loop", "newcomer,Another"))
+    board = recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)[0]
+    reason = board.entries.get(name="newcomer").full_interval["reason"]
+    assert "–" not in row_of(client.get("/b/toy"), "newcomer")[5]
+    assert f"No interval of the full score of newcomer : {reason}." in text_of(client.get("/b/toy"))
+
+
+TARGETS = ("subset", "full", "domain")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_switch_shows_what_is_stored_for_the_target(client, ongoing, target):
+    response = client.get(f"/b/toy?target={target}")
+    for entry in ongoing.entries.filter(rank__isnull=False):
+        told, row = entry.targets.get(target, {}), row_of(response, entry.name)
+        if told.get("score") is None:
+            assert row[0] == row[2] == "–none"
+            assert row[4] == "–not known"
+            continue
+        assert percents(told["score"])[0] in row[2]
+        if "rank_lower" in told:
+            assert row[0].endswith(f"{told['rank_lower']}–{told['rank_upper']}")
+            assert row[4].startswith((f"{len(told['tied_with'])} agents", *told["tied_with"]))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_switch_says_what_is_chosen_and_what_it_covers(client, ongoing, target):
+    response = client.get(f"/b/toy?target={target}")
+    html, text = response.content.decode(), text_of(response)
+    nav = re.search(r'<nav id="targets".*?</nav>', html, re.S)[0]
+    (chosen,) = re.findall(r'<a href="([^"]*)#ranking-title" aria-current="true">', nav)
+    assert chosen == ("?" if target == "subset" else f"?target={target}")
+    assert html_text(ongoing.targets[target]["covers"]) in text
+    assert ("the board itself ranks on the subset" in text) == (target != "subset")
+
+
+def html_text(text):
+    return text.replace("'", "&#x27;")
+
+
+def test_the_default_is_the_policys_target(client, publish):
+    policy = Policy.objects.filter(benchmark=publish(ladder(16, 40)).benchmark)
+    values = policy.values().get() | {"number": 2, "default_target": "domain"}
+    Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
+    board = recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)[0]
+    assert board.policy.default_target == "domain"
+    assert client.get("/b/toy").content == client.get("/b/toy?target=domain").content
+    assert html_text(board.targets["domain"]["covers"]) in text_of(client.get("/b/toy"))
+    assert '<a href="?target=subset#ranking-title">' in client.get("/b/toy").content.decode()
+
+
+def test_the_switch_and_the_order_carry_each_other_along(client, ongoing):
+    html = client.get("/b/toy?target=full&sort=-score").content.decode()
+    assert 'href="?target=full&amp;sort=score#ranking" data-column="score"' in html
+    assert 'href="?target=domain&amp;sort=-score#ranking-title"' in html
+    assert 'href="?sort=-score#ranking-title"' in html
+    scores = [
+        float(re.search(r"[\d.]+", row[2])[0]) for row in table(client.get("/b/toy?target=full&sort=-score"))
+    ]
+    assert scores == sorted(scores)
+
+
+@pytest.mark.parametrize("target", ["nonsense", "<script>", "subset", "%00", "Full"])
+def test_an_unknown_target_is_ignored(client, ongoing, target):
+    assert client.get(f"/b/toy?target={target}").content == client.get("/b/toy").content
+
+
+def test_a_target_that_nothing_is_said_about_says_why(client, publish):
+    board = publish(ladder(3, 20))
+    response = client.get("/b/toy?target=subset")
+    text = text_of(response)
+    assert f"The subset: {board.targets['subset']['reason']}." in text
+    assert "target=subset" not in response.content.decode()
+    assert response.content == client.get("/b/toy?target=full").content
+
+
+def test_without_rank_intervals_the_reason_is_told(client, publish):
+    board = publish({"a": "0101", "b": "0011"})
+    reason = board.targets["full"]["reason"]
+    assert reason
+    assert reason in text_of(client.get("/b/toy"))
+    assert all(row[4] == "–not known" for row in table(client.get("/b/toy")))
+
+
+def test_ties_unfold_without_a_script(client, ongoing):
+    entry = max(
+        ongoing.entries.all(), key=lambda entry: len(entry.targets.get("subset", {}).get("tied_with", []))
+    )
+    tied = entry.targets["subset"]["tied_with"]
+    assert len(tied) > 2
+    (row,) = re.findall(
+        rf'<bdi>{entry.name}</bdi> <span class="made-of">.*?</tr>',
+        client.get("/b/toy").content.decode(),
+        re.S,
+    )
+    details = re.search(r"<details><summary>(.*?)</summary>(.*?)</details>", row, re.S)
+    assert details[1] == f"{len(tied)} agents"
+    assert sorted(re.findall(r"<bdi>(.*?)</bdi>", details[2])) == tied
+
+
+def test_what_a_tie_is_and_what_was_never_measured_is_said(client, ongoing):
+    text = text_of(client.get("/b/toy"))
+    assert "A may be tied with B, and B with C, while A is better than C" in text
+    assert ongoing.not_measured
+    assert all(source in text for source in ongoing.not_measured)
+
+
+def test_savings_in_tasks_and_that_money_was_not_measured(client, ongoing):
+    text = text_of(client.get("/b/toy"))
+    n = ongoing.subset.members.count()
+    assert f"A run on the subset takes {n} of 40 tasks" in text
+    assert "what that saves in money was not measured" in text
+
+
+def test_money_is_shown_unless_the_policy_hides_costs(client, publish):
+    text = csv_text(ladder(16, 20)).replace(",valid", ",valid,cost_usd").replace(",1\n", ",1,2.5\n")
+    load_text(text)
+    board = recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)[0]
+    n_saved = 20 - board.subset.members.count()
+    assert f"saves {2.5 * n_saved:.2f} USD in the median" in text_of(client.get("/b/toy"))
+    values = Policy.objects.values().get() | {"number": 2, "show_costs": False}
+    Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
+    recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+    assert "USD" not in text_of(client.get("/b/toy"))
+
+
+def test_one_trial_each_is_said_once_and_makes_no_column(client, ongoing):
+    response = client.get("/b/toy")
+    assert "No intraclass correlation of 17 agents : one trial per task." in text_of(response)
+    assert "ICC" not in text_of(response)
+
+
+def test_repeated_trials_are_told_with_the_intraclass_correlation(client, db):
+    head, *rows = csv_text(ladder(6, 20)).splitlines()
+    agents = [row for row in rows if row.startswith("Toy,a03")]
+    noisy = [
+        row.replace(",1,1,1", ",2,1,1").replace(",1,0,1", f",2,{j % 2},1") for j, row in enumerate(agents)
+    ]
+    load_text("\n".join([head, *rows, *noisy]) + "\n")
+    entry = recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)[0].entries.get(name="a03")
+    response = client.get("/b/toy")
+    (told,) = [cell for cell in row_of(response, "a03") if "trials a task" in cell]
+    assert told.startswith(f"{entry.icc['icc']:.2f} {entry.icc['lower']:.2f}–{entry.icc['upper']:.2f}")
+    assert told.endswith("unreliable 2.0 trials a task")
+    assert entry.icc["note"] in text_of(response)
+    assert "No intraclass correlation of 5 agents" in text_of(response)
+
+
+def test_flags_are_marked_and_told(client, publish):
+    board = publish(ladder(6, 20) | {"copy": ladder(6, 20)["a03"]})
+    flagged = [entry for entry in board.entries.all() if entry.flags]
+    assert {entry.name for entry in flagged} == {"a03", "copy"}
+    response = client.get("/b/toy")
+    text = text_of(response)
+    assert '<a class="mark flagged" href="#flags">' in response.content.decode()
+    assert "copy The same outcome as a03 on every task." in text
+
+
+def test_linked_agents_are_explained(client, publish):
+    agents = ladder(16, 40)
+    subset = sorted(publish(agents).subset.tasks.values_list("name", flat=True))
+    agents["partly"] = "".join(
+        "1" if f"t{j:02d}" in subset[: len(subset) * 3 // 4] else "." for j in range(40)
+    )
+    assert publish(agents).entries.get(name="partly").marks == ["linked"]
+    assert "Has run at least half of the subset." in text_of(client.get("/b/toy"))
 
 
 def test_who_is_not_ranked_stands_apart_with_the_reason(client, ongoing):
@@ -164,19 +359,24 @@ def test_each_phase_is_told_in_words(client, publish, outcomes, phase, said):
     assert ("Why all tasks:" in text) == (board.subset is None)
     if board.subset is None:
         assert "subset score" not in text.lower()
-        assert all(len(row) == 8 for row in table(response))
+        assert all(len(row) == 7 for row in table(response))
 
 
-def test_names_are_escaped(client, publish):
-    publish({"<script>alert(1)</script>": "1" * 20} | ladder(3, 20), title="A & <i>B</i>")
+def test_names_are_escaped_wherever_they_stand(client, publish):
+    board = publish(
+        dict.fromkeys(["<script>alert(1)</script>", "<b>"], "01" * 10) | ladder(3, 20), title="A & <i>B</i>"
+    )
+    assert any("<b>" in entry.targets["full"]["tied_with"] for entry in board.entries.all())
+    assert any("<b>" in flag for entry in board.entries.all() for flag in entry.flags)
     html = client.get("/b/toy").content.decode()
     assert "<script>alert" not in html
     assert "<i>" not in html
+    assert "<b>" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "A &amp; &lt;i&gt;B&lt;/i&gt;" in html
 
 
-@pytest.mark.parametrize("sort", ["agent", "score", "full", "trials", "rank"])
+@pytest.mark.parametrize("sort", ["agent", "score", "ties", "subset", "full", "trials", "rank"])
 def test_it_is_sorted_by_the_column_asked_for(client, ongoing, sort):
     natural = [row[1] for row in table(client.get(f"/b/toy?sort={sort}"))]
     reverse = [row[1] for row in table(client.get(f"/b/toy?sort=-{sort}"))]
@@ -185,7 +385,7 @@ def test_it_is_sorted_by_the_column_asked_for(client, ongoing, sort):
 
 
 def test_full_scores_descend_when_sorted_by_them(client, ongoing):
-    scores = [float(re.search(r"[\d.]+", row[4])[0]) for row in table(client.get("/b/toy?sort=full"))]
+    scores = [float(re.search(r"[\d.]+", row[5])[0]) for row in table(client.get("/b/toy?sort=full"))]
     assert scores == sorted(scores, reverse=True)
 
 

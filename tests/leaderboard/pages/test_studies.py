@@ -1,0 +1,220 @@
+"""The pages on validity and uncertainty."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.services import measure_variance, recompute, validate
+from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
+from tests.toys import csv_text, ladder, load_text
+
+AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
+PAGES = ("validity", "uncertainty")
+
+
+def text_of(response):
+    main = re.search(r"<main.*</main>", response.content.decode(), re.S)[0]
+    return " ".join(re.sub(r"<[^>]+>", " ", main).split())
+
+
+def cells(html, table):
+    """The text of a table's body, by row."""
+    (body,) = re.findall(rf'<table class="{table}">.*?<tbody>(.*?)</tbody>', html, re.S)
+    rows = re.findall(r"<tr>(.*?)</tr>", body, re.S)
+    strip = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows]
+    return [[" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in row] for row in strip]
+
+
+@pytest.fixture
+def toy(db):
+    load_text(csv_text(ladder(16, 20)))
+    return Benchmark.objects.get()
+
+
+@pytest.fixture
+def repeated(db):
+    """Six agents with two trials, the second of which differs here and there."""
+    head, *rows = csv_text(ladder(6, 20)).splitlines()
+    again = [
+        row.replace(",1,1,1", f",2,{int(j % 3 > 0)},1").replace(",1,0,1", ",2,0,1")
+        for j, row in enumerate(rows)
+    ]
+    load_text("\n".join([head, *rows, *again]) + "\n")
+    return Benchmark.objects.get()
+
+
+def stored(model, benchmark, **result):
+    """A study with results of our own."""
+    return model.objects.create(
+        benchmark=benchmark,
+        policy=benchmark.policies.get(),
+        data_version=benchmark.data_version,
+        estimator_version=ESTIMATOR_VERSION,
+        result=result,
+        created_at=AS_OF,
+    )
+
+
+@pytest.mark.parametrize(("page", "command"), [("validity", "validate"), ("uncertainty", "variance")])
+def test_before_the_first_study_it_says_how_to_make_one(
+    client, toy, django_assert_num_queries, page, command
+):
+    with django_assert_num_queries(2):  # the benchmark; no study
+        response = client.get(f"/b/toy/{page}")
+    assert response.status_code == 200
+    assert f"python manage.py {command} toy" in text_of(response)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_not_public_does_not_exist(client, toy, page):
+    Benchmark.objects.update(visibility="private")
+    assert client.get(f"/b/toy/{page}").status_code == 404
+    assert client.get(f"/b/none/{page}").status_code == 404
+
+
+@pytest.mark.parametrize("page", ["", *(f"/{page}" for page in PAGES)])
+def test_the_sections_lead_to_each_other(client, toy, page):
+    recompute(benchmark=toy, as_of=AS_OF)
+    html = client.get(f"/b/toy{page}").content.decode()
+    for address in ("/b/toy", *(f"/b/toy/{name}" for name in PAGES)):
+        assert (f'<a href="{address}" aria-current="page">' in html) == (address == f"/b/toy{page}")
+        assert f'href="{address}"' in html
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_it_needs_no_more_than_the_policy_allows_and_is_only_read(client, toy, page):
+    validate(benchmark=toy, as_of=AS_OF)
+    measure_variance(benchmark=toy, as_of=AS_OF)
+    response = client.get(f"/b/toy/{page}")
+    html = response.content.decode()
+    assert response["Cache-Control"] == "public, max-age=0, must-revalidate"
+    assert not re.search(r"<[^>]+\s(style|on\w+)=", html)
+    assert "<script" not in html
+    assert client.post(f"/b/toy/{page}").status_code == 405
+    assert client.get(f"/b/toy/{page}", headers={"If-None-Match": response["ETag"]}).status_code == 304
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_changed_data_are_told(client, toy, page):
+    validate(benchmark=toy, as_of=AS_OF)
+    measure_variance(benchmark=toy, as_of=AS_OF)
+    assert "The data have changed" not in text_of(client.get(f"/b/toy/{page}"))
+    Benchmark.objects.update(data_version=9)
+    assert "The data have changed" in text_of(client.get(f"/b/toy/{page}"))
+
+
+def test_validity_takes_three_queries(client, toy, django_assert_num_queries):
+    validate(benchmark=toy, as_of=AS_OF)
+    with django_assert_num_queries(3):  # the benchmark; its latest study; the study's policy
+        client.get("/b/toy/validity")
+
+
+def test_validity_shows_the_stored_figures_and_leads_with_pairs_and_skill(client, toy):
+    study, _ = validate(benchmark=toy, as_of=AS_OF)
+    html = client.get("/b/toy/validity").content.decode()
+    protocols = {row[0].split("  ")[0]: row for row in cells(html, "protocols")}
+    figures = study.result["protocols"]["loao"]["strategies"]["mid_range"]
+    row = next(row for name, row in protocols.items() if name.startswith("Leave one agent out"))
+    shown = [f"{figures[name]:.3f} ±{figures['se'][name]:.3f}" for name in ("pairs_correct", "skill")]
+    assert row[1:3] == shown
+    assert row[7] == str(figures["n"])
+    loso = next(row for name, row in protocols.items() if name.startswith("Leave one scaffold out"))
+    assert loso[1] == f"Not available: {study.result['protocols']['loso']['reason']}.".replace("'", "&#x27;")
+    assert f"puts {100 * figures['pairs_correct']:.1f}% in the right order" in text_of(
+        client.get("/b/toy/validity")
+    ).replace(" %", "%")
+
+
+def test_every_strategy_is_shown_and_the_one_in_use_first(client, toy):
+    study, _ = validate(benchmark=toy, as_of=AS_OF)
+    html = client.get("/b/toy/validity").content.decode()
+    first = html.index('<h2 id="loao-title">')
+    rows = cells(html[first : html.index("</section>", first)], "strategies")
+    assert rows[0][0] == "Mid-range band in use"
+    assert len(rows) == len(study.result["protocols"]["loao"]["strategies"]) == 9
+
+
+def test_an_unsuited_benchmark_says_so(client, db):
+    load_text(csv_text(dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20}))
+    study, _ = validate(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+    text = text_of(client.get("/b/toy/validity"))
+    assert f"No subset to validate: {study.result['subset']['reason']}." in text
+    assert "in the right order" not in text.split("How to read it")[0]
+    assert "every strategy" not in text
+
+
+def test_each_scaffold_is_told_where_there_are_several(client, toy):
+    figures = {"pairs_correct": 0.9, "skill": 0.8, "coverage": None, "n": 11}
+    protocol = {
+        "available": True,
+        "reason": "",
+        "n_folds": 11,
+        "n_skipped": 0,
+        "k_mean": 9.0,
+        "strategies": {"mid_range": figures},
+        "per_scaffold": {"<b>Loop": {"mid_range": figures}},
+    }
+    subset = {"suited": True, "size": 9}
+    result = {"agents": 11, "agents_in_file": 12, "tasks": 20, "subset": subset}
+    stored(ValidationStudy, toy, **result, protocols={"within_scaffold": protocol})
+    (row,) = cells(client.get("/b/toy/validity").content.decode(), "scaffolds")
+    assert row[:3] == ["&lt;b&gt;Loop", "0.900", "0.800"]
+    assert row[-1] == "11"
+
+
+def test_uncertainty_takes_two_queries(client, repeated, django_assert_num_queries):
+    measure_variance(benchmark=repeated, as_of=AS_OF)
+    with django_assert_num_queries(2):  # the benchmark; its latest study
+        client.get("/b/toy/uncertainty")
+
+
+def test_components_are_shown_as_they_are_stored(client, repeated):
+    study, _ = measure_variance(benchmark=repeated, as_of=AS_OF)
+    response = client.get("/b/toy/uncertainty")
+    rows = cells(response.content.decode(), "components")
+    for row, part in zip(rows, study.result["components"], strict=True):
+        assert row[0] == part["name"].replace(":", " × ").lower()
+        assert row[2:] == [f"{part['variance']:.5f}", f"{100 * part['share']:.1f}%"]
+        assert ("boundary of 0" in row[1]) == part["boundary"]
+    text = text_of(response)
+    assert study.result["method"] in text
+    assert study.result["message"] in text
+    assert all(source in text for source in study.result["not_measured"])
+
+
+def test_what_halves_an_error_bar_is_told_for_both_estimands(client, repeated):
+    study, _ = measure_variance(benchmark=repeated, as_of=AS_OF)
+    response = client.get("/b/toy/uncertainty")
+    first = study.result["projections"][0]
+    for row, step in zip(cells(response.content.decode(), "steps"), study.result["projections"], strict=True):
+        assert row[0] == str(step["n_trials"])
+        for cell, name in zip(row[1:], ("finite", "domain"), strict=True):
+            assert cell == f"±{100 * step[name]:.1f} {100 * step[name] / first[name]:.1f}%"
+    assert "For these tasks: 5 trials a task instead of one." in text_of(response)
+    assert "only more tasks would." in text_of(response)
+
+
+def test_each_agents_total_error_stands_beside_the_naive_one(client, repeated):
+    study, _ = measure_variance(benchmark=repeated, as_of=AS_OF)
+    rows = cells(client.get("/b/toy/uncertainty").content.decode(), "agents")
+    told = [agent for agent in study.result["agents"] if not agent["reason"]]
+    for row, agent in zip(rows, told, strict=True):
+        assert row[0].startswith(agent["agent"])
+        assert row[1:4] == [
+            f"{100 * agent['theta']:.1f}",
+            f"±{100 * agent['se']:.1f}",
+            f"±{100 * agent['naive_se']:.1f}",
+        ]
+        assert row[4] == f"{agent['se'] / agent['naive_se']:.2f}"
+
+
+def test_an_unavailable_study_says_why(client, toy):
+    refused = {"agent": "<b>", "reason": "2 prompts; 3 are needed"}
+    described = {"n_rows": 40, "levels": {"agent": 2, "task": 20}, "agents": [refused]}
+    stored(VarianceStudy, toy, available=False, reason="every outcome is <1>", **described)
+    response = client.get("/b/toy/uncertainty")
+    assert "Not available: every outcome is &lt;1&gt;." in text_of(response)
+    assert "&lt;b&gt; : 2 prompts; 3 are needed." in text_of(response)
+    assert "<table" not in response.content.decode()
