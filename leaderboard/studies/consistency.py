@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from analytics.flags import dependent_trials
+from analytics.flags import dependent_trials, only_gains
 from analytics.icc import IccRefused, intraclass_correlation, task_trials
 
 
@@ -29,6 +29,32 @@ def consistency(*, task: np.ndarray, run: np.ndarray, outcome: np.ndarray) -> di
         "trials_per_task": found.n_0,
         "copies": "",
     }
+
+
+def only_better(*, task: np.ndarray, submission: np.ndarray, outcome: np.ndarray) -> str:
+    """Tell of an agent whose latest submission is better on some tasks and worse on none than the one before.
+
+    `task`, `submission` and `outcome` are columns of its valid rows; submissions are numbered in order.
+    """
+    latest = np.unique(submission)[-2:]
+    if latest.size < 2:
+        return ""
+    n_tasks = int(task.max()) + 1
+    earlier, later = (_means(task[submission == one], outcome[submission == one], n_tasks) for one in latest)
+    found = only_gains(earlier, later)
+    return (
+        f"its latest submission is better on {found[0]} of {found[1]} tasks and worse on none"
+        if found
+        else ""
+    )
+
+
+def _means(task: np.ndarray, outcome: np.ndarray, n_tasks: int) -> np.ndarray:
+    """The mean outcome on each task; NaN without one."""
+    counts = np.bincount(task, minlength=n_tasks)
+    means = np.full(n_tasks, np.nan)
+    np.divide(np.bincount(task, outcome, n_tasks), counts, out=means, where=counts > 0)
+    return means
 
 
 def _copies(task: np.ndarray, run: np.ndarray, outcome: np.ndarray) -> str:

@@ -103,7 +103,7 @@ def _standing(
         n_valid_trials=int(table.n_valid[i].sum()),
         n_submissions=len(submissions),
         targets=targets,
-        icc={key: value for key, value in told.items() if key not in ("copies", "levels")},
+        icc={key: value for key, value in told.items() if key not in ("copies", "levels", "gains")},
         flags=flags,
         marks=_marks(placed, full, submissions, flags),
     )
@@ -111,7 +111,8 @@ def _standing(
 
 def _flags(snapshot: Snapshot) -> list[list[str]]:
     """What an operator should look at, for each agent, in words."""
-    flags: list[list[str]] = [[one["copies"]] if one["copies"] else [] for one in snapshot.consistency]
+    kinds = ("copies", "gains")
+    flags: list[list[str]] = [[one[kind] for kind in kinds if one[kind]] for one in snapshot.consistency]
     names = snapshot.table.agents
     for group in identical_agents(snapshot.table.means):
         for i in group:

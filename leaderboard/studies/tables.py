@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from analytics.outcome_table import OutcomeTable, cell_moments
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy
 from leaderboard.catalog.queries import active_tasks, agents_of, policy_in_force
-from leaderboard.studies.consistency import consistency
+from leaderboard.studies.consistency import consistency, only_better
 from leaderboard.studies.models import AgentScores
 from leaderboard.submissions.models import Setting, Submission
 from leaderboard.submissions.queries import accepted_submissions, outcomes_of, settings_of
@@ -218,12 +218,13 @@ def _consistencies(
     by_agent = np.argsort(agent[valid], kind="stable")
     ends = np.searchsorted(agent[valid][by_agent], np.arange(n_agents + 1))
     outcome = rows["value"].cast(pa.float64()).to_numpy(zero_copy_only=False)[valid]
-    told = []
+    submission, told = rows["submission"].to_numpy()[valid], []
     for part in (by_agent[start:end] for start, end in pairwise(ends)):
         stated = {pk: facets_of[pk] for pk in np.unique(setting[part]).tolist()}
         alike = part[np.isin(setting[part], _one_condition(setting[part], stated))]
         found = consistency(task=task[valid][alike], run=run[alike], outcome=outcome[alike])
-        told.append(found | {"levels": _levels(list(stated.values()))})
+        gains = only_better(task=task[valid][part], submission=submission[part], outcome=outcome[part])
+        told.append(found | {"levels": _levels(list(stated.values())), "gains": gains})
     return told
 
 

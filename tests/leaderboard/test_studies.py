@@ -320,3 +320,14 @@ def test_a_resubmission_is_no_new_agent(db):
     recomputed()
     check, _ = check_drift(benchmark=board.benchmark, as_of=LATER)
     assert states(check)["rank fidelity"]["reason"].startswith("0 full runs")
+
+
+def test_a_resubmission_that_only_gains_is_flagged():
+    from leaderboard.studies.consistency import only_better
+
+    task, submission = np.array([0, 1, 2, 0, 1, 2]), np.array([4, 4, 4, 9, 9, 9])
+    gained, mixed = np.array([0, 1, 0, 1, 1, 0.0]), np.array([0, 1, 0, 1, 0, 0.0])
+    told = only_better(task=task, submission=submission, outcome=gained)
+    assert told == "its latest submission is better on 1 of 3 tasks and worse on none"
+    assert only_better(task=task, submission=submission, outcome=mixed) == ""
+    assert only_better(task=task[:3], submission=submission[:3], outcome=gained[:3]) == ""
