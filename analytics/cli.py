@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analytics import dstudy, gaming, harness, icc, reml
+from analytics import harness
 from analytics.command_line import (
     Answer,
     Parser,
@@ -39,11 +39,14 @@ from analytics.command_line import (
     truths,
 )
 from analytics.errors import CoreError
-from analytics.factors import LabelMissing
 from analytics.flat_file import FlatFile, Setting
-from analytics.formula import parse
-from analytics.gaming import DesignGain, Selectable
-from analytics.variance_components import RESIDUAL, VarianceFit
+from analytics.reml import fitting as reml
+from analytics.reml.factors import LabelMissing
+from analytics.reml.formula import parse
+from analytics.reml.variance_components import RESIDUAL, VarianceFit
+from analytics.tee import dstudy
+from analytics.trials import gaming, icc
+from analytics.trials.gaming import DesignGain, Selectable
 
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
 HARNESS_MARKS = ("valid", "covered")

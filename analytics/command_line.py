@@ -18,11 +18,12 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from analytics.arrays import FloatArray
 from analytics.errors import CoreError
-from analytics.flags import Dependence, dependent_trials
 from analytics.flat_file import FlatFile, read
-from analytics.outcome_table import FloatArray, OutcomeTable, outcome_table
+from analytics.outcome_table import OutcomeTable, outcome_table
 from analytics.text import as_text
+from analytics.trials.flags import Dependence, dependent_trials
 
 REFUSED = 2
 

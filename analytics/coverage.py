@@ -51,13 +51,12 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 from scipy.special import ndtri, stdtrit
 
+from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 
-FloatArray = npt.NDArray[np.float64]
 Term = frozenset[str]
 
 N_ITEMS = (20, 50, 100, 200, 500, 1_000, 2_000)

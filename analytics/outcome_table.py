@@ -59,12 +59,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.errors import CoreError
-
-FloatArray = npt.NDArray[np.float64]
-CountArray = npt.NDArray[np.int32]
-CodeArray = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class TableMalformed(CoreError):
@@ -374,13 +370,6 @@ def outcome_table(
         trial_variances=cells.trial_variances.reshape(shape),
         n_trials=cells.n_trials.reshape(shape),
     )
-
-
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a view of `array`, or its copy with rows in one piece, that refuses to be written to."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic

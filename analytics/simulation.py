@@ -71,15 +71,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.errors import CoreError
-from analytics.outcome_table import FloatArray, Mask, OutcomeTable, outcome_table, read_only
+from analytics.outcome_table import OutcomeTable, outcome_table
 
 DEMONSTRATION_SEED = 20250106
 FIRST_DAY = date(2025, 1, 6)
 N_DAYS = 364
 
 PassArray = npt.NDArray[np.int8]
-IndexArray = npt.NDArray[np.intp]
 Generator = np.random.Generator
 Column = list[str] | list[int] | list[float]
 

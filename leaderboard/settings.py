@@ -50,6 +50,7 @@ INSTALLED_APPS = [
     "leaderboard.operations",
     "leaderboard.api",
     "leaderboard.pages",
+    "leaderboard.terminal",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

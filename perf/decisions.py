@@ -16,9 +16,9 @@ from itertools import combinations, islice
 import numpy as np
 from scipy import stats
 
-from analytics.outcome_table import FloatArray
-from analytics.ranks import N_DRAWS, rank_intervals, resample
-from analytics.relative import finite_variances
+from analytics.arrays import FloatArray
+from analytics.differences.domain_ranks import N_DRAWS, rank_intervals, resample
+from analytics.differences.pairs import finite_variances
 
 BOARDS = ((57, 500, 5, 2.0), (500, 500, 1, 60.0))
 N_PAIRS_TIMED = 20

@@ -46,13 +46,12 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betainc
 
-from analytics.outcome_table import FloatArray, Mask, OutcomeTable, read_only
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.outcome_table import OutcomeTable
 from selection.errors import BandRefused, NoTasks, OutcomeRefused, ShapeMismatch, WeightRefused, WindowRefused
 
-IndexArray = npt.NDArray[np.intp]
 Stage = Literal["none", "provisional", "stable"]
 
 LO, HI = 0.30, 0.70

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from analytics.arrays import FloatArray, Mask
 from analytics.command_line import (
     Answer,
     Parser,
@@ -31,9 +32,9 @@ from analytics.command_line import (
     run,
     table_of,
 )
+from analytics.differences.pairs import Estimate
 from analytics.flat_file import FlatFile
-from analytics.outcome_table import FloatArray, Mask, OutcomeTable
-from analytics.relative import Estimate
+from analytics.outcome_table import OutcomeTable
 from selection import decisions
 from selection.bands import Band, table_band
 from selection.decisions import TARGETS, Comparison, Pair, Place, Ranking, Side

@@ -46,8 +46,7 @@ from typing import Literal
 
 import numpy as np
 
-from analytics.outcome_table import FloatArray, Mask, read_only
-from selection.bands import IndexArray
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection.errors import NoTasks, SelectionError, ShapeMismatch
 
 Basis = Literal["measured per task", "linear in tasks", "not measured"]

@@ -12,11 +12,11 @@ target      tasks                         agents
 ``domain``  all m, taken for a sample     complete ones
 ==========  ============================  =====================================================
 
-A pair has δ̂, its standard error and interval by `analytics.relative`: of two agents on common tasks by the
-rules given there; with a calibrated agent by the error of the calibration, s_loo² of the leave-one-agent-out
-residuals, or for a scaffold that no complete agent has σ_s²(1 + 1/G) + σ_e². Ranks are those of
-`analytics.ranks`. Completing an agent adds v_link to its variance; an agent that did not help to choose S,
-held against one that did, adds the variance of the incumbent shift.
+A pair has δ̂, its standard error and interval by `analytics.differences.pairs`: of two agents on common tasks
+by the rules given there; with a calibrated agent by the error of the calibration, s_loo² of the
+leave-one-agent-out residuals, or for a scaffold that no complete agent has σ_s²(1 + 1/G) + σ_e². Ranks are
+those of `analytics.differences.domain_ranks`. Completing an agent adds v_link to its variance; an agent that
+did not help to choose S, held against one that did, adds the variance of the incumbent shift.
 
 Symbols
 -------
@@ -39,7 +39,7 @@ Benjamini-Hochberg p-values answer single questions: they decide no tie and no r
 
 Source
 ------
-As in `analytics.relative`, `analytics.ranks` and `selection.linking`.
+As in `analytics.differences.pairs`, `analytics.differences.domain_ranks` and `selection.linking`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -50,11 +50,9 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from analytics import ranks
-from analytics.errors import CoreError
-from analytics.flags import unclaimed_orders
-from analytics.outcome_table import FloatArray, Mask, OutcomeTable
-from analytics.relative import (
+from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.differences import domain_ranks as ranks
+from analytics.differences.pairs import (
     Estimate,
     FullScore,
     Row,
@@ -64,8 +62,11 @@ from analytics.relative import (
     score,
     trial_variance_ratio,
 )
-from analytics.relative import compare as compare_rows
-from selection.bands import Band, IndexArray, table_band
+from analytics.differences.pairs import compare as compare_rows
+from analytics.errors import CoreError
+from analytics.outcome_table import OutcomeTable
+from analytics.trials.flags import unclaimed_orders
+from selection.bands import Band, table_band
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, complete_agents
 from selection.held_out import nested_residuals
@@ -223,7 +224,7 @@ class Ranking:
     band : Band
     n_tasks : int
     critical : float or None
-        c of `analytics.ranks`.
+        c of `analytics.differences.domain_ranks`.
     n_draws : int
     note : str
     places : tuple of Place
@@ -313,7 +314,7 @@ def rank(
     Raises
     ------
     TargetUnknown, NoSubset, TooFewRanked
-    analytics.ranks.RanksRefused
+    analytics.differences.domain_ranks.RanksRefused
         With fewer than 5 tasks.
     """
     view = _view(table, target, copied, failed)

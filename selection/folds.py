@@ -57,15 +57,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from analytics.outcome_table import FloatArray, OutcomeTable, read_only
-from selection.bands import (
-    HI,
-    LO,
-    N_AGENTS_PROVISIONAL,
-    IndexArray,
-    latest_agents,
-    tasks_in_band,
-)
+from analytics.arrays import FloatArray, IndexArray, read_only
+from analytics.outcome_table import OutcomeTable
+from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, latest_agents, tasks_in_band
 from selection.errors import SelectionError, ShapeMismatch
 from selection.reselection import carry
 

@@ -49,10 +49,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from analytics.fidelity import DECIMALS
-from analytics.outcome_table import FloatArray, Mask, read_only
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.drift.fidelity import DECIMALS
 from selection import ridge
-from selection.bands import HI, LO, IndexArray
+from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
 from selection.strategies import SEEDED, STRATEGIES, Training

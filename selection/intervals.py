@@ -77,7 +77,7 @@ import numpy as np
 import scipy.linalg
 from scipy.special import stdtrit
 
-from analytics.outcome_table import FloatArray, read_only
+from analytics.arrays import FloatArray, read_only
 from selection import ridge
 from selection.errors import ScoreMissing, SelectionError, ShapeMismatch, TooFewAgents
 

@@ -69,9 +69,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from analytics.outcome_table import FloatArray, Mask, read_only
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection import bands, rasch
-from selection.bands import IndexArray
 from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMismatch
 
 How = Literal["ranked directly", "completed", "linked"]

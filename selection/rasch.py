@@ -53,7 +53,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from analytics.outcome_table import FloatArray, Mask, read_only
+from analytics.arrays import FloatArray, Mask, read_only
 from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMismatch, TaskUnobserved
 
 PRIOR_VARIANCE = 9.0

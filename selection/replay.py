@@ -7,7 +7,7 @@ to the date on which 15 are complete; it then stays. Each later agent t is judge
 
 - ŷ_t and its interval come from the complete agents dated strictly before t, calibrated on S and refitted
   when 5 more of them have come; the interval takes the sources of `selection.intervals` but post-selection;
-- every monitor of `analytics.drift` is asked again, with the agents up to and including t.
+- every monitor of `analytics.drift.monitors` is asked again, with the agents up to and including t.
 
 A monitor *fires* at the first later agent at which it passes from a lower state to warn or alert; a state it
 had with the founders alone is not counted.
@@ -54,11 +54,12 @@ from datetime import date
 
 import numpy as np
 
-from analytics import drift
-from analytics.drift import FIRST_LOOK, Monitor
-from analytics.fidelity import rho_null
-from analytics.outcome_table import CodeArray, FloatArray, Mask, OutcomeTable
-from selection.bands import N_AGENTS_STABLE, Band, IndexArray, mid_range, pass_rates
+from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
+from analytics.drift import monitors as drift
+from analytics.drift.fidelity import rho_null
+from analytics.drift.monitors import FIRST_LOOK, Monitor
+from analytics.outcome_table import OutcomeTable
+from selection.bands import N_AGENTS_STABLE, Band, mid_range, pass_rates
 from selection.decisions import calibrator
 from selection.errors import SelectionError
 from selection.folds import complete_agents, generator

@@ -37,7 +37,8 @@ Limits: a task of S whose pass rate is unknown leaves. With no previous subset e
 Not done here
 -------------
 Nothing is decided or activated. Expected figures come from the caller, who validates with the same
-hysteresis and carries the subset through the folds by `carry`. When to reselect is `analytics.fidelity`'s.
+hysteresis and carries the subset through the folds by `carry`. When to reselect is
+`analytics.drift.fidelity`'s.
 
 Source
 ------
@@ -52,9 +53,10 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from analytics.outcome_table import FloatArray, OutcomeTable, read_only
+from analytics.arrays import FloatArray, IndexArray, read_only
+from analytics.outcome_table import OutcomeTable
 from selection import bands
-from selection.bands import EDGE_TOLERANCE, HI, LO, Band, IndexArray
+from selection.bands import EDGE_TOLERANCE, HI, LO, Band
 from selection.cost import Saving, saving
 from selection.errors import SelectionError, ShapeMismatch
 

@@ -62,8 +62,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from analytics.outcome_table import FloatArray, Mask, read_only
-from selection.bands import IndexArray
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection.errors import (
     CellsMissing,
     NoTasks,

@@ -69,9 +69,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from analytics.outcome_table import FloatArray
+from analytics.arrays import FloatArray, IndexArray
 from selection import bands, rasch
-from selection.bands import IndexArray
 from selection.errors import ScoreMissing, SelectionError, ShapeMismatch, TooFewAgents
 from selection.ridge import ALPHA
 

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from analytics.arrays import Mask
 from analytics.flat_file.columns import KNOWN, NAMED, NEVER_EMPTY, REQUIRED, SETTING, missing_rule
 from analytics.flat_file.faults import Fault, Faults, excerpt
-from analytics.flat_file.values import METADATA, OUTCOME, Kind, Mask, Names, kinds
+from analytics.flat_file.values import METADATA, OUTCOME, Kind, Names, kinds
 
 RowNumbers = npt.NDArray[np.int64]
 

@@ -18,10 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analytics.arrays import FloatArray, Mask
 from analytics.flat_file.columns import MEASURED
 
-Mask = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
 Check = Callable[[Any], tuple[npt.NDArray[Any], Mask]]
 Rule = Callable[[str], str]
 

@@ -22,12 +22,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from analytics.arrays import FloatArray
+from analytics.differences.pairs import benjamini_hochberg
 from analytics.errors import CoreError
 from analytics.harness.gstudy import reliability_draws
 from analytics.harness.quality import coverage_draws, discriminability_draws
 from analytics.harness.tensor import HarnessRefused, Interval, ScoreTensor, percentile_interval
-from analytics.outcome_table import FloatArray
-from analytics.relative import benjamini_hochberg
 from analytics.resampling import resampled_counts
 
 N_DRAWS = 2000

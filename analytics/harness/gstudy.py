@@ -13,8 +13,8 @@ Where every cell has a score the components come from the mean squares, negative
     σ_mr² = (MS_mr − MS_e)/N                σ_r² = (MS_r − MS_mr − MS_tr + MS_e)/(K·N)
     σ_tr² = (MS_tr − MS_e)/K
 
-and otherwise from REML (``analytics.reml``). Reliability of the task-averaged scores of L′ runs (Eq. 28.4;
-the same tasks again, so that σ_mt² is signal)::
+and otherwise from REML (``analytics.reml.fitting``). Reliability of the task-averaged scores of L′ runs (Eq.
+28.4; the same tasks again, so that σ_mt² is signal)::
 
     R = S/(S + E/L′)    S = σ_m² + σ_mt²/N    E = σ_r² + σ_mr² + (σ_tr² + σ_e²)/N
 
@@ -75,7 +75,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtri, stdtrit
 
-from analytics import reml
+from analytics.arrays import FloatArray
 from analytics.harness.tensor import (
     HarnessRefused,
     Interval,
@@ -83,7 +83,7 @@ from analytics.harness.tensor import (
     percentile_interval,
     require_levels,
 )
-from analytics.outcome_table import FloatArray
+from analytics.reml import fitting as reml
 from analytics.resampling import resampled_counts
 
 N_DRAWS = 2000

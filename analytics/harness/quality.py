@@ -47,6 +47,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from analytics.arrays import FloatArray
 from analytics.harness.tensor import (
     HarnessRefused,
     Interval,
@@ -54,7 +55,6 @@ from analytics.harness.tensor import (
     percentile_interval,
     require_levels,
 )
-from analytics.outcome_table import FloatArray
 from analytics.resampling import resampled_counts
 
 N_DRAWS = 2000

@@ -29,7 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analytics.fidelity import DECIMALS, kendall
+from analytics.arrays import FloatArray, Mask
+from analytics.drift.fidelity import DECIMALS, kendall
 from analytics.harness.tensor import (
     HarnessRefused,
     Interval,
@@ -37,7 +38,6 @@ from analytics.harness.tensor import (
     percentile_interval,
     require_levels,
 )
-from analytics.outcome_table import FloatArray, Mask
 from analytics.resampling import generator, resampled_counts
 
 N_DRAWS = 1000

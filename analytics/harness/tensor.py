@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from analytics.arrays import CodeArray, FloatArray, Mask, read_only
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
-from analytics.outcome_table import CodeArray, FloatArray, Mask, read_only
 
 BOOTSTRAP = "bootstrap over tasks, conditional on these models"
 

@@ -10,9 +10,9 @@ from django.db.models.functions import Coalesce
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import entries_of, latest_board
+from leaderboard.boards.reading import Gap, Line, choose_target, gaps, is_available, lines_at, why_not
 from leaderboard.catalog.models import Benchmark, Target, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.operations.reading import Gap, Line, choose_target, gaps, is_available, lines_at, why_not
 from leaderboard.studies.models import SubsetTask
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from analytics.flags import dependent_trials, only_gains
-from analytics.icc import IccRefused, intraclass_correlation, task_trials
+from analytics.trials.flags import dependent_trials, only_gains
+from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
 
 
 def consistency(*, task: np.ndarray, run: np.ndarray, outcome: np.ndarray) -> dict[str, Any]:

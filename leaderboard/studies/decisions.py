@@ -10,12 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from analytics.differences.domain_ranks import FINITE_NOTE, RankIntervals, but_for, rank_intervals, resample
+from analytics.differences.normal_ranks import normal_rank_intervals
+from analytics.differences.pairs import (
+    Estimate,
+    Facet,
+    Row,
+    Target,
+    agent_variance,
+    score,
+    trial_variance_ratio,
+)
 from analytics.errors import CoreError
-from analytics.flags import unclaimed_orders
-from analytics.normal_ranks import normal_rank_intervals
 from analytics.outcome_table import naive_standard_error
-from analytics.ranks import FINITE_NOTE, RankIntervals, but_for, rank_intervals, resample
-from analytics.relative import Estimate, Facet, Row, Target, agent_variance, score, trial_variance_ratio
+from analytics.trials.flags import unclaimed_orders
 from leaderboard.studies.full_scores import FullScore
 from leaderboard.studies.placements import Placement, placements
 from leaderboard.studies.tables import Snapshot

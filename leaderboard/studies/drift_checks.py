@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db.models import Min
 
-from analytics import drift
-from analytics.drift import Monitor
-from analytics.fidelity import rho_null
+from analytics.drift import monitors as drift
+from analytics.drift.fidelity import rho_null
+from analytics.drift.monitors import Monitor
 from analytics.resampling import generator
 from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.calibrations import columns_of

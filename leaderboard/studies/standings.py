@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from analytics.flags import identical_agents
+from analytics.differences.pairs import Facet
 from analytics.outcome_table import naive_standard_error
-from analytics.relative import Facet
+from analytics.trials.flags import identical_agents
 from leaderboard.catalog.models import Agent
 from leaderboard.studies.calibrations import columns_of
 from leaderboard.studies.decisions import decisions

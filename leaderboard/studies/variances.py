@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.design import Declaration
-from analytics.dstudy import Component, Components, DStudyRefused, Reading, project
+from analytics.differences.pairs import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
-from analytics.relative import NEVER_MEASURED, Facet
-from analytics.report import paragraph
-from analytics.tee import TotalError, total_error
-from analytics.variance_components import VarianceFit
+from analytics.reml.variance_components import VarianceFit
+from analytics.tee.design import Declaration
+from analytics.tee.dstudy import Component, Components, DStudyRefused, Reading, project
+from analytics.tee.report import paragraph
+from analytics.tee.total_error import TotalError, total_error
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.services import keep, kept
 from leaderboard.studies.tables import Snapshot
@@ -93,7 +93,7 @@ def _result(snapshot: Snapshot) -> dict[str, Any]:
 
 def _fit(rows: Rows) -> tuple[VarianceFit, list[str]]:
     """Fit all that varied; where that cannot be told apart, trials alone, and say so."""
-    from analytics.reml import fit
+    from analytics.reml.fitting import fit
 
     random, fixed = _terms(rows)
     try:

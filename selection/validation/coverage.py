@@ -27,10 +27,9 @@ STATISTICS §3, §4 of this project; Barber et al., *Annals of Statistics* 49 (2
 
 import numpy as np
 
-from analytics.fidelity import DECIMALS
-from analytics.outcome_table import FloatArray
+from analytics.arrays import FloatArray, IndexArray
+from analytics.drift.fidelity import DECIMALS
 from selection import intervals
-from selection.bands import IndexArray
 from selection.folds import CompleteAgents, Fold, Rule
 from selection.held_out import Records, Subsets, nested_residuals
 

@@ -34,7 +34,7 @@ NaN stands for an undefined figure inside this package only; outside it is None,
 
 Not done here
 -------------
-No fold is run. Midranks and τ_b are those of `analytics.fidelity`.
+No fold is run. Midranks and τ_b are those of `analytics.drift.fidelity`.
 
 Source
 ------
@@ -44,10 +44,9 @@ Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are 
 
 import numpy as np
 
-from analytics.fidelity import DECIMALS, kendall, midranks
-from analytics.outcome_table import FloatArray, Mask
-from analytics.relative import finite_variances
-from selection.bands import IndexArray
+from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.differences.pairs import finite_variances
+from analytics.drift.fidelity import DECIMALS, kendall, midranks
 from selection.held_out import Records
 
 RANK_FIGURES = ("rho", "tau", "rho_calibrated", "r2", "rho_rest")

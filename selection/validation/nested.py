@@ -30,9 +30,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analytics.fidelity import N_DRAWS
-from analytics.outcome_table import FloatArray, Mask, OutcomeTable
-from selection.bands import HI, LO, Band, IndexArray, mid_range, table_band
+from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.drift.fidelity import N_DRAWS
+from analytics.outcome_table import OutcomeTable
+from selection.bands import HI, LO, Band, mid_range, table_band
 from selection.errors import SelectionError
 from selection.folds import (
     N_SEEDS,

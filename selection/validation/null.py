@@ -3,7 +3,7 @@
 Model
 -----
 One value for each strategy, on the subset it chooses from all complete agents; for `random` the mean over its
-draws. The permuted matrices are drawn once and shared by all subsets (`analytics.fidelity.rho_null`).
+draws. The permuted matrices are drawn once and shared by all subsets (`analytics.drift.fidelity.rho_null`).
 
 Symbols
 -------
@@ -20,7 +20,7 @@ No subset is chosen again on a permuted matrix: pass rates, and so the band, are
 
 Source
 ------
-This project's own; see `analytics.fidelity`.
+This project's own; see `analytics.drift.fidelity`.
 """
 
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from analytics.fidelity import rho_null
-from selection.bands import IndexArray
+from analytics.arrays import IndexArray
+from analytics.drift.fidelity import rho_null
 from selection.folds import Fold, Plan, fold_bands
 from selection.held_out import Subsets, choose
 from selection.validation.study import Study

@@ -36,9 +36,8 @@ from typing import Any
 
 import numpy as np
 
-from analytics.fidelity import skill
-from analytics.outcome_table import FloatArray, Mask
-from selection.bands import IndexArray
+from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.drift.fidelity import skill
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
 from selection.held_out import Records, Subsets, choose, hold_out
 from selection.validation.coverage import covered

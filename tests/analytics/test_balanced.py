@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from analytics import balanced
-from analytics.reml import fit
+from analytics.reml import balanced
+from analytics.reml.fitting import fit
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=40)
 SEEDS = st.integers(0, 2**32 - 1)

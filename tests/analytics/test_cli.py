@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from analytics.cli import main
-from analytics.gaming import expected_maximum
+from analytics.trials.gaming import expected_maximum
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"

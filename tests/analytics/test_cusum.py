@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
-from analytics.cusum import ONE_SIDED, RUN_LENGTH, TWO_SIDED, Alarm, SeriesMalformed, cusum
+from analytics.drift.cusum import ONE_SIDED, RUN_LENGTH, TWO_SIDED, Alarm, SeriesMalformed, cusum
 
 
 def by_definition(values, n_reference, threshold, two_sided):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from analytics.ranks import rank_intervals, resample
-from analytics.relative import Row, compare, trial_variance_ratio
+from analytics.differences.domain_ranks import rank_intervals, resample
+from analytics.differences.pairs import Row, compare, trial_variance_ratio
 
 pytestmark = pytest.mark.slow
 

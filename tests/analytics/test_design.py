@@ -3,8 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from analytics.design import Declaration, DesignRefused, in_words, layout, pilot_rules, random_terms
-from analytics.dstudy import DStudyRefused, Reading
+from analytics.tee.design import Declaration, DesignRefused, in_words, layout, pilot_rules, random_terms
+from analytics.tee.dstudy import DStudyRefused, Reading
 
 FULL = Declaration("score", "item_id", "variant_id", "judge_model", "temp", "rep", "hazard")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, spearmanr
 
-from analytics import drift
-from analytics.e_value import log_e_values, upper_share
+from analytics.drift import monitors as drift
+from analytics.drift.e_value import log_e_values, upper_share
 
 AGENTS = [f"a{i:03d}" for i in range(600)]
 DAYS = [date.fromordinal(date(2025, 1, 1).toordinal() + i) for i in range(600)]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from analytics.e_value import ShareMalformed, largest, log_e_values, upper_share
+from analytics.drift.e_value import ShareMalformed, largest, log_e_values, upper_share
 
 
 def test_by_hand():

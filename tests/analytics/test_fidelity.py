@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analytics.errors import CoreError
-from analytics.fidelity import (
+from analytics.drift.fidelity import (
     SampleMalformed,
     kendall,
     midranks,
@@ -17,6 +16,7 @@ from analytics.fidelity import (
     skill,
     spearman,
 )
+from analytics.errors import CoreError
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 SAMPLE = st.lists(st.sampled_from([0.0, 0.1, 0.2, 1 / 3, 0.5, 0.9, 1.0]), min_size=2, max_size=12)
@@ -148,7 +148,7 @@ def test_rho_null_depends_on_seed_and_not_on_the_other_subsets_or_the_chunks(mon
     together = rho_null(outcomes, subsets, seed=7, n_draws=50)
     assert together == tuple(rho_null(outcomes, s[None], seed=7, n_draws=50)[0] for s in subsets)
     assert together != rho_null(outcomes, subsets, seed=8, n_draws=50)
-    monkeypatch.setattr("analytics.fidelity.CHUNK_CELLS", 1)
+    monkeypatch.setattr("analytics.drift.fidelity.CHUNK_CELLS", 1)
     assert together == rho_null(outcomes, subsets, seed=7, n_draws=50)
 
 

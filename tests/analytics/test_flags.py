@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import fisher_exact
 
-from analytics.flags import (
+from analytics.trials.flags import (
     Dependence,
     RowsMalformed,
     dependent_trials,

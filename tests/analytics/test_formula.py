@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.errors import CoreError
-from analytics.formula import ColumnUnknown, FactorRepeated, FormulaMalformed, TermRepeated, parse
+from analytics.reml.formula import ColumnUnknown, FactorRepeated, FormulaMalformed, TermRepeated, parse
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 COLUMNS = ("a", "b", "c", "item", "prompt", "task name")

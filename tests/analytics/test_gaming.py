@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from analytics.gaming import (
+from analytics.trials.gaming import (
     GamingRefused,
     expected_maximum,
     gains,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analytics import flat_file
-from analytics.icc import (
+from analytics.outcome_table import RowMalformed
+from analytics.trials.icc import (
     AccuracyRefused,
     ComponentsContradict,
     IccRefused,
@@ -28,7 +29,6 @@ from analytics.icc import (
     task_trials,
     task_trials_of_sums,
 )
-from analytics.outcome_table import RowMalformed
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=40)

@@ -8,7 +8,7 @@ unreliable are counted apart.
 import numpy as np
 import pytest
 
-from analytics.icc import IccRefused, intraclass_correlation, task_trials_of_sums
+from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials_of_sums
 
 N_REPLICATES = 2000
 N_TRIALS = 64

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import studentized_range, t
 
-from analytics.normal_ranks import ErrorsRefused, normal_rank_intervals
+from analytics.differences.normal_ranks import ErrorsRefused, normal_rank_intervals
 
 NAMES = [f"a{i:02d}" for i in range(40)]
 

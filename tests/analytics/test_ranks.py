@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from analytics.differences.domain_ranks import RanksRefused, rank_intervals, resample
 from analytics.errors import CoreError
-from analytics.ranks import RanksRefused, rank_intervals, resample
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
 FIELDS = ("outcomes", "v", "weights", "sums", "squares", "noise", "largest")

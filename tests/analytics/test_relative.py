@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.errors import CoreError
-from analytics.outcome_table import outcome_table
-from analytics.relative import (
+from analytics.differences.pairs import (
     METHODS,
     ComponentRefused,
     Facet,
@@ -25,6 +23,8 @@ from analytics.relative import (
     score,
     trial_variance_ratio,
 )
+from analytics.errors import CoreError
+from analytics.outcome_table import outcome_table
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan

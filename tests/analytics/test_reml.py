@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.balanced import Confounded, NoResidualNoise
 from analytics.errors import CoreError
-from analytics.factors import LabelMissing, MarginMissing
-from analytics.reml import (
+from analytics.reml.balanced import Confounded, NoResidualNoise
+from analytics.reml.factors import LabelMissing, MarginMissing
+from analytics.reml.fitting import (
     LengthsDiffer,
     MoreParametersThanRows,
     NoRandomTerm,
@@ -23,7 +23,7 @@ from analytics.reml import (
     RankDeficient,
     fit,
 )
-from analytics.variance_components import LevelRefused, TermUnknown, asymptotic_intervals, check_optimum
+from analytics.reml.variance_components import LevelRefused, TermUnknown, asymptotic_intervals, check_optimum
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
 CROSSED = (

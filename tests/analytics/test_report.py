@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from analytics.design import Declaration
-from analytics.dstudy import Reading
-from analytics.report import DECLARED, ReportRefused, checklist, paragraph
-from analytics.tee import total_error
+from analytics.tee.design import Declaration
+from analytics.tee.dstudy import Reading
+from analytics.tee.report import DECLARED, ReportRefused, checklist, paragraph
+from analytics.tee.total_error import total_error
 
 FULL = Declaration("score", "item", "prompt", "judge")
 

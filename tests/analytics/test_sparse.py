@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.sparse import ArgumentRefused, Criterion, NotEstimable, layout, minimise, optimise
-from analytics.sparse.criterion import one_blas_thread
+from analytics.reml.sparse import ArgumentRefused, Criterion, NotEstimable, layout, minimise, optimise
+from analytics.reml.sparse.criterion import one_blas_thread
 
 TERMS = ((0,), (1,), (0, 1), (1, 2), (0, 2), (0, 1, 2))
 

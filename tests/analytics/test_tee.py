@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from analytics.design import Declaration, DesignRefused
-from analytics.dstudy import DStudyRefused, Reading, project, read_components
-from analytics.tee import by_stratum, naive_against_tee, naive_standard_error, total_error, with_residual
+from analytics.tee.design import Declaration, DesignRefused
+from analytics.tee.dstudy import DStudyRefused, Reading, project, read_components
+from analytics.tee.total_error import (
+    by_stratum,
+    naive_against_tee,
+    naive_standard_error,
+    total_error,
+    with_residual,
+)
 
 DECLARED = Declaration("score", "item", "prompt", "judge", "temperature")
 INCLUDE = Reading(sensitivity="include")

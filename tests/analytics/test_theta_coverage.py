@@ -9,9 +9,9 @@ import math
 import numpy as np
 import pytest
 
-from analytics import bootstrap
-from analytics.fixed_effects import theta_interval
-from analytics.reml import fit
+from analytics.reml import bootstrap
+from analytics.reml.fitting import fit
+from analytics.reml.fixed_effects import theta_interval
 
 N_REPLICATES = 2_000
 CONFIGURATIONS = [(100, 0.9, 0.5), (1_000, 0.9, 0.5), (1_000, 0.3, 1.0)]

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analytics import bootstrap
-from analytics.fixed_effects import (
+from analytics.reml import bootstrap
+from analytics.reml.fitting import fit
+from analytics.reml.fixed_effects import (
     DrawsMissing,
     MethodUnknown,
     PercentileRefused,
@@ -13,8 +14,7 @@ from analytics.fixed_effects import (
     satterthwaite_df,
     theta_interval,
 )
-from analytics.reml import fit
-from analytics.variance_components import LevelRefused
+from analytics.reml.variance_components import LevelRefused
 
 
 def two_way(seed, n_items, n_prompts, sd_prompt=1.0):

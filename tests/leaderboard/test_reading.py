@@ -3,8 +3,7 @@
 import pytest
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.catalog.models import Policy
-from leaderboard.operations.reading import (
+from leaderboard.boards.reading import (
     choose_target,
     covers_text,
     first_place,
@@ -13,6 +12,7 @@ from leaderboard.operations.reading import (
     money,
     savings_text,
 )
+from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import TaskSubset
 
 

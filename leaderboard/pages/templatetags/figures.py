@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from leaderboard.boards.models import Board, Entry, FullScoreSource
-from leaderboard.operations.reading import Gap, Line, covers_text, ends, first_place, savings_text
+from leaderboard.boards.reading import Gap, Line, covers_text, ends, first_place, savings_text
 from leaderboard.pages.queries import BoardPage
 
 register = template.Library()

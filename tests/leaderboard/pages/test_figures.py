@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from leaderboard.boards.models import Entry, Phase
-from leaderboard.operations.reading import Gap, Line
+from leaderboard.boards.reading import Gap, Line
 from leaderboard.pages.templatetags import figures, plots
 from leaderboard.studies.models import TaskSubset
 

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from leaderboard.boards.models import Entry
-from leaderboard.operations.reading import Line
+from leaderboard.boards.reading import Line
 from leaderboard.pages.queries import COLUMNS, Order
 
 

@@ -1,0 +1,19 @@
+"""The arrays that the core passes about, and the one way to freeze them."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+CountArray = npt.NDArray[np.int32]
+CodeArray = npt.NDArray[np.int64]
+IndexArray = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view of `array`, or its copy with rows in one piece, that refuses to be written to."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

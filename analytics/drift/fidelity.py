@@ -1,0 +1,393 @@
+"""Rank fidelity: how well the order of agents on a subset of tasks tells their order on all tasks.
+
+Model
+-----
+r_i is agent i's mean over the subset, y_i its full score. Both are rounded to 1e-9 before they are ranked,
+so that sums taken in another order cannot break a tie. ρ is Pearson's correlation of the midranks, τ_b is
+Kendall's with both sets of ties taken out of the denominator::
+
+    ρ   = Σ_i a_i·b_i / √(Σa² · Σb²)          a_i = 2·midrank(r_i) − (n + 1), b_i likewise from y
+    τ_b = (C − D) / √(n₁·n₂)                  n₁, n₂ the pairs that differ in r, in y
+
+The subset is inside the whole, so ρ is a part-whole correlation and is large even where agents do not differ.
+What it would be then is ρ₀: every column of X is permuted among the agents independently (pass rates and the
+subset stay, no agent effect is left), and ρ of subset mean with full mean is averaged over the draws. ::
+
+    skill = (ρ − ρ₀) / (1 − ρ₀)               0: no better than tasks that share no agent effect; 1: the order
+
+Interval of ρ: Fisher's z = artanh ρ with a delete-one jackknife standard error, back by tanh::
+
+    SE² = (n − 1)/n · Σ_i (z_(i) − z̄)²,   z ± t_{n−1,.975}·SE
+
+Symbols
+-------
+========  ==================  ===============================  =====================
+symbol    code                shape                            unit
+========  ==================  ===============================  =====================
+X         ``outcomes``        (n_agents, n_tasks), NaN: none   0 to 1
+S         ``subsets``         (n_subsets, n_tasks) masks       tasks
+r         ``subset_means``    (n,)                             0 to 1
+y         ``full_scores``     (n,)                             0 to 1
+ρ         ``rho``             scalar                           −1 to 1
+ρ₀        ``rho_null``        one for each subset              −1 to 1
+========  ==================  ===============================  =====================
+
+Limits: a constant r or y has no order, and no ρ or τ_b (None). At ρ = 1, or where leaving out one agent makes
+it 1, z is infinite and there is no interval. ρ₀ counts as fixed.
+
+Not done here
+-------------
+No subset is chosen and no fold is run. Missing cells stay where they are: an outcome is permuted among the
+agents that have one in its column, and means are taken over an agent's own valid cells; an agent without a
+valid cell in a subset is left out of that subset's ρ₀.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4 (ρ of subset mean and full score). Kendall, *Rank
+Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Introduction to the Bootstrap*,
+1993, ch. 11 (jackknife). ρ₀ and the skill are this project's own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from analytics.arrays import FloatArray, Mask
+from analytics.errors import CoreError
+from analytics.resampling import generator
+
+DECIMALS = 9
+N_DRAWS = 500
+CHUNK_CELLS = 4_000_000
+
+
+class SampleMalformed(CoreError):
+    """Values to be ranked, or a subset, contradict each other or the table they belong to."""
+
+
+@dataclass(frozen=True)
+class RankFidelity:
+    """How well subset means order agents by full score.
+
+    Attributes
+    ----------
+    rho : float or None
+        Spearman's ρ of subset means and full scores, −1 to 1.
+    rho_null : float or None
+        ρ₀, as given.
+    skill : float or None
+        (ρ − ρ₀)/(1 − ρ₀).
+    lower, upper : float or None
+        95% interval of ρ.
+    n : int
+        Agents.
+    notes : tuple of (str, str)
+        For each figure that is None, its name and the reason.
+    """
+
+    rho: float | None
+    rho_null: float | None
+    skill: float | None
+    lower: float | None
+    upper: float | None
+    n: int
+    notes: tuple[tuple[str, str], ...]
+
+
+def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
+    """Ranks from 1, equal values (after rounding to 1e-9) sharing the mean of their ranks.
+
+    Parameters
+    ----------
+    x : float array
+        Finite values.
+    axis : int
+        The axis along which values are ranked; all others are separate samples.
+
+    Returns
+    -------
+    float array, shape of `x`
+
+    Raises
+    ------
+    SampleMalformed
+        When a value is not finite.
+    """
+    values = np.asarray(x, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise SampleMalformed("a value that is missing or infinite has no rank")
+    return np.moveaxis(_midranks(np.moveaxis(values, axis, -1)), -1, axis)
+
+
+def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
+    """Spearman's ρ of two samples, by midranks after rounding to 1e-9.
+
+    Parameters
+    ----------
+    a, b : float array, shape (n,)
+
+    Returns
+    -------
+    float or None
+        −1 to 1; None where either sample is constant or n is below 2.
+
+    Raises
+    ------
+    SampleMalformed
+        When lengths differ or a value is not finite.
+    """
+    first, second = _checked_pair(a, b)
+    rho = _row_spearman(_centred_ranks(first), _centred_ranks(second))
+    return None if np.isnan(rho) else float(rho)
+
+
+def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
+    """Kendall's τ_b of two samples after rounding to 1e-9: (C − D)/√(n₁·n₂).
+
+    Parameters
+    ----------
+    a, b : float array, shape (n,)
+
+    Returns
+    -------
+    float or None
+        −1 to 1; None where either sample is constant or n is below 2.
+
+    Raises
+    ------
+    SampleMalformed
+        When lengths differ or a value is not finite.
+    """
+    first, second = (_order_signs(np.round(x, DECIMALS)) for x in _checked_pair(a, b))
+    concordance = np.sum(first * second, dtype=np.int64)
+    n_1, n_2 = (int(np.count_nonzero(signs)) for signs in (first, second))
+    return float(concordance / np.sqrt(n_1 * n_2)) if n_1 and n_2 else None
+
+
+def rho_null(
+    outcomes: FloatArray, subsets: Mask, seed: int, n_draws: int = N_DRAWS
+) -> tuple[float | None, ...]:
+    """ρ₀ of each subset: mean Spearman of subset mean with full mean where agents do not differ.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n_agents, n_tasks)
+        Mean outcomes of complete agents; NaN where missing.
+    subsets : bool array, shape (n_subsets, n_tasks)
+        Membership of every task in every subset; the permuted matrices are shared by all of them.
+    seed : int
+        Base seed; draw d is made by a generator of (seed, "rho_null", d) alone.
+    n_draws : int
+
+    Returns
+    -------
+    tuple of float or None, length n_subsets
+        The mean over the draws in which neither mean is constant; None where there is no such draw.
+
+    Raises
+    ------
+    SampleMalformed
+        When shapes contradict each other, a subset is empty, or an agent has no valid cell.
+
+    Notes
+    -----
+    Costs one sort of X and one product (n_subsets × n_tasks)·(n_tasks × n_agents) for each draw.
+    """
+    outcomes, subsets = _checked_subsets(outcomes, subsets)
+    membership = np.vstack([np.ones((1, outcomes.shape[1])), subsets])
+    counts = membership @ ~np.isnan(outcomes.T)
+    draws = [_null_rhos(membership @ p, counts) for p in _permuted_columns(outcomes, seed, n_draws)]
+    defined = [rhos[~np.isnan(rhos)] for rhos in np.concatenate(draws, axis=1)]
+    return tuple(float(rhos.mean()) if rhos.size else None for rhos in defined)
+
+
+def skill(rho: float | None, rho_null: float | None) -> float | None:
+    """(ρ − ρ₀)/(1 − ρ₀); None where either is None or ρ₀ is 1 (the subset is the whole suite)."""
+    if rho is None or rho_null is None or rho_null >= 1.0:
+        return None
+    return (rho - rho_null) / (1.0 - rho_null)
+
+
+def rank_fidelity(
+    subset_means: npt.ArrayLike, full_scores: npt.ArrayLike, rho_null: float | None
+) -> RankFidelity:
+    """Spearman's ρ of subset means with full scores, its skill and its jackknife interval.
+
+    Parameters
+    ----------
+    subset_means, full_scores : float array, shape (n,)
+        r_i and y_i of the same agents, 0 to 1.
+    rho_null : float or None
+        ρ₀ of the subset in use.
+
+    Raises
+    ------
+    SampleMalformed
+        When lengths differ or a value is not finite.
+    """
+    means, scores = _checked_pair(subset_means, full_scores)
+    rho = spearman(means, scores)
+    notes = {} if rho is not None else {"rho": _no_rho(means)}
+    skilled = skill(rho, rho_null)
+    if skilled is None:
+        notes["skill"] = notes.get("rho") or _no_skill(rho_null)
+    z = _deleted_z(means, scores)
+    edges = None if rho is None else _fisher_interval(rho, z)
+    if edges is None:
+        notes["lower"] = notes["upper"] = notes.get("rho") or _no_interval(means.size)
+    lower, upper = edges or (None, None)
+    return RankFidelity(
+        rho=rho,
+        rho_null=rho_null,
+        skill=skilled,
+        lower=lower,
+        upper=upper,
+        n=means.size,
+        notes=tuple(notes.items()),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _midranks(values: FloatArray) -> FloatArray:
+    """Mean of the first and the last place of each run of equal values, along the last axis."""
+    rounded = np.round(values, DECIMALS)
+    order = np.argsort(rounded, axis=-1)
+    ascending = np.take_along_axis(rounded, order, axis=-1)
+    place = np.arange(rounded.shape[-1])
+    new = np.ones(rounded.shape, dtype=np.bool_)
+    new[..., 1:] = ascending[..., 1:] != ascending[..., :-1]
+    first = np.maximum.accumulate(np.where(new, place, 0), axis=-1)
+    ends = np.ones(rounded.shape, dtype=np.bool_)
+    ends[..., :-1] = new[..., 1:]
+    last = np.where(ends, place, place.size)
+    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+    ranks = np.empty(rounded.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=-1)
+    return ranks
+
+
+def _centred_ranks(values: FloatArray) -> FloatArray:
+    """2·midrank − (n + 1): whole numbers that sum to 0, so that sums of their products are exact."""
+    return np.asarray(2 * _midranks(values) - (values.shape[-1] + 1), dtype=np.float64)
+
+
+def _row_spearman(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Σab/√(Σa²·Σb²) along the last axis; NaN where a row is constant."""
+    product = np.sum(a * b, axis=-1)
+    scale = np.sqrt(np.sum(a**2, axis=-1) * np.sum(b**2, axis=-1))
+    rho = np.full(product.shape, np.nan)
+    np.divide(product, scale, out=rho, where=scale > 0)
+    return rho
+
+
+def _order_signs(values: FloatArray) -> npt.NDArray[np.int8]:
+    return np.sign(values[:, None] - values[None, :]).astype(np.int8)
+
+
+def _permuted_columns(outcomes: FloatArray, seed: int, n_draws: int) -> Iterator[FloatArray]:
+    """Chunks of draws, shape (n_chunk, n_tasks, n_agents): tasks in rows, 0 where missing."""
+    by_task = np.ascontiguousarray(outcomes.T)
+    missing = np.isnan(by_task)
+    filled, places = np.where(missing, 0.0, by_task), np.argsort(missing, axis=1, kind="stable")
+    n_chunk = max(1, CHUNK_CELLS // by_task.size)
+    for first in range(0, n_draws, n_chunk):
+        draws = range(first, min(first + n_chunk, n_draws))
+        rngs = [generator(seed, "rho_null", draw) for draw in draws]
+        yield np.stack([_permuted_once(filled, missing, places, rng) for rng in rngs])
+
+
+def _permuted_once(
+    filled: FloatArray, missing: Mask, places: npt.NDArray[np.intp], rng: np.random.Generator
+) -> FloatArray:
+    """Hand each row's valid values, in random order, to its valid places."""
+    keys = rng.random(filled.shape)
+    keys[missing] = 2.0
+    shuffled = np.take_along_axis(filled, np.argsort(keys, axis=1), axis=1)
+    permuted = np.empty(filled.shape)
+    np.put_along_axis(permuted, places, shuffled, axis=1)
+    return permuted
+
+
+def _null_rhos(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """ρ of every subset with the whole (row 0), shape (n_subsets, n_chunk), from sums and counts of cells."""
+    full_means = sums[:, 0] / counts[0]
+    full_ranks = _centred_ranks(full_means)
+    rhos = np.empty((len(counts) - 1, len(sums)))
+    for s, n_cells in enumerate(counts[1:]):
+        kept = n_cells > 0
+        ranks = _centred_ranks(sums[:, s + 1, kept] / n_cells[kept])
+        rhos[s] = _row_spearman(ranks, full_ranks if kept.all() else _centred_ranks(full_means[:, kept]))
+    return rhos
+
+
+def _deleted_z(means: FloatArray, scores: FloatArray) -> FloatArray:
+    """Artanh of ρ with each agent left out; NaN or infinite where it has none."""
+    rhos = [spearman(np.delete(means, i), np.delete(scores, i)) for i in range(means.size)]
+    known = np.array([np.nan if rho is None else rho for rho in rhos], dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.arctanh(known), dtype=np.float64)
+
+
+def _fisher_interval(rho: float, deleted_z: FloatArray) -> tuple[float, float] | None:
+    if abs(rho) == 1.0 or not np.isfinite(deleted_z).all():
+        return None
+    n = deleted_z.size
+    error = np.sqrt((n - 1) / n * np.sum((deleted_z - deleted_z.mean()) ** 2))
+    half = stdtrit(n - 1, 0.975) * error
+    return float(np.tanh(np.arctanh(rho) - half)), float(np.tanh(np.arctanh(rho) + half))
+
+
+# ------------------------------------------------------------------------------------------------- reasons
+
+
+def _no_rho(means: FloatArray) -> str:
+    if means.size < 2:
+        return f"at least 2 agents are needed to have an order, not {means.size}"
+    return f"{means.size} agents with the same subset mean, or the same full score, have no order"
+
+
+def _no_skill(rho_null: float | None) -> str:
+    if rho_null is None:
+        return "no value of rho without agent effects is known"
+    return "without agent effects rho is 1 already: the subset is the whole suite"
+
+
+def _no_interval(n: int) -> str:
+    return (
+        f"rho of {n} agents is 1 or undefined, or becomes so when one agent is left out: "
+        "Fisher's z is infinite there"
+    )
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _checked_pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise SampleMalformed(f"samples of shapes {first.shape} and {second.shape} are not pairs of values")
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise SampleMalformed("a value that is missing or infinite has no rank")
+    return first, second
+
+
+def _checked_subsets(outcomes: FloatArray, subsets: Mask) -> tuple[FloatArray, Mask]:
+    """Outcomes, and subsets that fit them; every agent has a valid cell and every subset a task."""
+    outcomes, subsets = np.asarray(outcomes, dtype=np.float64), np.asarray(subsets)
+    if outcomes.ndim != 2 or 0 in outcomes.shape:
+        raise SampleMalformed(f"outcomes of shape {outcomes.shape} are not agents by tasks")
+    if subsets.dtype != np.bool_ or subsets.ndim != 2 or subsets.shape[1] != outcomes.shape[1]:
+        raise SampleMalformed(
+            f"subsets: {subsets.dtype} {subsets.shape}, not bool (n_subsets, {outcomes.shape[1]})"
+        )
+    if not subsets.any(axis=1).all():
+        raise SampleMalformed(f"subset {int(np.argmin(subsets.any(axis=1)))} has no task")
+    if np.isnan(outcomes).all(axis=1).any():
+        row = int(np.argmax(np.isnan(outcomes).all(axis=1)))
+        raise SampleMalformed(f"agent {row} has no valid cell: no full mean")
+    return outcomes, subsets

@@ -1,0 +1,135 @@
+"""The parametric bootstrap of a fit: intervals of the components, and bootstrap-t of θ̂.
+
+Model
+-----
+Draws from the fitted model, each fitted again under the same bounds. A balanced design needs no rows: mean
+squares are sufficient and independent of θ̂, so that::
+
+    SS*_s ~ λ̂_s χ²(df_s)        θ* ~ N(θ̂, Var̂ θ̂)        φ* = REML(SS*)        SE* = √Var̂(φ*)
+
+An unbalanced design is drawn row by row and fitted again through `analytics.reml.sparse`. Then::
+
+    components     [ q_{α/2}(φ*_T), q_{1−α/2}(φ*_T) ]
+    bootstrap-t    [ θ̂ − q_{1−α/2}(t*)·SE, θ̂ − q_{α/2}(t*)·SE ]        t* = (θ* − θ̂)/SE*
+
+Symbols
+-------
+=======  ==================  ======================  ==========
+symbol   code                shape                   unit
+=======  ==================  ======================  ==========
+φ*       ``parameters``      (n_draws, n_terms + 1)  outcome²
+θ*       ``theta``           (n_draws,)              outcome
+B        ``n_draws``         scalar, ≥ 2,000 for t   1
+=======  ==================  ======================  ==========
+
+Limits
+------
+The percentile interval of a component that sits on the boundary starts at 0 and is too short: its draws
+come from a model without it. No percentile interval of θ*: θ* − θ̂ is normal with the variance put in, so it
+would be the Wald interval under another name.
+
+Not done here
+-------------
+No resampling of rows, items or prompts: with three prompts there is nothing to resample.
+
+Source
+------
+Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, §12.5 and §13.3. Bates et al.,
+*J. Stat. Software* 67(1) (2015), §2.3 (`bootMer`).
+"""
+
+import numpy as np
+
+from analytics.arrays import FloatArray
+from analytics.errors import CoreError
+from analytics.reml.variance_components import (
+    ComponentInterval,
+    ComponentIntervals,
+    Refits,
+    VarianceFit,
+    check_level,
+)
+
+MIN_DRAWS_T = 2_000
+MIN_DRAWS = 200
+
+
+class TooFewDraws(CoreError):
+    """Too few bootstrap draws for the quantiles asked for."""
+
+
+def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_T) -> Refits:
+    """Draw from the fitted model and fit each draw.
+
+    Parameters
+    ----------
+    fit : VarianceFit
+    rng : numpy Generator
+    n_draws : int
+        At least 200.
+
+    Raises
+    ------
+    TooFewDraws
+    """
+    if n_draws < MIN_DRAWS:
+        raise TooFewDraws(f"{n_draws} draws; percentiles of a bootstrap need at least {MIN_DRAWS}")
+    return fit.likelihood.refits(fit.parameters, fit.beta, fit.contrast, n_draws, rng)
+
+
+def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) -> ComponentIntervals:
+    """Percentile intervals of all components.
+
+    Parameters
+    ----------
+    fit : VarianceFit
+    draws : Refits
+        Of this fit.
+    level : float
+
+    Raises
+    ------
+    LevelRefused
+    """
+    check_level(level)
+    lower, upper = np.quantile(draws.parameters, _tails(level), axis=0)
+    spread = np.std(draws.parameters, axis=0, ddof=1)
+    intervals = {
+        name: ComponentInterval(
+            estimate=float(fit.parameters[position]),
+            standard_error=float(spread[position]),
+            lower=float(lower[position]),
+            upper=float(upper[position]),
+            level=level,
+            method="bootstrap",
+        )
+        for position, name in enumerate(fit.names)
+    }
+    reason = "on the boundary: drawn from a model without it, so that the interval is too short"
+    return ComponentIntervals(intervals, dict.fromkeys(fit.boundary, reason))
+
+
+def t_quantiles(fit: VarianceFit, draws: Refits, level: float = 0.95) -> tuple[float, float]:
+    """Lower and upper quantile of t* = (θ* − θ̂)/SE*.
+
+    Parameters
+    ----------
+    fit : VarianceFit
+    draws : Refits
+        Of this fit, at least 2,000.
+    level : float
+
+    Raises
+    ------
+    TooFewDraws, LevelRefused
+    """
+    check_level(level)
+    if draws.theta.size < MIN_DRAWS_T:
+        raise TooFewDraws(f"{draws.theta.size} draws; bootstrap-t needs at least {MIN_DRAWS_T}")
+    studentised = (draws.theta - fit.contrast @ fit.beta) / np.sqrt(draws.theta_variance)
+    lower, upper = np.quantile(studentised, _tails(level))
+    return float(lower), float(upper)
+
+
+def _tails(level: float) -> FloatArray:
+    return np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])

@@ -1,0 +1,175 @@
+"""Columns as factors: levels, codes, combinations, and the design matrix of fixed terms.
+
+Model
+-----
+A factor is a column of labels. Its levels are the labels that occur, as text, in ascending order of Unicode
+code point (labels that are all integers are no exception: "10" stands before "2"). A fixed term has treatment
+contrasts: one column for each level but the first, the base; an interaction has the products of its factors'
+columns::
+
+    X = [ 1 | judge = j2 | judge = j3 | … ]        names (Intercept), judge[j2], judge[j3], …
+
+This is what R's ``contr.treatment`` gives for character columns in the C locale. An interaction is only
+coded where every term inside it is fixed too (R would otherwise silently switch to dummies).
+
+Symbols
+-------
+==========================  ==================  ===========================
+meaning                     code                shape
+==========================  ==================  ===========================
+level of each row           ``codes``           (n_rows,), 0 to n_levels − 1
+number of levels            ``n_levels``        scalar
+X                           ``design``          (n_rows, p)
+==========================  ==================  ===========================
+
+Source
+------
+Chambers & Hastie, *Statistical Models in S*, 1992, §2.3.2 (treatment contrasts).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import CodeArray, FloatArray, read_only
+from analytics.errors import CoreError
+from analytics.reml.formula import Term
+
+INTERCEPT = "(Intercept)"
+
+
+class LabelMissing(CoreError):
+    """A row has no label in a column that is a factor."""
+
+
+class MarginMissing(CoreError):
+    """A fixed interaction stands without a term inside it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A column of labels, coded.
+
+    Parameters
+    ----------
+    codes : int array, shape (n_rows,)
+        Index of each row's label among the levels.
+    levels : tuple of str
+        Every one occurs; in ascending order of Unicode code point.
+    """
+
+    codes: CodeArray
+    levels: tuple[str, ...]
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels."""
+        return len(self.levels)
+
+
+def factor(name: str, labels: npt.ArrayLike) -> Factor:
+    """Code a column of labels.
+
+    Parameters
+    ----------
+    name : str
+        Of the column, for refusals.
+    labels : sequence of shape (n_rows,)
+        Text, numbers or truth values; a label is its text.
+
+    Raises
+    ------
+    LabelMissing
+        With the first row whose label is None, NaN or empty.
+    """
+    listed = labels if isinstance(labels, list) else np.asarray(labels).tolist()
+    text_of = {label: _text(label) for label in set(listed)}
+    if "" in text_of.values():
+        row = next(i for i, label in enumerate(listed) if not text_of[label])
+        raise LabelMissing(f"row {row} has no label in column {name}")
+    levels = sorted(set(text_of.values()))
+    number = {level: code for code, level in enumerate(levels)}
+    code_of = {label: number[text] for label, text in text_of.items()}
+    codes = np.fromiter(map(code_of.__getitem__, listed), dtype=np.int64, count=len(listed))
+    return Factor(codes=read_only(codes), levels=tuple(levels))
+
+
+def combined(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
+    """Codes 0, 1, … of the combinations that occur, shape (n_rows,), in lexicographic order.
+
+    Parameters
+    ----------
+    codes : sequence of int arrays, shape (n_rows,) each
+    n_levels : sequence of int
+    """
+    joint, n_joint = codes[0], n_levels[0]
+    for following, n_following in zip(codes[1:], n_levels[1:], strict=True):
+        joint = _dense(joint * n_following + following, n_joint * n_following)
+        n_joint = int(joint.max()) + 1
+    return joint
+
+
+def treatment_names(terms: Sequence[Term], factors: dict[str, Factor]) -> tuple[str, ...]:
+    """Names of the columns of X: ``(Intercept)``, ``judge[j2]``, ``judge[j2]:temp[t2]``."""
+    names = [INTERCEPT]
+    for term in terms:
+        choices = [[f"{column}[{level}]" for level in factors[column].levels[1:]] for column in term.columns]
+        names += [":".join(choice) for choice in product(*choices)]
+    return tuple(names)
+
+
+def treatment_design(
+    terms: Sequence[Term], codes: dict[str, CodeArray], factors: dict[str, Factor]
+) -> FloatArray:
+    """X for any rows, given the code of each fixed factor in them.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+        Fixed terms; every term inside an interaction is there.
+    codes : dict of int arrays, shape (n_rows,) each
+    factors : dict of Factor
+
+    Returns
+    -------
+    float array, shape (n_rows, p)
+    """
+    columns = [np.ones(next((column.size for column in codes.values()), 1))]
+    for term in terms:
+        dummies = [
+            [codes[name] == level for level in range(1, factors[name].n_levels)] for name in term.columns
+        ]
+        columns += [np.prod(choice, axis=0).astype(np.float64) for choice in product(*dummies)]
+    return np.column_stack(columns)
+
+
+def check_margins(terms: Sequence[Term]) -> None:
+    """Refuse a fixed interaction without all the terms inside it.
+
+    Raises
+    ------
+    MarginMissing
+    """
+    there = {term.factors for term in terms}
+    for term in terms:
+        for column in term.columns:
+            inside = Term(tuple(name for name in term.columns if name != column))
+            if inside.columns and inside.factors not in there:
+                raise MarginMissing(f"fixed {term.name} needs fixed {inside.name} beside it")
+
+
+def _text(label: object) -> str:
+    if label is None or label != label:
+        return ""
+    return str(label)
+
+
+def _dense(codes: CodeArray, n_codes: int) -> CodeArray:
+    """Codes that occur, numbered from 0 in their order."""
+    if n_codes > 8 * codes.size:
+        return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    number = np.cumsum(np.bincount(codes, minlength=n_codes) > 0) - 1
+    return np.asarray(number[codes], dtype=np.int64)

@@ -1,0 +1,113 @@
+"""Rows collapsed to cells.
+
+Rows that share the level of every term and the row of the design matrix form a cell. Within a cell the rows
+are exchangeable, so that a cell's count, its mean and the sum of squares within cells are sufficient. A
+term with one level for each cell is the *cell term*: it joins the residual on the diagonal of V̄ and has no
+columns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from analytics.arrays import CodeArray, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a design.
+
+    Parameters
+    ----------
+    of_row : int array, shape (n_rows,)
+        Cell of each row.
+    n_rows_in : float array, shape (n_cells,)
+        Rows in each cell.
+    levels : tuple of int arrays, shape (n_cells,) each
+        Level of each term; every level occurs.
+    n_levels : tuple of int
+    blocks : tuple of int arrays, shape (n_cells,) each
+        Partitions that may serve as blocks: the factors of the terms.
+    design : float array, shape (n_cells, p)
+    """
+
+    of_row: CodeArray
+    n_rows_in: FloatArray
+    levels: tuple[CodeArray, ...]
+    n_levels: tuple[int, ...]
+    blocks: tuple[CodeArray, ...]
+    design: FloatArray
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.n_rows_in.size
+
+    @property
+    def cell_term(self) -> int | None:
+        """The term with one level for each cell, if there is one."""
+        return self.n_levels.index(self.n_cells) if self.n_cells in self.n_levels else None
+
+
+def cells_of(
+    factors: Sequence[CodeArray],
+    n_levels: Sequence[int],
+    terms: Sequence[tuple[int, ...]],
+    design: FloatArray,
+) -> Cells:
+    """Collapse rows to cells.
+
+    Parameters
+    ----------
+    factors : sequence of int arrays, shape (n_rows,) each
+    n_levels : sequence of int
+    terms : sequence of tuples of factor indices
+    design : float array, shape (n_rows, p)
+    """
+    used = sorted({factor for term in terms for factor in term})
+    of_row = joint([factors[f] for f in used], [n_levels[f] for f in used])
+    first = first_rows(of_row)
+    if not np.array_equal(design[first][of_row], design):
+        columns = [np.unique(column, return_inverse=True)[1] for column in design.T]
+        of_row = joint([of_row, *columns], [first.size, *(int(c.max()) + 1 for c in columns)])
+        first = first_rows(of_row)
+    levels = tuple(joint([factors[f][first] for f in term], [n_levels[f] for f in term]) for term in terms)
+    return Cells(
+        of_row=of_row,
+        n_rows_in=np.bincount(of_row).astype(np.float64),
+        levels=levels,
+        n_levels=tuple(int(codes.max()) + 1 for codes in levels),
+        blocks=tuple(joint([factors[f][first]], [n_levels[f]]) for f in used),
+        design=design[first],
+    )
+
+
+def joint(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
+    """Return codes 0, 1, … of the combinations that occur, in lexicographic order."""
+    return reduce(
+        lambda pair, following: _paired(*pair, *following),
+        zip(codes[1:], n_levels[1:], strict=True),
+        _dense(codes[0], n_levels[0]),
+    )[0]
+
+
+def _paired(left: CodeArray, n_left: int, right: CodeArray, n_right: int) -> tuple[CodeArray, int]:
+    return _dense(left * n_right + right, n_left * n_right)
+
+
+def _dense(codes: CodeArray, n_codes: int) -> tuple[CodeArray, int]:
+    """Return the codes numbered from 0 without gaps, in their order, and how many there are."""
+    if n_codes > 8 * codes.size:
+        present, dense = np.unique(codes, return_inverse=True)
+        return dense.astype(np.int64), present.size
+    number = np.cumsum(np.bincount(codes, minlength=n_codes) > 0)
+    return number[codes] - 1, int(number[-1])
+
+
+def first_rows(codes: CodeArray) -> CodeArray:
+    """Return the first position of each code 0, 1, … among the codes, all of which occur."""
+    first = np.empty(int(codes.max()) + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(codes.size)[::-1]
+    return first

@@ -1,0 +1,489 @@
+"""The restricted likelihood of a layout at given components, with gradient and average information.
+
+Notation as in the package. With e = P̄ȳ and z = A'e::
+
+    criterion    (n − C)·log σ² + SSW/σ² + Σ log n_c − Σ log w_c + Σ log|M| + log|B| + ȳ'e + (n − p)·log 2π
+    ∂/∂σ_t²      tr(Z_t'PZ_t) − |Z_t'e|²
+    ∂/∂σ²        (n − p − Σ σ_t²·tr(Z_t'PZ_t))/σ² − SSW/σ⁴ − Σ e_c²/n_c
+
+the trace of the residual from tr(PV) = n − p.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.linalg import lapack
+
+from analytics.arrays import CodeArray, FloatArray
+from analytics.errors import CoreError
+from analytics.reml.sparse.cells import cells_of
+from analytics.reml.sparse.layout import Batch, Layout, Matrix, layout_of
+
+
+class NotEstimable(CoreError):
+    """The data do not determine the components: which term, and why."""
+
+
+class ArgumentRefused(CoreError):
+    """An array has another shape or other values than its docstring says."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the criterion needs of an outcome.
+
+    Parameters
+    ----------
+    means : float array, shape (n_cells,)
+        Cell means less `design @ offset`.
+    within : float
+        SSW, the sum of squares within cells.
+    offset : float array, shape (p,)
+        Least-squares coefficients, taken off first so that a far origin costs no digits.
+    """
+
+    means: FloatArray
+    within: float
+    offset: FloatArray
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread: the matrices are small, and on a busy machine threads wait for each other."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+class Criterion:
+    """The REML criterion of one design and one outcome, as a function of the components.
+
+    Parameters
+    ----------
+    y : float array, shape (n_rows,)
+    factors : sequence of int arrays, shape (n_rows,) each
+        Level codes 0, 1, …
+    n_levels : sequence of int
+        Levels of each factor.
+    terms : sequence of tuples of int
+        Factor indices of each random intercept term.
+    design : float array, shape (n_rows, p)
+        Columns of the fixed effects, the intercept's included; full rank.
+
+    Raises
+    ------
+    ArgumentRefused
+    NotEstimable
+        When a term has one level, one level for each row, the levels of another term, or levels in the
+        span of the design; when there are no more rows than fixed effects; when the outcome leaves no
+        variance to divide.
+    """
+
+    def __init__(
+        self,
+        y: npt.ArrayLike,
+        factors: Sequence[npt.ArrayLike],
+        n_levels: Sequence[int],
+        terms: Sequence[tuple[int, ...]],
+        design: npt.ArrayLike,
+    ) -> None:
+        codes = tuple(np.asarray(factor, dtype=np.int64) for factor in factors)
+        design = np.asarray(design, dtype=np.float64)
+        _check_arguments(codes, n_levels, terms, design)
+        with one_blas_thread():
+            self.layout: Layout = layout_of(cells_of(codes, n_levels, terms, design))
+            _check_terms(self.layout, terms, len(design))
+            self.outcome: Outcome = _outcome(self.layout, y)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of random terms."""
+        return len(self.layout.cells.levels)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.layout.cells.of_row.size
+
+    @property
+    def method(self) -> str:
+        """`patterns` or `blocked`."""
+        return self.layout.method
+
+    def with_outcome(self, y: npt.ArrayLike) -> "Criterion":
+        """Return the criterion of another outcome on the same rows; nothing of the design is redone.
+
+        Raises
+        ------
+        ArgumentRefused, NotEstimable
+        """
+        other = copy.copy(self)
+        other.outcome = _outcome(self.layout, y)
+        return other
+
+    def at(self, theta: npt.ArrayLike) -> "Evaluation":
+        """Evaluate at θ = (σ_1², …, σ_T², σ²), shape (n_terms + 1,), the last one above 0."""
+        return Evaluation(self.layout, self.outcome, np.asarray(theta, dtype=np.float64))
+
+    def value_and_gradient(self, theta: npt.ArrayLike) -> tuple[float, FloatArray]:
+        """Criterion and its gradient at θ, shape (n_terms + 1,)."""
+        evaluation = self.at(theta)
+        return evaluation.value, evaluation.gradient
+
+
+class Evaluation:
+    """One factorisation, and what follows from it; each part is computed when it is first asked for.
+
+    Parameters
+    ----------
+    layout : Layout
+    outcome : Outcome
+    theta : float array, shape (n_terms + 1,)
+        Variances of the terms, then of the residual.
+    """
+
+    def __init__(self, layout: Layout, outcome: Outcome, theta: FloatArray) -> None:
+        self.layout, self.outcome, self.theta = layout, outcome, theta
+        self.residual = float(theta[-1])
+        counts, cell_term = layout.group_count, layout.cells.cell_term
+        cell_variance = 0.0 if cell_term is None else theta[cell_term]
+        self.group_weight = counts / (self.residual + counts * cell_variance)
+        scale = layout.cells.n_rows_in if cell_term is None else 1.0
+        self.weight = self.group_weight[layout.group] * scale
+        self._factor()
+
+    def _factor(self) -> None:
+        layout, p = self.layout, self.layout.cells.design.shape[1]
+        scale = np.sqrt(np.append(self.theta[:-1], 0.0))
+        self._gram = _CrossProducts(layout, self.group_weight)
+        self._inverses, self._log_determinant = [], 0.0
+        for batch, inner in zip(layout.batches, self._gram.inner, strict=True):
+            level_scale = scale[layout.pattern_term[batch.pattern_rows]].reshape(-1, batch.size)
+            inverse, log_determinants = _scaled_inverses(inner, level_scale)
+            self._inverses.append(inverse)
+            self._log_determinant += float(_n_blocks_of(layout, batch) @ log_determinants)
+        self._solved = _block_product(layout, self._inverses, self._gram.cross)
+        self._schur = self._gram.border - _product(layout, self._gram.cross, self._solved)
+        border_scale = scale[layout.column_term[layout.n_block_levels :]]
+        border_scale[-p:] = 1.0
+        self._border_inverse, log_determinant = _border_inverse(self._schur, border_scale, p)
+        self._log_determinant += log_determinant
+
+    @cached_property
+    def value(self) -> float:
+        """The criterion, −2 log restricted likelihood."""
+        cells, n = self.layout.cells, self.layout.cells.of_row.size
+        within = (n - cells.n_cells) * np.log(self.residual) + self.outcome.within / self.residual
+        diagonal = np.sum(np.log(cells.n_rows_in)) - np.sum(np.log(self.weight))
+        constant = (n - cells.design.shape[1]) * np.log(2.0 * np.pi)
+        quadratic = self.outcome.means @ self._projected
+        return float(within + diagonal + self._log_determinant + quadratic + constant)
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        """∂ criterion/∂θ, shape (n_terms + 1,)."""
+        return self.traces - self.squares
+
+    @cached_property
+    def traces(self) -> FloatArray:
+        """tr(P ∂V/∂θ): tr(Z_t'PZ_t) of each term, then tr(P), shape (n_terms + 1,)."""
+        cells, traces = self.layout.cells, self._term_traces()
+        n_free = cells.of_row.size - cells.design.shape[1]
+        return np.append(traces, (n_free - traces @ self.theta[:-1]) / self.residual)
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """y'P(∂V/∂θ)Py: |Z_t'Py|² of each term, then |Py|², shape (n_terms + 1,)."""
+        cells, projected, n_terms = self.layout.cells, self._projected, len(self.layout.cells.levels)
+        sums = np.square(self.layout.incidence.T @ projected)
+        squares = _sums(self.layout.column_term, sums, n_terms + 1)
+        if cells.cell_term is not None:
+            squares[cells.cell_term] = projected @ projected
+        squares[n_terms] = self.outcome.within / self.residual**2
+        squares[n_terms] += np.sum(np.square(projected) / cells.n_rows_in)
+        return squares
+
+    @cached_property
+    def information(self) -> FloatArray:
+        """Average information of the log restricted likelihood, ½·y'P V_s P V_t P y, (n_terms + 1)²."""
+        cells, projected = self.layout.cells, self._projected
+        vectors = np.empty((cells.n_cells, len(cells.levels) + 1))
+        for t, codes in enumerate(cells.levels):
+            vectors[:, t] = np.bincount(codes, weights=projected)[codes]
+        vectors[:, -1] = projected / cells.n_rows_in
+        information = vectors.T @ self._project(vectors)
+        information[-1, -1] += self.outcome.within / self.residual**3
+        return np.asarray((information + information.T) / 4.0, dtype=np.float64)
+
+    @property
+    def beta(self) -> FloatArray:
+        """Generalised least-squares coefficients of the design, shape (p,)."""
+        weighted = (self.weight * self.outcome.means)[:, None]
+        solution = self._solve(self.layout.incidence.T @ weighted)[:, 0]
+        return self.outcome.offset + solution[-self.outcome.offset.size :]
+
+    @property
+    def beta_covariance(self) -> FloatArray:
+        """(X'V⁻¹X)⁻¹, shape (p, p)."""
+        p = self.outcome.offset.size
+        return self._border_inverse[-p:, -p:]
+
+    @cached_property
+    def _projected(self) -> FloatArray:
+        """Return e = P̄ȳ, shape (n_cells,)."""
+        return self._project(self.outcome.means[:, None])[:, 0]
+
+    def _project(self, vectors: FloatArray) -> FloatArray:
+        """P̄v = W(v − A N A'Wv) for each column."""
+        weighted = self.weight[:, None] * vectors
+        fitted = self.layout.incidence @ self._solve(self.layout.incidence.T @ weighted)
+        return np.asarray(weighted - self.weight[:, None] * fitted, dtype=np.float64)
+
+    def _solve(self, right: FloatArray) -> FloatArray:
+        """N r for each column: c_b = Ŝ(r_b − Σ T'r_i), c_i = N_i r_i − T c_b."""
+        layout, border_rows = self.layout, slice(self.layout.n_block_levels, None)
+        solution = np.empty_like(right)
+        border = self._border_inverse @ (right[border_rows] - self._solved.T @ _pattern_sums(layout, right))
+        solution[border_rows], shift = border, self._solved @ border
+        for batch, inverse in zip(layout.batches, self._inverses, strict=True):
+            part = inverse[batch.pattern_of] @ _blocks(right[batch.block_rows], batch.size)
+            part -= _blocks(shift[batch.pattern_rows], batch.size)[batch.pattern_of]
+            solution[batch.block_rows] = part.reshape(-1, right.shape[1])
+        return solution
+
+    def _term_traces(self) -> FloatArray:
+        """tr(Z_t'PZ_t) of each term, shape (n_terms,)."""
+        layout, n_terms = self.layout, len(self.layout.cells.levels)
+        border_term = layout.column_term[layout.n_block_levels :]
+        traces = _sums(layout.pattern_term, layout.n_blocks_of * self._own_diagonal(), n_terms + 1)
+        shared = self._gram.cross - _block_product(layout, self._gram.inner, self._solved)
+        traces -= _forms(shared, self._border_inverse, layout.n_blocks_of, layout.pattern_term, n_terms + 1)
+        fitted = np.sum((self._schur @ self._border_inverse) * self._schur, axis=1)
+        traces += _sums(border_term, np.diag(self._schur) - fitted, n_terms + 1)
+        if layout.cells.cell_term is not None:
+            traces[layout.cells.cell_term] = self._cell_trace()
+        return traces[:n_terms]
+
+    def _own_diagonal(self) -> FloatArray:
+        """Diagonal of G − G N_i G of each pattern: Z'V⁻¹Z as if there were no border."""
+        diagonal = np.empty(self.layout.pattern_term.size)
+        for batch, inverse, inner in zip(self.layout.batches, self._inverses, self._gram.inner, strict=True):
+            own = np.einsum("pii->pi", inner) - np.sum((inner @ inverse) * inner, axis=2)
+            diagonal[batch.pattern_rows] = own.ravel()
+        return diagonal
+
+    def _cell_trace(self) -> float:
+        """tr(P̄) = Σ w_c − ⟨N, A'W²A⟩."""
+        layout = self.layout
+        squared = _CrossProducts(layout, self.group_weight**2)
+        trace = float(np.sum(self.weight))
+        for batch, inverse, inner in zip(layout.batches, self._inverses, squared.inner, strict=True):
+            trace -= float(_n_blocks_of(layout, batch) @ np.sum(inverse * inner, axis=(1, 2)))
+        mixed = _block_product(layout, squared.inner, self._solved) - 2.0 * squared.cross
+        border = squared.border + _product(layout, self._solved, mixed)
+        return trace - float(np.sum(self._border_inverse * border))
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+class _CrossProducts:
+    """A'WA at given group weights: inner blocks by batch, cross and border matrices."""
+
+    def __init__(self, layout: Layout, group_weight: FloatArray) -> None:
+        products = layout.cross_products
+        inner, cross = products.inner @ group_weight, products.cross @ group_weight
+        self.inner = [inner[b.entries].reshape(-1, b.size, b.size) for b in layout.batches]
+        shape = (layout.pattern_term.size, layout.n_border)
+        self.cross: Matrix
+        if products.structure is None:
+            self.cross = cross.reshape(shape)
+        else:
+            self.cross = sp.csr_array((cross, *products.structure), shape=shape)
+        self.border = (products.border @ group_weight).reshape(layout.n_border, layout.n_border)
+
+
+def _scaled_inverses(inner: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Λ(ΛGΛ + I)⁻¹Λ and log|ΛGΛ + I| of a batch."""
+    scales = scale[:, :, None] * scale[:, None, :]
+    moment = scales * inner + np.eye(inner.shape[1])
+    diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
+    return scales * np.linalg.inv(moment), 2.0 * np.sum(np.log(diagonals), axis=1)
+
+
+def _border_inverse(schur: FloatArray, scale: FloatArray, p: int) -> tuple[FloatArray, float]:
+    """ΛB⁻¹Λ and log|B|, where B = ΛSΛ, plus I on all but the p columns of the design (scale 1)."""
+    scales = scale[:, None] * scale[None, :]
+    moment = scales * schur
+    moment[np.arange(len(scale) - p), np.arange(len(scale) - p)] += 1.0
+    factor, failed = lapack.dpotrf(moment, lower=1)
+    if failed:
+        raise np.linalg.LinAlgError(f"the border is not positive definite at column {failed - 1}")
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    return scales * inverse, 2.0 * float(np.sum(np.log(np.diag(factor))))
+
+
+def _blocks(rows: FloatArray, size: int) -> FloatArray:
+    return rows.reshape(-1, size, rows.shape[1])
+
+
+def _block_product(layout: Layout, blocks: list[FloatArray], matrix: Matrix) -> Matrix:
+    """Block-diagonal matrix, pattern after pattern, times a matrix with the patterns' levels as rows."""
+    if isinstance(matrix, np.ndarray):
+        pairs = zip(layout.batches, blocks, strict=True)
+        parts = [block @ _blocks(matrix[batch.pattern_rows], batch.size) for batch, block in pairs]
+        return np.concatenate([part.reshape(-1, matrix.shape[1]) for part in parts]) if parts else matrix
+    return sp.csr_array(_block_diagonal(layout.batches, blocks) @ matrix)
+
+
+def _block_diagonal(batches: Sequence[Batch], blocks: list[FloatArray]) -> sp.csr_array:
+    columns = [
+        np.repeat(np.arange(b.pattern_rows.start, b.pattern_rows.stop).reshape(-1, b.size), b.size, axis=0)
+        for b in batches
+    ]
+    lengths = np.concatenate([np.full(b.pattern_rows.stop - b.pattern_rows.start, b.size) for b in batches])
+    indptr = np.append(0, np.cumsum(lengths))
+    data = np.concatenate([block.ravel() for block in blocks])
+    return sp.csr_array((data, np.concatenate([c.ravel() for c in columns]), indptr))
+
+
+def _rows_times(factor: FloatArray, matrix: Matrix) -> Matrix:
+    if isinstance(matrix, np.ndarray):
+        return factor[:, None] * matrix
+    return sp.csr_array(sp.diags_array(factor) @ matrix)
+
+
+def _product(layout: Layout, left: Matrix, right: Matrix) -> FloatArray:
+    """Σ left'right over all blocks, from rows for the levels of the patterns."""
+    product = left.T @ _rows_times(layout.n_blocks_of, right)
+    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.float64)
+
+
+def _pattern_sums(layout: Layout, columns: FloatArray) -> FloatArray:
+    """Sum of the block levels' rows over the blocks of each pattern."""
+    sums = np.empty((layout.pattern_term.size, columns.shape[1]))
+    for batch in layout.batches:
+        parts = np.add.reduceat(_blocks(columns[batch.block_rows], batch.size), batch.first_block)
+        sums[batch.pattern_rows] = parts.reshape(-1, columns.shape[1])
+    return sums
+
+
+def _n_blocks_of(layout: Layout, batch: Batch) -> FloatArray:
+    """Blocks of each pattern of the batch."""
+    return layout.n_blocks_of[batch.pattern_rows][:: batch.size]
+
+
+def _sums(group: CodeArray, values: FloatArray, n_groups: int) -> FloatArray:
+    return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
+
+
+def _forms(
+    rows: Matrix, middle: FloatArray, weight: FloatArray, group: CodeArray, n_groups: int
+) -> FloatArray:
+    """Σ weight·r'Hr over the rows r of each group, shape (n_groups,)."""
+    if isinstance(rows, np.ndarray):
+        return _sums(group, weight * np.sum((rows @ middle) * rows, axis=1), n_groups)
+    forms = np.zeros(n_groups)
+    for g in np.unique(group):
+        chosen = rows[group == g]
+        square = sp.coo_array(chosen.T @ _rows_times(weight[group == g], chosen))
+        forms[g] = middle[square.coords] @ square.data
+    return forms
+
+
+# -------------------------------------------------------------------------------------- outcome and checks
+
+
+def _outcome(layout: Layout, y: npt.ArrayLike) -> Outcome:
+    cells = layout.cells
+    y = np.asarray(y, dtype=np.float64)
+    if y.shape != cells.of_row.shape or not np.isfinite(y).all():
+        raise ArgumentRefused(
+            f"the outcome has shape {y.shape}, not ({cells.of_row.size},), or is not finite"
+        )
+    means = np.bincount(cells.of_row, weights=y) / cells.n_rows_in
+    within = float(np.sum(np.square(y - means[cells.of_row])))
+    offset = _least_squares(layout, cells.n_rows_in * means)
+    means = means - np.einsum("cj,j->c", cells.design, offset)
+    _check_variation(layout, y, means, within)
+    return Outcome(means=means, within=within, offset=offset)
+
+
+def _least_squares(layout: Layout, sums: FloatArray) -> FloatArray:
+    """(X'X)⁻¹X'y from the cells' sums; the criterion does not depend on its last digits."""
+    design = layout.cells.design
+    gram = _CrossProducts(layout, layout.group_count).border[-design.shape[1] :, -design.shape[1] :]
+    return np.asarray(np.linalg.solve(gram, np.einsum("cj,c->j", design, sums)), dtype=np.float64)
+
+
+def _check_variation(layout: Layout, y: FloatArray, means: FloatArray, within: float) -> None:
+    cells, rounding = layout.cells, 1e-26 * float(np.sum(np.square(y)))
+    between = float(np.sum(cells.n_rows_in * np.square(means)))
+    if within + between <= rounding:
+        raise NotEstimable(f"the fixed effects leave no variance in the {y.size} outcomes")
+    if cells.cell_term is not None and within <= rounding:
+        raise NotEstimable(
+            f"the {y.size} rows do not differ within the {cells.n_cells} cells of term {cells.cell_term}: "
+            "the residual would be 0"
+        )
+
+
+def _check_arguments(
+    codes: tuple[CodeArray, ...],
+    n_levels: Sequence[int],
+    terms: Sequence[tuple[int, ...]],
+    design: FloatArray,
+) -> None:
+    if design.ndim != 2 or not terms or len(codes) != len(n_levels):
+        raise ArgumentRefused(
+            f"a design {design.shape}, {len(terms)} terms, {len(codes)} factors, {len(n_levels)} level counts"
+        )
+    n_rows, p = design.shape
+    for f, (factor, n) in enumerate(zip(codes, n_levels, strict=True)):
+        if factor.shape != (n_rows,) or n_rows == 0 or factor.min() < 0 or factor.max() >= n:
+            raise ArgumentRefused(
+                f"factor {f} has shape {factor.shape} or codes outside 0 … {n - 1}; {n_rows} rows"
+            )
+    if n_rows <= p:
+        raise NotEstimable(f"{p} fixed effects from {n_rows} rows leave no residual")
+    if any(not term or max(term) >= len(codes) or min(term) < 0 for term in terms):
+        raise ArgumentRefused(f"terms {tuple(terms)} of {len(codes)} factors")
+
+
+def _check_terms(layout: Layout, terms: Sequence[tuple[int, ...]], n_rows: int) -> None:
+    """Refuse a term that cannot be told from the intercept, the residual, or another term."""
+    levels = layout.cells.levels
+    for t, codes in enumerate(levels):
+        n = layout.cells.n_levels[t]
+        if n == 1:
+            raise NotEstimable(f"term {terms[t]} has one level")
+        if n == n_rows:
+            raise NotEstimable(
+                f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual"
+            )
+        if n <= layout.cells.design.shape[1] and _spanned(layout, codes, n):
+            raise NotEstimable(f"the fixed effects span the {n} levels of term {terms[t]}")
+        for s in range(t):
+            if layout.cells.n_levels[s] == n and _same_partition(levels[s], codes, n):
+                raise NotEstimable(f"terms {terms[s]} and {terms[t]} have the same {n} levels")
+
+
+def _spanned(layout: Layout, codes: CodeArray, n: int) -> bool:
+    """Whether the indicators of the levels are combinations of the design's columns."""
+    root, indicators = np.sqrt(layout.cells.n_rows_in), np.eye(n)[codes]
+    design = root[:, None] * layout.cells.design
+    left = root[:, None] * indicators
+    left -= design @ np.linalg.lstsq(design, left)[0]
+    return float(np.max(np.abs(left))) < 1e-9 * float(np.max(root))
+
+
+def _same_partition(left: CodeArray, right: CodeArray, n: int) -> bool:
+    return np.unique(left * n + right).size == n

@@ -1,0 +1,391 @@
+"""How the levels of a design lie: blocks, border, patterns and cross products. No outcome changes them.
+
+Blocks and border
+-----------------
+A partition of the cells (by a factor or by a term) is the *block* partition. Terms whose levels refine it
+are block-diagonal; the others, with the fixed effects, are the border. The partition with the fewest
+estimated operations is taken.
+
+Patterns
+--------
+Two blocks have one pattern when their cells agree, in order, in count, in border columns and in the local
+numbers of their block-diagonal levels. A pattern is factored once. Patterns of one size are one batch;
+sizes are filled up with empty levels to two binary digits (1, 2, 3, 4, 6, 8, 12, 16, …), which changes
+no number and keeps batches few.
+
+Cross products
+--------------
+A'WA is linear in the weights, and the weights differ only between cells of different counts: its entries
+are stored once by count, so that an evaluation is one product with the few weights.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from analytics.arrays import CodeArray, FloatArray
+from analytics.reml.sparse.cells import Cells, first_rows, joint
+
+Matrix: TypeAlias = FloatArray | sp.csr_array
+
+WIDEST_FULL_BORDER = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Blocks of one (filled up) size, ordered by pattern.
+
+    Parameters
+    ----------
+    size : int
+        Levels in a block.
+    block_rows, pattern_rows, entries : slice
+        Where the levels of its blocks, the levels of its patterns, and its patterns' size² inner cross
+        products stand among those of all batches.
+    pattern_of : int array, shape (n_blocks,)
+        Ascending.
+    first_block : int array, shape (n_patterns,)
+    """
+
+    size: int
+    block_rows: slice
+    pattern_rows: slice
+    entries: slice
+    pattern_of: CodeArray
+    first_block: CodeArray
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """Which levels the blocks have, block after block, and which blocks are alike.
+
+    Parameters
+    ----------
+    block : int array, shape (n_cells,)
+    local : int array, shape (n_cells, n_inside)
+        Number within its block of the cell's level of each block-diagonal term.
+    size : int array, shape (n_blocks,)
+        Levels of the block, filled up.
+    pattern : int array, shape (n_blocks,)
+        In ascending order of size.
+    """
+
+    block: CodeArray
+    local: CodeArray
+    size: CodeArray
+    pattern: CodeArray
+
+
+@dataclass(frozen=True, eq=False)
+class CrossProducts:
+    """A'WA as a linear function of the weights of the weight groups.
+
+    Parameters
+    ----------
+    inner : matrix, shape (Σ n_patterns·size², n_groups)
+        Entries between levels of one pattern, batch after batch.
+    cross : matrix, shape (n_entries, n_groups)
+        Entries between pattern levels and border columns.
+    border : matrix, shape (b², n_groups)
+        Entries between border columns, summed over all cells.
+    structure : tuple of (indices, indptr), or None
+        Of the cross entries in sparse rows; None where all are stored.
+    """
+
+    inner: Matrix
+    cross: Matrix
+    border: Matrix
+    structure: tuple[CodeArray, CodeArray] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Blocks, border and cross products of a design.
+
+    Parameters
+    ----------
+    cells : Cells
+    incidence : sparse matrix, shape (n_cells, n_block_levels + b)
+        A: block levels (empty ones included), then border levels, then the design's columns.
+    column_term : int array, shape (n_block_levels + b,)
+        Term of each column of A; n_terms for empty levels and columns of the design.
+    pattern_term : int array, shape (n_pattern_levels,)
+        Term of each level of the patterns; n_terms for empty levels.
+    n_blocks_of : float array, shape (n_pattern_levels,)
+        Blocks that have the level's pattern.
+    batches : tuple of Batch
+    cross_products : CrossProducts
+    group : int array, shape (n_cells,)
+        Weight group of each cell: by count where there is a cell term, else all in one.
+    group_count : float array, shape (n_groups,)
+        Rows in a cell of the group; 1 where all are in one.
+    """
+
+    cells: Cells
+    incidence: sp.csr_array
+    column_term: CodeArray
+    pattern_term: CodeArray
+    n_blocks_of: FloatArray
+    batches: tuple[Batch, ...]
+    cross_products: CrossProducts
+    group: CodeArray
+    group_count: FloatArray
+
+    @property
+    def n_block_levels(self) -> int:
+        """Block levels, empty ones included."""
+        return sum(batch.pattern_of.size * batch.size for batch in self.batches)
+
+    @property
+    def n_border(self) -> int:
+        """Border columns b, the design's included."""
+        return self.column_term.size - self.n_block_levels
+
+    @property
+    def method(self) -> str:
+        """`patterns` for a narrow border, stored in full; `blocked` for a wide one, stored sparsely."""
+        return "patterns" if self.cross_products.structure is None else "blocked"
+
+
+# ------------------------------------------------------------------------------------------ blocks, border
+
+
+def layout_of(cells: Cells) -> Layout:
+    """Choose the blocks and number everything that hangs on them."""
+    n_terms = len(cells.levels)
+    block, inside = _cheapest_blocks(cells)
+    outside = [t for t in range(n_terms) if t not in inside and t != cells.cell_term]
+    numbering = _numbering(cells, block, inside, outside)
+    border = _border(cells, outside)
+    group, group_count = _weight_groups(cells)
+    block_base, pattern_base = _bases(numbering)
+    rows = block_base[block][:, None] + numbering.local
+    pattern_rows = pattern_base[numbering.pattern[block]][:, None] + numbering.local
+    pattern_size, n_block_levels = _pattern_size(numbering), int(numbering.size.sum())
+    return Layout(
+        cells=cells,
+        incidence=_incidence(rows, n_block_levels, border),
+        column_term=np.concatenate([_terms_of(rows, inside, n_block_levels, n_terms), border.term]),
+        pattern_term=_terms_of(pattern_rows, inside, int(pattern_size.sum()), n_terms),
+        n_blocks_of=np.repeat(np.bincount(numbering.pattern), pattern_size).astype(np.float64),
+        batches=_batches(numbering),
+        cross_products=_cross_products(cells, numbering, pattern_rows, border, group),
+        group=group,
+        group_count=group_count,
+    )
+
+
+def _cheapest_blocks(cells: Cells) -> tuple[CodeArray, list[int]]:
+    """Return the partition with the fewest estimated operations, and the terms that refine it."""
+    columns = [t for t in range(len(cells.levels)) if t != cells.cell_term]
+    candidates = [*cells.blocks, *(cells.levels[t] for t in columns)]
+    best = min(candidates, key=lambda block: _n_operations(cells, columns, block))
+    return best, _refining(cells, columns, best)
+
+
+def _refining(cells: Cells, columns: list[int], block: CodeArray) -> list[int]:
+    """Terms each of whose levels lies in one block."""
+    return [t for t in columns if np.array_equal(block[first_rows(cells.levels[t])][cells.levels[t]], block)]
+
+
+def _n_operations(cells: Cells, columns: list[int], block: CodeArray) -> float:
+    """Σ q³ + b²·Σ q + b³ over blocks of q levels and a border of b columns."""
+    inside = _refining(cells, columns, block)
+    size = np.zeros(int(block.max()) + 1)
+    for t in inside:
+        size += np.bincount(block[first_rows(cells.levels[t])], minlength=size.size)
+    n_border = cells.design.shape[1] + sum(cells.n_levels[t] for t in columns if t not in inside)
+    return float(np.sum(size**3) + n_border**2 * np.sum(size) + float(n_border) ** 3)
+
+
+def _numbering(cells: Cells, block: CodeArray, inside: list[int], outside: list[int]) -> Numbering:
+    border_code = _row_codes(cells, outside)
+    order = np.lexsort((*cells.blocks, border_code, block))
+    local, size = _local_levels(block, [cells.levels[t] for t in inside], order)
+    count = joint([cells.n_rows_in.astype(np.int64)], [int(cells.n_rows_in.max()) + 1])
+    kinds = [border_code, count, *local.T]
+    kind = joint(kinds, [int(codes.max()) + 1 for codes in kinds])
+    size = _filled(size)
+    return Numbering(block, local, size, pattern=_patterns(kind[order], block[order], size))
+
+
+def _row_codes(cells: Cells, outside: list[int]) -> CodeArray:
+    """Code of the cell's row of the border: its levels of the border terms and its row of the design."""
+    values = [np.unique(column, return_inverse=True) for column in cells.design.T]
+    codes = [inverse.astype(np.int64) for _, inverse in values] + [cells.levels[t] for t in outside]
+    return joint(codes, [distinct.size for distinct, _ in values] + [cells.n_levels[t] for t in outside])
+
+
+def _local_levels(block: CodeArray, levels: list[CodeArray], order: CodeArray) -> tuple[CodeArray, CodeArray]:
+    """Return each level's number in its block, in order of term and appearance, and the blocks' sizes."""
+    n_blocks = int(block.max()) + 1
+    local = np.empty((block.size, len(levels)), dtype=np.int64)
+    size = np.zeros(n_blocks, dtype=np.int64)
+    for column, codes in enumerate(levels):
+        appears = first_rows(codes[order])
+        rank = np.empty_like(appears)
+        rank[np.argsort(appears)] = np.arange(appears.size)
+        n_levels = np.bincount(block[order][appears], minlength=n_blocks)
+        before = np.cumsum(n_levels) - n_levels
+        local[:, column] = rank[codes] + (size - before)[block]
+        size += n_levels
+    return local, size
+
+
+def _filled(size: CodeArray) -> CodeArray:
+    """Smallest number of two binary digits, followed by zeros, that is not below the size."""
+    digits = np.ceil(np.log2(np.maximum(size, 1))).astype(np.int64)
+    step = np.left_shift(1, np.maximum(digits - 2, 0))
+    return np.asarray(-(-size // step) * step, dtype=np.int64)
+
+
+def _patterns(kind: CodeArray, block: CodeArray, size: CodeArray) -> CodeArray:
+    """Pattern of each block, in ascending order of size, from the kinds of its cells in order."""
+    start = np.flatnonzero(np.diff(block, prepend=-1))
+    number: dict[bytes, int] = {}
+    pattern = np.array([number.setdefault(part.tobytes(), len(number)) for part in np.split(kind, start[1:])])
+    by_size = np.lexsort((pattern, size))
+    rank = np.empty(len(number), dtype=np.int64)
+    rank[pattern[by_size]] = np.cumsum(np.diff(pattern[by_size], prepend=-1) != 0) - 1
+    return np.asarray(rank[pattern], dtype=np.int64)
+
+
+def _pattern_size(numbering: Numbering) -> CodeArray:
+    return numbering.size[first_rows(numbering.pattern)]
+
+
+def _bases(numbering: Numbering) -> tuple[CodeArray, CodeArray]:
+    """First level of each block, and of each pattern, blocks being ordered by pattern."""
+    by_pattern = np.argsort(numbering.pattern, kind="stable")
+    block_base = np.empty_like(numbering.size)
+    block_base[by_pattern] = _starts(numbering.size[by_pattern])
+    return block_base, _starts(_pattern_size(numbering))
+
+
+def _starts(lengths: CodeArray) -> CodeArray:
+    return np.asarray(np.cumsum(lengths) - lengths, dtype=np.int64)
+
+
+def _batches(numbering: Numbering) -> tuple[Batch, ...]:
+    sizes = _pattern_size(numbering)
+    pattern = np.sort(numbering.pattern)
+    batches, blocks, patterns, entries = [], 0, 0, 0
+    for size in np.unique(sizes[sizes > 0]):
+        chosen = np.flatnonzero(sizes == size)
+        pattern_of = pattern[(pattern >= chosen[0]) & (pattern <= chosen[-1])] - chosen[0]
+        batches.append(
+            Batch(
+                size=int(size),
+                block_rows=slice(blocks, blocks := blocks + pattern_of.size * int(size)),
+                pattern_rows=slice(patterns, patterns := patterns + chosen.size * int(size)),
+                entries=slice(entries, entries := entries + chosen.size * int(size) ** 2),
+                pattern_of=pattern_of,
+                first_block=first_rows(pattern_of),
+            )
+        )
+    return tuple(batches)
+
+
+class _Border(NamedTuple):
+    """Border column and value of each cell's entries, (n_cells, n_outside + p), and the columns' terms."""
+
+    column: CodeArray
+    value: FloatArray
+    term: CodeArray
+
+
+def _border(cells: Cells, outside: list[int]) -> _Border:
+    n_terms, p = len(cells.levels), cells.design.shape[1]
+    widths = np.array([*(cells.n_levels[t] for t in outside), *([1] * p)], dtype=np.int64)
+    within = [*(cells.levels[t] for t in outside), np.zeros(cells.design.shape, dtype=np.int64)]
+    return _Border(
+        column=np.column_stack(within) + _starts(widths),
+        value=np.column_stack([np.ones((cells.n_cells, len(outside))), cells.design]),
+        term=np.repeat(np.array([*outside, *([n_terms] * p)], dtype=np.int64), widths),
+    )
+
+
+def _weight_groups(cells: Cells) -> tuple[CodeArray, FloatArray]:
+    if cells.cell_term is None:
+        return np.zeros(cells.n_cells, dtype=np.int64), np.ones(1)
+    counts, group = np.unique(cells.n_rows_in, return_inverse=True)
+    return group.astype(np.int64), counts
+
+
+def _incidence(rows: CodeArray, n_block_levels: int, border: _Border) -> sp.csr_array:
+    columns = np.column_stack([rows, n_block_levels + border.column])
+    entries = np.column_stack([np.ones(rows.shape), border.value])
+    indptr = np.arange(0, columns.size + 1, columns.shape[1])
+    shape = (len(rows), n_block_levels + border.term.size)
+    return sp.csr_array((entries.ravel(), columns.ravel(), indptr), shape=shape)
+
+
+def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> CodeArray:
+    term = np.full(n_rows, n_terms, dtype=np.int64)
+    for column, t in enumerate(inside):
+        term[rows[:, column]] = t
+    return term
+
+
+# ------------------------------------------------------------------------------------------ cross products
+
+
+def _cross_products(
+    cells: Cells, numbering: Numbering, pattern_rows: CodeArray, border: _Border, group: CodeArray
+) -> CrossProducts:
+    """Entries of A'WA by weight group; one block speaks for all of its pattern, except in the border."""
+    n_groups, n_border = int(group.max()) + 1, border.term.size
+    weight = cells.n_rows_in if cells.cell_term is None else np.ones(cells.n_cells)
+    block, pattern_size = numbering.block, _pattern_size(numbering)
+    spoken = np.flatnonzero(first_rows(numbering.pattern)[numbering.pattern[block]] == block)
+    inner = _inner_position(numbering, pattern_size, spoken)
+    cross = pattern_rows[spoken][:, :, None] * n_border + border.column[spoken][:, None, :]
+    cross, n_entries, structure = _stored(cross, int(pattern_size.sum()), n_border)
+    weighted = weight[:, None] * border.value
+    return CrossProducts(
+        inner=_by_group(
+            inner, weight[spoken, None, None], group[spoken], int((pattern_size**2).sum()), n_groups
+        ),
+        cross=_by_group(cross, weighted[spoken][:, None, :], group[spoken], n_entries, n_groups),
+        border=_by_group(
+            border.column[:, :, None] * n_border + border.column[:, None, :],
+            weighted[:, :, None] * border.value[:, None, :],
+            group,
+            n_border**2,
+            n_groups,
+        ),
+        structure=structure,
+    )
+
+
+def _inner_position(numbering: Numbering, pattern_size: CodeArray, spoken: CodeArray) -> CodeArray:
+    """Position among the inner entries of each pair of a cell's levels."""
+    block, local = numbering.block[spoken], numbering.local[spoken]
+    base = _starts(pattern_size**2)[numbering.pattern[block]]
+    return base[:, None, None] + local[:, :, None] * numbering.size[block][:, None, None] + local[:, None, :]
+
+
+def _stored(
+    position: CodeArray, n_rows: int, n_columns: int
+) -> tuple[CodeArray, int, tuple[CodeArray, CodeArray] | None]:
+    """Positions among the stored entries: all of them, or with a wide border those that can differ from 0."""
+    if n_columns <= WIDEST_FULL_BORDER:
+        return position, n_rows * n_columns, None
+    present, number = np.unique(position, return_inverse=True)
+    indptr = np.searchsorted(present, np.arange(n_rows + 1) * n_columns)
+    return number.reshape(position.shape), present.size, (present % n_columns, indptr)
+
+
+def _by_group(
+    position: CodeArray, value: FloatArray, group: CodeArray, n_entries: int, n_groups: int
+) -> Matrix:
+    """Add up the values by entry and weight group, shape (n_entries, n_groups)."""
+    value = np.broadcast_to(value, position.shape).ravel()
+    column = np.broadcast_to(group[:, None, None], position.shape).ravel()
+    if n_entries * n_groups <= 2 * position.size + 10**6:
+        flat = position.ravel() * n_groups + column
+        sums = np.bincount(flat, value, n_entries * n_groups).reshape(n_entries, n_groups)
+        return np.asarray(sums, dtype=np.float64)
+    return sp.csr_array((value, (position.ravel(), column)), shape=(n_entries, n_groups))

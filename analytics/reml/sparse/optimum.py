@@ -1,0 +1,243 @@
+"""The minimum of the criterion over components that are not negative.
+
+A projected Newton method with the average information as curvature: components at 0 whose derivative is
+not negative rest there; the others take the step −H⁻¹g, cut off at 0 and at the sum of all components
+above, halved until the criterion falls enough. In a balanced design the average information is the exact
+curvature at the optimum, and the steps end quadratically. Where no such step lowers the criterion each
+component is multiplied by the root of |Z_t'Py|²/tr(Z_t'PZ_t), which never raises it. A component leaves
+the boundary again when its derivative turns negative: in σ² (unlike σ) the derivative at 0 is not 0.
+
+The search ends when the expected fall of the criterion, half of g'H⁻¹g, is below 1e-12: then every component
+is within about 1e-6 of its standard error of the optimum.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import FloatArray, Mask
+from analytics.reml.sparse.criterion import (
+    ArgumentRefused,
+    Criterion,
+    Evaluation,
+    NotEstimable,
+    one_blas_thread,
+)
+
+EXPECTED_FALL = 1e-12
+ROUNDING_FALL = 1e-7
+MOST_STEPS = 200
+MOST_HALVINGS = 5
+ARMIJO = 1e-4
+ROUNDING = 1e-14
+RIDGE = 1e-12
+LEAST_SHRINKAGE = 0.1
+LARGEST_GROWTH = 1.0
+CLOSE_TO_ZERO = 1e-6
+LEAST_RESIDUAL = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """Where the search ended.
+
+    Parameters
+    ----------
+    variances : float array, shape (n_terms,)
+        σ_t² ≥ 0, exactly 0 on the boundary; squared units of the outcome.
+    residual : float
+        σ² > 0.
+    criterion : float
+        −2 log restricted likelihood, with lme4's constants.
+    beta : float array, shape (p,)
+    beta_covariance : float array, shape (p, p)
+        (X'V⁻¹X)⁻¹ at the estimated components.
+    gradient : float array, shape (n_terms + 1,)
+        Of the criterion with respect to (variances …, residual); on the boundary not negative.
+    information : float array, shape (n_terms + 1, n_terms + 1)
+        Average information of the log restricted likelihood; the inverse of the part that is off the
+        boundary is the asymptotic covariance of the components.
+    n_evaluations : int
+        Factorisations.
+    converged : bool
+    message : str
+        How the search ended.
+    method : str
+        `patterns` or `blocked`.
+    """
+
+    variances: FloatArray
+    residual: float
+    criterion: float
+    beta: FloatArray
+    beta_covariance: FloatArray
+    gradient: FloatArray
+    information: FloatArray
+    n_evaluations: int
+    converged: bool
+    message: str
+    method: str
+
+
+def optimise(
+    y: npt.ArrayLike,
+    factors: Sequence[npt.ArrayLike],
+    n_levels: Sequence[int],
+    terms: Sequence[tuple[int, ...]],
+    design: npt.ArrayLike,
+    *,
+    start: npt.ArrayLike | None = None,
+) -> Optimum:
+    """Fit the variance components of one outcome: `minimise` of its `Criterion`.
+
+    Parameters
+    ----------
+    y : float array, shape (n_rows,)
+    factors : sequence of int arrays, shape (n_rows,) each
+    n_levels : sequence of int
+    terms : sequence of tuples of int
+        Factor indices of each random intercept term.
+    design : float array, shape (n_rows, p)
+    start : float array, shape (n_terms + 1,), optional
+
+    Raises
+    ------
+    ArgumentRefused, NotEstimable
+    """
+    return minimise(Criterion(y, factors, n_levels, terms, design), start=start)
+
+
+def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Optimum:
+    """Minimise a criterion over components that are not negative.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    start : float array, shape (n_terms + 1,), optional
+        (variances …, residual), the residual above 0. Default: the mean square within cells for the
+        residual, the rest of the variance in equal shares for the terms.
+
+    Raises
+    ------
+    ArgumentRefused
+        When the start has another shape, a negative variance, or a residual of at most 1e-8 of the
+        largest variance: there the matrices have too few digits.
+    NotEstimable
+        When the residual falls to 1e-8 of the variance: the terms and fixed effects reproduce the outcome.
+    """
+    theta = _checked_start(criterion, start)
+    with one_blas_thread():
+        return _descent(criterion, theta)
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _descent(criterion: Criterion, theta: FloatArray) -> Optimum:
+    point, n_evaluations = criterion.at(theta), 1
+    for _ in range(MOST_STEPS):
+        step = _newton_step(point)
+        fall = 0.5 * abs(float(point.gradient @ step))
+        if fall < EXPECTED_FALL:
+            return _optimum(criterion, point, n_evaluations, True, f"expected fall below {EXPECTED_FALL:g}")
+        following, n_tried = _lower(criterion, point, step)
+        n_evaluations += n_tried
+        if following is None:
+            message = f"no lower point found; expected fall {fall:.1e}"
+            return _optimum(criterion, point, n_evaluations, fall < ROUNDING_FALL, message)
+        point = following
+        if point.residual <= LEAST_RESIDUAL * np.sum(point.theta):
+            raise NotEstimable(f"the residual tends to 0; at {point.residual:.1e} the criterion still falls")
+    return _optimum(criterion, point, n_evaluations, False, f"stopped after {MOST_STEPS} steps")
+
+
+def _newton_step(point: Evaluation) -> FloatArray:
+    """−H⁻¹g over the free components, H twice the average information; the others go to the boundary."""
+    gradient, curvature = point.gradient, 2.0 * point.information
+    free = ~_resting(point.theta, gradient, np.diag(curvature))
+    curvature = curvature[np.ix_(free, free)]
+    diagonal = np.diag(curvature)
+    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    scaled = curvature / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
+    step = -point.theta
+    step[free] = -np.linalg.solve(scaled, gradient[free] / scale) / scale
+    return step
+
+
+def _resting(theta: FloatArray, gradient: FloatArray, curvature: FloatArray) -> Mask:
+    """Components at 0, or close to it and bound for it, whose derivative is not negative."""
+    close = (theta <= CLOSE_TO_ZERO * np.sum(theta)) & (curvature * theta <= gradient)
+    return np.asarray(close & (gradient >= 0.0), dtype=np.bool_)
+
+
+def _lower(criterion: Criterion, point: Evaluation, step: FloatArray) -> tuple[Evaluation | None, int]:
+    """Return a point that is lower by enough, along the projected step or else by the multiplicative one."""
+    for halving in range(MOST_HALVINGS):
+        furthest = point.theta + LARGEST_GROWTH * np.sum(point.theta)
+        theta = np.clip(point.theta + step / 2.0**halving, 0.0, furthest)
+        theta[-1] = max(theta[-1], LEAST_SHRINKAGE * point.theta[-1])
+        trial = _is_lower(criterion, point, theta)
+        if trial is not None:
+            return trial, halving + 1
+    if np.min(point.traces) <= 0.0:
+        return None, MOST_HALVINGS
+    theta = point.theta * np.sqrt(point.squares / point.traces)
+    return _is_lower(criterion, point, theta), MOST_HALVINGS + 1
+
+
+def _is_lower(criterion: Criterion, point: Evaluation, theta: FloatArray) -> Evaluation | None:
+    """Return the evaluation at θ when it is lower by Armijo's rule, up to rounding."""
+    expected = float(point.gradient @ (theta - point.theta))
+    try:
+        trial = criterion.at(theta)
+    except np.linalg.LinAlgError:
+        return None
+    allowed = point.value + ARMIJO * min(expected, 0.0) + ROUNDING * abs(point.value)
+    return trial if trial.value <= allowed else None
+
+
+def _default_start(criterion: Criterion) -> FloatArray:
+    cells, outcome = criterion.layout.cells, criterion.outcome
+    n_terms, n_within = criterion.n_terms, criterion.n_rows - cells.n_cells
+    total = (float(cells.n_rows_in @ np.square(outcome.means)) + outcome.within) / criterion.n_rows
+    residual = outcome.within / n_within if n_within else total / (n_terms + 1)
+    residual = min(max(residual, 0.05 * total), total)
+    return np.append(np.full(n_terms, max(total - residual, 0.1 * total) / n_terms), residual)
+
+
+def _optimum(
+    criterion: Criterion, point: Evaluation, n_evaluations: int, converged: bool, message: str
+) -> Optimum:
+    return Optimum(
+        variances=point.theta[:-1],
+        residual=point.residual,
+        criterion=point.value,
+        beta=point.beta,
+        beta_covariance=point.beta_covariance,
+        gradient=point.gradient,
+        information=point.information,
+        n_evaluations=n_evaluations,
+        converged=converged,
+        message=message,
+        method=criterion.method,
+    )
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _checked_start(criterion: Criterion, start: npt.ArrayLike | None) -> FloatArray:
+    if start is None:
+        return _default_start(criterion)
+    theta = np.array(start, dtype=np.float64)
+    if theta.shape != (criterion.n_terms + 1,) or not np.isfinite(theta).all():
+        raise ArgumentRefused(
+            f"a start of shape {theta.shape} for {criterion.n_terms} terms and the residual"
+        )
+    if theta.min() < 0.0 or theta[-1] == 0.0:
+        raise ArgumentRefused(
+            f"a start at {theta.tolist()}: variances are not negative, the residual above 0"
+        )
+    return theta

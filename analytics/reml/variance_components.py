@@ -1,0 +1,394 @@
+"""A fitted model of variance components: what it holds, intervals of the components, checks of its optimum.
+
+Model
+-----
+y = Xβ + Σ_T Z_T u_T + e with u_T ~ N(0, σ_T² I) for each random term T and e ~ N(0, σ_ρ² I). The components
+φ = (σ_T² for each T, σ_ρ²) minimise lme4's REML criterion, minus twice the log restricted likelihood::
+
+    Q(φ) = (n − p) log 2π + log|V| + log|X'V⁻¹X| + (y − Xβ̂)'V⁻¹(y − Xβ̂)        V = Σ_T σ_T² Z_T Z_T' + σ_ρ² I
+
+under σ_T² ≥ 0. A component that ends at 0 lies on the boundary, is exactly 0, and is named.
+
+Symbols
+-------
+==========  =========================  ==================================  =====================
+symbol      code                       shape                               unit
+==========  =========================  ==================================  =====================
+σ_T²        ``variances``              (n_terms,)                          outcome²
+σ_ρ²        ``residual``               scalar                              outcome²
+φ           ``parameters``             (n_terms + 1,), residual last       outcome²
+Q           ``criterion``              scalar                              −2 log likelihood
+β̂, Cov β̂   ``beta, beta_covariance``  (p,), (p, p)                        outcome, outcome²
+I(φ)        ``information``            (n_terms + 1, n_terms + 1)          1/outcome⁴
+c           ``contrast``               (p,): θ = c'β                       1
+==========  =========================  ==================================  =====================
+
+Intervals
+---------
+*Asymptotic*: with the standard error s_T from I(φ)⁻¹ over the components off the boundary, the interval is
+symmetric in log σ², σ̂² exp(±z s_T/σ̂²): never negative, and the same for σ² as for σ. A component on the
+boundary has none; its reason stands in `notes`. The parametric bootstrap is in `analytics.reml.bootstrap`.
+
+Not done here
+-------------
+No profile likelihood, no test of a component against 0, no prediction of random effects.
+
+Source
+------
+Patterson & Thompson, *Biometrika* 58 (1971) 545-554 (REML). Bates et al., *J. Stat. Software* 67(1) (2015),
+Eq. 41-42 (the criterion and its constants). Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import ndtri
+
+from analytics.arrays import CodeArray, FloatArray
+from analytics.errors import CoreError
+from analytics.reml.formula import Term
+
+RESIDUAL = "Residual"
+GRADIENT_TOLERANCE = 1e-3
+RESTART_TOLERANCE = 1e-6
+
+
+class LevelRefused(CoreError):
+    """A confidence level lies strictly between 0 and 1."""
+
+
+class TermUnknown(CoreError):
+    """A component was asked for that the model does not have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """What came out of outcomes drawn from a fitted model and fitted again.
+
+    Parameters
+    ----------
+    parameters : float array, shape (n_draws, n_terms + 1)
+        φ*, residual last.
+    theta : float array, shape (n_draws,)
+        θ*.
+    theta_variance : float array, shape (n_draws,)
+        Var̂(θ*).
+    """
+
+    parameters: FloatArray
+    theta: FloatArray
+    theta_variance: FloatArray
+
+
+class Likelihood(Protocol):
+    """The restricted likelihood of one data set as a function of φ, residual last."""
+
+    def value_and_gradient(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Q(φ) and ∂Q/∂φ, shape (n_terms + 1,)."""
+
+    def information(self, parameters: FloatArray) -> FloatArray:
+        """I(φ), half the Hessian of Q or its expectation, shape (n_terms + 1, n_terms + 1)."""
+
+    def covariance_slopes(self, parameters: FloatArray) -> FloatArray:
+        """∂Cov(β̂)/∂φ, shape (n_terms + 1, p, p)."""
+
+    def refits(
+        self,
+        parameters: FloatArray,
+        beta: FloatArray,
+        contrast: FloatArray,
+        n_draws: int,
+        rng: np.random.Generator,
+    ) -> Refits:
+        """Draw outcomes from N(Xβ, V(φ)) and fit each."""
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A random facet: a random term, fixed factors left aside, inside which there is no other.
+
+    Parameters
+    ----------
+    factors : frozenset of str
+    n_levels : int
+        Combinations of its factors that occur.
+    """
+
+    factors: frozenset[str]
+    n_levels: int
+
+    @property
+    def name(self) -> str:
+        """Its factors, joined by colons."""
+        return ":".join(sorted(self.factors))
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceFit:
+    """Variance components, fixed effects, and how the fit ended.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        Random terms, in the order of the formula.
+    variances : float array, shape (n_terms,)
+        σ̂_T², at least 0, exactly 0 on the boundary.
+    residual : float
+        σ̂_ρ².
+    fixed_names : tuple of str
+        ``(Intercept)``, ``judge[j2]``, …
+    beta, beta_covariance : float arrays, shape (p,) and (p, p)
+    contrast : float array, shape (p,)
+        c of θ = c'β, the mean over all levels of the fixed factors, each weighing the same.
+    criterion : float
+        Q(φ̂), lme4's REML criterion.
+    method, message : str
+        Which method found the optimum, and how it ended.
+    converged : bool
+    n_evaluations : int
+        Steps or evaluations of Q; 0 for a closed form.
+    n_rows : int
+    facets : tuple of Facet
+    likelihood : Likelihood
+    """
+
+    terms: tuple[Term, ...]
+    variances: FloatArray
+    residual: float
+    fixed_names: tuple[str, ...]
+    beta: FloatArray
+    beta_covariance: FloatArray
+    contrast: FloatArray
+    criterion: float
+    method: str
+    message: str
+    converged: bool
+    n_evaluations: int
+    n_rows: int
+    facets: tuple[Facet, ...]
+    likelihood: Likelihood
+
+    @property
+    def parameters(self) -> FloatArray:
+        """φ̂: the variances, then the residual."""
+        return np.append(self.variances, self.residual)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of φ̂: the terms as typed, then `Residual`."""
+        return (*(term.name for term in self.terms), RESIDUAL)
+
+    @property
+    def components(self) -> dict[str, float]:
+        """σ̂_T² by the term's name as typed."""
+        return {term.name: float(v) for term, v in zip(self.terms, self.variances, strict=True)}
+
+    @property
+    def fixed(self) -> dict[str, float]:
+        """β̂ by name."""
+        return dict(zip(self.fixed_names, self.beta.tolist(), strict=True))
+
+    @property
+    def boundary(self) -> tuple[str, ...]:
+        """Terms whose variance is exactly 0."""
+        return tuple(name for name, variance in self.components.items() if variance == 0.0)
+
+    def component(self, name: str) -> float:
+        """σ̂_T² of a term, its factors named in any order; σ̂_ρ² for `Residual`.
+
+        Raises
+        ------
+        TermUnknown
+        """
+        if name == RESIDUAL:
+            return self.residual
+        wanted = frozenset(name.split(":"))
+        for term, variance in zip(self.terms, self.variances, strict=True):
+            if term.factors == wanted:
+                return float(variance)
+        raise TermUnknown(f"no term {name}; the model has {', '.join(self.names)}")
+
+    def free(self) -> CodeArray:
+        """Positions in φ̂ of the components off the boundary."""
+        return np.flatnonzero(self.parameters > 0.0).astype(np.int64)
+
+    def covariance(self) -> FloatArray:
+        """Cov(φ̂) = I(φ̂)⁻¹ over the components off the boundary, in the order of `free`."""
+        free = self.free()
+        information = self.likelihood.information(self.parameters)[np.ix_(free, free)]
+        scale = self.parameters[free]
+        inverse = np.linalg.inv(information * np.outer(scale, scale))
+        return np.asarray(inverse * np.outer(scale, scale), dtype=np.float64)
+
+
+# ------------------------------------------------------------------------------ intervals of the components
+
+
+@dataclass(frozen=True)
+class ComponentInterval:
+    """An interval of one component.
+
+    Parameters
+    ----------
+    estimate, standard_error, lower, upper : float
+        In outcome².
+    level : float
+    method : str
+        `asymptotic` or `bootstrap`.
+    """
+
+    estimate: float
+    standard_error: float
+    lower: float
+    upper: float
+    level: float
+    method: str
+
+
+@dataclass(frozen=True)
+class ComponentIntervals:
+    """Intervals by component, and why some have none.
+
+    Parameters
+    ----------
+    intervals : dict
+        By the name of the term; `Residual` last.
+    notes : dict
+        Reason by name, for each component without an interval.
+    """
+
+    intervals: Mapping[str, ComponentInterval]
+    notes: Mapping[str, str]
+
+
+def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentIntervals:
+    """Intervals σ̂² exp(±z s/σ̂²) of the components off the boundary.
+
+    Parameters
+    ----------
+    fit : VarianceFit
+    level : float
+
+    Raises
+    ------
+    LevelRefused
+    """
+    check_level(level)
+    free = fit.free()
+    intervals = {}
+    for position, error in zip(free, np.sqrt(np.diag(fit.covariance())), strict=True):
+        estimate = float(fit.parameters[position])
+        factor = float(np.exp(ndtri((1.0 + level) / 2.0) * error / estimate))
+        intervals[fit.names[position]] = ComponentInterval(
+            estimate, float(error), estimate / factor, estimate * factor, level, "asymptotic"
+        )
+    reason = "on the boundary: the likelihood has no quadratic top there"
+    return ComponentIntervals(intervals, dict.fromkeys(fit.boundary, reason))
+
+
+def check_level(level: float) -> None:
+    """Refuse a confidence level that is not strictly between 0 and 1.
+
+    Raises
+    ------
+    LevelRefused
+    """
+    if not 0.0 < level < 1.0:
+        raise LevelRefused(f"a confidence level of {level}; it lies strictly between 0 and 1")
+
+
+# --------------------------------------------------------------------------------------- is it an optimum
+
+
+@dataclass(frozen=True)
+class OptimumCheck:
+    """First and second order conditions at φ̂, and what other starts find.
+
+    Parameters
+    ----------
+    largest_free_slope : float
+        Largest |φ_T ∂Q/∂φ_T| / √(φ_T² H_TT) off the boundary: the distance to the top in standard errors
+        of log φ_T, one component at a time.
+    smallest_boundary_slope : float or None
+        Smallest ∂Q/∂φ_T·σ_ρ² on the boundary (at least 0 at an optimum); None without a boundary.
+    smallest_curvature : float
+        Smallest eigenvalue of the Hessian of Q in log φ over the components off the boundary, observed, by
+        central differences of the gradient.
+    best_restart : float
+        Lowest Q from other starts minus Q(φ̂); below 0 when a restart found better.
+    n_restarts : int
+    """
+
+    largest_free_slope: float
+    smallest_boundary_slope: float | None
+    smallest_curvature: float
+    best_restart: float
+    n_restarts: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether all four say that it is one."""
+        return (
+            self.largest_free_slope <= GRADIENT_TOLERANCE
+            and (self.smallest_boundary_slope is None or self.smallest_boundary_slope >= -GRADIENT_TOLERANCE)
+            and self.smallest_curvature > 0.0
+            and self.best_restart >= -RESTART_TOLERANCE
+        )
+
+
+def check_optimum(fit: VarianceFit, rng: np.random.Generator, n_restarts: int = 3) -> OptimumCheck:
+    """Look at gradient and curvature at φ̂, and minimise Q again from other starts by L-BFGS-B.
+
+    Parameters
+    ----------
+    fit : VarianceFit
+    rng : numpy Generator
+        Draws the starts: φ̂ + .05·Σφ̂ in every component, times exp of a standard normal each. The residual
+        is kept above a hundredth of σ̂_ρ².
+    n_restarts : int
+        0 leaves `best_restart` at 0.
+    """
+    free, at = fit.free(), fit.parameters
+    slopes = fit.likelihood.value_and_gradient(at)[1]
+    hessian = _log_hessian(fit, free)
+    fixed = np.setdiff1d(np.arange(at.size), free)
+    return OptimumCheck(
+        largest_free_slope=float(np.max(np.abs(at * slopes)[free] / np.sqrt(np.abs(np.diag(hessian))))),
+        smallest_boundary_slope=float(np.min(slopes[fixed]) * fit.residual) if fixed.size else None,
+        smallest_curvature=float(np.linalg.eigvalsh(hessian)[0]),
+        best_restart=min((_restart(fit, rng) for _ in range(n_restarts)), default=0.0),
+        n_restarts=n_restarts,
+    )
+
+
+def _log_hessian(fit: VarianceFit, free: CodeArray, step: float = 1e-4) -> FloatArray:
+    """∂²Q/∂log φ² by central differences of φ ∂Q/∂φ, over the free components."""
+    rows = []
+    for position in free:
+        sides = []
+        for sign in (1.0, -1.0):
+            moved = fit.parameters
+            moved[position] *= np.exp(sign * step)
+            sides.append((moved * fit.likelihood.value_and_gradient(moved)[1])[free])
+        rows.append((sides[0] - sides[1]) / (2.0 * step))
+    hessian = np.array(rows)
+    return np.asarray((hessian + hessian.T) / 2.0, dtype=np.float64)
+
+
+def _restart(fit: VarianceFit, rng: np.random.Generator) -> float:
+    """Lowest Q from one other start, minus Q(φ̂)."""
+    total = float(fit.parameters.sum())
+    start = (fit.parameters / total + 0.05) * np.exp(rng.standard_normal(fit.parameters.size))
+
+    def shifted(share: FloatArray) -> tuple[float, FloatArray]:
+        value, slopes = fit.likelihood.value_and_gradient(share * total)
+        return value - fit.criterion, slopes * total
+
+    lowest = [(0.0, None)] * len(fit.terms) + [(0.01 * fit.residual / total, None)]
+    found = minimize(
+        shifted, start, jac=True, method="L-BFGS-B", bounds=lowest, options={"maxiter": 2000, "ftol": 1e-15}
+    )
+    return float(found.fun)

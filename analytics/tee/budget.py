@@ -1,0 +1,376 @@
+"""Budget allocation: the cheapest design for a target SE, the smallest SE for a budget, and the frontier.
+
+Model
+-----
+A design of N items, V prompts, M judges, H temperatures and R replicates makes N·V·M·H·R calls::
+
+    cost = c_call·N·V·M·H·R + Σ_f c_f·L_f
+
+with c_f what one more level of facet f costs whatever is run on it (an item to write, a judge to license).
+With every facet but one held, Var(θ̂) = a/x + b and cost = p·x + q in the levels x of that one. So the search
+over integers is exact without visiting them: for each combination of the others the best x is ⌈a/(t² − b)⌉
+for a target t, and ⌊(budget − q)/p⌋ for a budget; the one is chosen to be the facet with the widest range.
+
+Symbols
+-------
+==================  =========================  ==============================  =========
+symbol              code                       shape                           unit
+==================  =========================  ==============================  =========
+c_call, c_f         ``Costs.call``, ``levels``  scalar; letter → scalar         money
+x                   ``Grid.inner``             scalar, 1 to `hi`               levels
+a, b                ``Grid.slope``, ``floor``  (n_combinations,)               outcome²
+p, q                ``Grid.price``, ``base``   (n_combinations,)               money
+t                   ``target_se``              scalar                          outcome
+==================  =========================  ==============================  =========
+
+Not done here
+-------------
+Components count as known. A call costs the same for every judge and item. No design is better than another
+for reasons of validity: bounds say what may be tried.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (budget allocation), §3.3. Brennan,
+*Generalizability Theory*, 2001, §1.2. The exact search is this project's own.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import FloatArray
+from analytics.tee.dstudy import (
+    FACETS,
+    Components,
+    Design,
+    DStudyRefused,
+    Projection,
+    Reading,
+    counted_terms,
+    project,
+)
+
+N_COMBINATIONS = 2_000_000
+N_LEVELS = 10**12
+TOLERANCE = 1e-12
+
+
+class BudgetRefused(DStudyRefused):
+    """A target no design within the bounds reaches, a budget none fits, or a search too large."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a design costs.
+
+    Parameters
+    ----------
+    call : float
+        Cost of one call, at least 0.
+    levels : mapping of str to float
+        Cost of one more level of a facet, by letter; 0 where not named.
+
+    Raises
+    ------
+    BudgetRefused
+    """
+
+    call: float
+    levels: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, cost in {"call": self.call, **self.levels}.items():
+            if name != "call" and name not in FACETS:
+                raise BudgetRefused(f"costs name {name}, which is none of {' '.join(FACETS)}")
+            if not (math.isfinite(cost) and cost >= 0.0):
+                raise BudgetRefused(f"the cost of {name} is at least 0, not {cost}")
+
+    def of(self, design: Design) -> float:
+        """Return c_call·N·V·M·H·R + Σ_f c_f·L_f; a facet the design does not name has one level."""
+        n_calls = math.prod(count for letter, count in design.items() if letter != "C")
+        return self.call * n_calls + math.fsum(
+            cost * design.get(letter, 1) for letter, cost in self.levels.items()
+        )
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The designs that may be chosen, what they cost and what they are judged by.
+
+    Parameters
+    ----------
+    components : Components
+    costs : Costs
+    bounds : mapping of str to (int, int or None)
+        Fewest and most levels by letter, both included; None, for one facet at most, sets no upper end.
+    reading : Reading
+
+    Raises
+    ------
+    BudgetRefused, DStudyRefused
+    """
+
+    components: Components
+    costs: Costs
+    bounds: Mapping[str, tuple[int, int | None]]
+    reading: Reading = field(default_factory=Reading)
+
+    def __post_init__(self) -> None:
+        for letter, (lo, hi) in self.bounds.items():
+            if lo < 1 or (hi is not None and hi < lo):
+                raise BudgetRefused(f"bounds of {letter}: from {lo} to {hi} holds no number of levels")
+        unbounded = [letter for letter, (_, hi) in self.bounds.items() if hi is None]
+        if len(unbounded) > 1:
+            raise BudgetRefused(f"only one facet may be without an upper end, not {' and '.join(unbounded)}")
+        for letter in unbounded:
+            if self.costs.call == 0.0 and self.costs.levels.get(letter, 0.0) == 0.0:
+                raise BudgetRefused(f"{FACETS[letter]} cost nothing and have no upper end")
+        project(self.components, {letter: lo for letter, (lo, _) in self.bounds.items()}, self.reading)
+        _projection_of_most(self)
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A design that was chosen, with its cost and its projection."""
+
+    design: Design
+    cost: float
+    projection: Projection
+
+    @property
+    def se(self) -> float:
+        """Standard error, in the unit of the outcome."""
+        return self.projection.se
+
+
+def cheapest(choices: Choices, target_se: float) -> Allocation:
+    """Return the cheapest design with an SE of at most `target_se`; ties by SE, then by fewer levels.
+
+    Parameters
+    ----------
+    choices : Choices
+    target_se : float
+        Above 0, in the unit of the outcome.
+
+    Raises
+    ------
+    BudgetRefused
+        When no design within the bounds gets there: with the SE that remains and what it is made of.
+    """
+    if not (math.isfinite(target_se) and target_se > 0.0):
+        raise BudgetRefused(f"a target standard error is above 0, not {target_se}")
+    grid = _grid(choices)
+    levels = _fewest_levels(grid, target_se**2)
+    if not np.isfinite(levels).any():
+        raise BudgetRefused(_unreachable(choices, target_se))
+    return _best(choices, grid, levels, _cost, _variance)
+
+
+def most_precise(choices: Choices, budget: float) -> Allocation:
+    """Return the design of the smallest SE that costs at most `budget`; ties by cost, then by fewer levels.
+
+    Parameters
+    ----------
+    choices : Choices
+    budget : float
+        In the unit of the costs.
+
+    Raises
+    ------
+    BudgetRefused
+        When not even the smallest design fits.
+    """
+    return _most_precise(choices, _grid(choices), budget)
+
+
+def frontier(choices: Choices, budgets: Sequence[float]) -> tuple[Allocation, ...]:
+    """Return the cost-SE frontier: what each budget buys, cheapest first, only where the SE gets smaller.
+
+    Parameters
+    ----------
+    choices : Choices
+    budgets : sequence of float
+        In any order. Those under the cost of the smallest design buy nothing and are passed over.
+
+    Raises
+    ------
+    BudgetRefused
+        When no budget buys a design.
+    """
+    grid = _grid(choices)
+    smallest = _smallest_cost(choices)
+    affordable = sorted({budget for budget in budgets if budget >= smallest})
+    if not affordable:
+        raise BudgetRefused(f"the smallest design within the bounds costs {smallest:g}, more than any budget")
+    points: list[Allocation] = []
+    for budget in affordable:
+        point = _most_precise(choices, grid, budget)
+        if not points or point.se < points[-1].se:
+            points.append(point)
+    return tuple(points)
+
+
+# ------------------------------------------------------------------------------------------------- search
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Every combination of the facets but one, `inner`: Var(θ̂) = slope/x + floor, cost = price·x + base."""
+
+    inner: str
+    outer: tuple[str, ...]
+    counts: npt.NDArray[np.int64]
+    slope: FloatArray
+    floor: FloatArray
+    price: FloatArray
+    base: FloatArray
+    fewest: FloatArray
+    most: FloatArray
+
+
+Measure = Callable[[Grid, FloatArray], FloatArray]
+
+
+def _grid(choices: Choices) -> Grid:
+    inner = _widest(choices.bounds)
+    outer = tuple(letter for letter in choices.bounds if letter != inner)
+    counts = _combinations(choices.bounds, outer)
+    levels = {letter: counts[:, i].astype(np.float64) for i, letter in enumerate(outer)}
+    levels[inner] = np.ones(len(counts))
+    slope, floor = _slope_and_floor(choices, levels, inner)
+    price, base = _price_and_base(choices.costs, levels, inner)
+    fewest, most = _inner_range(choices, levels, inner)
+    return Grid(inner, outer, counts, slope, floor, price, base, fewest, most)
+
+
+def _widest(bounds: Mapping[str, tuple[int, int | None]]) -> str:
+    """Return the facet with the widest range (categories aside, whose number is bound to that of items)."""
+    widths = {letter: (hi or N_LEVELS) - lo for letter, (lo, hi) in bounds.items() if letter != "C"}
+    return max(widths, key=lambda letter: (widths[letter], letter == "N"))
+
+
+def _combinations(
+    bounds: Mapping[str, tuple[int, int | None]], outer: Sequence[str]
+) -> npt.NDArray[np.int64]:
+    ranges = [range(bounds[letter][0], (bounds[letter][1] or N_LEVELS) + 1) for letter in outer]
+    n_combinations = math.prod(len(counts) for counts in ranges)
+    if n_combinations > N_COMBINATIONS:
+        raise BudgetRefused(f"{n_combinations} combinations of {', '.join(outer)} are over {N_COMBINATIONS}")
+    return np.array(list(product(*ranges)), dtype=np.int64).reshape(n_combinations, len(outer))
+
+
+def _slope_and_floor(
+    choices: Choices, levels: Mapping[str, FloatArray], inner: str
+) -> tuple[FloatArray, FloatArray]:
+    slope, floor = np.zeros_like(levels[inner]), np.zeros_like(levels[inner])
+    for term in counted_terms(choices.components, choices.bounds, choices.reading):
+        divisor = np.prod([levels[letter] for letter in sorted(term.facets)], axis=0)
+        target = slope if inner in term.facets else floor
+        target += term.variance / divisor
+    return slope, floor
+
+
+def _price_and_base(
+    costs: Costs, levels: Mapping[str, FloatArray], inner: str
+) -> tuple[FloatArray, FloatArray]:
+    n_calls = np.prod([count for letter, count in levels.items() if letter != "C"], axis=0)
+    one = np.ones_like(n_calls)
+    base = sum((cost * levels.get(f, one) for f, cost in costs.levels.items() if f != inner), 0.0 * one)
+    return costs.call * n_calls + costs.levels.get(inner, 0.0), base
+
+
+def _inner_range(
+    choices: Choices, levels: Mapping[str, FloatArray], inner: str
+) -> tuple[FloatArray, FloatArray]:
+    """Fewest and most inner levels; no combination with more categories than items."""
+    lo, hi = choices.bounds[inner]
+    fewest = np.full_like(levels[inner], lo)
+    most = np.full_like(levels[inner], np.inf if hi is None else hi)
+    if choices.reading.categories == "sampled" and "C" in levels:
+        if inner == "N":
+            fewest = np.maximum(fewest, levels["C"])
+        elif "N" in levels:
+            most[levels["C"] > levels["N"]] = 0.0
+    return fewest, most
+
+
+def _fewest_levels(grid: Grid, target: float) -> FloatArray:
+    """Fewest inner levels with slope/x + floor ≤ target; infinite where there are none."""
+    room = target * (1.0 + TOLERANCE) - grid.floor
+    with np.errstate(divide="ignore", over="ignore"):
+        levels = np.where(room > 0.0, np.ceil(grid.slope / room * (1.0 - TOLERANCE)), np.inf)
+    levels = np.maximum(levels, grid.fewest)
+    return np.where((levels <= grid.most) & (levels <= N_LEVELS), levels, np.inf)
+
+
+def _most_levels(grid: Grid, budget: float) -> FloatArray:
+    """Most inner levels with price·x + base ≤ budget; infinite where there are none."""
+    room = budget * (1.0 + TOLERANCE) - grid.base
+    with np.errstate(divide="ignore", invalid="ignore"):
+        levels = np.where(grid.price > 0.0, np.floor(room / grid.price * (1.0 + TOLERANCE)), grid.most)
+    levels = np.minimum(levels, grid.most)
+    return np.where((room >= 0.0) & (levels >= grid.fewest), levels, np.inf)
+
+
+def _most_precise(choices: Choices, grid: Grid, budget: float) -> Allocation:
+    levels = _most_levels(grid, budget)
+    if not np.isfinite(levels).any():
+        smallest = _smallest_cost(choices)
+        raise BudgetRefused(
+            f"the smallest design within the bounds costs {smallest:g}, not {budget:g} or less"
+        )
+    return _best(choices, grid, levels, _variance, _cost)
+
+
+def _cost(grid: Grid, levels: FloatArray) -> FloatArray:
+    return grid.price * levels + grid.base
+
+
+def _variance(grid: Grid, levels: FloatArray) -> FloatArray:
+    return grid.slope / levels + grid.floor
+
+
+def _best(choices: Choices, grid: Grid, levels: FloatArray, first: Measure, second: Measure) -> Allocation:
+    """Take the smallest `first`, then `second`, then the fewest levels in the order of the bounds."""
+    places = np.flatnonzero(np.isfinite(levels))
+    for measure in (first, second):
+        values = measure(grid, levels)[places]
+        places = places[values <= values.min() * (1.0 + TOLERANCE)]
+    designs = [_design(choices, grid, levels, int(place)) for place in places]
+    design = min(designs, key=lambda design: tuple(design.values()))
+    projection = project(choices.components, design, choices.reading)
+    return Allocation(projection.design, choices.costs.of(design), projection)
+
+
+def _design(choices: Choices, grid: Grid, levels: FloatArray, place: int) -> dict[str, int]:
+    counts = {letter: int(n) for letter, n in zip(grid.outer, grid.counts[place], strict=True)}
+    counts[grid.inner] = int(levels[place])
+    return {letter: counts[letter] for letter in choices.bounds}
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+def _smallest_cost(choices: Choices) -> float:
+    return choices.costs.of({letter: lo for letter, (lo, _) in choices.bounds.items()})
+
+
+def _projection_of_most(choices: Choices) -> Projection:
+    """Project the largest design, the most precise one; without an upper end at 10¹² levels."""
+    most = {letter: hi or N_LEVELS for letter, (_, hi) in choices.bounds.items()}
+    return project(choices.components, most, choices.reading)
+
+
+def _unreachable(choices: Choices, target_se: float) -> str:
+    """Name the SE that remains with as many levels as allowed, and what it is made of."""
+    most = _projection_of_most(choices)
+    parts = sorted(most.shares.items(), key=lambda part: -part[1])[:3]
+    remains = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
+    held = ", ".join(f"{letter} = {hi}" for letter, (_, hi) in choices.bounds.items() if hi is not None)
+    free = [FACETS[letter] for letter, (_, hi) in choices.bounds.items() if hi is None]
+    who = f"no number of {free[0]} brings" if free else "no design within the bounds brings"
+    return f"{who} the SE under {target_se:g}: at {held} an SE of {most.se:.4g} remains ({remains})"

@@ -1,0 +1,319 @@
+"""The design of a study: which columns are which facet, how many levels, and which terms follow.
+
+Model
+-----
+An outcome belongs to an item under a prompt, a judge, a temperature and a replicate; items may lie in
+categories. From the declared columns follow the random terms of the variance model::
+
+    item, prompt, item:prompt, item:temperature, prompt:temperature, item:judge, prompt:judge,
+    the cell (all facets together), residual (replicates); category beside item where declared
+
+and the fixed effects judge and temperature. A facet with one level drops every term it is part of. With one
+outcome in each cell the cell and the residual are one: the cell's term is left out and the residual is
+`pooled`.
+
+Symbols
+-------
+===================  ==========================  =============================  =======
+symbol               code                        shape                          unit
+===================  ==========================  =============================  =======
+N, V, M, H, R, C     ``Layout.levels``           letter → count, at least 1     levels
+random terms         ``Layout.random``           words joined by colons         none
+pooled               ``Layout.pooled``           bool                           none
+===================  ==========================  =============================  =======
+
+Not done here
+-------------
+Nothing is estimated and outcomes are not looked at. Whether prompts are exchangeable, or judges a fair panel,
+no data can say.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 1, Appendix C.1 and C.6 (model, minimum design),
+Appendix L (minimum pilot). The minimum of two judges is this project's own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import CodeArray
+from analytics.errors import CoreError
+from analytics.tee.dstudy import FACETS, DStudyRefused, Reading
+
+#: Letter → the word that stands in terms.
+WORDS: Mapping[str, str] = MappingProxyType(
+    {"N": "item", "V": "prompt", "M": "judge", "H": "temperature", "C": "category"}
+)
+CROSSED = ("N", "V", "M", "H")
+TERMS = ("N", "V", "NV", "NH", "VH", "NM", "VM")
+PANELS = ("M", "H")
+
+
+class DesignRefused(CoreError):
+    """Columns do not make the design that is declared, or the design leaves nothing to estimate."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Which column is which facet.
+
+    Parameters
+    ----------
+    outcome, item : str
+    prompt, judge, temperature, replicate, category : str, optional
+        Columns; a facet without one has a single level. Without `replicate`, rows of one cell are replicates.
+    items : {"sample", "selected"}
+        Whether the items are a sample of a domain or were selected by their outcomes (a task subset), which
+        only the finite estimand may be about.
+
+    Raises
+    ------
+    DesignRefused
+        When one column is declared twice.
+    """
+
+    outcome: str
+    item: str
+    prompt: str | None = None
+    judge: str | None = None
+    temperature: str | None = None
+    replicate: str | None = None
+    category: str | None = None
+    items: Literal["sample", "selected"] = "sample"
+
+    def __post_init__(self) -> None:
+        columns = [self.outcome, *self.facets().values(), *([self.replicate] if self.replicate else [])]
+        twice = {column for column in columns if columns.count(column) > 1}
+        if twice:
+            raise DesignRefused(f"column {min(twice)} is declared for two facets")
+        if self.items not in ("sample", "selected"):
+            raise DesignRefused(f"items are a sample or selected, not {self.items!r}")
+
+    def facets(self) -> dict[str, str]:
+        """Return letter → column of the declared facets, replicates aside."""
+        named = {letter: getattr(self, word) for letter, word in WORDS.items()}
+        return {letter: column for letter, column in named.items() if column is not None}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the data hold of a declared design.
+
+    Attributes
+    ----------
+    declaration : Declaration
+    levels : mapping of str to int
+        N, V, M, H, R, C; R is the whole part of the mean number of outcomes in an observed cell.
+    random, fixed : tuple of str
+        Terms in words, for the fit.
+    pooled : bool
+        One outcome in each cell.
+    balanced : bool
+        Every cell is observed, all equally often.
+    n_rows : int
+    not_measured : tuple of str
+        What the design cannot tell, in words.
+    """
+
+    declaration: Declaration
+    levels: Mapping[str, int]
+    random: tuple[str, ...]
+    fixed: tuple[str, ...]
+    pooled: bool
+    balanced: bool
+    n_rows: int
+    not_measured: tuple[str, ...]
+
+    @property
+    def design(self) -> dict[str, int]:
+        """The levels as a design of the D-study."""
+        return dict(self.levels)
+
+    def check_reading(self, reading: Reading) -> None:
+        """Refuse the domain estimand for selected items.
+
+        Raises
+        ------
+        DStudyRefused
+        """
+        if self.declaration.items == "selected" and reading.estimand == "domain":
+            raise DStudyRefused(
+                f"the {self.levels['N']} items were selected by their outcomes and are not a sample of a "
+                "domain: only estimand=finite can be about them"
+            )
+
+
+def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> Layout:
+    """Count levels and cells, and name the terms that follow.
+
+    Parameters
+    ----------
+    columns : mapping of str to array, shape (n_rows,)
+    declaration : Declaration
+
+    Raises
+    ------
+    DesignRefused
+        With the column, level or cell at fault.
+    """
+    codes = _codes(columns, declaration)
+    levels = {letter: int(codes[letter].max()) + 1 if letter in codes else 1 for letter in WORDS}
+    counts = _cell_counts(codes, levels)
+    n_rows, n_observed = int(counts.sum()), int(np.count_nonzero(counts))
+    if declaration.category is not None:
+        _check_nested(columns, codes, declaration)
+    if declaration.replicate is not None:
+        _check_replicates(columns, codes, declaration)
+    pooled = int(counts.max()) == 1
+    random = random_terms(levels, pooled=pooled)
+    if not random:
+        raise DesignRefused(f"one outcome for each of {levels['N']} items: nothing but a naive error follows")
+    return Layout(
+        declaration=declaration,
+        levels=MappingProxyType({**levels, "R": max(1, n_rows // n_observed)}),
+        random=random,
+        fixed=tuple(WORDS[letter] for letter in PANELS if levels[letter] > 1),
+        pooled=pooled,
+        balanced=bool(counts.min() == counts.max()),
+        n_rows=n_rows,
+        not_measured=_not_measured(levels, pooled),
+    )
+
+
+def random_terms(levels: Mapping[str, int], *, pooled: bool) -> tuple[str, ...]:
+    """Return the random terms of a design, residual aside.
+
+    Parameters
+    ----------
+    levels : mapping of str to int
+        N, V, M, H, C; a facet with one level drops its terms.
+    pooled : bool
+        One outcome in each cell, so that the term of all facets together is part of the residual.
+    """
+    crossed = "".join(letter for letter in "NVMH" if levels.get(letter, 1) > 1)
+    kept = [term for term in TERMS if set(term) <= set(crossed)]
+    if crossed and set(crossed) not in map(set, kept):
+        kept.append(crossed)
+    if pooled:
+        kept = [term for term in kept if set(term) != set(crossed)]
+    if 1 < levels.get("C", 1) < levels.get("N", 1):
+        kept.insert(0, "C")
+    return tuple(":".join(WORDS[letter] for letter in term) for term in kept)
+
+
+def in_words(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> dict[str, npt.ArrayLike]:
+    """Return the declared facets under the words of the terms, for the fit."""
+    return {WORDS[letter]: columns[column] for letter, column in declaration.facets().items()}
+
+
+class PilotRule(NamedTuple):
+    """A minimum number of levels, how many there are, whose rule it is."""
+
+    letter: str
+    facet: str
+    minimum: int
+    n_levels: int
+    source: str
+
+    @property
+    def met(self) -> bool:
+        """Whether there are enough."""
+        return self.n_levels >= self.minimum
+
+
+PILOT = (
+    ("N", 30, "TEE, Appendix C.6"),
+    ("V", 3, "TEE, Appendix C.6"),
+    ("R", 5, "TEE, Appendix C.6"),
+    ("V", 2, "TEE, Appendix L"),
+    ("R", 3, "TEE, Appendix L"),
+    ("M", 2, "this project"),
+)
+
+
+def pilot_rules(levels: Mapping[str, int]) -> tuple[PilotRule, ...]:
+    """Hold a design against the minimum pilots.
+
+    Parameters
+    ----------
+    levels : mapping of str to int
+        A letter that is not there counts as one level.
+    """
+    return tuple(
+        PilotRule(letter, FACETS[letter], minimum, levels.get(letter, 1), source)
+        for letter, minimum, source in PILOT
+    )
+
+
+# -------------------------------------------------------------------------------------------- rows to cells
+
+
+def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> dict[str, CodeArray]:
+    """Letter → level code of every row."""
+    facets = declaration.facets() | ({"R": declaration.replicate} if declaration.replicate else {})
+    for column in [declaration.outcome, *facets.values()]:
+        if column not in columns:
+            raise DesignRefused(f"there is no column {column}")
+    labels = {letter: np.asarray(columns[column]) for letter, column in facets.items()}
+    n_rows = np.asarray(columns[declaration.outcome]).shape
+    for letter, values in labels.items():
+        if values.shape != n_rows or len(n_rows) != 1 or not values.size:
+            raise DesignRefused(f"column {facets[letter]} has shape {values.shape}, the outcome {n_rows}")
+    return {
+        letter: np.unique(values, return_inverse=True)[1].astype(np.int64)
+        for letter, values in labels.items()
+    }
+
+
+def _cell(codes: Mapping[str, CodeArray], levels: Mapping[str, int]) -> CodeArray:
+    """Give each row the number of its cell (item, prompt, judge, temperature)."""
+    cell = np.zeros_like(codes["N"])
+    for letter in CROSSED:
+        cell = cell * levels[letter] + codes.get(letter, np.int64(0))
+    return cell
+
+
+def _cell_counts(codes: Mapping[str, CodeArray], levels: Mapping[str, int]) -> CodeArray:
+    n_cells = 1
+    for letter in CROSSED:
+        n_cells *= levels[letter]
+    return np.bincount(_cell(codes, levels), minlength=n_cells).astype(np.int64)
+
+
+def _check_nested(
+    columns: Mapping[str, npt.ArrayLike], codes: Mapping[str, CodeArray], declaration: Declaration
+) -> None:
+    """Refuse an item that lies in two categories."""
+    first = np.full(int(codes["N"].max()) + 1, -1)
+    first[codes["N"][::-1]] = codes["C"][::-1]
+    astray = np.flatnonzero(first[codes["N"]] != codes["C"])
+    if astray.size:
+        item = np.asarray(columns[declaration.item])[astray[0]]
+        raise DesignRefused(f"row {astray[0]}: item {item} lies in two categories")
+
+
+def _check_replicates(
+    columns: Mapping[str, npt.ArrayLike], codes: Mapping[str, CodeArray], declaration: Declaration
+) -> None:
+    """Refuse a replicate that occurs twice in its cell."""
+    levels = {letter: int(code.max()) + 1 for letter, code in codes.items()}
+    key = _cell(codes, {letter: levels.get(letter, 1) for letter in CROSSED}) * levels["R"] + codes["R"]
+    _, first = np.unique(key, return_index=True)
+    if first.size < key.size:
+        row = int(np.setdiff1d(np.arange(key.size), first)[0])
+        item = np.asarray(columns[declaration.item])[row]
+        raise DesignRefused(f"row {row}: item {item} has this prompt, judge, temperature and replicate twice")
+
+
+def _not_measured(levels: Mapping[str, int], pooled: bool) -> tuple[str, ...]:
+    alone = [f"{WORDS[letter]} (one level)" for letter in ("V", "M", "H") if levels[letter] == 1]
+    if pooled:
+        alone.append("replicate noise apart from the cell (one outcome in each cell)")
+    if levels["C"] == levels["N"] > 1:
+        alone.append("category apart from item (one item in each category)")
+    return tuple(alone)

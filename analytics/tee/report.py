@@ -1,0 +1,200 @@
+"""A study in plain language: one paragraph, and the reporting checklist as far as data allow.
+
+Model
+-----
+Nothing is computed here. The paragraph says what was measured, what the standard error is made of, how it
+compares with the naive one, which single change of the design would help most, and what was never measured.
+The checklist has the ten items of TEE, Table 15, in three tiers; an item the data cannot give carries what a
+person declared, or says so.
+
+Symbols
+-------
+==============  ======================  ========================  ========
+symbol          code                    shape                     unit
+==============  ======================  ========================  ========
+θ̂, SE           ``theta``, ``se``       scalar                    outcome
+share           ``share_of_mean``       scalar                    0 to 1
+==============  ======================  ========================  ========
+
+Not done here
+-------------
+No figure is rounded but in sentences. No judgement whether an error is small enough.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5) and Appendix L, Table 15.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from analytics.errors import CoreError
+from analytics.tee.design import pilot_rules
+from analytics.tee.dstudy import FACETS, RESIDUAL
+from analytics.tee.total_error import TotalError
+
+#: What only a person can tell: key → tier and item.
+DECLARED: Mapping[str, tuple[str, str]] = {
+    "prompt_texts": ("minimum", "wording of every prompt, system prompt included"),
+    "models": ("minimum", "model and judge: name, version, provider, date"),
+    "sampling": ("minimum", "temperature and other sampling settings"),
+    "scoring": ("minimum", "how an answer is turned into a score"),
+    "prompt_origin": ("standard", "how prompts were made, and whether the original is one of them"),
+    "infrastructure": ("standard", "quantisation, serving software, batch size"),
+    "rationale": ("comprehensive", "why this design is large enough"),
+}
+
+
+class ReportRefused(CoreError):
+    """A declaration names an item that the checklist does not have."""
+
+
+class ChecklistItem(NamedTuple):
+    """An item of the checklist: `given` is false where `text` says what is missing."""
+
+    tier: str
+    item: str
+    given: bool
+    text: str
+
+
+def paragraph(study: TotalError) -> str:
+    """Tell a study in plain language, with its figures.
+
+    Parameters
+    ----------
+    study : TotalError
+    """
+    return " ".join(_sentences(study))
+
+
+def checklist(study: TotalError, declared: Mapping[str, str] | None = None) -> tuple[ChecklistItem, ...]:
+    """Fill in the reporting checklist.
+
+    Parameters
+    ----------
+    study : TotalError
+    declared : mapping of str to str, optional
+        What a person states, by the keys of `DECLARED`.
+
+    Raises
+    ------
+    ReportRefused
+    """
+    declared = declared or {}
+    unknown = set(declared) - set(DECLARED)
+    if unknown:
+        raise ReportRefused(f"the checklist has no item {min(unknown)}; it has {', '.join(DECLARED)}")
+    stated = (_stated(key, declared.get(key, "").strip()) for key in DECLARED)
+    tiers = ("minimum", "standard", "comprehensive")
+    return tuple(sorted((*stated, *_measured(study)), key=lambda item: tiers.index(item.tier)))
+
+
+def _stated(key: str, text: str) -> ChecklistItem:
+    tier, item = DECLARED[key]
+    return ChecklistItem(
+        tier, item, bool(text), text or "not measured: outcomes do not tell it, and nobody has stated it"
+    )
+
+
+def _measured(study: TotalError) -> Iterator[ChecklistItem]:
+    levels = study.layout.levels
+    yield ChecklistItem("minimum", "replicates of a cell", True, _counted(levels["R"], "R"))
+    yield _prompts(levels["V"])
+    yield _prompt_sensitivity(study)
+    rows = ", ".join(f"{row.name} {row.variance:.4g}" for row in study.table())
+    yield ChecklistItem("comprehensive", "variance components", True, rows)
+    yield ChecklistItem(
+        "comprehensive", "projection", True, f"{_made_of(study)} {_best_change(study)}".strip()
+    )
+    yield _pilot(study)
+
+
+def _prompts(n_prompts: int) -> ChecklistItem:
+    text = _counted(n_prompts, "V") if n_prompts > 1 else "not measured: one prompt"
+    return ChecklistItem("standard", "number of prompts (at least 2)", n_prompts > 1, text)
+
+
+def _prompt_sensitivity(study: TotalError) -> ChecklistItem:
+    shares = [row.share_of_mean or 0.0 for row in study.table() if "prompt" in row.name.split(":")]
+    if study.layout.levels["V"] == 1:
+        return ChecklistItem("standard", "sensitivity to prompts", False, "not measured: one prompt")
+    text = f"prompts and what interacts with them are {sum(shares):.1%} of the variance of the mean"
+    return ChecklistItem("standard", "sensitivity to prompts", True, text)
+
+
+def _pilot(study: TotalError) -> ChecklistItem:
+    missed = [
+        f"{_counted(rule.n_levels, rule.letter)}, at least {rule.minimum} ({rule.source})"
+        for rule in pilot_rules(study.layout.levels)
+        if not rule.met
+    ]
+    text = f"under the minimum: {'; '.join(missed)}" if missed else "every minimum is met"
+    return ChecklistItem("comprehensive", "minimum pilot", not missed, text)
+
+
+# ----------------------------------------------------------------------------------------------- sentences
+
+
+def _sentences(study: TotalError) -> Iterator[str]:
+    levels = study.layout.levels
+    crossed = [_counted(levels[letter], letter) for letter in "NVMHR" if levels[letter] > 1]
+    yield f"The mean over {_listed(crossed)} ({study.layout.n_rows} outcomes) is {study.theta:.4g}."
+    yield f"{_error_of(study)} {_against_naive(study)}"
+    yield _interval(study)
+    yield _made_of(study)
+    yield _best_change(study)
+    yield from (f"{note[0].upper()}{note[1:]}." for note in study.notes)
+
+
+def _error_of(study: TotalError) -> str:
+    about = {
+        "domain": "for items drawn from the same domain",
+        "finite": "for exactly these items",
+    }[study.reading.estimand]
+    panel = "counting" if study.reading.sensitivity == "include" else "setting aside"
+    chosen = " and ".join(FACETS[letter] for letter in "MH" if study.layout.levels[letter] > 1)
+    choice = f" and {panel} the choice of {chosen}" if chosen else ""
+    return f"Its standard error, {about}{choice}, is {study.se:.4g};"
+
+
+def _interval(study: TotalError) -> str:
+    found = study.interval()
+    how = "normal quantile" if found.df is None else f"{found.method} t, {found.df:.3g} degrees of freedom"
+    return f"The {found.level:.0%} {found.name} is {found.lower:.4g} to {found.upper:.4g} ({how})."
+
+
+def _against_naive(study: TotalError) -> str:
+    return f"the naive one is {study.naive_se:.4g}, so that the ratio is {study.se_ratio:.2f}."
+
+
+def _made_of(study: TotalError) -> str:
+    rows = [row for row in study.table() if (row.share_of_mean or 0.0) >= 0.05][:3]
+    parts = [f"{_word(row.name)} ({row.share_of_mean:.0%})" for row in rows]
+    return f"The variance of the mean is mostly {_listed(parts)}."
+
+
+def _best_change(study: TotalError) -> str:
+    helpful = [
+        change for change in study.interventions() if change.change is not None and change.change < 0.0
+    ]
+    if not helpful:
+        return "No single change of the design that can be projected would reduce it."
+    best = min(helpful, key=lambda change: change.change or 0.0)
+    return f"Of single changes, {best.name} would help most: {-(best.change or 0.0):.0%} less variance."
+
+
+def _counted(count: int, letter: str) -> str:
+    word = FACETS[letter]
+    singular = word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
+    return f"{count} {singular if count == 1 else word}"
+
+
+def _word(name: str) -> str:
+    if name == RESIDUAL:
+        return "replicate noise"
+    return name.replace(" (fixed)", " choice").replace(":", " by ")
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -1,0 +1,202 @@
+"""Flags: what in the outcomes an operator should look at, and which orders may not be claimed.
+
+Rules
+-----
+- *Trials that are not independent.* Two trials of an agent agree on at least 99.5% of at least 100 tasks, and
+  more often than trials that share nothing but their pass rates would: chance agreement is p̂₁p̂₂ + q̂₁q̂₂
+  (equal values, for outcomes other than 0 and 1), and the binomial probability of so many agreements is at
+  most 1e-6. Such an agent's trials count as one in every variance; deterministic agents are among them.
+- *Identical outcomes* under two names, unless all of them are equal (all passed, all failed).
+- *A resubmission that only gains*: some tasks better, none worse.
+- *Missing not at random.* No order is claimed between two agents whose Manski bounds overlap while more than
+  1% of the tasks of one are missing and their shares of valid tasks differ (Fisher's exact test, p < .01).
+
+Symbols: X ``means`` (n_agents, n_tasks), NaN: missing; p̂, q̂ shares of passes and failures of one trial.
+
+Not done here
+-------------
+Nothing is judged: a flag names agents and counts. Nothing is removed.
+
+Source
+------
+Manski, *Partial identification of probability distributions*, 2003 (bounds). Fisher, *Statistical methods for
+research workers*, 1934, §21.02. The thresholds are this project's own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import bdtrc, gammaln
+
+from analytics.arrays import FloatArray, Mask
+from analytics.errors import CoreError
+
+AGREEMENT, N_TASKS_AGREEING, AGREEMENT_P = 0.995, 100, 1e-6
+MISSING_SHARE, VALIDITY_P = 0.01, 0.01
+
+
+class RowsMalformed(CoreError):
+    """Rows of one agent differ in length or repeat a trial of a task."""
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Two trials of one agent that agree too often to be two draws.
+
+    Attributes
+    ----------
+    trials : (int, int)
+    n_tasks, n_agreeing : int
+    chance : float
+        Agreement expected of independent trials with these pass rates.
+    """
+
+    trials: tuple[int, int]
+    n_tasks: int
+    n_agreeing: int
+    chance: float
+
+
+def dependent_trials(
+    task: npt.NDArray[np.integer], trial: npt.NDArray[np.integer], outcome: FloatArray
+) -> Dependence | None:
+    """Return the pair of an agent's trials that agrees most, if it agrees too often for two draws.
+
+    Parameters
+    ----------
+    task, trial : int arrays, (n_rows,)
+        Of the agent's valid rows; no (task, trial) twice.
+    outcome : float array, (n_rows,)
+        0 to 1.
+
+    Raises
+    ------
+    RowsMalformed
+    """
+    cells = _trial_matrix(task, trial, outcome)
+    labels = np.unique(trial).tolist()
+    found = [_dependence(cells[i], cells[j], (labels[i], labels[j])) for i, j in _agreeing(cells)]
+    known = [one for one in found if one is not None]
+    return max(known, key=lambda one: one.n_agreeing / one.n_tasks, default=None)
+
+
+def _trial_matrix(
+    task: npt.NDArray[np.integer], trial: npt.NDArray[np.integer], outcome: FloatArray
+) -> FloatArray:
+    """Outcomes as (n_trials, n_tasks), NaN where a trial has none."""
+    if not task.shape == trial.shape == outcome.shape:
+        raise RowsMalformed(f"task {task.shape}, trial {trial.shape} and outcome {outcome.shape} differ")
+    tasks, columns = np.unique(task, return_inverse=True)
+    trials, rows = np.unique(trial, return_inverse=True)
+    if np.unique(rows * tasks.size + columns).size < task.size:
+        raise RowsMalformed("a trial of a task occurs twice")
+    cells = np.full((trials.size, tasks.size), np.nan)
+    cells[rows, columns] = outcome
+    return cells
+
+
+def _agreeing(cells: FloatArray) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of trials that agree on enough of enough tasks."""
+    known = ~np.isnan(cells)
+    for i in range(len(cells) - 1):
+        n = np.count_nonzero(known[i] & known[i + 1 :], axis=1)
+        n_agreeing = np.count_nonzero(cells[i] == cells[i + 1 :], axis=1)
+        close = (n >= N_TASKS_AGREEING) & (n_agreeing >= AGREEMENT * n)
+        yield from ((i, i + 1 + int(j)) for j in np.flatnonzero(close))
+
+
+def _dependence(a: FloatArray, b: FloatArray, trials: tuple[int, int]) -> Dependence | None:
+    both = ~np.isnan(a) & ~np.isnan(b)
+    n, n_agreeing = int(both.sum()), int((a[both] == b[both]).sum())
+    chance = _chance(a[both], b[both])
+    # P(at least n_agreeing of n) = bdtrc(n_agreeing − 1, n, chance)
+    if chance >= 1.0 or bdtrc(n_agreeing - 1, n, chance) > AGREEMENT_P:
+        return None
+    return Dependence(trials, n, n_agreeing, chance)
+
+
+def _chance(a: FloatArray, b: FloatArray) -> float:
+    """Σ_v p̂₁(v)·p̂₂(v), for pass and fail p̂₁p̂₂ + q̂₁q̂₂."""
+    values, codes = np.unique(np.concatenate([a, b]), return_inverse=True)
+    first = np.bincount(codes[: a.size], minlength=values.size) / a.size
+    second = np.bincount(codes[a.size :], minlength=values.size) / b.size
+    return float(first @ second)
+
+
+def identical_agents(means: FloatArray) -> list[tuple[int, ...]]:
+    """Return groups of agents with the same outcome on every task, and not the same one on all of them.
+
+    Parameters
+    ----------
+    means : float array, (n_agents, n_tasks)
+        NaN: missing; missing in the same places is part of being identical.
+    """
+    groups: dict[bytes, list[int]] = {}
+    for i, row in enumerate(means):
+        known = row[~np.isnan(row)]
+        if known.size and known.min() < known.max():
+            groups.setdefault((row + 0.0).tobytes(), []).append(i)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None:
+    """Return the tasks gained and the tasks common to two submissions of an agent, if no task became worse.
+
+    Parameters
+    ----------
+    earlier, later : float arrays, (n_tasks,)
+        Mean outcomes; NaN: missing.
+
+    Returns
+    -------
+    (int, int) or None
+        None where a task became worse, none became better, or none is common.
+    """
+    both = ~np.isnan(earlier) & ~np.isnan(later)
+    gained, lost = later[both] > earlier[both], later[both] < earlier[both]
+    return None if lost.any() or not gained.any() else (int(gained.sum()), int(both.sum()))
+
+
+def unclaimed_orders(means: FloatArray) -> Mask:
+    """Mark pairs of agents whose order missing outcomes could turn, and that do not miss alike.
+
+    Parameters
+    ----------
+    means : float array, (n_agents, n_tasks)
+        On the ranked tasks; NaN: missing.
+
+    Returns
+    -------
+    bool array, (n_agents, n_agents)
+        Symmetric, False on the diagonal.
+    """
+    n_agents, n_tasks = means.shape
+    sums, n_missing = np.nansum(means, axis=1), np.isnan(means).sum(axis=1)
+    lower, upper = sums / n_tasks, (sums + n_missing) / n_tasks
+    unclaimed = np.zeros((n_agents, n_agents), np.bool_)
+    for i in np.flatnonzero(n_missing > MISSING_SHARE * n_tasks).tolist():
+        overlap = (lower <= upper[i]) & (upper >= lower[i])
+        differ = _fisher_p(n_missing[i], n_missing, n_tasks) < VALIDITY_P
+        unclaimed[i] |= overlap & differ
+    np.fill_diagonal(unclaimed, False)
+    return np.asarray(unclaimed | unclaimed.T, dtype=np.bool_)
+
+
+def _fisher_p(n_missing: int, others: npt.NDArray[np.integer], n_tasks: int) -> FloatArray:
+    """Two-sided p of Fisher's exact test of each [[missing, valid], [missing', valid']]."""
+    return np.array([_fisher_one(n_missing, int(other), n_tasks) for other in others])
+
+
+def _fisher_one(first: int, second: int, n: int) -> float:
+    """Sum the hypergeometric probabilities that are no larger than that of the table seen."""
+    total = first + second
+    cells = np.arange(max(0, total - n), min(n, total) + 1)
+    log_p = _log_choose(n, cells) + _log_choose(n, total - cells) - _log_choose(2 * n, np.array(total))
+    seen = log_p[first - cells[0]]
+    return float(np.exp(log_p[log_p <= seen + 1e-9]).sum())
+
+
+def _log_choose(n: int, k: npt.NDArray[np.integer]) -> FloatArray:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1), dtype=np.float64)

@@ -1,0 +1,77 @@
+"""Load a file of outcomes."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.core.validators import validate_slug
+from django.utils import timezone
+
+from leaderboard.operations.loading import LoadReport, load
+from leaderboard.submissions.parsing.flat import FlatFile, read_file
+from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Load a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md) into a "
+        "benchmark, which is made if it is new. All rows are stored or none; rows that are stored "
+        "already are skipped."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--benchmark", required=True, metavar="SLUG", help="its name in addresses")
+        parser.add_argument("--dry-run", action="store_true", help="check and count, store nothing")
+        parser.add_argument(
+            "--replace", action="store_true", help="supersede submissions whose outcomes the file contradicts"
+        )
+
+    def handle(self, *, file: Path, benchmark: str, dry_run: bool, replace: bool, **_: Any) -> None:
+        with refusals_as_errors():
+            flat = read(file)
+            report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
+        self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
+
+
+def read(file: Path) -> FlatFile:
+    if not file.is_file():
+        raise CommandError(f"There is no file {file}.")
+    with progress_bar(f"Reading {file.name}") as progress:
+        return read_file(file, as_of=timezone.now(), progress=progress)
+
+
+def store(flat: FlatFile, *, slug: str, dry_run: bool = False, replace: bool = False) -> LoadReport:
+    check_slug(slug)
+    with progress_bar("Storing") as progress:
+        return load(
+            flat=flat, slug=slug, as_of=timezone.now(), dry_run=dry_run, replace=replace, progress=progress
+        )
+
+
+def check_slug(slug: str) -> None:
+    try:
+        validate_slug(slug)
+    except ValidationError:
+        raise CommandError(f"{slug!r} cannot stand in an address: use letters, digits, - and _.") from None
+
+
+def notes(flat: FlatFile) -> str:
+    """Say which columns were taken for others, and which were kept as they are."""
+    lines = [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
+    if flat.metadata:
+        lines.append(f"\nKept as metadata: {', '.join(flat.metadata)}.")
+    return "".join(lines)
+
+
+def summary(report: LoadReport, *, dry_run: bool) -> str:
+    said = "Would store" if dry_run else "Stored"
+    replaced = f", {report.n_replaced:,} replaced" if report.n_replaced else ""
+    new_tasks = f", {report.n_new_tasks:,} of them new" if report.n_new_tasks else ""
+    return (
+        f"{said} in {report.benchmark}: {report.n_new:,} new{replaced}, {report.n_same:,} already there; "
+        f"{report.n_submissions:,} submissions from {report.n_agents:,} agents on "
+        f"{report.n_tasks:,} tasks{new_tasks}."
+    )

@@ -1,0 +1,26 @@
+"""Bring a board up to date."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.services import recompute
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = "Compute subset, calibration and ranking from the present outcomes and publish the board."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG")
+
+    def handle(self, *, benchmark: str, **_: Any) -> None:
+        with refusals_as_errors():
+            board, is_new = recompute(benchmark=benchmark_of(benchmark), as_of=timezone.now())
+        if is_new:
+            self.stdout.write(f"Published board {board.number} of {benchmark}. {board.why}")
+        else:
+            self.stdout.write(f"Board {board.number} of {benchmark} is up to date.")

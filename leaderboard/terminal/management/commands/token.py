@@ -1,0 +1,53 @@
+"""Make a token for a person's jobs."""
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.core.validators import validate_email
+from django.utils import timezone
+
+from leaderboard.accounts.models import Scope
+from leaderboard.accounts.services import LONGEST_LIFE
+from leaderboard.operations.services import issue_token
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Print a new API token for a person, once. The account and its membership of the benchmark are made "
+        "if they are absent."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("email")
+        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        parser.add_argument("--scope", choices=Scope.values, default=Scope.SUBMIT.value)
+        parser.add_argument("--name", default="made on the command line", help="what the token is for")
+        parser.add_argument(
+            "--days", type=int, default=90, help=f"how long it lives, 1 to {LONGEST_LIFE.days} (default 90)"
+        )
+
+    def handle(self, *, email: str, benchmark: str, scope: str, name: str, days: int, **_: Any) -> None:
+        if not 1 <= days <= LONGEST_LIFE.days:
+            raise CommandError(f"--days must be from 1 to {LONGEST_LIFE.days}.")
+        try:
+            validate_email(email)
+        except ValidationError:
+            raise CommandError(f"{email!r} is not an e-mail address.") from None
+        with refusals_as_errors():
+            token, secret = issue_token(
+                email=email,
+                slug=benchmark,
+                scope=Scope(scope),
+                name=name,
+                as_of=timezone.now(),
+                life=timedelta(days=days),
+            )
+        self.stderr.write(
+            f"{token.user} may {scope} on {benchmark} until {token.expires_at:%Y-%m-%d}. "
+            "The token is shown this once:"
+        )
+        self.stdout.write(secret)

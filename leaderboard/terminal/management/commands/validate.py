@@ -1,0 +1,31 @@
+"""Find out whether the subset ranks and scores like the whole."""
+
+import os
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.services import validate
+from leaderboard.terminal.printing import progress_bar, refusals_as_errors, validation_text
+
+
+class Command(BaseCommand):
+    help = (
+        "Validate the selection of tasks by nested protocols on the present outcomes, and store the figures."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at work")
+
+    def handle(self, *, benchmark: str, jobs: int, **_: Any) -> None:
+        with refusals_as_errors(), progress_bar("Validating") as progress:
+            study, is_new = validate(
+                benchmark=benchmark_of(benchmark), as_of=timezone.now(), n_jobs=jobs, progress=progress
+            )
+        if not is_new:
+            self.stdout.write("The data have not changed since this validation.\n")
+        self.stdout.write(validation_text(study))
