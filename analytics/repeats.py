@@ -1,0 +1,60 @@
+"""How alike the repeated trials of one agent are: consistency, copies, and the facets that its mean is over.
+
+Trials repeat only within one condition (prompt variant, judge, temperature); of several, the one with most
+rows is told. An agent two of whose trials are copies has no consistency: its trials count as one.
+
+Source
+------
+*Intraclass correlation for agentic evaluation*; see `analytics.trials.icc` and `analytics.trials.flags`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """What an agent's repeated trials tell.
+
+    Attributes
+    ----------
+    icc, lower, upper : float or None
+        Intraclass correlation with its 95% interval; None: `reason` says why.
+    sigma_w2 : float or None
+        Variance of a trial within a task, score².
+    trials_per_task : float or None
+        n₀.
+    n_tasks : int
+        Tasks with two or more valid trials.
+    note : str
+    reason : str
+        Why there is no estimate; else empty.
+    copies : str
+        Two trials that agree too often to be two draws, in words; else empty.
+    gains : str
+        A latest delivery that is better on some tasks and worse on none, in words; else empty.
+    levels : mapping of str to int
+        Levels of "run", "prompt" and "judge" that the agent's mean is over.
+    """
+
+    icc: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    sigma_w2: float | None = None
+    trials_per_task: float | None = None
+    n_tasks: int = 0
+    note: str = ""
+    reason: str = ""
+    copies: str = ""
+    gains: str = ""
+    levels: Mapping[str, int] = field(default_factory=dict)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the fields as objects of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "Repeats":
+        """Return what `as_plain` was made from."""
+        return cls(**plain)

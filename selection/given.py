@@ -1,0 +1,108 @@
+"""What was decided or measured before an answer is asked for. A file starts with nothing given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from analytics.differences.pairs import NEVER_MEASURED, Facet
+
+
+@dataclass(frozen=True)
+class SubsetVersion:
+    """A version of S that was fixed.
+
+    Attributes
+    ----------
+    number : int
+    tasks : tuple of str
+        By name, ascending; those retired since included.
+    chosen_from : tuple of str
+        Complete agents that it was chosen from, by name: the incumbents.
+    arrival : int
+        The delivery that fixed it.
+    fixed_on : date
+    lo, hi : float
+        Edges of the band used.
+    widened, provisional : bool
+    strategy, reason : str
+    n_complete, n_tasks : int
+        Complete agents it was chosen from; active tasks it was chosen from.
+    """
+
+    number: int
+    tasks: tuple[str, ...]
+    chosen_from: tuple[str, ...]
+    arrival: int
+    fixed_on: date
+    lo: float
+    hi: float
+    widened: bool
+    provisional: bool
+    strategy: str
+    reason: str
+    n_complete: int
+    n_tasks: int
+
+
+@dataclass(frozen=True)
+class FittedOn:
+    """The agents that the calibration in use was fitted on, and their nested residuals y − ŷ.
+
+    Attributes
+    ----------
+    tasks : tuple of str
+        The active tasks of the subset that it was fitted for.
+    agents : tuple of str
+        By name, ascending.
+    residuals, scaffold_residuals : tuple of (float or None), length n_agents
+        With the agent, or its whole scaffold, left out and the selection repeated; None: no prediction.
+    """
+
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    residuals: tuple[float | None, ...]
+    scaffold_residuals: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Variances:
+    """What a variance study found.
+
+    Attributes
+    ----------
+    facets : tuple of Facet
+        Runs, prompts and judges; components None where never measured.
+    not_measured : tuple of str
+        In words.
+    """
+
+    facets: tuple[Facet, ...] = NEVER_MEASURED
+    not_measured: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Given:
+    """Decisions and measurements that stand.
+
+    Attributes
+    ----------
+    subsets : tuple of SubsetVersion
+        Versions that were active, in order; the last is in use. Empty: S is chosen from the record.
+    fitted : FittedOn or None
+        None: the calibration is fitted on the complete agents of the record.
+    validation : mapping or None
+        `selection.validation.as_json` of the validation that stands.
+    variances : Variances
+    full_runs_only : str
+        Why an operator asked for full runs only; else empty.
+    revalidating : str
+        The open drift request, in words; else empty.
+    """
+
+    subsets: tuple[SubsetVersion, ...] = ()
+    fitted: FittedOn | None = None
+    validation: Mapping[str, Any] | None = None
+    variances: Variances = field(default_factory=Variances)
+    full_runs_only: str = ""
+    revalidating: str = ""

@@ -1,0 +1,90 @@
+"""The rules of a board: what is counted, which tasks are chosen, how a full score is estimated.
+
+A policy of the service is the stored form of these rules, the flags of a command line are their typed form;
+every answer takes them as one argument. The defaults are those of a new benchmark.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (refits). The rest is this project's own.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from analytics.record import Counting
+from selection.errors import SelectionError
+
+Target = Literal["subset", "full", "domain"]
+TARGETS: tuple[Target, ...] = ("subset", "full", "domain")
+
+
+class RulesRefused(SelectionError):
+    """A rule lies outside what can be computed."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a board is made.
+
+    Attributes
+    ----------
+    lo, hi : float
+        Edges of the band of pass rates, both included; 0 ≤ lo < hi ≤ 1.
+    widening : bool
+        Whether a band with under a tenth of the tasks is widened to 25-75%, then 15-85%.
+    history_window : int or None
+        Pass rates come from the latest so many complete agents; None: from all.
+    hysteresis : float
+        How far outside the band a task of the subset may lie and stay, 0 to 0.5.
+    strategy : str
+        A name of `selection.strategies.STRATEGIES`.
+    estimator : {"", "ridge"}
+        Of the full score of an agent that ran the subset; "" leaves the choice to the board.
+    target : {"subset", "full", "domain"} or None
+        What the board is ordered by; None: the subset where there is one, else the full suite.
+    subset_from : int
+        Complete agents from which on a subset is fixed; before, it is a preview.
+    refit_every : int
+        Complete agents after which the calibration is fitted anew.
+    n_trials : int
+        Trials asked for on each task.
+    seed : int
+        Every random draw derives from it and from stable names.
+    counting : Counting
+        Which outcomes count, and as what.
+
+    Raises
+    ------
+    RulesRefused
+        With the field, its value and its range.
+    """
+
+    lo: float = 0.30
+    hi: float = 0.70
+    widening: bool = True
+    history_window: int | None = None
+    hysteresis: float = 0.0
+    strategy: str = "mid_range"
+    estimator: str = ""
+    target: Target | None = None
+    subset_from: int = 15
+    refit_every: int = 5
+    n_trials: int = 1
+    seed: int = 0
+    counting: Counting = field(default_factory=Counting)
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "lo": 0 <= self.lo < self.hi,
+            "hi": self.hi <= 1,
+            "history_window": self.history_window is None or self.history_window >= 1,
+            "hysteresis": 0 <= self.hysteresis < 0.5,
+            "target": self.target is None or self.target in TARGETS,
+            "subset_from": 5 <= self.subset_from <= 50,
+            "refit_every": 5 <= self.refit_every <= 10,
+            "n_trials": self.n_trials >= 1,
+            "seed": self.seed >= 0,
+        }
+        for name, holds in ranges.items():
+            if not holds:
+                raise RulesRefused(f"{name} = {getattr(self, name)!r} is out of range")
