@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 How = Literal["measured", "completed", "estimated", "linked", "incomplete"]
-Phase = Literal["cold_start", "provisional", "ongoing", "revalidating", "saturated", "unsuited", "full_runs"]
+Phase = Literal["cold_start", "provisional", "ongoing", "revalidating", "saturated", "unsuited"]
 Range = tuple[int, int]
 
 
