@@ -21,6 +21,7 @@ Source
 ARCHITECTURE §6 of this project.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -46,7 +47,13 @@ if TYPE_CHECKING:
 
 CALLED = "the frame"
 # What the flat file asks of every row and a frame may leave out.
-ABSENT = {"benchmark": CALLED, "scaffold": CALLED, "model": CALLED, "submitted_at": None, "trial": 1}
+ABSENT: Mapping[str, object] = {
+    "benchmark": CALLED,
+    "scaffold": CALLED,
+    "model": CALLED,
+    "submitted_at": None,
+    "trial": 1,
+}
 
 
 class FrameRefused(CoreError):
@@ -98,8 +105,12 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
     if len(flat.benchmarks) > 1:
         named = ", ".join(map(repr, flat.benchmarks[:3]))
         raise FrameRefused("several_benchmarks", f"{len(flat.benchmarks)} benchmarks in one frame ({named})")
-    unnamed = {f"{name}s": ("",) * len(flat.agents) for name in ("scaffold", "model") if name in constants}
-    return replace(flat, **unnamed)
+    unnamed = ("",) * len(flat.agents)
+    return replace(
+        flat,
+        scaffolds=unnamed if "scaffold" in constants else flat.scaffolds,
+        models=unnamed if "model" in constants else flat.models,
+    )
 
 
 def frame_of(table: "OutcomeTable") -> Any:

@@ -1,6 +1,6 @@
 """gunicorn's settings: threads that serve pages and intake; nothing here computes.
 
-``python -m gunicorn --config python:leaderboard.serving``, from a checkout or wherever the wheel is installed.
+``gunicorn --config python:leaderboard.serving``, from a checkout or wherever the wheel is installed.
 """
 
 from typing import Any

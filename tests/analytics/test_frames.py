@@ -203,7 +203,8 @@ def test_pandas_is_not_imported_and_where_it_is_not_there_the_extra_is_named():
     code = (
         "import sys, numpy as np; sys.modules['pandas'] = None\n"
         "from analytics.outcome_table import OutcomeTable\n"
-        "table = OutcomeTable(('a',), ('x',), np.ones((1, 1)), np.ones((1, 1), np.int32), (None,), ('',), ('',))\n"
+        "one = np.ones((1, 1))\n"
+        "table = OutcomeTable(('a',), ('x',), one, one.astype('i4'), (None,), ('',), ('',))\n"
         "for call in (table.to_frame, lambda: OutcomeTable.from_frame([])):\n"
         "    try: call()\n"
         "    except ValueError as refusal: print(refusal.code, refusal)\n"
