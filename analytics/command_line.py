@@ -100,7 +100,9 @@ def add_command(
     about : str
         What the help says after the options.
     """
-    parser: Parser = commands.add_parser(name, help=summary, description=summary, epilog=about)
+    # argparse fills in %(names) where it lists the commands, so that a percent sign is written twice there.
+    listed = summary.replace("%", "%%")
+    parser: Parser = commands.add_parser(name, help=listed, description=summary, epilog=about)
     parser.add_argument("file", type=Path, metavar=file)
     parser.add_argument("--json", action="store_true", help="print one JSON object with full precision")
     parser.set_defaults(command=command, called=name)
@@ -110,8 +112,20 @@ def add_command(
 def run(parser: Parser, arguments: Sequence[str] | None) -> int:
     """Parse, call the command, print; return the exit code: 0, or 2 for a refusal.
 
-    Commands multiply many small matrices: with one thread of BLAS they are up to ten times faster.
+    A reader that has seen enough, such as `head`, is no error: what it left unread is the last thing done.
     """
+    try:
+        try:
+            return _answered(parser, arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
+    """Parse, call, print. With one thread of BLAS many small matrices multiply up to ten times faster."""
     from threadpoolctl import threadpool_limits
 
     parsed = parser.parse_args(arguments)
@@ -122,7 +136,7 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
     except (CoreError, OSError) as refusal:
         sys.stderr.write(f"{parser.prog} {parsed.called}: {_one_line(refusal)}\n")
         return REFUSED
-    _write(f"{text}\n")
+    sys.stdout.write(f"{text}\n")
     return 0
 
 
@@ -340,15 +354,6 @@ def _dates(flat: FlatFile) -> list[date | None]:
 
 def _newlines(csv: Any) -> Any:
     return csv.ParseOptions(newlines_in_values=True)
-
-
-def _write(text: str) -> None:
-    """Write to stdout; a reader that has seen enough, such as `head`, is no error."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(refusal: Exception) -> str:
