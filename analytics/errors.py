@@ -6,12 +6,12 @@ class CoreError(ValueError):
 
     Parameters
     ----------
-    message : str
-        For a reader, with the numbers.
+    *arguments : object
+        The message for a reader, with the numbers.
     code : str
-        Which of the refusals of its module it is, such as ``one_level``; empty where there is one only.
+        Which of the refusals of its class it is, such as ``one_level``; empty where there is one only.
     """
 
-    def __init__(self, message: str = "", code: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, *arguments: object, code: str = "") -> None:
+        super().__init__(*arguments)
         self.code = code
