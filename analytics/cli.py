@@ -41,7 +41,7 @@ from analytics.command_line import (
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, Setting
 from analytics.reml import fitting as reml
-from analytics.reml.factors import LabelMissing
+from analytics.reml.factors import FactorRefused
 from analytics.reml.formula import parse
 from analytics.reml.variance_components import RESIDUAL, VarianceFit
 from analytics.tee import dstudy
@@ -55,12 +55,8 @@ N_SUBMISSIONS_DESIGNS = 10
 GIVEN_TO_ALL = ("judge",)
 
 
-class NotMeasured(CoreError):
-    """Not measured: no setting and no trial of a task is repeated."""
-
-
-class TeamUnknown(CoreError):
-    """Teams are told by a column that is there and the same in all rows of an agent."""
+class CommandRefused(CoreError):
+    """A file does not tell what a command asks of it: `not_measured`, `team_unknown`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -116,7 +112,7 @@ def _variance(arguments: argparse.Namespace) -> Answer:
 
 def _labels(name: str, texts: list[str]) -> list[str]:
     if "" in texts:
-        raise LabelMissing(f"row {texts.index('') + 1}: no label in column {name}")
+        raise FactorRefused(f"row {texts.index('') + 1}: no label in column {name}", code="label_missing")
     return texts
 
 
@@ -433,7 +429,9 @@ def _repeats(flat: FlatFile, copied: Mapping[str, Any]) -> tuple[VarianceFit, li
         columns[facet] = labels[flat.setting[kept]]
     cells = flat.agent[kept].astype(np.int64) * len(flat.tasks) + flat.task[kept]
     if np.unique(cells).size == cells.size:
-        raise NotMeasured("not measured: one trial per task, and no other setting of any")
+        raise CommandRefused(
+            "not measured: one trial per task, and no other setting of any", code="not_measured"
+        )
     several = [name for name, labels in columns.items() if np.unique(labels).size > 1]
     facets = [name for name in several if name in Setting._fields]
     units = [name for name in several if name not in Setting._fields]
@@ -480,12 +478,17 @@ def _team_of_agents(flat: FlatFile, column: str) -> Sequence[str]:
     if column in known:
         return known[column]
     if column not in flat.metadata:
-        raise TeamUnknown(f"no column {column!r} for teams; there are {', '.join([*known, *flat.metadata])}")
+        raise CommandRefused(
+            f"no column {column!r} for teams; there are {', '.join([*known, *flat.metadata])}",
+            code="team_unknown",
+        )
     names = flat.metadata[column].to_pylist()
     found = [{names[row] for row in np.flatnonzero(flat.agent == i)} for i in range(len(flat.agents))]
     for agent, teams in zip(flat.agents, found, strict=True):
         if len(teams) != 1 or None in teams:
-            raise TeamUnknown(f"agent {agent!r} has {len(teams)} values or none in column {column!r}")
+            raise CommandRefused(
+                f"agent {agent!r} has {len(teams)} values or none in column {column!r}", code="team_unknown"
+            )
     return [teams.pop() for teams in found]
 
 

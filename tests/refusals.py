@@ -9,7 +9,9 @@ from analytics.errors import CoreError
 
 
 @contextmanager
-def refused(kind: type[CoreError], code: str, match: str | None = None) -> Iterator[None]:
+def refused(
+    kind: type[CoreError], code: str, match: str | None = None
+) -> Iterator[pytest.ExceptionInfo[CoreError]]:
     with pytest.raises(kind, match=match) as raised:
-        yield
+        yield raised
     assert raised.value.code == code

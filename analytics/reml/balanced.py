@@ -73,12 +73,8 @@ SMALLEST_NOISE = 1e-18
 ROUNDING = 1e-13
 
 
-class Confounded(CoreError):
-    """The data cannot tell a component from others or from fixed effects."""
-
-
-class NoResidualNoise(CoreError):
-    """The residual sum of squares is 0: the criterion falls without end as the residual goes to 0."""
+class BalancedRefused(CoreError):
+    """Components are `confounded`, or there is `no_residual_noise`, so that the criterion has no minimum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +212,7 @@ def strata(
 
     Raises
     ------
-    Confounded, NoResidualNoise
+    BalancedRefused
     """
     mean = float(np.mean(y))
     cell_means, within = _cells(y - mean, factors, n_levels)
@@ -308,11 +304,14 @@ def _fixed_effects(
 
 def _check_residual(df: FloatArray, sum_squares: FloatArray, total: float) -> None:
     if df[-1] == 0.0:
-        raise Confounded("every stratum has a term of its own: none is left for the residual")
+        raise BalancedRefused(
+            "every stratum has a term of its own: none is left for the residual", code="confounded"
+        )
     if sum_squares[-1] <= SMALLEST_NOISE * total:
-        raise NoResidualNoise(
+        raise BalancedRefused(
             f"the residual sum of squares is 0 on {df[-1]:g} degrees of freedom: "
-            "rows that agree in every term never differ, and REML has no optimum"
+            "rows that agree in every term never differ, and REML has no optimum",
+            code="no_residual_noise",
         )
 
 

@@ -58,16 +58,8 @@ Method: TypeAlias = Literal["by rule", "satterthwaite", "wald", "bootstrap-t", "
 METHODS = ("by rule", "satterthwaite", "wald", "bootstrap-t")
 
 
-class PercentileRefused(CoreError):
-    """A percentile interval of θ* is the Wald interval again."""
-
-
-class MethodUnknown(CoreError):
-    """An interval was asked for by a name that is none."""
-
-
-class DrawsMissing(CoreError):
-    """A bootstrap-t interval needs the draws of `bootstrap.refits`."""
+class IntervalRefused(CoreError):
+    """No such interval: `percentile`, `method_unknown`, or `draws_missing` for bootstrap-t."""
 
 
 @dataclass(frozen=True)
@@ -114,13 +106,14 @@ def theta_interval(
 
     Raises
     ------
-    PercentileRefused, MethodUnknown, DrawsMissing, TooFewDraws, LevelRefused
+    IntervalRefused, BootstrapRefused, VarianceRefused
     """
     check_level(level)
     if method == "percentile":
-        raise PercentileRefused(
+        raise IntervalRefused(
             "θ* − θ̂ is normal with the variance that was put in: its percentiles are the Wald interval; "
-            "ask for bootstrap-t"
+            "ask for bootstrap-t",
+            code="percentile",
         )
     _check_method(method, METHODS)
     slopes = fit.likelihood.covariance_slopes(fit.parameters)
@@ -141,7 +134,7 @@ def fixed_intervals(
 
     Raises
     ------
-    MethodUnknown, LevelRefused
+    IntervalRefused, VarianceRefused
     """
     check_level(level)
     _check_method(method, METHODS[:-1])
@@ -186,7 +179,9 @@ def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[Facet, ...]:
 
 def _check_method(method: str, methods: tuple[str, ...]) -> None:
     if method not in methods:
-        raise MethodUnknown(f"no interval here is named {method!r}; there are {', '.join(methods)}")
+        raise IntervalRefused(
+            f"no interval here is named {method!r}; there are {', '.join(methods)}", code="method_unknown"
+        )
 
 
 def _interval(
@@ -229,7 +224,7 @@ def _quantiles(
     """Lower and upper quantile of (estimate − truth)/SE."""
     if method == "bootstrap-t":
         if draws is None:
-            raise DrawsMissing("bootstrap-t needs draws: bootstrap.refits(fit, rng)")
+            raise IntervalRefused("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
         return bootstrap.t_quantiles(fit, draws, level)
     upper = (1.0 + level) / 2.0
     quantile = float(ndtri(upper) if df is None else stdtrit(df, upper))

@@ -149,7 +149,7 @@ class TotalError:
 
         Raises
         ------
-        LevelRefused
+        VarianceRefused
         """
         check_level(level)
         df, method = _degrees_of_freedom(self)

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 
 from analytics.reml import balanced
 from analytics.reml.fitting import fit
+from tests.refusals import refused
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=40)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -283,13 +284,15 @@ def test_only_complete_designs_with_equal_counts_are_balanced():
 def test_replicates_that_never_differ_are_refused():
     factors = crossed((3, 2), 2)
     y = factors[0] + 0.3 * factors[1] + 0.1
-    with pytest.raises(balanced.NoResidualNoise, match="residual sum of squares is 0 on 8 degrees"):
+    with refused(
+        balanced.BalancedRefused, "no_residual_noise", match="residual sum of squares is 0 on 8 degrees"
+    ):
         no_fixed(y, factors, (3, 2), ((0,), (1,)))
 
 
 def test_a_cell_term_without_replicates_leaves_no_residual():
     factors = crossed((3, 2))
-    with pytest.raises(balanced.Confounded, match="none is left for the residual"):
+    with refused(balanced.BalancedRefused, "confounded", match="none is left for the residual"):
         no_fixed(np.arange(6.0) ** 2, factors, (3, 2), ((0,), (1,), (0, 1)))
 
 

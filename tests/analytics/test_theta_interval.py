@@ -7,14 +7,13 @@ from scipy import stats
 from analytics.reml import bootstrap
 from analytics.reml.fitting import fit
 from analytics.reml.fixed_effects import (
-    DrawsMissing,
-    MethodUnknown,
-    PercentileRefused,
+    IntervalRefused,
     fixed_intervals,
     satterthwaite_df,
     theta_interval,
 )
-from analytics.reml.variance_components import LevelRefused
+from analytics.reml.variance_components import VarianceRefused
+from tests.refusals import refused
 
 
 def two_way(seed, n_items, n_prompts, sd_prompt=1.0):
@@ -272,22 +271,22 @@ def test_an_interval_on_the_boundary_says_that_it_is_too_short():
 def test_a_percentile_interval_of_theta_is_refused():
     result = one_way()
     draws = bootstrap.refits(result, np.random.default_rng(1))
-    with pytest.raises(PercentileRefused, match="Wald interval"):
+    with refused(IntervalRefused, "percentile", match="Wald interval"):
         theta_interval(result, method="percentile", draws=draws)
 
 
 def test_what_has_no_interval_is_refused_by_name():
     result = one_way()
     few = bootstrap.refits(result, np.random.default_rng(1), 1_999)
-    with pytest.raises(bootstrap.TooFewDraws, match="1999 draws; bootstrap-t needs at least 2000"):
+    with pytest.raises(bootstrap.BootstrapRefused, match="1999 draws; bootstrap-t needs at least 2000"):
         theta_interval(result, method="bootstrap-t", draws=few)
-    with pytest.raises(bootstrap.TooFewDraws, match="199 draws"):
+    with pytest.raises(bootstrap.BootstrapRefused, match="199 draws"):
         bootstrap.refits(result, np.random.default_rng(1), 199)
-    with pytest.raises(DrawsMissing, match="needs draws"):
+    with refused(IntervalRefused, "draws_missing", match="needs draws"):
         theta_interval(result, method="bootstrap-t")
-    with pytest.raises(MethodUnknown, match="'exact'"):
+    with refused(IntervalRefused, "method_unknown", match="'exact'"):
         theta_interval(result, method="exact")
-    with pytest.raises(MethodUnknown, match="'bootstrap-t'"):
+    with refused(IntervalRefused, "method_unknown", match="'bootstrap-t'"):
         fixed_intervals(result, method="bootstrap-t")
-    with pytest.raises(LevelRefused, match="level of 95"):
+    with refused(VarianceRefused, "level", match="level of 95"):
         theta_interval(result, 95)

@@ -26,12 +26,8 @@ from analytics.reml.sparse.cells import cells_of
 from analytics.reml.sparse.layout import Batch, Layout, Matrix, layout_of
 
 
-class NotEstimable(CoreError):
-    """The data do not determine the components: which term, and why."""
-
-
-class ArgumentRefused(CoreError):
-    """An array has another shape or other values than its docstring says."""
+class SparseRefused(CoreError):
+    """The data do not determine the components (`not_estimable`), or an `argument` is malformed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +75,7 @@ class Criterion:
 
     Raises
     ------
-    ArgumentRefused
-    NotEstimable
+    SparseRefused
         When a term has one level, one level for each row, the levels of another term, or levels in the
         span of the design; when there are no more rows than fixed effects; when the outcome leaves no
         variance to divide.
@@ -122,7 +117,7 @@ class Criterion:
 
         Raises
         ------
-        ArgumentRefused, NotEstimable
+        SparseRefused
         """
         other = copy.copy(self)
         other.outcome = _outcome(self.layout, y)
@@ -406,8 +401,8 @@ def _outcome(layout: Layout, y: npt.ArrayLike) -> Outcome:
     cells = layout.cells
     y = np.asarray(y, dtype=np.float64)
     if y.shape != cells.of_row.shape or not np.isfinite(y).all():
-        raise ArgumentRefused(
-            f"the outcome has shape {y.shape}, not ({cells.of_row.size},), or is not finite"
+        raise SparseRefused(
+            f"the outcome has shape {y.shape}, not ({cells.of_row.size},), or is not finite", code="argument"
         )
     means = np.bincount(cells.of_row, weights=y) / cells.n_rows_in
     within = float(np.sum(np.square(y - means[cells.of_row])))
@@ -428,11 +423,14 @@ def _check_variation(layout: Layout, y: FloatArray, means: FloatArray, within: f
     cells, rounding = layout.cells, 1e-26 * float(np.sum(np.square(y)))
     between = float(np.sum(cells.n_rows_in * np.square(means)))
     if within + between <= rounding:
-        raise NotEstimable(f"the fixed effects leave no variance in the {y.size} outcomes")
+        raise SparseRefused(
+            f"the fixed effects leave no variance in the {y.size} outcomes", code="not_estimable"
+        )
     if cells.cell_term is not None and within <= rounding:
-        raise NotEstimable(
+        raise SparseRefused(
             f"the {y.size} rows do not differ within the {cells.n_cells} cells of term {cells.cell_term}: "
-            "the residual would be 0"
+            "the residual would be 0",
+            code="not_estimable",
         )
 
 
@@ -443,19 +441,21 @@ def _check_arguments(
     design: FloatArray,
 ) -> None:
     if design.ndim != 2 or not terms or len(codes) != len(n_levels):
-        raise ArgumentRefused(
-            f"a design {design.shape}, {len(terms)} terms, {len(codes)} factors, {len(n_levels)} level counts"
+        raise SparseRefused(
+            f"a design {design.shape}, {len(terms)} terms, {len(codes)} factors and {len(n_levels)} counts",
+            code="argument",
         )
     n_rows, p = design.shape
     for f, (factor, n) in enumerate(zip(codes, n_levels, strict=True)):
         if factor.shape != (n_rows,) or n_rows == 0 or factor.min() < 0 or factor.max() >= n:
-            raise ArgumentRefused(
-                f"factor {f} has shape {factor.shape} or codes outside 0 … {n - 1}; {n_rows} rows"
+            raise SparseRefused(
+                f"factor {f} has shape {factor.shape} or codes outside 0 … {n - 1}; {n_rows} rows",
+                code="argument",
             )
     if n_rows <= p:
-        raise NotEstimable(f"{p} fixed effects from {n_rows} rows leave no residual")
+        raise SparseRefused(f"{p} fixed effects from {n_rows} rows leave no residual", code="not_estimable")
     if any(not term or max(term) >= len(codes) or min(term) < 0 for term in terms):
-        raise ArgumentRefused(f"terms {tuple(terms)} of {len(codes)} factors")
+        raise SparseRefused(f"terms {tuple(terms)} of {len(codes)} factors", code="argument")
 
 
 def _check_terms(layout: Layout, terms: Sequence[tuple[int, ...]], n_rows: int) -> None:
@@ -464,16 +464,21 @@ def _check_terms(layout: Layout, terms: Sequence[tuple[int, ...]], n_rows: int) 
     for t, codes in enumerate(levels):
         n = layout.cells.n_levels[t]
         if n == 1:
-            raise NotEstimable(f"term {terms[t]} has one level")
+            raise SparseRefused(f"term {terms[t]} has one level", code="not_estimable")
         if n == n_rows:
-            raise NotEstimable(
-                f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual"
+            raise SparseRefused(
+                f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual",
+                code="not_estimable",
             )
         if n <= layout.cells.design.shape[1] and _spanned(layout, codes, n):
-            raise NotEstimable(f"the fixed effects span the {n} levels of term {terms[t]}")
+            raise SparseRefused(
+                f"the fixed effects span the {n} levels of term {terms[t]}", code="not_estimable"
+            )
         for s in range(t):
             if layout.cells.n_levels[s] == n and _same_partition(levels[s], codes, n):
-                raise NotEstimable(f"terms {terms[s]} and {terms[t]} have the same {n} levels")
+                raise SparseRefused(
+                    f"terms {terms[s]} and {terms[t]} have the same {n} levels", code="not_estimable"
+                )
 
 
 def _spanned(layout: Layout, codes: CodeArray, n: int) -> bool:
