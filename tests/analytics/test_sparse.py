@@ -83,7 +83,8 @@ def criterion_of(case):
     """The criterion, or None where the random design is refused."""
     try:
         return Criterion(*case)
-    except NotEstimable:
+    except SparseRefused as refusal:
+        assert refusal.code == "not_estimable"
         return None
 
 
