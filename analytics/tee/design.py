@@ -49,6 +49,7 @@ from analytics.tee.dstudy import FACETS, DStudyRefused, Reading
 WORDS: Mapping[str, str] = MappingProxyType(
     {"N": "item", "V": "prompt", "M": "judge", "H": "temperature", "C": "category"}
 )
+LETTERS: Mapping[str, str] = MappingProxyType({word: letter for letter, word in WORDS.items()})
 CROSSED = ("N", "V", "M", "H")
 TERMS = ("N", "V", "NV", "NH", "VH", "NM", "VM")
 PANELS = ("M", "H")

@@ -83,8 +83,7 @@ def criterion_of(case):
     """The criterion, or None where the random design is refused."""
     try:
         return Criterion(*case)
-    except SparseRefused as refusal:
-        assert refusal.code == "not_estimable"
+    except SparseRefused:
         return None
 
 
