@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analytics import harness
+from analytics import harness, tee
 from analytics.command_line import (
     Answer,
     Parser,
@@ -44,7 +44,6 @@ from analytics.reml import fitting as reml
 from analytics.reml.factors import FactorRefused
 from analytics.reml.formula import parse
 from analytics.reml.variance_components import RESIDUAL, VarianceFit
-from analytics.tee import dstudy
 from analytics.trials import gaming, icc
 from analytics.trials.gaming import DesignGain, Selectable
 
@@ -167,7 +166,7 @@ def _add_dstudy(commands: Any) -> None:
         about="COMPONENTS.csv has the columns component and variance: factors joined by a colon, Residual, "
         "category, and 'X (fixed)' for the sensitivity to a fixed facet.",
     )
-    facets = ", ".join(f"{letter} {name}" for letter, name in dstudy.FACETS.items() if letter != "R")
+    facets = ", ".join(f"{letter} {name}" for letter, name in tee.FACETS.items() if letter != "R")
     parser.add_argument("--facets", required=True, metavar="N=COLUMN,…", help=f"factor of each: {facets}")
     parser.add_argument(
         "--design", required=True, metavar="N=COUNT,…", help="proposed number of levels, R replicates too"
@@ -188,18 +187,18 @@ def _add_dstudy(commands: Any) -> None:
 
 
 def _dstudy(arguments: argparse.Namespace) -> Answer:
-    components = dstudy.read_components(arguments.file, dstudy.parse_facets(arguments.facets))
-    design = dstudy.parse_design(arguments.design)
-    reading = dstudy.Reading(
+    components = tee.read_components(arguments.file, tee.parse_facets(arguments.facets))
+    design = tee.parse_design(arguments.design)
+    reading = tee.Reading(
         estimand=arguments.estimand, sensitivity=arguments.sensitivity, categories=arguments.categories
     )
-    projection = dstudy.project(components, design, reading)
-    return Answer(dstudy.as_json(projection), _projection_shown(components, projection))
+    projection = tee.project(components, design, reading)
+    return Answer(tee.as_json(projection), _projection_shown(components, projection))
 
 
-def _projection_shown(components: dstudy.Components, projection: dstudy.Projection) -> dict[str, Any]:
+def _projection_shown(components: tee.Components, projection: tee.Projection) -> dict[str, Any]:
     reading = projection.reading
-    design = " × ".join(f"{count} {dstudy.FACETS[letter]}" for letter, count in projection.design.items())
+    design = " × ".join(f"{count} {tee.FACETS[letter]}" for letter, count in projection.design.items())
     return {
         "standard error": projection.se,
         "variance": projection.variance,
@@ -215,11 +214,11 @@ def _projection_shown(components: dstudy.Components, projection: dstudy.Projecti
                 "share": row.share_of_mean,
                 "tier": "noise" if row.tier == 1 else "design choice",
             }
-            for row in dstudy.variance_table(components, projection)
+            for row in tee.variance_table(components, projection)
         ],
         "one change": [
             {"": change.name, "variance": change.variance, "by": _percent(change.change), "note": change.note}
-            for change in dstudy.interventions(components, projection.design, reading)
+            for change in tee.interventions(components, projection.design, reading)
         ],
     }
 

@@ -43,7 +43,8 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray
 from analytics.errors import CoreError
-from analytics.tee.dstudy import FACETS, DStudyRefused, Reading
+from analytics.tee.components import FACETS
+from analytics.tee.dstudy import DStudyRefused, Reading
 
 #: Letter → the word that stands in terms.
 WORDS: Mapping[str, str] = MappingProxyType(

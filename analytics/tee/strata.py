@@ -34,8 +34,8 @@ import numpy as np
 
 from analytics.errors import CoreError
 from analytics.reml import VarianceFit
+from analytics.tee.components import Components
 from analytics.tee.design import LETTERS, Declaration, DesignRefused, layout
-from analytics.tee.dstudy import Components
 from analytics.tee.total_error import Columns, fit_layout, outcome_of
 
 

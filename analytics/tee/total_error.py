@@ -34,7 +34,7 @@ searched for the right model: the terms are the declared ones. No logit check of
 
 Source
 ------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendices C.5, C.8 and K (naive error).
+Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendices C.5, C.8 and K.
 """
 
 import math
@@ -47,23 +47,12 @@ from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import FloatArray
 from analytics.reml import VarianceFit, fit
-from analytics.reml.fixed_effects import satterthwaite_df, small_facets
+from analytics.reml.fixed_effects import satterthwaite_df, small_facets, theta_slopes
 from analytics.reml.variance_components import check_level
+from analytics.tee.components import FIXED, RESIDUAL, Component, Components
 from analytics.tee.design import LETTERS, PANELS, WORDS, Declaration, DesignRefused, Layout, in_words, layout
-from analytics.tee.dstudy import (
-    FIXED,
-    RESIDUAL,
-    Component,
-    Components,
-    Intervention,
-    Projection,
-    Reading,
-    VarianceRow,
-    counted_terms,
-    interventions,
-    project,
-    variance_table,
-)
+from analytics.tee.dstudy import Projection, Reading, counted_terms, project
+from analytics.tee.interventions import Intervention, VarianceRow, interventions, variance_table
 
 Columns = Mapping[str, npt.ArrayLike]
 
@@ -288,9 +277,7 @@ def _standard_error(fitted: VarianceFit, found: Layout, projection: Projection) 
 def _slopes(study: TotalError) -> FloatArray:
     """∂Var(θ̂)/∂φ in the order of the fit, residual last: one over the divisor, 0 for terms left out."""
     if _is_fitted(study.layout, study.reading):
-        by_component = study.fit.likelihood.covariance_slopes(study.fit.parameters)
-        contrast = study.fit.contrast
-        return np.asarray(np.einsum("i,tij,j->t", contrast, by_component, contrast))
+        return theta_slopes(study.fit)
     design = study.layout.design
     terms = counted_terms(study.components, design, study.reading)
     divisors = {term.name: math.prod(design[letter] for letter in term.facets) for term in terms}

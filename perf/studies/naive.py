@@ -15,9 +15,9 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from analytics.arrays import FloatArray
-from analytics.tee.design import WORDS, Declaration, DesignRefused
-from analytics.tee.dstudy import project
-from analytics.tee.total_error import Columns, TotalError, naive_standard_error, outcome_of
+from analytics.tee import Declaration, DesignRefused, TotalError, project
+from analytics.tee.design import WORDS
+from analytics.tee.total_error import Columns, naive_standard_error, outcome_of
 
 
 @dataclass(frozen=True)

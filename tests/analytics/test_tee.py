@@ -7,13 +7,18 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from analytics.tee.design import Declaration, DesignRefused
-from analytics.tee.dstudy import DStudyRefused, Reading, project, read_components
-from analytics.tee.strata import by_stratum, with_residual
-from analytics.tee.total_error import (
-    naive_standard_error,
+from analytics.tee import (
+    Declaration,
+    DesignRefused,
+    DStudyRefused,
+    Reading,
+    by_stratum,
+    project,
+    read_components,
     total_error,
+    with_residual,
 )
+from analytics.tee.total_error import naive_standard_error
 from tests.analytics.factorial import factorial
 
 DECLARED = Declaration("score", "item", "prompt", "judge", "temperature")

@@ -1,5 +1,7 @@
 """Intervals of the grand mean and of fixed effects, and the parametric bootstrap."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -8,7 +10,6 @@ from analytics.reml import bootstrap
 from analytics.reml.fitting import fit
 from analytics.reml.fixed_effects import (
     IntervalRefused,
-    fixed_intervals,
     satterthwaite_df,
     theta_interval,
 )
@@ -51,6 +52,12 @@ def three_way(seed, n_prompts=5, n_judges=3, random="item + prompt + item:judge 
         + rng.standard_normal(item.size)
     )
     return fit({"item": item, "prompt": prompt, "judge": judge}, y, random=random, fixed="judge")
+
+
+def effect(result, name):
+    """Interval of a fixed effect: its contrast is a column of the identity."""
+    contrast = np.eye(result.beta.size)[result.fixed_names.index(name)]
+    return theta_interval(replace(result, contrast=contrast))
 
 
 def theta_slopes(result):
@@ -112,7 +119,7 @@ def test_two_judges_on_the_same_items_are_a_paired_t_test():
     table = 3 * rng.standard_normal((9, 1)) + [0.0, 0.5] + rng.standard_normal((9, 2))
     item, judge = (axis.ravel() for axis in np.indices(table.shape))
     result = fit({"item": item, "judge": judge}, table.ravel(), random="item", fixed="judge")
-    interval = fixed_intervals(result)["judge[1]"]
+    interval = effect(result, "judge[1]")
     paired = stats.ttest_rel(table[:, 1], table[:, 0])
     low, high = paired.confidence_interval()
     assert (interval.lower, interval.upper, interval.df) == pytest.approx((low, high, 8.0), rel=1e-9)
@@ -157,14 +164,14 @@ def test_a_facet_met_only_with_a_fixed_factor_is_one_nevertheless():
 
 def test_a_fixed_effect_is_conservative_where_a_small_facet_adds_to_it():
     # judge[1]: item:judge and prompt:judge add, item and prompt cancel.
-    crossed = fixed_intervals(three_way(1, n_prompts=3))
-    assert (crossed["judge[1]"].method, crossed["judge[1]"].df) == ("conservative", 2.0)
+    crossed = effect(three_way(1, n_prompts=3), "judge[1]")
+    assert (crossed.method, crossed.df) == ("conservative", 2.0)
     without = three_way(2, n_prompts=3, random="item + prompt + item:judge")
     assert without.boundary == ()
-    shared = fixed_intervals(without)
-    assert shared["judge[1]"].method == "satterthwaite"
-    assert shared["judge[1]"].df == pytest.approx(7 * 2, rel=1e-9)
-    assert shared["(Intercept)"].method == "conservative"
+    shared = effect(without, "judge[1]")
+    assert shared.method == "satterthwaite"
+    assert shared.df == pytest.approx(7 * 2, rel=1e-9)
+    assert effect(without, "(Intercept)").method == "conservative"
 
 
 # ------------------------------------------------------------------------------------- unbalanced designs
@@ -286,7 +293,5 @@ def test_what_has_no_interval_is_refused_by_name():
         theta_interval(result, method="bootstrap-t")
     with refused(IntervalRefused, "method_unknown", match="'exact'"):
         theta_interval(result, method="exact")
-    with refused(IntervalRefused, "method_unknown", match="'bootstrap-t'"):
-        fixed_intervals(result, method="bootstrap-t")
     with refused(VarianceRefused, "level", match="level of 95"):
         theta_interval(result, 95)

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from analytics.tee.design import Declaration, DesignRefused
-from analytics.tee.dstudy import Reading, project
-from analytics.tee.total_error import total_error
+from analytics.tee import Declaration, DesignRefused, Reading, project, total_error
 from perf.studies.naive import naive_against_tee
 from tests.analytics.factorial import factorial
 
