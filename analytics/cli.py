@@ -40,10 +40,7 @@ from analytics.command_line import (
 )
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, Setting
-from analytics.reml import fitting as reml
-from analytics.reml.factors import FactorRefused
-from analytics.reml.formula import parse
-from analytics.reml.variance_components import RESIDUAL, VarianceFit
+from analytics.reml import RESIDUAL, FactorRefused, VarianceFit, fit, parse
 from analytics.trials import gaming, icc
 from analytics.trials.gaming import DesignGain, Selectable
 
@@ -104,9 +101,9 @@ def _variance(arguments: argparse.Namespace) -> Answer:
     outcome = numbers(arguments.outcome, columns[arguments.outcome])
     labels = {name: _labels(name, columns[name]) for name in factors}
     start = time.perf_counter()
-    fit = reml.fit(labels, outcome, random=arguments.random, fixed=arguments.fixed)
-    values = _fit_values(fit) | {"seconds": time.perf_counter() - start}
-    return Answer(values, _fit_shown(fit, values))
+    found = fit(labels, outcome, random=arguments.random, fixed=arguments.fixed)
+    values = _fit_values(found) | {"seconds": time.perf_counter() - start}
+    return Answer(values, _fit_shown(found, values))
 
 
 def _labels(name: str, texts: list[str]) -> list[str]:
@@ -436,7 +433,7 @@ def _repeats(flat: FlatFile, copied: Mapping[str, Any]) -> tuple[VarianceFit, li
     units = [name for name in several if name not in Setting._fields]
     terms = [*units, *([":".join(units)] if len(units) > 1 else []), *facets]
     terms += [f"{unit}:{facet}" for facet in facets for unit in units]
-    return reml.fit(columns, flat.outcome[kept], random=" + ".join(terms)), facets
+    return fit(columns, flat.outcome[kept], random=" + ".join(terms)), facets
 
 
 def _submissions(flat: FlatFile) -> npt.NDArray[np.int64]:

@@ -9,8 +9,8 @@ REML criterion under σ_T² ≥ 0. The terms come as text (`analytics.reml.formu
 Method
 ------
 Where every combination of all the factors named has the same number of rows, `analytics.reml.balanced`
-(strata; ``balanced: closed form`` or ``balanced: bounded optimum``); else `analytics.reml.sparse`, which says
-``unbalanced: patterns`` or ``unbalanced: blocked``. The fit names its method, how it ended, and the
+(on strata; ``balanced: closed form`` or ``balanced: bounded optimum``); else `analytics.reml.sparse`
+(``unbalanced: patterns`` or ``unbalanced: blocked``). The fit names its method, how it ended, and the
 components on the boundary. Neither the order of the rows nor the names of the levels changes a component or
 the criterion: a change of base level multiplies X by a matrix of determinant ±1.
 
@@ -34,10 +34,11 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
-from analytics.reml import balanced, sparse
-from analytics.reml.balanced import SMALLEST_NOISE
+from analytics.reml import sparse
+from analytics.reml.balanced import optimise_many
 from analytics.reml.factors import Factor, check_margins, combined, factor, treatment_design, treatment_names
 from analytics.reml.formula import Term, parse
+from analytics.reml.strata import SMALLEST_NOISE, n_replicates, strata_of
 from analytics.reml.unbalanced import UnbalancedLikelihood
 from analytics.reml.variance_components import Facet, VarianceFit
 
@@ -115,7 +116,7 @@ def fit(
         By the text.
     FactorRefused
         By a missing label, or a fixed interaction without its margins.
-    FitRefused, BalancedRefused, SparseRefused
+    FitRefused, StrataRefused, SparseRefused
         Where the rows or the design cannot tell the components, with the term and the reason.
     """
     y = _checked_outcome(outcome)
@@ -123,20 +124,20 @@ def fit(
     _check_levels(design)
     _check_margins(design)
     _check_outcome(design, y)
-    n_replicates = balanced.n_replicates(design.codes, design.n_levels)
-    if n_replicates is None:
+    n_alike = n_replicates(design.codes, design.n_levels)
+    if n_alike is None:
         return _fit_unbalanced(design, y)
-    if n_replicates == 1:
+    if n_alike == 1:
         _check_cell(design, y.size)
     return _fit_balanced(design, y)
 
 
 def _fit_balanced(design: _Design, y: FloatArray) -> VarianceFit:
     grid = design.grid()
-    strata = balanced.strata(
+    strata = strata_of(
         y, design.codes, design.n_levels, design.numbers(design.random), design.numbers(design.fixed), grid
     )
-    optima = balanced.optimise_many(strata.loadings, strata.df, strata.sum_squares[None, :])
+    optima = optimise_many(strata.loadings, strata.df, strata.sum_squares[None, :])
     parameters, n_steps, converged = optima.parameters[0], int(optima.n_steps[0]), bool(optima.converged[0])
     ended = "expected fall of the criterion below 1e-18" if converged else "no lower criterion found"
     return VarianceFit(

@@ -46,9 +46,7 @@ import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import FloatArray
-from analytics.reml import VarianceFit, fit
-from analytics.reml.fixed_effects import satterthwaite_df, small_facets, theta_slopes
-from analytics.reml.variance_components import check_level
+from analytics.reml import VarianceFit, check_level, fit, satterthwaite_df, small_facets, theta_slopes
 from analytics.tee.components import FIXED, RESIDUAL, Component, Components
 from analytics.tee.design import LETTERS, PANELS, WORDS, Declaration, DesignRefused, Layout, in_words, layout
 from analytics.tee.dstudy import Projection, Reading, counted_terms, project

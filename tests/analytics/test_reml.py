@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.reml.balanced import BalancedRefused
+from analytics.reml import FitRefused, fit
 from analytics.reml.factors import FactorRefused
-from analytics.reml.fitting import FitRefused, fit
+from analytics.reml.strata import StrataRefused
 from analytics.reml.variance_components import VarianceRefused, asymptotic_intervals
 from tests.analytics.optimum_check import check_optimum
 from tests.refusals import refused
@@ -331,7 +331,7 @@ def test_unidentifiable_designs_are_refused_with_term_and_reason(random, fixed, 
         (Y[:7], FitRefused, "lengths_differ", "column a has 8 rows, the outcome 7"),
         (
             [1, 1, 2, 2, 3, 3, 5, 5],
-            BalancedRefused,
+            StrataRefused,
             "no_residual_noise",
             "residual sum of squares is 0 on 4 degrees",
         ),

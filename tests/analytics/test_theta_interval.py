@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analytics.reml import bootstrap
-from analytics.reml.fitting import fit
+from analytics.reml import bootstrap, fit
 from analytics.reml.fixed_effects import (
     IntervalRefused,
     satterthwaite_df,
