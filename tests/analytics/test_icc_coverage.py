@@ -1,8 +1,8 @@
 """Coverage of the jackknife interval of the ICC for pass/fail agents at the published parameters.
 
 Each agent is beta-binomial with the accuracy and ICC of a row of the tables: rates from Beta(μκ, (1 − μ)κ),
-κ = (1 − ICC)/ICC, so that σ_b² + σ_w² = μ(1 − μ); 64 trials of each task. Every replicate that has an interval
-counts. Where the truth expects under five passes in all, a·μ < 5, the interval is known to be too short.
+κ = (1 − ICC)/ICC, so that σ_b² + σ_w² = μ(1 − μ); 64 trials of each task. Every replicate with an interval
+counts; where the truth expects under five passes, a·μ < 5, it is known to be too short.
 """
 
 import numpy as np
@@ -58,4 +58,4 @@ def test_coverage_at_the_published_parameters(name):
     if n_tasks * min(mean, 1 - mean) >= 5:
         assert found.mean() >= LEAST
     else:
-        assert name == "GAIA 3 GPT-4o"
+        assert (name, found.mean() < LEAST) == ("GAIA 3 GPT-4o", True)
