@@ -23,10 +23,13 @@ from analytics.record.rows import (
     Rows,
     Setting,
     asked_tasks,
+    by_levels,
     checked,
     counted_deliveries,
     counts_as_outcome,
+    distinct,
     in_order,
+    places,
 )
 from analytics.record.spending import spending, total
 from analytics.repeats import Repeats
@@ -150,7 +153,7 @@ def agent_rows(
     counted = delivered.where(frame.counting[delivered.rows.delivery])
     n_asked_trials = _asked_trials(counted, frame)
     counted = counted.where(_counts(counted, frame, completed, n_asked_trials))
-    places = _places(counted, frame, n_asked_trials, zero=counting.missing == "zero")
+    counted_places = _places(counted, frame, n_asked_trials, zero=counting.missing == "zero")
     alike = repeats(
         _trials(counted, frame),
         _trials(delivered, frame),
@@ -162,13 +165,13 @@ def agent_rows(
     arrival, n_deliveries = _arrivals(rows, frame)
     return tuple(
         AgentRow(
-            means=places.cells.means[i],
-            trial_variances=places.cells.trial_variances[i],
-            n_trials=places.cells.n_trials[i],
+            means=counted_places.cells.means[i],
+            trial_variances=counted_places.cells.trial_variances[i],
+            n_trials=counted_places.cells.n_trials[i],
             costs=costs[i],
-            n_valid=places.cells.n_valid[i],
-            n_places=places.n_places[i],
-            n_gaps=places.n_gaps[i],
+            n_valid=counted_places.cells.n_valid[i],
+            n_places=counted_places.n_places[i],
+            n_gaps=counted_places.n_gaps[i],
             asked=frame.asked[i],
             n_asked_trials=int(n_asked_trials[i]),
             operator=bool(frame.operator[i]),
@@ -207,9 +210,9 @@ def _frame(
         limits=limits,
         ranked=np.array([not one for one in compared.condition], dtype=np.bool_),
         arrivals=np.array([delivery.arrival for delivery in deliveries], dtype=np.int64),
-        order=_numbers(in_order(deliveries)),
+        order=places(in_order(deliveries)),
         counting=counted_deliveries(deliveries, counting),
-        setting_order=_numbers(sorted(range(len(settings)), key=lambda s: _none_first(settings[s]))),
+        setting_order=places(by_levels(settings)),
     )
 
 
@@ -232,7 +235,7 @@ def _delivered(
 def _arrivals(rows: Rows, frame: _Frame) -> tuple[CodeArray, CodeArray]:
     """Arrival of each agent's first delivery with a row, and the number of such, (n_agents,) each."""
     n_agents, n_deliveries = frame.shape[0], len(frame.arrivals)
-    pairs = np.unique(rows.agent * n_deliveries + rows.delivery)
+    pairs = distinct(rows.agent * n_deliveries + rows.delivery)
     agent, delivery = np.divmod(pairs, max(n_deliveries, 1))
     first = np.full(n_agents, NEVER, dtype=np.int64)
     np.minimum.at(first, agent, frame.arrivals[delivery])
@@ -314,10 +317,10 @@ def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: 
         cells.n_trials.reshape(n_agents, n_tasks),
     )
     n = n + _in_slots(failed, frame.shape)
-    places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0)
+    n_places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0)
     gaps = _in_slots(counted.slot[~counted.has_outcome], frame.shape).sum(axis=2)
-    gaps = np.where(table.n_valid > 0, gaps, places)
-    return _Places(table, places.astype(np.int32), gaps.astype(np.int32))
+    gaps = np.where(table.n_valid > 0, gaps, n_places)
+    return _Places(table, n_places.astype(np.int32), gaps.astype(np.int32))
 
 
 def _absent(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> CodeArray:
@@ -355,14 +358,3 @@ def _number_in_run(sorted_codes: CodeArray) -> CodeArray:
     n = len(sorted_codes)
     first = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
     return np.arange(n) - np.repeat(first, np.diff(first, append=n))
-
-
-def _numbers(order: list[int]) -> CodeArray:
-    """Return the place of each position in the order, (len(order),)."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return place
-
-
-def _none_first(setting: Setting) -> tuple[tuple[bool, str | float], ...]:
-    return tuple((value is not None, "" if value is None else value) for value in setting)

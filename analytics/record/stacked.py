@@ -18,7 +18,7 @@ from analytics.record.conditions import Compared, compare, held
 from analytics.record.counting import Counting, RecordRefused
 from analytics.record.files import contents
 from analytics.record.reduction import AgentRow, agent_rows
-from analytics.record.rows import About, Delivery, Rows, Setting
+from analytics.record.rows import About, Delivery, Rows, Setting, checked
 from analytics.record.universe import FEWEST_TASKS, holders, is_common, universe
 from analytics.repeats import Repeats
 
@@ -183,6 +183,7 @@ class Record:
         RecordRefused, RowMalformed
         """
         counting = counting or Counting()
+        rows = checked(rows, n_agents=len(about), tasks=tasks, settings=settings, deliveries=deliveries)
         n_holders, n_free = holders(
             rows, n_agents=len(about), n_tasks=len(tasks), deliveries=deliveries, counting=counting
         )
