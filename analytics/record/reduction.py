@@ -261,9 +261,13 @@ def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
 
 
 def _asked_trials(counted: _Slots, frame: _Frame) -> CodeArray:
-    """R_a, (n_agents,): of an operator's agent what most tasks have, the lower median; 0 without a row."""
+    """R_a, (n_agents,): of an operator's agent what most tasks have, the lower median.
+
+    All tasks are looked at where none of those asked for is active. 0 without a row.
+    """
     n = _in_slots(counted.slot, frame.shape)
-    there = (n > 0) & frame.asked[:, :, None]
+    wanted = frame.asked | ~frame.asked.any(axis=1, keepdims=True)
+    there = (n > 0) & wanted[:, :, None]
     fewest = np.where(there, n, NEVER).min(axis=(1, 2))
     least = np.where(fewest == NEVER, 0, np.minimum(fewest, frame.limits))
     for i in np.flatnonzero(frame.operator & there.any(axis=(1, 2))):
