@@ -206,6 +206,7 @@ def test_missing_counts_as_zero_if_the_rules_say_so():
     same(found.table.means, [[1, 0, 1], [1, 1, 0]])
     same(found.n_gaps, [[0, 0, 0], [0, 0, 0]])
     assert found.complete.tolist() == [True, True]
+    assert found.completed.tolist() == [0, 0]
     lower, upper, n_missing = found.bounds(np.arange(3))
     assert lower.tolist() == upper.tolist() == [2 / 3, 2 / 3]
     assert n_missing.tolist() == [0, 0]
@@ -260,6 +261,13 @@ def test_an_agent_without_any_place_is_not_direct():
     found = made(full(0, [INVALID] * 3) + full(1, [1, 1, 1]))
     assert found.is_direct(np.arange(3)).tolist() == [False, True]
     assert [part.tolist() for part in found.bounds(np.arange(3))] == [[0, 1], [1, 1], [3, 0]]
+
+
+def test_a_task_without_a_row_has_as_many_places_as_the_others_on_average():
+    """20 tasks, 18 of them delivered, 8 with 5 trials: 2 of 20 are missing, though 2 of 52 is little."""
+    rows = [(0, j, 1, t) for j in range(18) for t in range(5 if j < 8 else 1)]
+    assert made(rows, n_tasks=20).complete.tolist() == [False]
+    assert made([*rows, (0, 18, 1)], n_tasks=20).complete.tolist() == [True]
 
 
 def test_who_may_not_be_ranked_is_not_complete():
@@ -445,6 +453,11 @@ def test_a_condition_named_without_temperature_takes_in_all():
 
 
 # --------------------------------------------------------------------------------------------------- universe
+
+
+def test_no_condition_named_is_refused():
+    with pytest.raises(RecordRefused, match="no condition is named"):
+        made(full(0, [1, 1, 1]), settings=())
 
 
 def test_common_tasks_are_those_that_nearly_all_have():

@@ -133,6 +133,19 @@ def test_neither_order_nor_numbering_leaves_a_trace(seed, counting):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("duplicates", ["mean", "latest"])
+@pytest.mark.parametrize("missing", ["gap", "zero"])
+def test_who_is_complete_was_completed_by_a_delivery_of_its_own(seed, duplicates, missing):
+    about, rows, given = random_board(seed)
+    rows = rows.where(~((rows.agent < 3) & (rows.task == 4)))
+    found = Record.of(about, rows, **given, counting=replace(HARD, duplicates=duplicates, missing=missing))
+    own = [{d.arrival for d in given["deliveries"] if d.agent == i} for i in range(len(about))]
+    assert all(found.completed[i] in own[i] for i in np.flatnonzero(found.complete))
+    assert (found.completed[found.completed >= 0] >= found.arrival[found.completed >= 0]).all()
+    assert found.complete.sum() >= (2 if missing == "zero" else 0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_an_agents_line_depends_on_its_own_rows_alone(seed):
     about, rows, given = random_board(seed)
     given["counting"] = Counting()
