@@ -116,7 +116,7 @@ class Record:
         Returns
         -------
         bool array, shape (n_agents,)
-            20·(g·d + (k − d)·P) ≤ P·k, with g gaps among P places on the d tasks delivered; False for an agent
+            20·(g·d + (k − d)·P) ≤ P·k, with g gaps among P places on the d tasks delivered; False for one
             without a place.
         """
         n_places, n_gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
