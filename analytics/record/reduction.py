@@ -330,8 +330,8 @@ def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: 
 
 
 def _absent(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> CodeArray:
-    """Slots that an operator's agent was asked for and has no row in, each R_a times."""
-    here = frame.operator & frame.ranked & (n_asked_trials > 0)
+    """Slots that an agent was asked for and has no row in, each R_a times."""
+    here = frame.ranked & (n_asked_trials > 0)
     absent = (n == 0) & frame.asked[:, :, None] & here[:, None, None]
     slots = np.flatnonzero(absent)
     return np.repeat(slots, n_asked_trials[slots // (frame.shape[1] * frame.shape[2])])

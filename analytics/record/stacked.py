@@ -321,9 +321,14 @@ def offer(found: Record) -> str:
 
 
 def _complete(stacked: Record) -> Mask:
-    """Ranked directly on all tasks, not withheld, not under other conditions."""
+    """Ranked directly on all tasks that it delivered, not withheld, not under other conditions.
+
+    Where gaps count as failures a submitter's agent may be ranked on tasks it never ran; it teaches nothing
+    of them.
+    """
     allowed = [not (one.withheld or said) for one, said in zip(stacked.about, stacked.condition, strict=True)]
-    return stacked.is_direct(np.arange(stacked.n_tasks)) & np.array(allowed, dtype=np.bool_)
+    direct = stacked.is_direct(np.arange(stacked.n_tasks))
+    return direct & (stacked.operator | (stacked.completed >= 0)) & np.array(allowed, dtype=np.bool_)
 
 
 def _table(about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[str]) -> OutcomeTable:

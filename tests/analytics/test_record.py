@@ -221,11 +221,15 @@ def test_a_failure_for_every_usual_trial_of_an_absent_task():
     same(found.table.trial_variances, [[0, 0, 0, 0]])
 
 
-def test_what_was_never_delivered_by_a_submitter_stays_missing():
-    found = made(full(0, [1, 1]), deliveries=[self_run()], missing="zero")
+def test_what_a_submitter_never_delivered_stays_missing_or_counts_as_failed():
+    found = made(full(0, [1, 1]), deliveries=[self_run()])
     same(found.table.means, [[1, 1, NAN]])
     assert found.short.tolist() == [True]
     assert not found.is_direct(np.array([0, 1])).any()  # ranked nowhere
+    zero = made(full(0, [1, 1]), deliveries=[self_run()], missing="zero")
+    same(zero.table.means, [[1, 1, 0]])
+    assert (zero.short.tolist(), zero.is_direct(np.arange(3)).tolist()) == ([False], [True])
+    assert zero.complete.tolist() == [False]  # its failures are made up: pass rates know nothing of them
 
 
 @pytest.mark.parametrize(("n_gaps", "direct"), [(0, True), (1, True), (2, False)])
