@@ -40,11 +40,11 @@ def lines(
     )
 
 
-def how_of(on_all: Placed, on_subset: Placed) -> How:
-    """How an agent comes to its score on all tasks."""
+def how_of(on_all: Placed, on_subset: Placed, *, complete: bool) -> How:
+    """Return how an agent comes to its score on all tasks."""
     if on_all.outcomes is not None:
         return "measured" if on_all.how == "direct" else "completed"
-    if on_subset.outcomes is None:
+    if on_subset.outcomes is None or complete:
         return "incomplete"
     return "linked" if on_subset.how == "linked" else "estimated"
 
@@ -58,7 +58,7 @@ def _line(
     cost: tuple[float | None, str],
     flags: tuple[str, ...],
 ) -> Line:
-    about, how = record.about[i], how_of(on_all, on_subset)
+    about, how = record.about[i], how_of(on_all, on_subset, complete=bool(record.complete[i]))
     return Line(
         agent=about.name,
         scaffold=about.scaffold,

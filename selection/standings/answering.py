@@ -52,10 +52,10 @@ class Basis:
 
     @property
     def newcomers(self) -> IndexArray:
-        """Positions of agents placed on the subset directly or completed, and not on all tasks."""
-        both = zip(self.on_all, self.on_subset, strict=True)
-        found = [a.outcomes is None and s.how in ("direct", "completed") for a, s in both]
-        return np.flatnonzero(found)
+        """Positions of agents that ran the subset, not all tasks: placed on it directly or completed."""
+        placed = np.array([one.how in ("direct", "completed") for one in self.on_subset])
+        measured = np.array([one.outcomes is not None for one in self.on_all])
+        return np.flatnonzero(placed & ~measured & ~self.record.complete)
 
 
 def basis(record: Record, rules: Rules, given: Given) -> Basis:

@@ -144,7 +144,7 @@ def estimates(
         answers = intervals(made, record.table.means[np.ix_(rows, tasks)], scaffolds)
     except CoreError as refusal:
         return {int(i): Estimated(None, reason=str(refusal)) for i in rows}
-    _, highest = record.table.bounds()
+    _, highest, _ = record.bounds(np.arange(record.n_tasks))
     return {
         int(i): _estimated(made, answer, float(highest[i])) for i, answer in zip(rows, answers, strict=True)
     }

@@ -22,7 +22,7 @@ As in `selection.linking`. Manski, *Partial Identification of Probability Distri
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Placed:
     v_link, df_link : float
         Variance that completing adds, and its degrees of freedom.
     n_valid, n_missing : int
-        Tasks with a valid outcome; tasks without one that the agent was asked for.
+        Tasks with a valid outcome; places without one, a task that was not run being as many as the others.
     bounds : (float, float)
     reason : str
         Why it is not ranked; else empty.
@@ -88,13 +88,22 @@ def place(
         What the tasks are called in reasons.
     """
     agents = reference(record.table.means[record.complete], tasks) if record.complete.any() else None
-    direct = record.is_direct(tasks)
-    linked = _linkable(record, tasks, earlier)
-    barred = [barred_by(record, i) for i in range(record.n_agents)]
-    return tuple(
-        _placed(record, tasks, i, agents, barred[i], bool(direct[i]), bool(linked[i]), of)
-        for i in range(record.n_agents)
-    )
+    direct, linked = record.is_direct(tasks), _linkable(record, tasks, earlier)
+    lower, upper, n_missing = record.bounds(tasks)
+    found = []
+    for i, row in enumerate(record.table.means):
+        known = Known(
+            n_valid=int(np.count_nonzero(~np.isnan(row[tasks]))),
+            n_missing=int(n_missing[i]),
+            bounds=(float(lower[i]), float(upper[i])),
+        )
+        barred = barred_by(record, i)
+        if not barred and not (direct[i] or linked[i]):
+            barred = _lacking(record, tasks, i, known.n_missing, of)
+        found.append(
+            _unranked(known, barred) if barred else _placed(known, row, tasks, agents, bool(direct[i]))
+        )
+    return tuple(found)
 
 
 def barred_by(record: Record, i: int) -> str:
@@ -104,88 +113,56 @@ def barred_by(record: Record, i: int) -> str:
     if record.condition and record.condition[i]:
         compared = " and ".join(record.compared)
         return f"ran under {record.condition[i]}" + (f"; compared is {compared}" if compared else "")
-    short = short_of(record, i)
-    if short.size:
+    if record.short[i]:
+        short = np.flatnonzero(record.asked[i] & (record.n_places[i] == 0))
         names = first_names([record.table.tasks[j] for j in short])
-        return (
-            f"{short.size} of the {counted(int(record.asked[i].sum()), 'task')} that it was asked to run "
-            f"never arrived: {names}"
-        )
+        asked = counted(int(record.asked[i].sum()), "task")
+        return f"{short.size} of the {asked} that it was asked to run never arrived: {names}"
     return ""
-
-
-def short_of(record: Record, i: int) -> IndexArray:
-    """Tasks that a submitter's agent was asked to run and never delivered a place of."""
-    if record.operator[i]:
-        return np.empty(0, dtype=np.intp)
-    return np.flatnonzero(record.asked[i] & (record.n_places[i] == 0))
 
 
 # ------------------------------------------------------------------------------------------------- one agent
 
 
+class Known(NamedTuple):
+    """What an agent has on a set of tasks; see `Placed`."""
+
+    n_valid: int
+    n_missing: int
+    bounds: tuple[float, float]
+
+
 def _placed(
-    record: Record,
-    tasks: IndexArray,
-    i: int,
-    agents: Reference | None,
-    barred: str,
-    direct: bool,
-    linked: bool,
-    of: str,
+    known: Known, row: FloatArray, tasks: IndexArray, agents: Reference | None, direct: bool
 ) -> Placed:
-    here = record.table.means[i, tasks]
-    missing = np.isnan(here)
-    if barred or not (direct or linked):
-        return _unranked(record, tasks, i, barred or _reason(record, tasks, i, of))
-    if not missing.any():
-        return _ranked(record, tasks, i, "direct", here)
-    try:
-        return _completed(record, tasks, i, agents, "completed" if direct else "linked")
-    except SelectionError as refusal:
-        return _unranked(record, tasks, i, str(refusal))
-
-
-def _completed(record: Record, tasks: IndexArray, i: int, agents: Reference | None, how: How) -> Placed:
+    """Rank an agent on what it has, and complete what it lacks."""
+    n_missing = tasks.size - known.n_valid
+    if not n_missing:
+        return _ranked(known, "direct", row[tasks])
     n = agents.n_complete if agents else 0
     if agents is None or n < FEWEST_COMPLETE:
-        n_missing = int(np.isnan(record.table.means[i, tasks]).sum())
-        verb = "lacks" if n_missing == 1 else "lack"
-        raise SelectionError(
-            f"{n_missing} of {counted(tasks.size, 'task')} {verb} a valid outcome; completing them needs "
-            f"{FEWEST_COMPLETE} complete agents and there {'is' if n == 1 else 'are'} {n}"
+        return _unranked(
+            known,
+            f"{n_missing} of {counted(tasks.size, 'task')} {'lacks' if n_missing == 1 else 'lack'} a valid "
+            f"outcome; completing {'it' if n_missing == 1 else 'them'} needs {FEWEST_COMPLETE} complete agents "
+            f"and there {'is' if n == 1 else 'are'} {n}",
         )
-    outcomes, error = complete(agents, record.table.means[i])
-    return _ranked(record, tasks, i, how, outcomes, error.v_link, float(error.degrees))
+    try:
+        outcomes, error = complete(agents, row)
+    except SelectionError as refusal:
+        return _unranked(known, str(refusal))
+    how: How = "completed" if direct else "linked"
+    return _ranked(known, how, outcomes, error.v_link, float(error.degrees))
 
 
 def _ranked(
-    record: Record,
-    tasks: IndexArray,
-    i: int,
-    how: How,
-    outcomes: FloatArray,
-    v_link: float = 0.0,
-    df_link: float = np.inf,
+    known: Known, how: How, outcomes: FloatArray, v_link: float = 0.0, df_link: float = np.inf
 ) -> Placed:
-    n_valid, n_missing, bounds = _counts(record, tasks, i)
-    score = float(np.mean(outcomes))
-    return Placed(how, read_only(outcomes), score, v_link, df_link, n_valid, n_missing, bounds, "")
+    return Placed(how, read_only(outcomes), float(np.mean(outcomes)), v_link, df_link, *known, "")
 
 
-def _unranked(record: Record, tasks: IndexArray, i: int, reason: str) -> Placed:
-    n_valid, n_missing, bounds = _counts(record, tasks, i)
-    return Placed("incomplete", None, None, 0.0, np.inf, n_valid, n_missing, bounds, reason)
-
-
-def _counts(record: Record, tasks: IndexArray, i: int) -> tuple[int, int, tuple[float, float]]:
-    """Valid tasks, those asked for and missing, and the bounds that all that is missing leaves."""
-    here = record.table.means[i, tasks]
-    missing = np.isnan(here)
-    total, k = float(np.nansum(here)), tasks.size
-    n_gone = int(np.count_nonzero(missing))
-    n_missing = int(np.count_nonzero(missing & record.asked[i, tasks]))
-    return k - n_gone, n_missing, (total / k, (total + n_gone) / k)
+def _unranked(known: Known, reason: str) -> Placed:
+    return Placed("incomplete", None, None, 0.0, np.inf, *known, reason)
 
 
 def _linkable(record: Record, tasks: IndexArray, earlier: Sequence[IndexArray]) -> Mask:
@@ -193,15 +170,18 @@ def _linkable(record: Record, tasks: IndexArray, earlier: Sequence[IndexArray]) 
     ranked = np.zeros(record.n_agents, dtype=np.bool_)
     for version in earlier:
         ranked |= record.is_direct(version) & (record.n_places[:, version] > 0).all(axis=1)
-    enough = 2 * np.count_nonzero(record.table.n_valid[:, tasks] > 0, axis=1) >= tasks.size
+    enough = 2 * np.count_nonzero(record.table.valid()[:, tasks], axis=1) >= tasks.size
     return np.asarray(ranked & enough, dtype=np.bool_)
 
 
-def _reason(record: Record, tasks: IndexArray, i: int, of: str) -> str:
-    """Why an agent that may be ranked has not run what it takes."""
-    missing = tasks[np.isnan(record.table.means[i, tasks])]
-    never = missing[record.n_places[i, missing] == 0]
-    names = first_names([record.table.tasks[j] for j in missing])
-    if never.size == missing.size:
+def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) -> str:
+    """What an agent that may be ranked lacks of these tasks."""
+    missing = tasks[~record.table.valid()[i, tasks]]
+    if missing.size and (record.n_places[i, missing] == 0).all():
+        names = first_names([record.table.tasks[j] for j in missing])
         return f"{missing.size} of {tasks.size} {of} were not run: {names}"
-    return f"{missing.size} of {tasks.size} {of} lack a valid outcome, more than 5%: {names}"
+    n_valid = int(record.table.n_valid[i, tasks].sum())
+    return (
+        f"{n_lost} of its {counted(n_lost + n_valid, 'trial')} on {tasks.size} {of} have no valid outcome, "
+        "more than 5%"
+    )
