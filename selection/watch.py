@@ -2,15 +2,16 @@
 
 Model
 -----
-Agents stand in the order of (date, name). S is the version in use; *later* agents came after it was fixed: by a
-later delivery or, in one delivery (a file), with a date after that of the version. What was promised of an agent's
-full score before it ran all tasks comes with what is given; where nothing is given (a file), each later complete
-agent is predicted from the complete agents of strictly earlier dates, refitted every `refit_every`.
+Agents stand in the order of (date, name). S is the version in use; *later* agents came after it was fixed: by
+a later delivery or, in one delivery (a file), with a date after that of the version. What was promised of an
+agent's full score before it ran all tasks comes with what is given; where nothing is given (a file), each
+later complete agent is predicted from the complete agents of strictly earlier dates, refitted every
+`refit_every`.
 
-`findings` asks every monitor of `analytics.drift` about all agents there are. `replay` asks them after each later
-agent, as if one had watched from the day on which S was fixed: the same function over the prefixes of the record.
-A file has no versions: its S is chosen from the first `subset_from` complete agents by date (all of the last date
-included) and kept.
+`findings` asks every monitor of `analytics.drift` about all agents there are. `replay` asks them after each
+later agent, as if one had watched from the day on which S was fixed: the same function over the prefixes of
+the record. A file has no versions: its S is chosen from the first `subset_from` complete agents by date (all
+of the last date included) and kept.
 
 Symbols
 -------
@@ -25,8 +26,8 @@ y − ŷ             ``Promised``          of an agent                      scor
 
 Not done here
 -------------
-No alert is opened, nothing is reselected and nobody is asked to run again. Agents without a date stand first; a
-replay refuses them.
+No alert is opened, nothing is reselected and nobody is asked to run again. Agents without a date stand first;
+a replay refuses them.
 
 Source
 ------
@@ -44,15 +45,16 @@ from analytics import drift
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift.fidelity import rho_null
 from analytics.drift.monitor import FIRST_LOOK, N_LATEST, Monitor
+from analytics.outcome_table import OutcomeTable
 from analytics.record import Record
 from analytics.resampling import generator
 from selection.bands import mid_range, pass_rates
 from selection.errors import SelectionError
-from selection.folds import complete_agents
 from selection.given import Given, Promise, SubsetVersion
 from selection.intervals import Calibrator, Interval, interval
 from selection.rules import Rules
-from selection.standings.full_scores import calibrator
+from selection.standings.choice import training
+from selection.standings.full_scores import calibrator, fitted_on
 
 LEVELS = {"insufficient": 0, "ok": 0, "warn": 1, "alert": 2}
 DAYS_A_YEAR = 365.25
@@ -189,9 +191,7 @@ def findings(record: Record, rules: Rules, given: Given) -> Findings:
     )
 
 
-def replay(
-    record: Record, rules: Rules, *, progress: Callable[[int, int], None] | None = None
-) -> Replay:
+def replay(record: Record, rules: Rules, *, progress: Callable[[int, int], None] | None = None) -> Replay:
     """Choose S from the first complete agents and ask every monitor after each agent that came later.
 
     Parameters
@@ -306,8 +306,8 @@ def _history(
         task_names=table.tasks,
         version=version,
         rho_null=rho_null(table.means[founders], in_subset[None], seed)[0] if founders.any() else None,
-        trial_variances=_row_means(table.trial_variances)[order],
-        n_invalid=record.n_invalid[order].astype(np.float64),
+        trial_variances=_trial_variances(table)[order],
+        n_invalid=record.n_invalid.sum(axis=1)[order].astype(np.float64),
         n_trials=record.n_places.sum(axis=1)[order].astype(np.float64),
         costs=_row_means(record.costs)[order],
         promises=promises,
@@ -329,10 +329,13 @@ def _later(record: Record, version: SubsetVersion) -> Mask:
     return np.asarray((record.arrival > version.arrival) | (same & dated), dtype=np.bool_)
 
 
-def _row_means(values: FloatArray | None) -> FloatArray:
+def _trial_variances(table: OutcomeTable) -> FloatArray:
+    spread = table.trial_variances
+    return np.full(table.n_agents, np.nan) if spread is None else _row_means(spread)
+
+
+def _row_means(values: FloatArray) -> FloatArray:
     """Mean of each row over what it has; NaN where it has nothing."""
-    if values is None:
-        return np.empty(0)
     known = ~np.isnan(values)
     n_known = np.count_nonzero(known, axis=1)
     means = np.full(len(values), np.nan)
@@ -407,17 +410,18 @@ class _Past:
     """The calibration in use on a date, refitted as complete agents come."""
 
     def __init__(self, record: Record, rules: Rules, version: SubsetVersion) -> None:
-        self.record, self.rules, self.version, self.n_fitted = record, rules, version, 0
+        self.agents, self.rules, self.n_fitted = training(record), rules, 0
+        self.columns = _columns(record, version)
+        self.tasks = tuple(record.table.tasks[j] for j in self.columns)
         self.made: Calibrator | None = None
 
     def before(self, day: date) -> Calibrator:
-        earlier = np.array([other is not None and other < day for other in self.record.table.dates])
-        kept = earlier & self.record.complete
-        n = int(np.count_nonzero(kept))
+        earlier = np.array([other is not None and other < day for other in self.agents.dates])
+        n = int(np.count_nonzero(earlier))
         if self.made is None or n - self.n_fitted >= self.rules.refit_every:
-            agents = complete_agents(self.record.table.restrict(agents=kept))
-            self.made = calibrator(agents, _columns(self.record, self.version), self.rules)
-            self.n_fitted = n
+            agents = self.agents.take(np.flatnonzero(earlier))
+            fitted = fitted_on(agents, self.tasks, self.rules)
+            self.made, self.n_fitted = calibrator(agents, self.columns, fitted), n
         return self.made
 
 

@@ -7,10 +7,9 @@ import pytest
 from scipy.stats import binomtest, spearmanr
 
 from analytics import drift
-from analytics.drift.harness import N_PERMUTATIONS, _permutation_p
+from analytics.drift.e_value import log_e_values, upper_share
 from analytics.drift.monitor import SeriesMismatch
 from analytics.drift.saturation import wilson_lower
-from analytics.drift.e_value import log_e_values, upper_share
 
 AGENTS = [f"a{i:03d}" for i in range(600)]
 DAYS = [date.fromordinal(date(2025, 1, 1).toordinal() + i) for i in range(600)]
