@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from analytics.drift.monitors import Monitor
 from django.db.models import Min
 
 from analytics.drift import monitors as drift
 from analytics.drift.fidelity import rho_null
-from analytics.drift.monitors import Monitor
 from analytics.resampling import generator
 from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.calibrations import columns_of
