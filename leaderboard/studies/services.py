@@ -4,7 +4,8 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from leaderboard.studies.models import ESTIMATOR_VERSION, Study
-from leaderboard.studies.tables import Snapshot
+from leaderboard.studies.records import Snapshot
+from leaderboard.studies.rules import rules_sha256
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
@@ -18,14 +19,14 @@ def keep(
     model: type[AnyStudy], *, snapshot: Snapshot, result: dict[str, Any], as_of: datetime, **more: Any
 ) -> AnyStudy:
     """Store a study, or return the one that another process stored meanwhile."""
-    described = {"result": result, "created_at": as_of}
+    described = {"policy": snapshot.policy, "result": result, "created_at": as_of}
     return model._default_manager.get_or_create(**_key(snapshot), **more, defaults=described)[0]
 
 
 def _key(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "benchmark": snapshot.benchmark,
-        "policy": snapshot.policy,
+        "rules": rules_sha256(snapshot.policy),
         "data_version": snapshot.data_version,
         "estimator_version": ESTIMATOR_VERSION,
     }
