@@ -79,6 +79,9 @@ def load(
         append_changes(benchmark=benchmark, changes=changes)
     elif n_new_tasks:
         bump_data_version(benchmark=benchmark)
+    if n_new_tasks:
+        benchmark.refresh_from_db(fields=["data_version"])
+        benchmark.tasks.filter(since=None).update(since=benchmark.data_version)
     transaction.set_rollback(dry_run)
     return LoadReport(
         benchmark=slug,

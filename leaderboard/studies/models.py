@@ -190,9 +190,9 @@ class AgentScores(models.Model):
     agent = models.OneToOneField(Agent, models.CASCADE, primary_key=True, related_name="scores")
     key = models.CharField(
         max_length=64,
-        help_text="SHA-256 of what decides it: the deliveries that count, the active tasks, the compared "
-        "conditions, and how outcomes are counted.",
+        help_text="SHA-256 of what decides it: its deliveries, the active tasks, how outcomes are counted.",
     )
+    under = models.CharField(max_length=64, help_text="SHA-256 of the conditions that are compared.")
     data_version = models.BigIntegerField(help_text="Of the benchmark when it was read.")
     n_tasks = models.PositiveIntegerField(help_text="Active tasks, in ascending order of name.")
     arrays = models.BinaryField(help_text="Little-endian, one after the other; see studies.scores.")

@@ -89,6 +89,7 @@ class Migration(migrations.Migration):
                 ('category', models.CharField(blank=True, max_length=255)),
                 ('group', models.CharField(blank=True, help_text='Tasks that stand and fall together.', max_length=255)),
                 ('position', models.PositiveIntegerField(default=0, help_text='Order of display only.')),
+                ('since', models.BigIntegerField(blank=True, help_text='Data version with which it came; empty: from the first on.', null=True)),
                 ('retired_at', models.DateTimeField(blank=True, null=True)),
                 ('retired_reason', models.TextField(blank=True)),
                 ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='tasks', to='catalog.benchmark')),
