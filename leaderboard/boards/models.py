@@ -1,6 +1,6 @@
 """What is published: boards and their entries, frozen."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pgtrigger
 from django.contrib.postgres.fields import ArrayField
@@ -26,7 +26,9 @@ class Board(models.Model):
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="boards")
     number = models.PositiveIntegerField(help_text="Public; the latest is the highest.")
     data_version = models.BigIntegerField()
-    policy = models.ForeignKey(Policy, models.PROTECT, related_name="+", help_text="In force when it was made.")
+    policy = models.ForeignKey(
+        Policy, models.PROTECT, related_name="+", help_text="In force when it was made."
+    )
     rules = models.CharField(
         max_length=64, help_text="SHA-256 of what policy, switches and open requests say of the numbers."
     )
@@ -137,3 +139,9 @@ class Entry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} on {self.board}"
+
+    @property
+    def score(self) -> float | None:
+        """For the target that the board is ordered by."""
+        told: dict[str, Any] = self.at.get(self.board.target, {})
+        return told.get("score")

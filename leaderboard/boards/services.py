@@ -1,6 +1,5 @@
 """Publishing a board."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -8,7 +7,7 @@ from django.db import transaction
 
 from leaderboard.boards.digest import digest
 from leaderboard.boards.models import Board, Entry
-from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.answers import Standings
 from leaderboard.studies.given import Decided
 from leaderboard.studies.models import ESTIMATOR_VERSION
@@ -48,7 +47,7 @@ def publish(*, decided: Decided, standings: Standings, published_at: datetime) -
         ),
         published_at=published_at,
     )
-    ids = dict(Agent.objects.filter(benchmark=benchmark).values_list("name", "id"))
+    ids = dict(benchmark.agents.values_list("name", "id"))
     Entry.objects.bulk_create(
         _entry(board, position, line, ids[line["agent"]]) for position, line in enumerate(agents)
     )

@@ -7,6 +7,7 @@ from analytics.tee.benchmark import facets_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import latest_study
+from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from selection.given import FittedOn, Given, SubsetVersion, Variances
 
@@ -28,8 +29,7 @@ class Decided:
 
     @property
     def full_runs_only(self) -> str:
-        since, reason = self.benchmark.full_runs_only_at, self.benchmark.full_runs_only_reason
-        return f"an operator asked for full runs: {reason}" if since else ""
+        return self.benchmark.full_runs_only_reason
 
     @cached_property
     def rules_sha256(self) -> str:
@@ -37,34 +37,36 @@ class Decided:
 
     def given(self) -> Given:
         """The same for the core."""
-        names = dict(self.benchmark.agents.values_list("id", "name"))
         return Given(
-            subsets=tuple(_version(one, names) for one in self.benchmark.subsets.order_by("number")),
-            fitted=_fitted_on(self.calibration, names) if self.calibration else None,
+            subsets=versions(self.benchmark),
+            fitted=_fitted_on(self.calibration) if self.calibration else None,
             validation=self.validation.result if self.validation else None,
             variances=variances_of(self.variance),
             full_runs_only=self.full_runs_only,
         )
 
 
-def decided(
-    benchmark: Benchmark, policy: Policy, subset: TaskSubset | None, calibration: Calibration | None
-) -> Decided:
+def decided(now: Snapshot, subset: TaskSubset | None, calibration: Calibration | None) -> Decided:
     """Add the studies that stand."""
     return Decided(
-        benchmark=benchmark,
-        policy=policy,
+        benchmark=now.benchmark,
+        policy=now.policy,
         subset=subset,
         calibration=calibration,
-        validation=latest_study(ValidationStudy, benchmark),
-        variance=latest_study(VarianceStudy, benchmark),
+        validation=latest_study(ValidationStudy, now.benchmark),
+        variance=latest_study(VarianceStudy, now.benchmark),
     )
 
 
 def variances_of(study: VarianceStudy | None) -> Variances:
     if study is None:
         return Variances()
-    return Variances(facets_of(study.result), tuple(study.result.get("not_measured", ())))
+    return Variances(facets_of(study.result))
+
+
+def versions(benchmark: Benchmark) -> tuple[SubsetVersion, ...]:
+    names = _names(benchmark)
+    return tuple(_version(one, names) for one in benchmark.subsets.order_by("number"))
 
 
 def _version(subset: TaskSubset, names: dict[int, str]) -> SubsetVersion:
@@ -85,10 +87,15 @@ def _version(subset: TaskSubset, names: dict[int, str]) -> SubsetVersion:
     )
 
 
-def _fitted_on(calibration: Calibration, names: dict[int, str]) -> FittedOn:
+def _fitted_on(calibration: Calibration) -> FittedOn:
     """Its agents under their present names, in the order of these."""
+    names = _names(calibration.subset.benchmark)
     tasks = dict(calibration.subset.tasks.values_list("id", "name"))
     columns = (calibration.agents, calibration.residuals, calibration.scaffold_residuals)
     rows = sorted((names[pk], *residuals) for pk, *residuals in zip(*columns, strict=True))
     agents, residuals, scaffold_residuals = zip(*rows, strict=True)
     return FittedOn(tuple(tasks[pk] for pk in calibration.tasks), agents, residuals, scaffold_residuals)
+
+
+def _names(benchmark: Benchmark) -> dict[int, str]:
+    return dict(benchmark.agents.values_list("id", "name"))

@@ -65,7 +65,7 @@ class _Past:
         self.n_rows: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by agent and submission
 
     def policies_before(self, at: datetime | None) -> Iterator[Moment]:
-        """Bring into force the policy rows made before this; before the first delivery they settle nothing."""
+        """Bring into force the policy rows made before this; ahead of any delivery they settle nothing."""
         while self.later and (at is None or self.later[0].created_at <= at):
             self.policy = self.later.pop(0)
             if self.at is not None:

@@ -14,7 +14,7 @@ ESTIMATOR_VERSION = 3
 
 
 class TaskSubset(models.Model):
-    """A version of S that was fixed. The highest number is the active one; before the first S is a preview."""
+    """A version of S that was fixed. The highest number is active; before the first one S is a preview."""
 
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="subsets")
     number = models.PositiveIntegerField()
@@ -92,7 +92,8 @@ class Calibration(models.Model):
     n_agents = models.PositiveIntegerField(help_text="Complete agents it was fitted to.")
     agents = ArrayField(models.BigIntegerField(), help_text="Their ids, by name.")
     tasks = ArrayField(
-        models.IntegerField(), help_text="Ids of the active tasks of the subset, in the order of coefficients."
+        models.IntegerField(),
+        help_text="Ids of the active tasks of the subset, in the order of coefficients.",
     )
     residuals = ArrayField(
         models.FloatField(null=True),

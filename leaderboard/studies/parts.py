@@ -55,7 +55,9 @@ class Parts:
         absent = [pk for pk, key in keys.items() if key not in self.held or not self.one_by_one]
         source = _Source.of({pk: delivered[pk] for pk in absent}, tasks, self.settings)
         by_temperature = self._hold([keys[pk] for pk in absent], source, counting)
-        compared = compare(_joined([self.held[key] for key in keys.values()], len(tasks), by_temperature), counting)
+        compared = compare(
+            _joined([self.held[key] for key in keys.values()], len(tasks), by_temperature), counting
+        )
         names = {
             pk: (key, _under(compared, said))
             for (pk, key), said in zip(keys.items(), compared.condition, strict=True)
@@ -196,7 +198,8 @@ def _key(mine: Sequence[submissions.Delivery], tasks: Sequence[Task], counting: 
         [one.submission, one.arrival, one.operator, sorted(one.asked or ()), one.n_trials, one.confirmed]
         for one in mine
     ]
-    return _sha256([ESTIMATOR_VERSION, delivered, [task.pk for task in tasks], asdict(counting)])
+    counted = asdict(counting) | {"universe": None}  # it has become the tasks
+    return _sha256([ESTIMATOR_VERSION, delivered, [task.pk for task in tasks], counted])
 
 
 def _under(compared: Compared, said: str) -> str:

@@ -5,13 +5,13 @@ What was delivered up to a version never changes, so that nothing is locked whil
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import Any
 
 import numpy as np
 
-from analytics.record import About, Record, record, universe
+from analytics.record import About, Counting, Record, record, universe
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.queries import agents_of, policy_in_force
 from leaderboard.studies.history import Moment, is_active
@@ -71,32 +71,25 @@ class Reader:
     def now(self, subset: TaskSubset | None) -> Snapshot | None:
         """The present record, under the conditions that were fixed with the subset; None without outcomes."""
         tasks = [task for task in self.tasks if task.retired_at is None]
-        return self._snapshot(self.data_version, self.policy, tasks, subset)
+        return self._snapshot(self.data_version, self.policy, tasks, rules_of(self.policy, subset))
 
     def at(
         self, moment: Moment, subset: TaskSubset | None = None, *, tasks: Collection[int] | None = None
     ) -> Snapshot | None:
-        """The record as it was at a moment, on the tasks that were active then, or on those with these ids."""
-        if tasks is None:
-            tasks = {
-                task.pk
-                for task in self.tasks
-                if is_active(task.since, task.retired_at, moment.data_version, moment.at)
-            }
-        active = [task for task in self.tasks if task.pk in tasks]
-        return self._snapshot(moment.data_version, moment.policy, active, subset)
+        """The record as it was at a moment, on the tasks active then, or on those with these ids."""
+        rules = rules_of(moment.policy, subset)
+        if tasks is not None:
+            rules = replace(rules, counting=replace(rules.counting, universe="all"))
+        active = [
+            task for task in self.tasks if (_was_active(task, moment) if tasks is None else task.pk in tasks)
+        ]
+        return self._snapshot(moment.data_version, moment.policy, active, rules)
 
-    def _snapshot(
-        self, version: int, policy: Policy, tasks: list[Task], subset: TaskSubset | None
-    ) -> Snapshot | None:
-        rules = rules_of(policy, subset)
+    def _snapshot(self, version: int, policy: Policy, tasks: list[Task], rules: Rules) -> Snapshot | None:
         deliveries = submissions.deliveries(self.benchmark, upto=version)
         if not deliveries or not tasks:
             return None
-        positions, told = universe(
-            [task.name for task in tasks], np.zeros(len(tasks), np.int64), 0, rules.counting
-        )
-        tasks = [tasks[j] for j in positions.tolist()]
+        tasks, told = _universe(tasks, rules.counting)
         delivered = _by_agent(deliveries)
         found = self.parts.of(delivered, tasks, rules.counting)
         withheld = submissions.withheld(self.benchmark, policy=policy, upto=version)
@@ -123,6 +116,19 @@ class Reader:
             deliveries=deliveries,
             stale=found.stale(version, len(tasks)),
         )
+
+
+def _was_active(task: Task, moment: Moment) -> bool:
+    return is_active(task.since, task.retired_at, moment.data_version, moment.at)
+
+
+def _universe(tasks: list[Task], counting: Counting) -> tuple[list[Task], str]:
+    """The tasks of the universe, and which they are in words; it may name tasks that were retired since."""
+    names = [task.name for task in tasks]
+    if not isinstance(counting.universe, str):
+        counting = replace(counting, universe=tuple(sorted({*counting.universe} & {*names})))
+    positions, told = universe(names, np.zeros(len(names), np.int64), 0, counting)
+    return [tasks[j] for j in positions.tolist()], told
 
 
 def store_scores(scores: Sequence[AgentScores]) -> None:

@@ -1,13 +1,24 @@
-"""Keeping a study under the key that names what it was computed from."""
+"""The answer for a benchmark, and keeping a study under the key that names what it was computed from."""
 
 from datetime import datetime
 from typing import Any, TypeVar
 
+from analytics.errors import CoreError
+from leaderboard.studies.given import Decided
 from leaderboard.studies.models import ESTIMATOR_VERSION, Study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
+from selection.standings import answer
+from selection.standings.lines import Standings
+
+__all__ = ["CoreError", "answered", "keep", "kept"]
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
+
+
+def answered(now: Snapshot, known: Decided) -> Standings:
+    """Who stands where: the same call as for a file."""
+    return answer(now.record, now.rules, known.given())
 
 
 def kept(model: type[AnyStudy], *, snapshot: Snapshot, **more: Any) -> AnyStudy | None:

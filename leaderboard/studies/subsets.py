@@ -1,5 +1,6 @@
 """Which tasks new agents are asked to run: when a version of S is fixed, and its rows."""
 
+import numpy as np
 from django.db import transaction
 
 from leaderboard.catalog.models import Benchmark
@@ -7,11 +8,17 @@ from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, SubsetTask, TaskSubset
 from leaderboard.studies.records import Reader, Snapshot
 from selection.given import Given
-from selection.standings.choice import Choice, choice
+from selection.standings.choice import Choice, band_of, choice
 
 
 def active_subset(benchmark: Benchmark) -> TaskSubset | None:
     return benchmark.subsets.order_by("-number").first()
+
+
+def columns_of(snapshot: Snapshot, subset: TaskSubset) -> np.ndarray:
+    """Where the active tasks of the subset stand in the record."""
+    members = set(subset.members.values_list("task_id", flat=True))
+    return np.array([j for j, pk in enumerate(snapshot.task_ids) if pk in members], np.intp)
 
 
 def settle_subset(reader: Reader) -> TaskSubset | None:
@@ -60,7 +67,7 @@ def _fix(then: Snapshot, chosen: Choice, moment: Moment) -> TaskSubset:
         reason=line.reason,
         fixed_at=moment.at,
     )
-    rates = then.pass_rates(chosen)
+    rates = band_of(then.record, then.rules).pass_rates.tolist()
     SubsetTask.objects.bulk_create(
         SubsetTask(subset=subset, task_id=then.task_ids[j], pass_rate=rates[j]) for j in chosen.tasks.tolist()
     )

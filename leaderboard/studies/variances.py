@@ -30,7 +30,7 @@ def _outcomes(snapshot: Snapshot) -> Outcomes:
     """All accepted valid outcomes, those of conditions that are not compared too: pilots feed this alone."""
     rows = outcomes_of(one.submission for one in snapshot.deliveries)
     agents = {agent.pk: agent.name for agent in snapshot.agents}
-    tasks = dict(zip(snapshot.task_ids.tolist(), snapshot.record.table.tasks, strict=True))
+    tasks = dict(zip(snapshot.task_ids, snapshot.record.table.tasks, strict=True))
     known = pc.and_(rows["valid"], pc.is_in(rows["task"], pa.array(tasks, pa.int32())))
     rows = rows.filter(pc.and_(known, pc.is_in(rows["agent"], pa.array(agents, pa.int64()))))
     settings = {
