@@ -39,6 +39,7 @@ from selection.bands import Band
 from selection.cli_rules import add_rules, given_of, rules_of
 from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
+from selection.replay import Replay, Watched, replay
 from selection.rules import Rules
 from selection.standings import answer, printed, words
 from selection.standings.choice import band_of, choice
@@ -46,7 +47,6 @@ from selection.standings.lines import Standings
 from selection.standings.pairs import Compared, Pair, pairs
 from selection.strategies import STRATEGIES
 from selection.validation import as_json, validate
-from selection.watch import Replay, Watched, replay
 
 
 class TargetSilent(SelectionError):

@@ -16,11 +16,12 @@ from analytics.repeats import Repeats
 from selection.bands import mid_range
 from selection.given import Given
 from selection.intervals import Interval, interval
+from selection.replay import ReplayRefused
+from selection.replay import replay as replay_record
 from selection.rules import Rules
 from selection.standings.choice import training
 from selection.standings.full_scores import calibrator, fitted_on
-from selection.watch import NO_SUBSET, WatchRefused, findings
-from selection.watch import replay as replay_record
+from selection.watch import NO_SUBSET, findings
 
 START = date(2026, 1, 1)
 MONITORS = [
@@ -255,13 +256,13 @@ def test_misses_are_those_of_the_e_value():
 
 def test_refusals():
     table = table_of(board(20))
-    with pytest.raises(WatchRefused, match="2 of 20 agents have no date, 'a003' among them"):
+    with pytest.raises(ReplayRefused, match="2 of 20 agents have no date, 'a003' among them"):
         replay(replace(table, dates=(*table.dates[:3], None, None, *table.dates[5:])))
-    with pytest.raises(WatchRefused, match="14 complete agents; a subset that can be watched needs 15"):
+    with pytest.raises(ReplayRefused, match="14 complete agents; a subset that can be watched needs 15"):
         replay(table_of(board(14)))
-    with pytest.raises(WatchRefused, match=r"15 complete agents, and none after 2026-01-15"):
+    with pytest.raises(ReplayRefused, match=r"15 complete agents, and none after 2026-01-15"):
         replay(table_of(board(15)))
-    with pytest.raises(WatchRefused, match=r"no subset of the first 15 complete agents: none of 100 tasks"):
+    with pytest.raises(ReplayRefused, match=r"no subset of the first 15 complete agents: none of 100 tasks"):
         replay(table_of(np.ones((20, 100))))
 
 

@@ -1,0 +1,239 @@
+"""Replay: when each monitor would first have fired, had a subset been chosen early and watched since.
+
+Model
+-----
+A file has no versions of S: it is chosen from the first `subset_from` complete agents by date (all of the
+last date included) and kept. Each later complete agent is predicted from the complete agents of strictly
+earlier dates, refitted every `refit_every`. The monitors of `selection.watch` are asked after each later
+agent, the same functions over the prefixes of the record.
+
+Not done here
+-------------
+S is the band of the rules, whatever their strategy.
+
+Source
+------
+As in `selection.watch`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+
+from analytics.arrays import IndexArray
+from analytics.drift.monitor import Monitor
+from analytics.record import Record
+from selection.bands import mid_range
+from selection.errors import SelectionError
+from selection.given import Promise, SubsetVersion
+from selection.intervals import Calibrator, Interval, interval
+from selection.rules import Rules
+from selection.standings.choice import training
+from selection.standings.full_scores import calibrator, fitted_on
+from selection.watch import MONITORS, History, columns_of, false_alerts, history_of, is_later
+
+LEVELS = {"insufficient": 0, "ok": 0, "warn": 1, "alert": 2}
+
+
+class ReplayRefused(SelectionError):
+    """A replay needs dates, a subset chosen from enough complete agents, and complete agents after them."""
+
+
+@dataclass(frozen=True)
+class Firing:
+    """The first time a monitor rose to a state.
+
+    Attributes
+    ----------
+    agent : str
+        After whose outcomes.
+    day : date
+    n_later : int
+        Later agents seen by then.
+    reason : str
+        What the monitor said.
+    """
+
+    agent: str
+    day: date
+    n_later: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One monitor over a replay.
+
+    Attributes
+    ----------
+    name : str
+    warn, alert : Firing or None
+        First rise to warn, or past it; first rise to alert.
+    final : Monitor
+        What it says after the last agent.
+    """
+
+    name: str
+    warn: Firing | None
+    alert: Firing | None
+    final: Monitor
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What the monitors would have said.
+
+    Attributes
+    ----------
+    version : SubsetVersion
+        The subset that was watched.
+    n_agents : int
+    promises : mapping of str to Promise
+        Of the later complete agents, by name.
+    missed : tuple of str
+        Those whose full score lay outside its interval.
+    monitors : tuple of Watched
+    false_alerts_a_year : float or None
+    """
+
+    version: SubsetVersion
+    n_agents: int
+    promises: Mapping[str, Promise]
+    missed: tuple[str, ...]
+    monitors: tuple[Watched, ...]
+    false_alerts_a_year: float | None
+
+
+def replay(record: Record, rules: Rules, *, progress: Callable[[int, int], None] | None = None) -> Replay:
+    """Choose S from the first complete agents and ask every monitor after each agent that came later.
+
+    Parameters
+    ----------
+    record : Record
+    rules : Rules
+    progress : callable, optional
+        Called with (later agents seen, all later agents).
+
+    Raises
+    ------
+    ReplayRefused
+        When an agent has no date, fewer than `subset_from` agents are complete, they give no subset, or no
+        complete agent came later.
+    """
+    version = _first_version(record, rules)
+    promises = _predicted(record, rules, version)
+    history = history_of(record, rules, version, promises)
+    later = np.flatnonzero(history.since)
+    states: list[list[Monitor]] = []
+    for done, t in enumerate([later[0] - 1, *later]):
+        states.append([watch(history, int(t) + 1) for watch in MONITORS])
+        if progress is not None:
+            progress(done, later.size)
+    watched = tuple(_watched(history, later, one) for one in zip(*states, strict=True))
+    return Replay(
+        version=version,
+        n_agents=record.n_agents,
+        promises=promises,
+        missed=tuple(name for name, _, is_missed in history.kept(history.n_agents) if is_missed),
+        monitors=watched,
+        false_alerts_a_year=false_alerts(history, [one.final for one in watched]),
+    )
+
+
+# ------------------------------------------------------------------------------------ what a file starts with
+
+
+def _first_version(record: Record, rules: Rules) -> SubsetVersion:
+    """Choose S as a board would have: from the complete agents up to the date on which enough were there."""
+    table, needed = record.table, rules.subset_from
+    _check_dated(record, needed)
+    days = sorted(day for day, kept in zip(table.dates, record.complete, strict=True) if kept and day)
+    fixed_on = days[needed - 1]
+    founders = np.array([day is not None and day <= fixed_on for day in table.dates]) & record.complete
+    if not (record.complete & ~founders).any():
+        raise ReplayRefused(
+            f"{int(founders.sum())} complete agents, and none after {fixed_on}, when {needed} were there to "
+            "choose the subset from"
+        )
+    band = mid_range(table.means[founders], lo=rules.lo, hi=rules.hi)
+    if not band.suited:
+        raise ReplayRefused(f"no subset of the first {int(founders.sum())} complete agents: {band.reason}")
+    return SubsetVersion(
+        number=1,
+        tasks=tuple(table.tasks[j] for j in band.tasks),
+        chosen_from=tuple(table.agents[i] for i in np.flatnonzero(founders)),
+        arrival=int(record.arrival.max()),
+        fixed_on=fixed_on,
+        lo=band.lo,
+        hi=band.hi,
+        widened=band.widened,
+        provisional=False,
+        strategy="mid_range",
+        reason=band.reason,
+        n_complete=band.n_complete,
+        n_tasks=band.n_tasks,
+    )
+
+
+def _check_dated(record: Record, needed: int) -> None:
+    table = record.table
+    undated = [name for name, day in zip(table.agents, table.dates, strict=True) if day is None]
+    if undated:
+        raise ReplayRefused(
+            f"{len(undated)} of {table.n_agents} agents have no date, {undated[0]!r} among them: "
+            "their place in time is not known"
+        )
+    n_complete = int(np.count_nonzero(record.complete))
+    if n_complete < needed:
+        raise ReplayRefused(f"{n_complete} complete agents; a subset that can be watched needs {needed}")
+
+
+def _predicted(record: Record, rules: Rules, version: SubsetVersion) -> dict[str, Promise]:
+    """Predict each later complete agent from the complete agents of strictly earlier dates."""
+    past, columns = _Past(record, rules, version), columns_of(record, version)
+    later = np.flatnonzero(record.complete & is_later(record, version))
+    order = sorted(later.tolist(), key=lambda i: (record.table.dates[i] or date.min, i))
+    promises = {}
+    for i in order:
+        day = record.table.dates[i] or date.min
+        answer = interval(past.before(day), record.table.means[i, columns], record.table.scaffolds[i])
+        if answer.point is not None:
+            ends = (answer.lower, answer.upper) if isinstance(answer, Interval) else None
+            promises[record.table.agents[i]] = Promise(answer.point, ends)
+    return promises
+
+
+class _Past:
+    """The calibration in use on a date, refitted as complete agents come."""
+
+    def __init__(self, record: Record, rules: Rules, version: SubsetVersion) -> None:
+        self.agents, self.rules, self.n_fitted = training(record), rules, 0
+        self.columns = columns_of(record, version)
+        self.tasks = tuple(record.table.tasks[j] for j in self.columns)
+        self.made: Calibrator | None = None
+
+    def before(self, day: date) -> Calibrator:
+        earlier = np.array([other is not None and other < day for other in self.agents.dates])
+        n = int(np.count_nonzero(earlier))
+        if self.made is None or n - self.n_fitted >= self.rules.refit_every:
+            agents = self.agents.take(np.flatnonzero(earlier))
+            fitted = fitted_on(agents, self.tasks, self.rules)
+            self.made, self.n_fitted = calibrator(agents, self.columns, fitted), n
+        return self.made
+
+
+def _watched(history: History, later: IndexArray, states: Sequence[Monitor]) -> Watched:
+    """Find the first rises of a monitor; the first state is that of the founders alone."""
+    levels = [LEVELS[one.state] for one in states]
+
+    def first(level: int) -> Firing | None:
+        rises = [t for t in range(1, len(levels)) if levels[t] >= level > levels[t - 1]]
+        return _firing(history, int(later[rises[0] - 1]), rises[0], states[rises[0]]) if rises else None
+
+    return Watched(states[-1].name, first(LEVELS["warn"]), first(LEVELS["alert"]), states[-1])
+
+
+def _firing(history: History, t: int, n_later: int, state: Monitor) -> Firing:
+    return Firing(history.names[t], history.days[t] or date.min, n_later, state.reason)
