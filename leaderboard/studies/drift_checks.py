@@ -89,7 +89,8 @@ class _Watch:
 
     def _spontaneous(self) -> list[int]:
         """New agents that came complete; who was asked for more is no random draw."""
-        return self._in_time(self.complete & self.is_new & (self.record.completed == self.record.arrival))
+        at_once = np.asarray(self.record.completed == self.record.arrival)
+        return self._in_time(self.complete & self.is_new & at_once)
 
     def _jump(self) -> Monitor:
         agents = self._in_time(self.has_all)
