@@ -5,7 +5,8 @@ module             holds
 =================  =====================================================================================
 ``lines``          the answer's types and their plain form
 ``words``          its sentences
-``table``          its tables: rows and heads for a terminal, a CSV, a page
+``table``          its tables: columns for a reader, flat rows for a CSV
+``printed``        the whole as text for a terminal
 ``choice``         which tasks are the subset
 ``placing``        who is ranked on a set of tasks, and why not
 ``full_scores``    the full score estimated from the subset
@@ -13,10 +14,13 @@ module             holds
 ``pairs``          two agents and how they differ, on request
 ``phase``          the phase of the benchmark
 ``savings``        what the subset spares
+``verdict``        whether the subset ranks like the whole
 ``agents``         one line for each agent
+``answering``      the steps in their order
 =================  =====================================================================================
 
-Importing this package, ``lines``, ``words`` and ``table`` imports nothing heavy; `answer` does when called.
+Importing this package, ``lines``, ``words``, ``table`` and ``printed`` imports nothing heavy; `answer` does
+when called.
 """
 
 from typing import TYPE_CHECKING

@@ -119,7 +119,7 @@ def _marks(record: Record, i: int, how: How, on_subset: Placed, flags: Sequence[
 
 
 def _flags(record: Record) -> list[tuple[str, ...]]:
-    """What an operator should look at, for each agent, in words."""
+    """Say what an operator should look at, for each agent."""
     flags = [[one for one in (repeats.copies, repeats.gains) if one] for repeats in record.repeats]
     names = record.table.agents
     for group in identical_agents(record.table.means):

@@ -7,9 +7,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from analytics.arrays import FloatArray, IndexArray
-from analytics.differences.pairs import Facet
 from analytics.errors import CoreError
-from analytics.record import Record
+from analytics.record import Record, offer
 from selection.given import Given
 from selection.rules import Rules
 from selection.standings import words
@@ -21,6 +20,7 @@ from selection.standings.phase import phase_of
 from selection.standings.placing import Placed, place, rated_tasks
 from selection.standings.savings import savings
 from selection.standings.targets import Bench, Told, nothing, one_trial, tell
+from selection.standings.verdict import verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
 
 
 def _told(bench: Bench, found: Basis, rules: Rules, given: Given) -> dict[str, Told]:
-    """Tell all targets; the domain last, since it rests on the same resamples as a full suite of measured agents."""
+    """Tell all targets."""
     estimated = estimates_of(found, rules, given)
     return {
         "subset": _subset(bench, found, rules),
@@ -100,14 +100,18 @@ def _told(bench: Bench, found: Basis, rules: Rules, given: Given) -> dict[str, T
 
 
 def _subset(bench: Bench, found: Basis, rules: Rules) -> Told:
-    chosen = found.chosen
     if not found.subset.size:
         return nothing(bench, "subset", 0, words.NO_SUBSET)
-    ranked = np.array([one.outcomes is not None for one in found.on_subset])
-    is_mixed = (ranked & chosen.incumbents).any() and (ranked & ~chosen.incumbents).any()
-    variance = shift_variance(found.record, chosen, rules) if is_mixed else 0.0
-    shift = (chosen.incumbents, variance) if variance else None
+    variance = shift_of(found, rules)
+    shift = (found.chosen.incumbents, variance) if variance else None
     return tell(bench, "subset", found.subset, found.on_subset, shift=shift)
+
+
+def shift_of(found: Basis, rules: Rules) -> float:
+    """Return the variance of the incumbent shift; 0 where no newcomer stands against an incumbent."""
+    ranked = np.array([one.outcomes is not None for one in found.on_subset])
+    old, new = ranked & found.chosen.incumbents, ranked & ~found.chosen.incumbents
+    return shift_variance(found.record, found.chosen, rules) if old.any() and new.any() else 0.0
 
 
 def estimates_of(found: Basis, rules: Rules, given: Given) -> Mapping[int, Estimated]:
@@ -142,23 +146,28 @@ def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Give
         target=target,
         subset=chosen.line,
         conditions=Conditions(record.compared, record.left_out),
-        verdict=None,
+        verdict=verdict(given.validation, chosen.line.strategy) if chosen.line else None,
         targets={name: one.line for name, one in told.items()},
         agents=lines(record, found.on_all, found.on_subset, told, target),
         not_measured=_not_measured(record, given),
         savings=savings(record, found.subset, found.on_subset) if found.subset.size else None,
     )
-    return replace(board, notices=words.notices(board))
+    return replace(
+        board,
+        notices=words.notices(
+            board, offer=offer(record), universe=record.universe, zero=record.counting.missing == "zero"
+        ),
+    )
 
 
 def _target(found: Basis, told: Mapping[str, Told], rules: Rules) -> str:
-    """The default target: that of the rules if anything is said for it, else the subset, else the full suite."""
+    """Return that of the rules, else the subset, where it says something; else the full suite."""
     wanted = rules.target or "subset"
     return wanted if told[wanted].line.n_ranked else "full"
 
 
 def _not_measured(record: Record, given: Given) -> tuple[str, ...]:
-    """Sources of error without an estimate, in words."""
+    """Name the sources of error without an estimate."""
     absent = [words.UNMEASURED[facet.name] for facet in given.variances.facets if facet.with_agent is None]
     variances = record.table.trial_variances
     if variances is None or np.isnan(variances).all() or one_trial(record).all():

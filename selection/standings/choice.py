@@ -1,4 +1,4 @@
-"""Which tasks new agents are asked to run: a version that was fixed, or what the rules choose from the record.
+"""Which tasks new agents are asked to run: a version that was fixed, or what the rules choose from a record.
 
 A version of S that was fixed stands, less the tasks retired since. Without one the rules choose: the band of
 pass rates over the complete agents (the latest `history_window` of them), and as many tasks by the strategy.
@@ -282,4 +282,5 @@ def _not_widened(band: Band) -> Band:
 
 
 def _by_strategy(band: Band, rules: Rules) -> str:
-    return f"{band.size} of {band.n_tasks} tasks by the strategy {rules.strategy}, as many as the band holds: {band.reason}"
+    chosen = f"{band.size} of {band.n_tasks} tasks by the strategy {rules.strategy}"
+    return f"{chosen}, as many as the band holds: {band.reason}"

@@ -141,11 +141,12 @@ def _placed(
         return _ranked(known, "direct", row[tasks])
     n = agents.n_complete if agents else 0
     if agents is None or n < FEWEST_COMPLETE:
+        verb, them = ("has", "it") if n_missing == 1 else ("have", "them")
+        there = f"there {'is' if n == 1 else 'are'} {n}"
         return _unranked(
             known,
-            f"{n_missing} of {counted(tasks.size, 'task')} {'lacks' if n_missing == 1 else 'lack'} a valid "
-            f"outcome; completing {'it' if n_missing == 1 else 'them'} needs {FEWEST_COMPLETE} complete agents "
-            f"and there {'is' if n == 1 else 'are'} {n}",
+            f"{n_missing} of {counted(tasks.size, 'task')} {verb} no valid outcome; completing {them} needs "
+            f"{FEWEST_COMPLETE} complete agents and {there}",
         )
     try:
         outcomes, error = complete(agents, row)
@@ -175,7 +176,7 @@ def _linkable(record: Record, tasks: IndexArray, earlier: Sequence[IndexArray]) 
 
 
 def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) -> str:
-    """What an agent that may be ranked lacks of these tasks."""
+    """Say what an agent that may be ranked lacks of these tasks."""
     missing = tasks[~record.table.valid()[i, tasks]]
     if missing.size and (record.n_places[i, missing] == 0).all():
         names = first_names([record.table.tasks[j] for j in missing])

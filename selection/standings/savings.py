@@ -63,7 +63,7 @@ def run_costs(record: Record) -> list[tuple[float | None, str]]:
 
 
 def _so_far(record: Record, placed: Sequence[Placed]) -> dict[str, Any]:
-    """What agents that did as they were asked have not run."""
+    """Add up what agents that did as they were asked have not run."""
     did = record.complete | np.array([one.outcomes is not None for one in placed])
     spared = np.where(did, np.count_nonzero(record.n_places == 0, axis=1), 0)
     known = ~np.isnan(record.costs)

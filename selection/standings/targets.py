@@ -17,7 +17,7 @@ Symbols: v ``v`` (n_ranked,) score², ω̂ ``omega``; the others as in `analytic
 
 Source
 ------
-As in `analytics.differences.pairs`, `analytics.differences.domain_ranks`, `analytics.differences.normal_ranks`.
+As in `analytics.differences`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -162,10 +162,7 @@ def tell(
     estimated : mapping of int to Estimated
         By position, for agents that are not placed on these tasks; target full alone.
     """
-    at = [
-        _estimated(estimated[i], one) if i in estimated else _measured(bench, target, tasks, i, one)
-        for i, one in enumerate(placed)
-    ]
+    at = [at_target(bench, target, tasks, i, one, estimated.get(i)) for i, one in enumerate(placed)]
     rows = [i for i, one in enumerate(placed) if one.outcomes is not None or _has_error(estimated.get(i))]
     line = TargetLine(covers=words.COVERS[target], n_tasks=tasks.size, n_ranked=len(rows))
     if not rows:
@@ -188,6 +185,15 @@ def _has_error(told: Estimated | None) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------- one agent
+
+
+def at_target(
+    bench: Bench, target: Target, tasks: IndexArray, i: int, placed: Placed, estimated: Estimated | None
+) -> AtTarget:
+    """Return one agent at one target, without rank and ties."""
+    if estimated is not None:
+        return _estimated(estimated, placed)
+    return _measured(bench, target, tasks, i, placed)
 
 
 def _measured(bench: Bench, target: Target, tasks: IndexArray, i: int, placed: Placed) -> AtTarget:
@@ -232,18 +238,20 @@ def _estimated(told: Estimated, placed: Placed) -> AtTarget:
     )
 
 
-def _measured_variance(bench: Bench, tasks: IndexArray, i: int, placed: Placed) -> float:
-    """Error of a measured score against another agent: without main effects of facets, which both share.
+def relative_error(bench: Bench, tasks: IndexArray, i: int, placed: Placed) -> tuple[float, float]:
+    """Return the variance of a measured full score against another agent, and its degrees of freedom.
 
-    Where the outcomes show no spread, p̃(1 − p̃)/k with p̃ = (Σ + 2)/(k + 4) stands for it (Agresti and Coull).
+    Main effects of facets are left out: both agents share them. Where the outcomes show no spread,
+    p̃(1 − p̃)/k with p̃ = (Σ + 2)/(k + 4) and k − 1 degrees stand for it (Agresti and Coull).
     """
     estimate = estimate_of(bench, "full", tasks, i, placed)
     shared = {facet.name for facet in bench.facets}
     if estimate.interval is not None:
-        return sum(term.variance for term in estimate.terms if term.name not in shared)
+        variance = sum(term.variance for term in estimate.terms if term.name not in shared)
+        return variance, max(estimate.interval.df, 1.0)
     k = tasks.size
     rate = (estimate.value * k + 2) / (k + 4)
-    return rate * (1 - rate) / k + _beyond_tasks(bench, tasks, i, placed)
+    return rate * (1 - rate) / k + _beyond_tasks(bench, tasks, i, placed), max(k - 1.0, 1.0)
 
 
 def _beyond_tasks(bench: Bench, tasks: IndexArray, i: int, placed: Placed) -> float:
@@ -289,7 +297,7 @@ def _by_errors(
 ) -> RankIntervals:
     table = bench.record.table
     errors = [
-        estimated[i].se2 if i in estimated else _measured_variance(bench, tasks, i, placed[i]) for i in rows
+        estimated[i].se2 if i in estimated else relative_error(bench, tasks, i, placed[i])[0] for i in rows
     ]
     degrees = {one.calibration: one.df for one in estimated.values() if one.df is not None}
     found = normal_rank_intervals(
