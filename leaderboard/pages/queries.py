@@ -14,7 +14,7 @@ from leaderboard.boards.queries import latest_board
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Target, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.studies.answers import AtTarget, Standings
+from leaderboard.studies.answers import AtTarget, Standings, words
 from leaderboard.studies.answers import Line as Entrant
 from leaderboard.studies.models import SubsetTask
 
@@ -174,7 +174,19 @@ class BoardPage:
 
     @property
     def covers(self) -> str:
-        return self.standings.targets[self.target].covers
+        return words.covers_text(self.standings, self.target)
+
+    @property
+    def headline(self) -> str:
+        return words.headline(self.standings, self.target)
+
+    @property
+    def gaps(self) -> tuple[words.Gap, ...]:
+        return words.gaps(self.standings, self.target)
+
+    @property
+    def saved(self) -> str:
+        return words.savings_text(self.standings.savings, with_money=self.board.policy.show_costs)
 
     @property
     def has_icc(self) -> bool:

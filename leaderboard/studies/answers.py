@@ -1,6 +1,6 @@
-"""What a face may know of the answer: its types and words. Nothing heavy is imported."""
+"""What a face may know of the answer: its types, words and tables. Nothing heavy is imported."""
 
-from selection.standings import words
+from selection.standings import printed, table, words
 from selection.standings.lines import (
     AtTarget,
     Conditions,
@@ -21,5 +21,7 @@ __all__ = [
     "Standings",
     "SubsetLine",
     "TargetLine",
+    "printed",
+    "table",
     "words",
 ]

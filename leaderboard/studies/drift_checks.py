@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
 import numpy as np
-import numpy.typing as npt
 
 from analytics.drift import monitors as drift
 from analytics.drift.fidelity import rho_null
@@ -89,7 +88,8 @@ class _Watch:
 
     def _spontaneous(self) -> list[int]:
         """New agents that came complete; who was asked for more is no random draw."""
-        return self._in_time(self.complete & self.is_new & (self.record.completed == self.record.arrival))
+        at_once = np.asarray(self.record.completed == self.record.arrival)
+        return self._in_time(np.asarray(self.complete & self.is_new & at_once))
 
     def _jump(self) -> Monitor:
         agents = self._in_time(self.has_all)
@@ -157,7 +157,7 @@ class _Watch:
         means = np.array([np.nanmean(spent[i]) for i in agents])
         return drift.cost_per_task(means, self._names(agents), self._dates(agents))
 
-    def _in_time(self, mask: npt.NDArray[np.bool_]) -> list[int]:
+    def _in_time(self, mask: np.ndarray) -> list[int]:
         return [i for i in self.order if mask[i]]
 
     def _names(self, agents: list[int]) -> list[str]:

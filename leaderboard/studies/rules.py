@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, cast
 
 from analytics.record import Condition, Counting
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import TaskSubset
-from selection.rules import Rules
+from selection.rules import Rules, Target
 
 # What decides numbers; quotas, deadlines and who may see costs do not.
 FIELDS = (
@@ -49,7 +49,7 @@ def rules_of(policy: Policy, subset: TaskSubset | None = None) -> Rules:
         hysteresis=policy.hysteresis,
         strategy=policy.strategy,
         estimator=policy.estimator,
-        target=policy.default_target or None,
+        target=cast("Target", policy.default_target) or None,
         subset_from=policy.subset_from,
         refit_every=policy.refit_every,
         n_trials=policy.n_trials,
@@ -63,9 +63,9 @@ def counting_of(policy: Policy, subset: TaskSubset | None = None) -> Counting:
     if stated is None and subset is not None:
         stated = subset.compared
     return Counting(
-        duplicates=policy.duplicates,
+        duplicates=cast(Any, policy.duplicates),
         settings="comparable" if stated is None else tuple(condition_of(one) for one in stated),
-        missing=policy.missing,
+        missing=cast(Any, policy.missing),
         universe="all" if policy.universe is None else tuple(policy.universe),
     )
 

@@ -40,7 +40,7 @@ def _outcomes(snapshot: Snapshot) -> Outcomes:
     columns = {"agent": _labelled(rows["agent"], agents), "task": _labelled(rows["task"], tasks)}
     for facet, stated in STATED.items():
         columns[facet] = _labelled(rows["setting"], {pk: str(one[stated]) for pk, one in settings.items()})
-    return Outcomes(columns, rows["value"].cast(pa.float64()).to_numpy())
+    return Outcomes(columns, rows["value"].to_numpy())
 
 
 def _labelled(ids: pa.ChunkedArray, labels: dict[int, str]) -> np.ndarray:

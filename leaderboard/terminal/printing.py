@@ -1,6 +1,5 @@
 """What commands print: bars on a terminal, faults as lines, a board as a table."""
 
-import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,21 +7,16 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import ProgrammingError
 from psycopg.errors import UndefinedTable
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Strategy
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.studies.answers import Line, Standings, words
+from leaderboard.studies.answers import Standings, printed
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
-TITLES = {
-    "subset": "the tasks of the subset",
-    "full": "all tasks",
-    "domain": "tasks like these",
-}
 N_LINES = 50  # faults printed; their number is always told
 
 
@@ -65,92 +59,10 @@ def with_error(value: float | None, error: float | None) -> str:
     return percent(value) if error is None else f"{percent(value)} ±{percent(error)}"
 
 
-def headline(board: Board, standings: Standings) -> str:
-    """The board in three lines."""
-    subset = standings.subset
-    tasks = f"{subset.size} of {board.n_tasks}" if subset else f"all {board.n_tasks}"
-    return (
-        f"{board.benchmark.title}: board {board.number}, phase {board.get_phase_display().lower()}\n"
-        f"New agents run {tasks} tasks; {board.n_complete} agents have run all tasks.\n"
-        f"{standings.why}"
-    )
-
-
-def columns(standings: Standings, target: str) -> list[tuple[str, Callable[[Line], str]]]:
-    """Head and cell of each column, in order."""
-    return [
-        ("rank", lambda line: _stated(line.at[target].rank)),
-        ("rank 95%", lambda line: _span(line.at[target].rank_lower, line.at[target].rank_upper)),
-        ("agent", lambda line: line.agent),
-        ("score %", lambda line: ("~" if line.at[target].estimated else "") + percent(line.at[target].score)),
-        ("± SE", lambda line: percent(line.at[target].se)),
-        ("naive", lambda line: percent(line.at[target].naive_se)),
-        ("ties", lambda line: _ties(line, target)),
-        ("ICC", lambda line: "" if line.icc["icc"] is None else f"{line.icc['icc']:.2f}"),
-        ("tasks", lambda line: str(line.n_tasks)),
-        ("trials", lambda line: str(line.n_trials)),
-        ("marks", lambda line: ", ".join(line.marks)),
-    ]
-
-
-def _stated(value: int | None) -> str:
-    return "" if value is None else str(value)
-
-
-def _span(lower: int | None, upper: int | None) -> str:
-    return _stated(lower) if lower == upper else f"{lower}–{upper}"
-
-
-def _ties(line: Line, target: str) -> str:
-    at = line.at[target]
-    n = sum(last - first + 1 for first, last in at.tied_with)
-    return str(n) if at.rank_lower is not None else ""
-
-
 def board_text(board: Board, standings: Standings, *, width: int, target: str) -> str:
-    """Return the board for a target, at most `width` characters a line."""
-    lines = [line for line in standings.agents if line.at[target].rank is not None]
-    lines.sort(key=lambda line: (line.at[target].rank, line.agent))
-    text = io.StringIO()
-    # A name is data: neither [bold] nor :smile: in it is a command.
-    console = Console(file=text, width=width, highlight=False, markup=False, emoji=False)
-    console.print(headline(board, standings), soft_wrap=True)
-    told = standings.targets[target]
-    console.print(f"\nTarget {target}: {TITLES[target]}. The 95% intervals cover {told.covers}.\n")
-    console.print(_ranking(columns(standings, target), lines))
-    for part in _notes(standings, target):
-        console.print(f"\n{part}")
-    console.print(f"\nDigest {board.digest}", soft_wrap=True)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-
-
-def _ranking(columns: list[tuple[str, Callable[[Line], str]]], lines: list[Line]) -> RenderableType:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    shown = [(head, cells) for head, cell in columns if any(cells := [cell(line) for line in lines])]
-    for head, _ in shown:
-        table.add_column(head, justify="left" if head in ("agent", "marks") else "right", overflow="fold")
-    for row in zip(*(cells for _, cells in shown), strict=True):
-        table.add_row(*row)
-    return table
-
-
-def _notes(standings: Standings, target: str) -> Iterator[str]:
-    """What stands under the table, a paragraph each."""
-    yield "\n".join(f"{head}: {meaning}" for head, meaning in words.LEGEND.items())
-    if standings.not_measured:
-        yield f"Never measured, so in no interval: {'; '.join(standings.not_measured)}."
-    unranked = [line for line in standings.agents if line.at[target].rank is None]
-    if unranked:
-        yield "\n".join(f"Not ranked: {line.agent}: {line.at[target].reason}" for line in unranked)
-    if flags := [
-        f"Flagged: {line.agent}: {'; '.join(line.flags)}" for line in standings.agents if line.flags
-    ]:
-        yield "\n".join(flags)
-    others = [other for other, told in standings.targets.items() if other != target and told.n_ranked]
-    if others:
-        yield f"Other targets: {', '.join(f'--target {other}' for other in others)}"
+    """Return the board for a target, prose at most `width` characters a line."""
+    head = f"{board.benchmark.title}: board {board.number}"
+    return f"{head}\n\n{printed.text(standings, target, width=width)}\n\nDigest {board.digest}"
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:

@@ -1,5 +1,6 @@
 """Numbers, dates and states as a reader sees them. Rounding happens here and nowhere else."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -181,6 +182,12 @@ def ties(line: Line) -> dict[str, Any]:
         "names": line.tied[:N_NAMES_LISTED],
         "n_more": max(0, len(line.tied) - N_NAMES_LISTED),
     }
+
+
+@register.filter
+def who(names: Sequence[str]) -> str:
+    """The names where they are few, else their number."""
+    return ", ".join(names) if len(names) <= N_NAMES_SHOWN else f"{len(names):,} agents"
 
 
 @register.filter

@@ -13,6 +13,7 @@ from leaderboard.boards.queries import latest_board
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Target
 from leaderboard.catalog.queries import benchmark_of
+from leaderboard.studies.answers import table
 from leaderboard.terminal.printing import board_text, refusals_as_errors
 
 
@@ -41,19 +42,7 @@ class Command(BaseCommand):
         elif format == "json":
             self.stdout.write(json.dumps(as_dict(board), ensure_ascii=False, indent=2))
         else:
-            lines = [_flat(entry) for entry in as_dict(board)["agents"]]
+            lines = [table.flat(line) for line in standings.agents]
             writer = csv.DictWriter(self.stdout, lines[0].keys(), lineterminator="\n")
             writer.writeheader()
             writer.writerows(lines)
-
-
-def _flat(agent: dict[str, Any]) -> dict[str, Any]:
-    """One level of columns: `full_se` for a target's standard error, lists as JSON."""
-    flat = {name: _cell(value) for name, value in agent.items() if name not in ("at", "icc")}
-    for part, told in {**agent["at"], "icc": agent["icc"]}.items():
-        flat |= {f"{part}_{name}": _cell(value) for name, value in told.items()}
-    return flat
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
