@@ -17,7 +17,7 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Refusal
 from leaderboard.studies.calibrations import settle_calibration
-from leaderboard.studies.drift_checks import Promise, settle_drift_check
+from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 from leaderboard.studies.records import Reader, Snapshot, store_scores
@@ -81,8 +81,8 @@ def measure_variance(*, benchmark: Benchmark, as_of: datetime) -> tuple[Variance
 @_computing()
 def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, bool]:
     """Ask the monitors about the present data; returns the check and whether it is new."""
-    promises = {agent: Promise(**promised) for agent, promised in promises_of(benchmark).items()}
-    return settle_drift_check(snapshot=_present(benchmark)[0], promises=promises, as_of=as_of)
+    now, _ = _present(benchmark)
+    return settle_drift_check(snapshot=now, promises=promises_of(benchmark), as_of=as_of)
 
 
 def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
