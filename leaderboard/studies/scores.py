@@ -17,6 +17,7 @@ KINDS = {
     "n_valid": "<i4",
     "n_places": "<i4",
     "n_gaps": "<i4",
+    "n_invalid": "<i4",
     "asked": "?",
 }
 PLAIN = tuple(one.name for one in fields(AgentRow) if one.name not in (*KINDS, "repeats"))
