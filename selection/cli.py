@@ -31,7 +31,6 @@ from analytics.command_line import (
     plain,
     progress_bar,
     run,
-    table_of,
 )
 from analytics.differences.pairs import Estimate
 from analytics.flat_file import FlatFile
@@ -40,7 +39,7 @@ from selection.bands import Band
 from selection.cli_rules import add_rules, given_of, rules_of
 from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
-from selection.replay import Replay, Trials, Watched, replay
+from selection.replay import Replay, Watched, replay
 from selection.rules import Rules
 from selection.standings import answer, printed, words
 from selection.standings.choice import band_of, choice
@@ -465,68 +464,64 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
 
 
 def _drift(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file)
-    table = table_of(flat)
+    record = Record.from_flat(flat_file(arguments.file))
     with progress_bar("agents") as show:
-        found = replay(table, _trials(flat), seed=arguments.seed, progress=show)
+        found = replay(record, Rules(seed=arguments.seed), progress=show)
     return Answer(_replay_values(found), _replay_shown(found))
 
 
-def _trials(flat: FlatFile) -> Trials:
-    n_agents = len(flat.agents)
-    n_invalid = np.bincount(flat.agent[~flat.valid], minlength=n_agents)
-    return Trials(n_invalid, np.bincount(flat.agent, minlength=n_agents), _costs(flat))
-
-
-def _costs(flat: FlatFile) -> FloatArray:
-    """Mean cost of a row of each agent, shape (n_agents,); NaN where none is stated."""
-    costs = np.full(len(flat.agents), np.nan)
-    stated = flat.measured.get("cost_usd", np.full(flat.n_rows, np.nan))
-    known = ~np.isnan(stated)
-    n_known = np.bincount(flat.agent[known], minlength=costs.size)
-    sums = np.bincount(flat.agent[known], weights=stated[known], minlength=costs.size)
-    np.divide(sums, n_known, out=costs, where=n_known > 0)
-    return costs
-
-
 def _replay_values(found: Replay) -> dict[str, Any]:
-    band = found.band
+    version = found.version
     return {
         "agents_in_file": found.n_agents,
-        "chosen_on": found.chosen_on.isoformat(),
-        "chosen_from": list(found.founders),
-        "subset": {"lo": band.lo, "hi": band.hi, "size": band.size, "tasks": list(found.tasks)},
+        "fixed_on": version.fixed_on.isoformat(),
+        "chosen_from": list(version.chosen_from),
+        "subset": {
+            "lo": version.lo,
+            "hi": version.hi,
+            "size": len(version.tasks),
+            "tasks": list(version.tasks),
+        },
         "monitors": {one.name: _watched_values(one) for one in found.monitors},
-        "judged": [plain(one) for one in found.judged],
+        "promises": {name: plain(promise) for name, promise in found.promises.items()},
+        "missed": list(found.missed),
         "false_alerts_a_year": found.false_alerts_a_year,
     }
 
 
 def _watched_values(one: Watched) -> dict[str, Any]:
-    return {"first_warn": plain(one.warn), "first_alert": plain(one.alert), **plain(one.final)}
+    fired = {"first_warn": plain(one.warn), "first_alert": plain(one.alert)}
+    return {**fired, **plain(one.final), "advice": one.final.advice}
 
 
 def _replay_shown(found: Replay) -> dict[str, Any]:
-    told = [one for one in found.judged if one.missed is not None]
-    n_missed = sum(bool(one.missed) for one in told)
-    pace = found.false_alerts_a_year
+    version, pace = found.version, found.false_alerts_a_year
+    n_told = sum(promise.interval is not None for promise in found.promises.values())
     return {
-        "subset": f"{found.band.size} tasks, chosen on {found.chosen_on} from {len(found.founders)} agents",
-        "since": f"{len(found.judged)} complete agents; {n_missed} of {len(told)} intervals missed",
+        "subset": f"{len(version.tasks)} tasks, chosen on {version.fixed_on} from "
+        f"{len(version.chosen_from)} agents",
+        "since": f"{len(found.promises)} complete agents; {len(found.missed)} of {n_told} intervals missed",
         "false alerts": "–" if pace is None else f"{pace:.2f} a year are expected without any change",
         "first fired": [_watched_row(one) for one in found.monitors],
         "in the end": [
-            {"monitor": one.name, "state": one.final.state, "": one.final.reason} for one in found.monitors
+            {
+                "monitor": one.name,
+                "state": one.final.state,
+                "": one.final.reason,
+                "what to do": one.final.advice,
+            }
+            for one in found.monitors
         ],
     }
 
 
 def _watched_row(one: Watched) -> dict[str, Any]:
+    first = one.alert or one.warn
     return {
         "monitor": one.name,
         "warn": one.warn.day.isoformat() if one.warn else None,
         "alert": one.alert.day.isoformat() if one.alert else None,
-        "after": one.alert.n_since if one.alert else one.warn.n_since if one.warn else None,
-        "agent": one.alert.agent if one.alert else one.warn.agent if one.warn else None,
-        "": one.alert.reason if one.alert else one.warn.reason if one.warn else "not fired",
+        "after": first.n_later if first else None,
+        "agent": first.agent if first else None,
+        "": first.reason if first else "not fired",
     }

@@ -66,6 +66,22 @@ class FittedOn:
 
 
 @dataclass(frozen=True)
+class Promise:
+    """What was said of an agent's full score before the agent ran all tasks.
+
+    Attributes
+    ----------
+    score : float
+        ŷ.
+    interval : (float, float) or None
+        Its 95% interval; None where there was none.
+    """
+
+    score: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
 class Variances:
     """What a variance study found.
 
@@ -94,6 +110,8 @@ class Given:
     validation : mapping or None
         `selection.validation.as_json` of the validation that stands.
     variances : Variances
+    promises : mapping of str to Promise
+        By agent, the latest estimated full score that a board showed.
     full_runs_only : str
         Why an operator asked for full runs only; else empty.
     revalidating : str
@@ -104,5 +122,6 @@ class Given:
     fitted: FittedOn | None = None
     validation: Mapping[str, Any] | None = None
     variances: Variances = field(default_factory=Variances)
+    promises: Mapping[str, Promise] = field(default_factory=dict)
     full_runs_only: str = ""
     revalidating: str = ""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from leaderboard.boards.queries import entries_of
+from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.loading import load
 from leaderboard.operations.services import recompute
@@ -71,12 +71,13 @@ def recomputed(slug="toy", *, as_of=AS_OF):
 
 
 def lines_of(board):
-    return {entry.name: entry for entry in entries_of(board)}
+    """The lines of a board by name."""
+    return {line.agent: line for line in standings_of(board).agents}
 
 
 def in_subset(board):
     """The tasks of a board's subset by name, in order."""
-    return sorted(board.subset.tasks.values_list("name", flat=True))
+    return list(head_of(board).subset.tasks)
 
 
 def only(marks, tasks):

@@ -26,6 +26,7 @@ the iterated logarithm*, 1970 (mixtures).
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -83,3 +84,18 @@ def upper_share(n_missed: int, n: int, *, level: float = 0.90) -> float:
 def largest(log_values: Sequence[float] | FloatArray) -> float:
     """Return the largest E so far, 1 before the first look; capped where a float ends."""
     return math.exp(min(max(0.0, *map(float, log_values)), 700.0)) if len(log_values) else 1.0
+
+
+def excess(
+    missed: npt.NDArray[np.integer], n: npt.NDArray[np.integer], promised: float
+) -> tuple[float, int | None]:
+    """Return the largest E where the share lay above the promised one, and the first look at an alert."""
+    above = missed > promised * n
+    logs = np.where(above, log_e_values(missed, n, promised), 0.0)
+    alerts = np.flatnonzero(logs >= math.log(ALERT))
+    return largest(logs), int(alerts[0]) if alerts.size else None
+
+
+def e_state(value: float) -> Literal["ok", "warn", "alert"]:
+    """Read an E against the thresholds 20 and 100."""
+    return "alert" if value >= ALERT else "warn" if value >= WARN else "ok"

@@ -45,7 +45,8 @@ class AgentRow:
     ----------
     means, trial_variances, n_trials, costs : float64 array, shape (n_tasks,)
         X, s² and R of `analytics.outcome_table`; US dollars of a run of the task; NaN where missing.
-    n_valid, n_places, n_gaps : int32 array, shape (n_tasks,)
+    n_valid, n_places, n_gaps, n_invalid : int32 array, shape (n_tasks,)
+        Trials with an outcome; places; gaps; counted rows that the harness failed, confirmed or not.
     asked : bool array, shape (n_tasks,)
     n_asked_trials : int
         R_a.
@@ -68,6 +69,7 @@ class AgentRow:
     n_valid: CountArray
     n_places: CountArray
     n_gaps: CountArray
+    n_invalid: CountArray
     asked: Mask
     n_asked_trials: int
     operator: bool
@@ -110,11 +112,12 @@ class _Slots(NamedTuple):
 
 
 class _Places(NamedTuple):
-    """Cells, places and gaps, shape (n_agents, m) each."""
+    """Cells, places, gaps and invalid rows, shape (n_agents, m) each."""
 
     cells: CellMoments
     n_places: CountArray
     n_gaps: CountArray
+    n_invalid: CountArray
 
 
 def agent_rows(
@@ -173,6 +176,7 @@ def agent_rows(
             n_valid=counted_places.cells.n_valid[i],
             n_places=counted_places.n_places[i],
             n_gaps=counted_places.n_gaps[i],
+            n_invalid=counted_places.n_invalid[i],
             asked=frame.asked[i],
             n_asked_trials=int(n_asked_trials[i]),
             operator=bool(frame.operator[i]),
@@ -326,7 +330,8 @@ def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: 
     n_places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0)
     gaps = _in_slots(counted.slot[~counted.has_outcome], frame.shape).sum(axis=2)
     gaps = np.where(table.n_valid > 0, gaps, n_places)
-    return _Places(table, n_places.astype(np.int32), gaps.astype(np.int32))
+    invalid = _in_slots(counted.slot[~rows.valid], frame.shape).sum(axis=2)
+    return _Places(table, n_places.astype(np.int32), gaps.astype(np.int32), invalid.astype(np.int32))
 
 
 def _absent(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> CodeArray:

@@ -33,7 +33,7 @@ class Record:
         Agents with a counted outcome on the active tasks; gaps are missing (or 0 by `Counting.missing`).
     about : tuple of About, length n_agents
     counting : Counting
-    n_places, n_gaps : int32 array, shape (n_agents, n_tasks)
+    n_places, n_gaps, n_invalid : int32 array, shape (n_agents, n_tasks)
     asked : bool array, shape (n_agents, n_tasks)
     operator : bool array, shape (n_agents,)
     arrival, completed : int array, shape (n_agents,)
@@ -60,6 +60,7 @@ class Record:
     counting: Counting
     n_places: CountArray
     n_gaps: CountArray
+    n_invalid: CountArray
     asked: Mask
     operator: Mask
     arrival: CodeArray
@@ -277,6 +278,7 @@ def record(
         counting=counting,
         n_places=_stack(lines, "n_places", len(tasks), np.int32),
         n_gaps=_stack(lines, "n_gaps", len(tasks), np.int32),
+        n_invalid=_stack(lines, "n_invalid", len(tasks), np.int32),
         asked=_stack(lines, "asked", len(tasks), np.bool_),
         operator=np.array([row.operator for row in lines], dtype=np.bool_),
         arrival=np.array([row.arrival for row in lines], dtype=np.int64),

@@ -9,6 +9,7 @@ module              holds
 ``dstudy``          components and a proposed design to a variance, by estimand and sensitivity
 ``interventions``   what a variance is made of, and what one change of the design would do
 ``strata``          a fit of each temperature, judge, prompt or category on its own
+``benchmark``       components of a whole benchmark, for all its agents at once
 ``budget``          the cheapest design for a standard error, the most precise one for a budget
 ``report``          a study in one paragraph
 ==================  =======================================================================================

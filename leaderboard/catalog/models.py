@@ -38,6 +38,11 @@ class Visibility(models.TextChoices):
 class Benchmark(models.Model):
     slug = models.SlugField(max_length=100, unique=True, help_text="Part of every address; never changes.")
     title = models.CharField(max_length=NAME_LENGTH)
+    description = models.TextField(blank=True)
+    url = models.URLField(max_length=2000, blank=True, help_text="Where the benchmark is described.")
+    licence = models.CharField(max_length=NAME_LENGTH, blank=True, help_text="Of its outcomes.")
+    citation = models.TextField(blank=True, help_text="How to cite it.")
+    unit = models.CharField(max_length=NAME_LENGTH, default="% passed", help_text="Of a score.")
     visibility = models.CharField(max_length=16, choices=Visibility, default=Visibility.PUBLIC)
     frozen_at = models.DateTimeField(null=True, blank=True, help_text="Since when no submission is taken.")
     frozen_reason = models.TextField(blank=True)
@@ -49,6 +54,9 @@ class Benchmark(models.Model):
         default=0,
         help_text="Grows by one whenever the set of counted outcomes or active tasks changes.",
     )
+    shown_version = models.BigIntegerField(
+        default=0, help_text="Grows by one whenever anything else changes that a page shows."
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -57,7 +65,8 @@ class Benchmark(models.Model):
                 condition=Q(visibility__in=Visibility.values), name="benchmark_visibility_known"
             ),
             models.CheckConstraint(
-                condition=Q(data_version__gte=0), name="benchmark_data_version_not_negative"
+                condition=Q(data_version__gte=0, shown_version__gte=0),
+                name="benchmark_versions_not_negative",
             ),
             stated_reason("frozen"),
             stated_reason("hidden"),
@@ -120,6 +129,20 @@ class Target(models.TextChoices):
     DOMAIN = "domain"
 
 
+class Estimator(models.TextChoices):
+    RIDGE = "ridge"
+
+
+class Resubmission(models.TextChoices):
+    APPROVE = "approve"
+    FREE = "free"
+
+
+class MissingPlaces(models.TextChoices):
+    GAP = "gap"
+    ZERO = "zero"
+
+
 FRACTION = (MinValueValidator(0), MaxValueValidator(1))
 
 
@@ -138,10 +161,39 @@ class Policy(models.Model):
     history_window = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text="Pass rates come from the latest so many complete agents, at least 15; empty: from all.",
+        help_text="Pass rates come from the latest so many complete agents, at least 5; empty: from all.",
     )
     hysteresis = models.FloatField(
         default=0, help_text="How far outside the band a task of the subset may lie and stay in it."
+    )
+    subset_from = models.PositiveSmallIntegerField(
+        default=15, help_text="Complete agents from which on the subset is fixed (5 to 50)."
+    )
+    estimator = models.CharField(
+        max_length=16,
+        choices=Estimator,
+        blank=True,
+        default="",
+        help_text="Of the full score of an agent that ran the subset; empty: the board chooses.",
+    )
+    resubmission = models.CharField(
+        max_length=8,
+        choices=Resubmission,
+        default=Resubmission.APPROVE,
+        help_text="Whether an agent that took outcomes back after a board showed it is ranked again freely, "
+        "or when an operator approves.",
+    )
+    missing = models.CharField(
+        max_length=8,
+        choices=MissingPlaces,
+        default=MissingPlaces.GAP,
+        help_text="What an outcome counts as that was asked for and is not there: a gap, or a failure.",
+    )
+    universe = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Names of the tasks that are active, as frozen when the common tasks were chosen; "
+        "empty: all.",
     )
     duplicates = models.CharField(
         max_length=8,
@@ -152,12 +204,19 @@ class Policy(models.Model):
     counted_settings = models.JSONField(
         null=True,
         blank=True,
-        help_text="Settings that count towards scores, as a list of objects; empty: all of them.",
+        help_text="Conditions that are compared, as a list of objects with prompt_variant, judge and "
+        "temperature; empty: those that the agents share.",
     )
     refit_every = models.PositiveSmallIntegerField(
         default=5, help_text="The calibration is fitted anew after so many complete agents (5 to 10)."
     )
-    default_target = models.CharField(max_length=8, choices=Target, default=Target.SUBSET)
+    default_target = models.CharField(
+        max_length=8,
+        choices=Target,
+        blank=True,
+        default="",
+        help_text="What the board is ordered by; empty: the board chooses.",
+    )
     n_trials = models.PositiveSmallIntegerField(default=1, help_text="Trials asked for on each task.")
     audit_share = models.FloatField(default=0.05, help_text="Share of k asked for outside the subset.")
     review = models.CharField(max_length=16, choices=Review, default=Review.AUTOMATIC)
@@ -194,11 +253,12 @@ class Policy(models.Model):
                 condition=Q(hysteresis__gte=0, hysteresis__lt=0.5), name="policy_hysteresis_range"
             ),
             models.CheckConstraint(condition=Q(refit_every__range=(5, 10)), name="policy_refit_every_range"),
+            models.CheckConstraint(condition=Q(subset_from__range=(5, 50)), name="policy_subset_from_range"),
             models.CheckConstraint(condition=Q(audit_share__range=(0, 1)), name="policy_audit_share_range"),
             models.CheckConstraint(condition=Q(n_trials__gte=1), name="policy_n_trials_positive"),
             models.CheckConstraint(condition=Q(base_seed__gte=0), name="policy_base_seed_not_negative"),
             models.CheckConstraint(
-                condition=Q(history_window__isnull=True) | Q(history_window__gte=15),
+                condition=Q(history_window__isnull=True) | Q(history_window__gte=5),
                 name="policy_history_window_range",
             ),
             models.CheckConstraint(
@@ -206,7 +266,10 @@ class Policy(models.Model):
                     duplicates__in=Duplicates.values,
                     review__in=Review.values,
                     strategy__in=Strategy.values,
-                    default_target__in=Target.values,
+                    default_target__in=["", *Target.values],
+                    estimator__in=["", *Estimator.values],
+                    resubmission__in=Resubmission.values,
+                    missing__in=MissingPlaces.values,
                 ),
                 name="policy_choices_known",
             ),
@@ -228,6 +291,9 @@ class Task(models.Model):
         max_length=NAME_LENGTH, blank=True, help_text="Tasks that stand and fall together."
     )
     position = models.PositiveIntegerField(default=0, help_text="Order of display only.")
+    since = models.BigIntegerField(
+        null=True, blank=True, help_text="Data version with which it came; empty: from the first on."
+    )
     retired_at = models.DateTimeField(null=True, blank=True)
     retired_reason = models.TextField(blank=True)
 

@@ -14,13 +14,13 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy, Review, Role
 from leaderboard.catalog.queries import policy_in_force, role_of
 from leaderboard.catalog.services import AgentDescription, ensure_agents
 from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen
-from leaderboard.submissions.models import LIVE, IdempotencyKey, Status, Submission
+from leaderboard.submissions.models import LIVE, IdempotencyKey, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
 from leaderboard.submissions.parsing.flat import Fault, FlatFile
 from leaderboard.submissions.queries import live_outcomes
 from leaderboard.submissions.rows import KEY, content_sha256, place
 from leaderboard.submissions.services import (
-    bump_data_version,
+    append_changes,
     change_status,
     ensure_settings,
     record_submission,
@@ -73,15 +73,14 @@ def submit(
     parsed = read_body(body, benchmark=benchmark.slug, tasks=list(tasks), as_of=as_of)
     with transaction.atomic():
         if idempotency_key is None:
-            submission, content = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
+            _, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
         else:
             claim, is_new = _claim(idempotency_key, benchmark, token.user, body_sha256, as_of)
             if not is_new:
                 return Receipt(claim.body or {}, replayed=True)
-            submission, content = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
+            submission, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
             _keep_answer(claim, submission, content)
-        if submission.status == Status.ACCEPTED:
-            bump_data_version(benchmark=benchmark)
+        append_changes(benchmark=benchmark, changes=changes)
     return Receipt(content, replayed=False)
 
 
@@ -103,7 +102,7 @@ def _keep_answer(claim: IdempotencyKey, submission: Submission, content: dict[st
 
 def _deliver(
     parsed: Body, *, benchmark: Benchmark, token: ApiToken, as_of: datetime
-) -> tuple[Submission, dict[str, Any]]:
+) -> tuple[Submission, dict[str, Any], list[StatusChange]]:
     if benchmark.frozen_at:
         raise Frozen(f"Intake of this benchmark is frozen: {benchmark.frozen_reason}")
     policy = policy_in_force(benchmark)
@@ -116,11 +115,14 @@ def _deliver(
     _check_not_delivered(agent, sha256, rows, old, parsed.flat)
     submission = _submission(parsed, agent, policy, token, as_of)
     submission.content_sha256, submission.replaces = sha256, old
+    changes: list[StatusChange] = []
     if old and submission.status == Status.ACCEPTED:
         reason = f"by {submission.uuid}"
-        change_status(submissions=[old], status=Status.SUPERSEDED, at=as_of, by=token.user, reason=reason)
-    record_submission(submission=submission, rows=rows, by=token.user)
-    return submission, _content(submission, parsed.flat)
+        changes += change_status(
+            submissions=[old], status=Status.SUPERSEDED, at=as_of, by=token.user, reason=reason
+        )
+    changes.append(record_submission(submission=submission, rows=rows, by=token.user))
+    return submission, _content(submission, parsed.flat), changes
 
 
 def _placed(flat: FlatFile, benchmark: Benchmark, agent: Agent) -> tuple[pa.Table, bytes]:
@@ -183,6 +185,7 @@ def _check_not_delivered(
     if twin := Submission.objects.filter(agent=agent, content_sha256=sha256, status__in=LIVE).first():
         raise AlreadyDelivered(submission=str(twin.uuid))
     live = live_outcomes([agent.pk])
+    live = live.filter(pc.invert(live["free"]))
     if old:
         live = live.filter(pc.not_equal(live["submission"], old.pk))
     held = (

@@ -17,11 +17,12 @@ from leaderboard.catalog.services import (
     get_or_create_benchmark,
 )
 from leaderboard.errors import Faulty
-from leaderboard.submissions.models import Status, Submission
+from leaderboard.submissions.models import Status, StatusChange, Submission
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile
 from leaderboard.submissions.queries import live_outcomes
 from leaderboard.submissions.rows import KEY, OUTCOME, content_sha256, place, same_outcome
 from leaderboard.submissions.services import (
+    append_changes,
     bump_data_version,
     carry_details,
     change_status,
@@ -69,12 +70,18 @@ def load(
     if placed.n_changed and not replace:
         raise placed.contradiction()
     groups = list(placed.groups())
+    changes: list[StatusChange] = []
     for done, group in enumerate(groups):
         progress(done, len(groups))
-        _record(group, placed, as_of=as_of)
+        changes += _record(group, placed, as_of=as_of)
     progress(len(groups), len(groups))
-    if groups or n_new_tasks:
+    if changes:
+        append_changes(benchmark=benchmark, changes=changes)
+    elif n_new_tasks:
         bump_data_version(benchmark=benchmark)
+    if n_new_tasks:
+        benchmark.refresh_from_db(fields=["data_version"])
+        benchmark.tasks.filter(since=None).update(since=benchmark.data_version)
     transaction.set_rollback(dry_run)
     return LoadReport(
         benchmark=slug,
@@ -208,7 +215,7 @@ class _Group:
     imprecise: bool
 
 
-def _record(group: _Group, placed: _Placed, *, as_of: datetime) -> None:
+def _record(group: _Group, placed: _Placed, *, as_of: datetime) -> list[StatusChange]:
     rows = group.rows
     old = list(Submission.objects.filter(pk__in=group.supersedes).order_by("pk"))
     submission = Submission(
@@ -221,27 +228,35 @@ def _record(group: _Group, placed: _Placed, *, as_of: datetime) -> None:
         n_outcomes=rows.num_rows,
         n_invalid=rows.num_rows - pc.sum(rows["valid"]).as_py(),
         replaces=old[0] if old else None,
+        loaded=True,
     )
-    change_status(
+    changes = change_status(
         submissions=old, status=Status.SUPERSEDED, at=as_of, by=None, reason=f"load: {submission.uuid}"
     )
-    record_submission(submission=submission, rows=rows, by=None, reason="load")
+    changes.append(record_submission(submission=submission, rows=rows, by=None, reason="load"))
     if old:
         carry_details(old=old, new=submission)
+    return changes
 
 
 def _compare(rows: pa.Table, stored: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each row the submission that holds its key (0: none) and whether the outcomes differ."""
+    """Return for each row the submission that holds its key (0: none) and whether the outcomes differ.
+
+    A confirmed failure of the harness holds its key against nothing but itself.
+    """
     if not stored.num_rows:
         return np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, bool)
     numbered = rows.select(OUTCOME).append_column("row", pa.array(np.arange(rows.num_rows)))
-    both = numbered.join(stored, keys=KEY, join_type="left outer", right_suffix="_stored").sort_by("row")
-    held = pc.is_valid(both["submission"])
+    both = numbered.join(stored, keys=KEY, join_type="inner", right_suffix="_stored")
     same = pc.and_(
         same_outcome(both["value"], both["value_stored"]), same_outcome(both["valid"], both["valid_stored"])
     )
-    holder = pc.fill_null(both["submission"], 0).to_numpy().astype(np.int64)
-    return holder, pc.and_(held, pc.invert(same)).to_numpy()
+    matches = pc.or_(same, pc.invert(both["free"])).to_numpy()
+    at, found = both["row"].to_numpy()[matches], both["submission"].to_numpy()[matches]
+    holder, is_same = np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, bool)
+    holder[at] = found
+    is_same[both["row"].to_numpy()[same.to_numpy()]] = True
+    return holder, (holder > 0) & ~is_same
 
 
 def _check_one_benchmark(flat: FlatFile) -> None:

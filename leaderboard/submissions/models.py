@@ -4,6 +4,7 @@ import uuid
 from typing import ClassVar
 
 import pgtrigger
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q
@@ -60,6 +61,7 @@ class Status(models.TextChoices):
 
 
 LIVE = (Status.CHECKING, Status.WAITING, Status.ACCEPTED)
+COUNTING = (Status.ACCEPTED, Status.SUPERSEDED, Status.WITHDRAWN)  # what becomes so changes what counts
 
 
 class Submission(models.Model):
@@ -82,11 +84,27 @@ class Submission(models.Model):
     n_invalid = models.PositiveIntegerField()
     replaces = models.ForeignKey("self", models.PROTECT, null=True, related_name="replaced_by")
     links = models.JSONField(default=dict)
+    loaded = models.BooleanField(
+        default=False,
+        help_text="By an operator's load: all its trials count, and its invalid outcomes are confirmed.",
+    )
+    asked = ArrayField(
+        models.IntegerField(), null=True, help_text="Ids of the tasks that were asked for; empty: all active."
+    )
+    n_trials = models.PositiveSmallIntegerField(
+        null=True, help_text="Trials asked for on each task; empty: as many as were delivered."
+    )
 
     class Meta:
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(status__in=Status.values), name="submission_status_known"),
             models.CheckConstraint(condition=Q(n_outcomes__gte=1), name="submission_not_empty"),
+            models.CheckConstraint(
+                condition=Q(asked__isnull=True) | Q(asked__len__gte=1), name="submission_asked_not_empty"
+            ),
+            models.CheckConstraint(
+                condition=Q(n_trials__isnull=True) | Q(n_trials__gte=1), name="submission_n_trials_positive"
+            ),
             models.UniqueConstraint(
                 fields=["agent", "content_sha256"],
                 condition=Q(status__in=LIVE),
@@ -107,11 +125,24 @@ class Submission(models.Model):
         return f"{self.agent} ({self.uuid})"
 
 
+DATA_VERSION = "The data version of the benchmark that was reached with this"
+
+
 class StatusChange(models.Model):
-    """When a submission's status became what, through whom, and why."""
+    """When a submission's status became what, through whom, and why.
+
+    Those with a data version are the log of deliveries: replayed up to a version, it tells what counted then.
+    """
 
     submission = models.ForeignKey(Submission, models.PROTECT, related_name="status_changes")
     status = models.CharField(max_length=16, choices=Status)
+    data_version = models.BigIntegerField(
+        null=True, help_text=f"{DATA_VERSION}; empty where it changed nothing that counts."
+    )
+    after_board = models.BooleanField(
+        default=False,
+        help_text="Its owner took an accepted submission back after a board had shown the agent.",
+    )
     at = models.DateTimeField()
     by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
     reason = models.TextField(blank=True)
@@ -119,11 +150,56 @@ class StatusChange(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(status__in=Status.values), name="statuschange_status_known"),
+            models.CheckConstraint(
+                condition=Q(status__in=COUNTING, data_version__isnull=False)
+                | Q(~Q(status__in=COUNTING), data_version__isnull=True),
+                name="statuschange_counts_with_version",
+            ),
+            models.CheckConstraint(
+                condition=Q(after_board=False) | Q(status__in=(Status.SUPERSEDED, Status.WITHDRAWN)),
+                name="statuschange_after_board_takes_back",
+            ),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="statuschange_is_append_only", operation=APPEND_ONLY)]
 
     def __str__(self) -> str:
         return f"{self.submission} became {self.status}"
+
+
+class InvalidConfirmation(models.Model):
+    """An operator confirmed that the invalid outcomes of this submission are failures of the harness.
+
+    Until then they count as failures of the agent. What an operator loads is confirmed without a row here.
+    """
+
+    submission = models.OneToOneField(Submission, models.PROTECT, related_name="confirmation")
+    data_version = models.BigIntegerField(help_text=f"{DATA_VERSION}.")
+    at = models.DateTimeField()
+    by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        triggers: ClassVar = [pgtrigger.Protect(name="confirmation_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"invalid outcomes of {self.submission} confirmed"
+
+
+class Approval(models.Model):
+    """An operator lets an agent be ranked again that took outcomes back after a board had shown it."""
+
+    agent = models.ForeignKey(Agent, models.PROTECT, related_name="approvals")
+    data_version = models.BigIntegerField(help_text=f"{DATA_VERSION}.")
+    at = models.DateTimeField()
+    by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    reason = models.TextField()
+
+    class Meta:
+        constraints: ClassVar = [models.CheckConstraint(condition=~Q(reason=""), name="approval_with_reason")]
+        triggers: ClassVar = [pgtrigger.Protect(name="approval_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"{self.agent} approved"
 
 
 class Outcome(models.Model):

@@ -1,13 +1,27 @@
 """Reads of submissions."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
+from django.db.models import Max, QuerySet
 
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Policy, Resubmission
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.submissions.copying import copy_out
-from leaderboard.submissions.models import LIVE, Setting, Status, Submission
-from leaderboard.submissions.rows import SCHEMA
+from leaderboard.submissions.models import (
+    LIVE,
+    Approval,
+    InvalidConfirmation,
+    Setting,
+    Status,
+    StatusChange,
+    Submission,
+)
+from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHEMA, standing
 
 OUTCOMES = """
     SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, o.value, o.valid
@@ -28,17 +42,46 @@ COSTS = """
 COSTS_SCHEMA = pa.schema({"agent": pa.int64(), "task": pa.int32(), "cost": pa.float64()})
 
 
+LIVE_OUTCOMES = """
+    SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, o.value, o.valid,
+        NOT o.valid AND (s.loaded OR c.id IS NOT NULL)
+    FROM submissions_outcome o JOIN submissions_submission s ON s.id = o.submission_id
+    LEFT JOIN submissions_invalidconfirmation c ON c.submission_id = s.id
+    WHERE s.agent_id = ANY(%s) AND s.status = ANY(%s)
+    ORDER BY o.submission_id, o.task_id, o.setting_id, o.trial
+"""
+
+# A sum in which nothing is stated is null, and what is not stated adds nothing.
+MEASURED_OUTCOMES = """
+    SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, o.value, o.valid, d.cost_usd,
+        CASE WHEN num_nonnulls(d.n_input_tokens, d.n_output_tokens) > 0
+            THEN coalesce(d.n_input_tokens, 0) + coalesce(d.n_output_tokens, 0) END,
+        CASE WHEN num_nonnulls(d.seconds_environment, d.seconds_execution, d.seconds_scoring) > 0
+            THEN coalesce(d.seconds_environment, 0) + coalesce(d.seconds_execution, 0)
+                + coalesce(d.seconds_scoring, 0) END
+    FROM submissions_outcome o JOIN submissions_submission s ON s.id = o.submission_id
+    LEFT JOIN submissions_outcomedetail d USING (submission_id, task_id, setting_id, trial)
+    WHERE s.id = ANY(%s)
+    ORDER BY submission_id, task_id, setting_id, trial
+"""
+
+
 def live_outcomes(agents: Iterable[int]) -> pa.Table:
-    """All outcomes that stand for these agents: a new one may not hold the same key."""
-    return copy_out(
-        OUTCOMES.format(condition="s.agent_id = ANY(%s) AND s.status = ANY(%s)"),
-        [list(agents), list(LIVE)],
-        schema=SCHEMA,
-    )
+    """All outcomes that stand for these agents: a new one may not hold the same key.
+
+    The key of a `free` one, a confirmed failure of the harness, may be delivered again.
+    """
+    return copy_out(LIVE_OUTCOMES, [list(agents), list(LIVE)], schema=LIVE_SCHEMA)
 
 
 def outcomes_of(submissions: Iterable[int]) -> pa.Table:
-    return copy_out(OUTCOMES.format(condition="s.id = ANY(%s)"), [list(submissions)], schema=SCHEMA)
+    query = OUTCOMES.format(condition="s.id = ANY(%s)")
+    return standing(copy_out(query, [list(submissions)], schema=READ_SCHEMA))
+
+
+def measured_outcomes_of(submissions: Iterable[int]) -> pa.Table:
+    """Return the outcomes with the cost in US dollars, the tokens and the seconds of each trial."""
+    return standing(copy_out(MEASURED_OUTCOMES, [list(submissions)], schema=MEASURED_SCHEMA))
 
 
 def costs_of(submissions: Iterable[int]) -> pa.Table:
@@ -59,3 +102,85 @@ def settings_of(benchmark: Benchmark) -> dict[tuple[object, ...], int]:
     """The id of each setting by its facets (prompt_variant, judge, temperature, run)."""
     rows = Setting.objects.filter(benchmark=benchmark).values_list("id", *Setting.FACETS)
     return {tuple(facets): pk for pk, *facets in rows}
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """An accepted submission. Those of one transaction share their `arrival`, a data version.
+
+    `confirmed`: its invalid outcomes are failures of the harness. `asked`: ids of tasks; None: all active.
+    """
+
+    submission: int
+    uuid: UUID
+    agent_id: int
+    arrival: int
+    operator: bool
+    asked: frozenset[int] | None
+    n_trials: int | None
+    confirmed: bool
+    submitted_at: datetime | None
+    received_at: datetime
+    backdated: bool
+    imprecise: bool
+    links: dict[str, str]
+
+
+def deliveries(benchmark: Benchmark, upto: int | None = None) -> list[Delivery]:
+    """What counts now, or counted at the data version `upto`; by agent, in order of arrival."""
+    changes = _upto(StatusChange.objects.filter(submission__agent__benchmark=benchmark), upto)
+    latest = changes.exclude(data_version=None).order_by("submission_id", "-id").distinct("submission_id")
+    confirmations = _upto(InvalidConfirmation.objects.filter(submission__agent__benchmark=benchmark), upto)
+    confirmed = set(confirmations.values_list("submission_id", flat=True))
+    delivered = [
+        _delivery(change, confirmed)
+        for change in latest.select_related("submission")
+        if change.status == Status.ACCEPTED
+    ]
+    return sorted(delivered, key=lambda one: (one.agent_id, one.arrival, one.submission))
+
+
+def _delivery(accepted: StatusChange, confirmed: set[int]) -> Delivery:
+    submission = accepted.submission
+    assert accepted.data_version is not None
+    return Delivery(
+        submission=submission.pk,
+        uuid=submission.uuid,
+        agent_id=submission.agent_id,
+        arrival=accepted.data_version,
+        operator=submission.loaded,
+        asked=None if submission.asked is None else frozenset(submission.asked),
+        n_trials=submission.n_trials,
+        confirmed=submission.loaded or submission.pk in confirmed,
+        submitted_at=submission.submitted_at,
+        received_at=submission.received_at,
+        backdated=submission.backdated,
+        imprecise=submission.imprecise,
+        links=submission.links,
+    )
+
+
+def withheld(
+    benchmark: Benchmark, *, policy: Policy | None = None, upto: int | None = None
+) -> dict[int, str]:
+    """Why an agent may not be ranked, by its id: it took outcomes back, and nobody has approved since."""
+    if (policy or policy_in_force(benchmark)).resubmission == Resubmission.FREE:
+        return {}
+    changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark, after_board=True)
+    approvals = _latest(_upto(Approval.objects.filter(agent__benchmark=benchmark), upto), "agent_id")
+    taken_back = _latest(_upto(changes, upto), "submission__agent_id")
+    return {
+        agent: f"resubmitted: it took outcomes back on {at:%Y-%m-%d}, after a board had shown it, and waits "
+        "for an operator to approve"
+        for agent, (version, at) in taken_back.items()
+        if agent not in approvals or approvals[agent][0] < version
+    }
+
+
+def _latest(events: QuerySet[Any], agent: str) -> dict[int, tuple[int, datetime]]:
+    rows = events.values_list(agent).annotate(version=Max("data_version"), last=Max("at"))
+    return {pk: (version, at) for pk, version, at in rows}
+
+
+def _upto(events: QuerySet[Any], version: int | None) -> QuerySet[Any]:
+    return events if version is None else events.filter(data_version__lte=version)

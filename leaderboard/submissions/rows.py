@@ -2,7 +2,7 @@
 
 Columns `agent`, `task`, `setting` (ids), `trial`, `value` (null where a trial is invalid and has none),
 `valid`, in this order; behind them stands what else was delivered. Rows read from the database also say
-their `submission`.
+their `submission`, which stands first.
 """
 
 import functools
@@ -29,6 +29,29 @@ SCHEMA = pa.schema(
         "valid": pa.bool_(),
     }
 )
+LIVE_SCHEMA = SCHEMA.append(pa.field("free", pa.bool_()))
+# What is read to be reduced: 0.1 as PostgreSQL prints its four bytes, and as a file says it.
+READ_SCHEMA = SCHEMA.set(SCHEMA.get_field_index("value"), pa.field("value", pa.float64()))
+MEASURED_SCHEMA = pa.schema(
+    [*READ_SCHEMA, ("cost_usd", pa.float64()), ("n_tokens", pa.int64()), ("seconds", pa.float64())]
+)
+
+
+def standing(rows: pa.Table) -> pa.Table:
+    """Let an outcome that was delivered again stand in the place of the failure of the harness.
+
+    Of the rows of one key, in order of delivery, only the last is kept. Where it is valid it gets the first
+    one's `submission`, so that it comes in the order in which its trial was asked for.
+    """
+    keys = rows.select(KEY).append_column("row", pa.array(np.arange(rows.num_rows)))
+    ends = keys.group_by(KEY).aggregate([("row", "min"), ("row", "max")])
+    if ends.num_rows == rows.num_rows:
+        return rows
+    ends = ends.sort_by("row_max")
+    kept = rows.take(ends["row_max"])
+    first = rows["submission"].take(ends["row_min"])
+    submission = pc.if_else(kept["valid"], first, kept["submission"])
+    return kept.set_column(0, "submission", submission)
 
 
 def place(

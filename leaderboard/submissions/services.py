@@ -1,4 +1,4 @@
-"""Writes to submissions. Each runs inside the caller's transaction, which ends with `bump_data_version`."""
+"""Writes to submissions. Each runs inside the caller's transaction, which ends with `append_changes`."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import connection
-from django.db.models import F
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark, Task
 from leaderboard.submissions.copying import copy_in
 from leaderboard.submissions.models import (
+    COUNTING,
     Outcome,
     OutcomeDetail,
     Setting,
@@ -40,8 +40,10 @@ def ensure_settings(
     return settings_of(benchmark)
 
 
-def record_submission(*, submission: Submission, rows: pa.Table, by: User | None, reason: str = "") -> None:
-    """Store a submission, its outcomes and its first status.
+def record_submission(
+    *, submission: Submission, rows: pa.Table, by: User | None, reason: str = ""
+) -> StatusChange:
+    """Store a submission and its outcomes, and return its first status, not yet appended to its history.
 
     The outcomes name tasks and settings without foreign keys, so the ids are checked here, once, and held
     by a lock until the transaction ends.
@@ -52,23 +54,46 @@ def record_submission(*, submission: Submission, rows: pa.Table, by: User | None
     copy_in(_keyed(rows, submission, ["value", "valid"]), model=Outcome)
     if details := details_of(rows):
         copy_in(_keyed(details, submission, details.column_names[len(KEY) :]), model=OutcomeDetail)
-    change_status(
-        submissions=[submission],
-        status=Status(submission.status),
-        at=submission.received_at,
-        by=by,
-        reason=reason,
+    return StatusChange(
+        submission=submission, status=submission.status, at=submission.received_at, by=by, reason=reason
     )
 
 
 def change_status(
-    *, submissions: Sequence[Submission], status: Status, at: datetime, by: User | None, reason: str = ""
-) -> None:
-    """Set the status and append it to each submission's history."""
-    Submission.objects.filter(pk__in=[s.pk for s in submissions]).exclude(status=status).update(status=status)
-    StatusChange.objects.bulk_create(
-        StatusChange(submission=s, status=status, at=at, by=by, reason=reason) for s in submissions
-    )
+    *,
+    submissions: Sequence[Submission],
+    status: Status,
+    at: datetime,
+    by: User | None,
+    reason: str = "",
+    after_board: bool = False,
+) -> list[StatusChange]:
+    """Set the status and return what is to be appended to each submission's history."""
+    Submission.objects.filter(pk__in=[s.pk for s in submissions]).update(status=status)
+    return [
+        StatusChange(
+            submission=s,
+            status=status,
+            at=at,
+            by=by,
+            reason=reason,
+            after_board=after_board and s.status == Status.ACCEPTED,
+        )
+        for s in submissions
+    ]
+
+
+def append_changes(*, benchmark: Benchmark, changes: Sequence[StatusChange]) -> None:
+    """Append to the history, under one new data version where what counts has changed.
+
+    These are the last statements of a transaction: the row of the benchmark is locked from here on.
+    """
+    counting = [change for change in changes if change.status in COUNTING]
+    if counting:
+        version = bump_data_version(benchmark=benchmark)
+        for change in counting:
+            change.data_version = version
+    StatusChange.objects.bulk_create(changes)
 
 
 def carry_details(*, old: Sequence[Submission], new: Submission) -> None:
@@ -90,9 +115,16 @@ def carry_details(*, old: Sequence[Submission], new: Submission) -> None:
         )
 
 
-def bump_data_version(*, benchmark: Benchmark) -> None:
-    """Say that the counted outcomes changed: the last statement of the transaction that changes them."""
-    Benchmark.objects.filter(pk=benchmark.pk).update(data_version=F("data_version") + 1)
+def bump_data_version(*, benchmark: Benchmark) -> int:
+    """Say that the counted outcomes change, at the end of the transaction; return the version reached."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE catalog_benchmark SET data_version = data_version + 1 WHERE id = %s"
+            " RETURNING data_version",
+            [benchmark.pk],
+        )
+        (version,) = cursor.fetchone()
+    return int(version)
 
 
 def _hold(model: type[Task] | type[Setting], ids: list[int]) -> None:

@@ -72,7 +72,7 @@ def _line(
         condition=record.condition[i] if record.condition else "",
         n_tasks=int(np.count_nonzero(record.table.n_valid[i])),
         n_trials=int(record.table.n_valid[i].sum()),
-        n_invalid=int(record.n_gaps[i].sum()),
+        n_invalid=int(record.n_invalid[i].sum()),
         n_submissions=int(record.n_deliveries[i]),
         cost_usd=cost[0],
         cost_basis=cost[1],

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, spearmanr
 
-from analytics.drift import monitors as drift
+from analytics import drift
 from analytics.drift.e_value import log_e_values, upper_share
+from analytics.drift.monitor import SeriesMismatch
+from analytics.drift.saturation import wilson_lower
 
 AGENTS = [f"a{i:03d}" for i in range(600)]
 DAYS = [date.fromordinal(date(2025, 1, 1).toordinal() + i) for i in range(600)]
@@ -134,7 +136,7 @@ def test_harness_failures_are_weighed_against_the_upper_limit_of_the_reference()
 
 
 def test_saturation_uses_the_lower_wilson_bound():
-    ours = drift.wilson_lower(0.9, 50, 0.025)
+    ours = wilson_lower(0.9, 50, 0.025)
     assert ours == pytest.approx(binomtest(45, 50).proportion_ci(0.95, "wilson").low)
     rates = np.array([0.99, 0.5])
     assert drift.saturation(np.array([0.99, 0.4]), 40, AGENTS[:2], rates).state == "ok"
@@ -153,7 +155,7 @@ def test_scaffold_novelty_looks_at_the_latest_twenty():
 
 
 def test_run_variance_matches_all_permutations_of_a_small_sample(monkeypatch):
-    monkeypatch.setattr(drift, "FIRST_LOOK", 3)
+    monkeypatch.setattr("analytics.drift.harness.FIRST_LOOK", 3)
     rng = np.random.default_rng(5)
     reference, since = rng.random(5), rng.random(3) + 0.4
     both = np.concatenate([since, reference])
@@ -211,5 +213,5 @@ def test_each_agent_is_drawn_with_the_probability_stated():
 
 
 def test_series_of_different_length_are_refused():
-    with pytest.raises(drift.SeriesMismatch, match="lengths 2, 3"):
+    with pytest.raises(SeriesMismatch, match="lengths 2, 3"):
         drift.capability_jump(np.zeros(2), AGENTS[:3], DAYS[:3])

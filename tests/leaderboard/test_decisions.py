@@ -1,4 +1,4 @@
-"""Which differences a board claims: standard errors, rank intervals and ties for each target (§7.4)."""
+"""Which differences a published board claims: standard errors, rank intervals and ties (§7.4)."""
 
 import json
 import math
@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from leaderboard.boards.presentation import as_dict
+from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Benchmark
 from tests.toys import (
     AS_OF,
@@ -22,44 +24,53 @@ from tests.toys import (
 )
 
 
+def tied_with(board, target):
+    """By name, the names of those tied with each agent."""
+    lines = standings_of(board).agents
+    return {
+        line.agent: [
+            one.agent for first, last in line.at[target].tied_with for one in lines[first : last + 1]
+        ]
+        for line in lines
+    }
+
+
 def test_a_clear_winner_beats_and_twins_are_tied(db):
     """By hand: nothing but 1 against nothing but 0 on 40 tasks, and two agents with the same outcomes."""
     load_text(csv_text({"best": "1" * 40, "one": "10" * 20, "two": "10" * 20, "worst": "0" * 40}))
     board = recomputed()
     lines = lines_of(board)
-    ranks = {
-        name: (e.targets["full"]["rank_lower"], e.targets["full"]["rank_upper"]) for name, e in lines.items()
-    }
+    ranks = {name: (e.at["full"].rank_lower, e.at["full"].rank_upper) for name, e in lines.items()}
     assert ranks == {"best": (1, 1), "one": (2, 3), "two": (2, 3), "worst": (4, 4)}
-    assert lines["one"].targets["full"]["tied_with"] == ["two"]
-    assert lines["best"].targets["full"]["tied_with"] == []
-    assert lines["one"].flags == ["the same outcome as two on every task"]
+    assert tied_with(board, "full") == {"best": [], "one": ["two"], "two": ["one"], "worst": []}
+    assert lines["one"].flags == ("the same outcome as two on every task",)
 
 
 def test_rank_intervals_hold_the_rank_and_ties_are_mutual(db):
     load_text(csv_text(graded(16, 60)))
-    lines = lines_of(recomputed())
-    for name, entry in lines.items():
-        told = entry.targets["subset"]
-        assert told["rank_lower"] <= entry.rank <= told["rank_upper"]
-        assert name not in told["tied_with"]
-        assert all(name in lines[other].targets["subset"]["tied_with"] for other in told["tied_with"])
+    board = recomputed()
+    ties = tied_with(board, "subset")
+    for name, line in lines_of(board).items():
+        told = line.at["subset"]
+        assert told.rank_lower <= told.rank <= told.rank_upper
+        assert name not in ties[name]
+        assert all(name in ties[other] for other in ties[name])
 
 
 def test_one_trial_a_task_by_hand(db):
-    """Finite: √(ȳ(1 − ȳ)/N), an upper bound, t with N − 1; domain: s/√N."""
+    """Finite: √(ȳ(1 − ȳ)/N), an upper bound; domain: s/√N, t with N − 1."""
     outcomes = ladder(4, 20)
     load_text(csv_text(outcomes))
     board = recomputed()
-    entry = lines_of(board)["a01"]
+    line = lines_of(board)["a01"]
     x = np.array([int(mark) for mark in outcomes["a01"]])
-    full, domain = entry.targets["full"], entry.targets["domain"]
-    assert (full["method"], domain["method"]) == ("upper bound", "domain")
-    assert full["se"] == pytest.approx(math.sqrt(x.mean() * (1 - x.mean()) / 20))
-    assert full["se"] == full["naive_se"]
-    assert domain["se"] == pytest.approx(x.std(ddof=1) / math.sqrt(20))
-    assert domain["upper"] - domain["score"] == pytest.approx(stats.t.ppf(0.975, 19) * domain["se"])
-    assert board.not_measured[0].startswith("how much the trials of one task vary")
+    full, domain = line.at["full"], line.at["domain"]
+    assert (full.method, full.upper_bound, domain.method) == ("upper bound", True, "domain")
+    assert full.se == pytest.approx(math.sqrt(x.mean() * (1 - x.mean()) / 20))
+    assert full.se == full.naive_se
+    assert domain.se == pytest.approx(x.std(ddof=1) / math.sqrt(20))
+    assert domain.upper - domain.score == pytest.approx(stats.t.ppf(0.975, 19) * domain.se)
+    assert head_of(board).not_measured[0].startswith("how much the trials of one task vary")
 
 
 def test_repeated_trials_by_hand(db):
@@ -74,11 +85,11 @@ def test_repeated_trials_by_hand(db):
     ]
     load_text(rows_text(rows))
     board = recomputed()
-    for i, entry in enumerate(lines_of(board)[f"a{i}"] for i in range(4)):
-        told = entry.targets["full"]
-        assert told["method"] == "repeated trials"
-        assert told["se"] == pytest.approx(math.sqrt(np.sum(x[i].var(axis=1, ddof=1) / 3)) / 12)
-    assert not any("trials of one task" in words for words in board.not_measured)
+    for i, line in enumerate(lines_of(board)[f"a{i}"] for i in range(4)):
+        told = line.at["full"]
+        assert told.method == "repeated trials"
+        assert told.se == pytest.approx(math.sqrt(np.sum(x[i].var(axis=1, ddof=1) / 3)) / 12)
+    assert not any("trials of one task" in words for words in head_of(board).not_measured)
 
 
 def test_trials_that_repeat_each_other_count_as_one(db):
@@ -91,89 +102,26 @@ def test_trials_that_repeat_each_other_count_as_one(db):
         for r in (1, 2)
     ]
     load_text(rows_text(rows))
-    entry = lines_of(recomputed())["a2"]
+    line = lines_of(recomputed())["a2"]
     y = x[2].mean()
-    assert "so its trials count as one" in entry.flags[0]
-    assert "flagged" in entry.marks
-    assert entry.targets["full"]["se"] == pytest.approx(math.sqrt(y * (1 - y) / 120))
-    assert entry.icc["reason"].startswith("not measured: two trials agree on 120 of 120 tasks")
+    assert "so its trials count as one" in line.flags[0]
+    assert "flagged" in line.marks
+    assert line.at["full"].se == pytest.approx(math.sqrt(y * (1 - y) / 120))
+    assert line.icc["reason"].startswith("not measured: two trials agree on 120 of 120 tasks")
 
 
-def test_targets_of_a_full_run_board(db):
-    load_text(csv_text(ladder(4, 20)))
-    board = recomputed()
-    assert board.targets["subset"] == {
-        "reason": "every agent runs all tasks, so there is no subset to speak of"
-    }
-    assert (board.targets["full"]["n_agents"], board.targets["domain"]["n_agents"]) == (4, 4)
-    assert all("subset" not in entry.targets for entry in board.entries.all())
-
-
-@pytest.fixture
-def mixed(db):
-    """20 complete agents, and two newcomers with the subset alone: one all passes, one all failures."""
+def test_estimated_scores_have_the_error_of_the_stored_calibration(db):
+    """By hand: the root mean square of the residuals that were stored with it."""
     load_text(csv_text(graded(20, 60)))
     subset = in_subset(recomputed())
     load_text(csv_text({"top": only("1" * 60, subset), "zero": only("0" * 60, subset)}))
-    return recomputed()
-
-
-def test_a_mixed_board_compares_full_scores_by_the_errors_of_both(mixed):
-    lines = lines_of(mixed)
-    assert (mixed.targets["full"]["method"], mixed.targets["full"]["n_agents"]) == ("normal errors", 22)
-    s_loo = math.sqrt(np.mean(np.square(mixed.calibration.residuals)))
-    top, zero, measured = (lines[name].targets["full"] for name in ("top", "zero", "a10"))
-    assert (top["method"], measured["method"]) == ("calibration", "upper bound")
-    assert top["se"] == zero["se"] == pytest.approx(s_loo)
-    assert top["score"] == lines["top"].full_score
-    assert (top["lower"], top["upper"]) == (
-        lines["top"].full_interval["lower"],
-        lines["top"].full_interval["upper"],
-    )
-    beaten = (
-        lines["top"].full_score - lines["zero"].full_score
-        > mixed.targets["full"]["critical"] * math.sqrt(2) * s_loo
-    )
-    assert beaten == ("zero" not in top["tied_with"])
-
-
-def test_the_domain_is_told_of_full_runs_alone(mixed):
-    lines = lines_of(mixed)
-    assert mixed.targets["domain"]["n_agents"] == 20
-    assert lines["top"].targets["domain"] == {
-        "reason": f"{len(in_subset(mixed))} of 60 tasks have a valid outcome; 57 (95%) are needed"
-    }
-    assert {"rank_lower", "se", "score"} <= set(lines["a10"].targets["domain"])
-    assert lines["a10"].targets["domain"]["score"] == pytest.approx(lines["a10"].full_score, abs=1e-12)
-
-
-def test_no_order_is_claimed_where_missing_outcomes_could_turn_it(db):
-    """Harness failures on a tenth of the tasks of one agent, none of the other's."""
-    outcomes = graded(16, 120)
-    load_text(csv_text(outcomes))
-    subset = in_subset(recomputed())
-    lost = subset[: len(subset) // 3]
-    marks = only("1" * 120, subset)
-    marks = "".join("x" if f"t{j:02d}" in lost else mark for j, mark in enumerate(marks))
-    load_text(csv_text({"lossy": marks}))
-    lines = lines_of(recomputed())
-    lossy = lines["lossy"].targets["subset"]
-    share = 1 - len(lost) / len(subset)
-    x = {
-        name: np.mean([int(row[j]) for j in map(int, (t[1:] for t in subset))])
-        for name, row in outcomes.items()
-    }
-    overlapping = {name for name, mean in x.items() if mean >= share}
-    assert overlapping
-    assert overlapping <= set(lossy["tied_with"])
-
-
-def test_under_five_tasks_ranks_are_refused_with_the_number(db):
-    load_text(csv_text({"a": "101", "b": "010"}))
     board = recomputed()
-    assert "at least 5 tasks to resample, not 3" in board.targets["full"]["reason"]
-    assert "note" not in board.targets["full"]
-    assert lines_of(board)["a"].targets["full"]["se"] is not None
+    s_loo = math.sqrt(np.mean(np.square(board.calibration.residuals)))
+    top, zero, measured = (lines_of(board)[name].at["full"] for name in ("top", "zero", "a10"))
+    assert (top.estimated, measured.estimated) == (True, False)
+    assert top.se == zero.se == pytest.approx(s_loo)
+    assert lines_of(board)["top"].at["domain"].rank is None
+    assert head_of(board).targets["domain"].n_ranked == 20
 
 
 @pytest.mark.parametrize(
@@ -190,14 +138,11 @@ def test_under_five_tasks_ranks_are_refused_with_the_number(db):
 def test_degenerate_boards_have_reasons_and_no_nan(db, outcomes):
     load_text(csv_text(outcomes))
     board = recomputed()
-    for told in (board.targets, board.savings, *(e.targets for e in board.entries.all())):
-        json.dumps(told, allow_nan=False)
-    for entry in board.entries.all():
-        for told in entry.targets.values():
-            assert told.get("se") or told["reason"]
-            assert told.get("se") != 0
-        if entry.rank:
-            assert entry.targets["domain"].get("tied_with", []) == sorted(set(outcomes) - {entry.name})
+    json.dumps(as_dict(board), allow_nan=False)
+    for line in standings_of(board).agents:
+        for told in line.at.values():
+            assert told.se or told.reason
+            assert told.se != 0
 
 
 def test_the_same_rows_in_any_order_and_under_other_ids_give_the_same_board(db):
@@ -215,6 +160,7 @@ def test_the_same_rows_in_any_order_and_under_other_ids_give_the_same_board(db):
         mine = [row for row in rows if row["agent"] == f"a{i:02d}"]
         load_text(rows_text([mine[j] for j in rng.permutation(len(mine))]), slug="two")
     one, two = recomputed("one"), recomputed("two")
-    assert (one.digest, one.targets, one.savings) == (two.digest, two.targets, two.savings)
+    assert one.digest == two.digest
+    assert standings_of(one) == standings_of(two)
     assert Benchmark.objects.get(slug="two").data_version == 15
     assert one.published_at == AS_OF

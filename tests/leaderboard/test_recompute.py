@@ -10,25 +10,19 @@ import pytest
 from django.db import connection
 from sklearn.linear_model import Ridge
 
-from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import entries_of, latest_board
+from leaderboard.boards.queries import latest_board
+from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.errors import Refusal
 from leaderboard.operations import services
 from leaderboard.operations.services import NothingToRank, recompute
-from leaderboard.studies import tables
 from leaderboard.studies.models import AgentScores, Calibration, TaskSubset
+from leaderboard.studies.records import Reader
+from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
-from tests.toys import AS_OF, csv_text, ladder, load_text
-
-
-def board_of(slug="toy"):
-    return recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=AS_OF)[0]
-
-
-def lines(board):
-    return {e.name: e for e in entries_of(board)}
+from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text, recomputed
 
 
 def matrix(outcomes):
@@ -39,127 +33,104 @@ def test_ranking_is_the_mean_over_the_band(toy):
     """The whole board against a few lines of numpy and scikit-learn."""
     x = matrix(ladder(16, 20))
     in_band = [j for j in range(20) if 0.3 <= x[:, j].mean() <= 0.7]
-    board = board_of()
+    board = recomputed()
     assert board.phase == "ongoing"
-    assert sorted(board.subset.tasks.values_list("name", flat=True)) == [f"t{j:02d}" for j in in_band]
+    assert in_subset(board) == [f"t{j:02d}" for j in in_band]
     assert board.calibration.n_agents == 16
     reference = Ridge(alpha=1.0).fit(x[:, in_band], x.mean(axis=1))
     assert board.calibration.intercept == pytest.approx(reference.intercept_, abs=1e-10)
     np.testing.assert_allclose(board.calibration.coefficients, reference.coef_, atol=1e-10)
-    for i, entry in enumerate(lines(board)[f"a{i:02d}"] for i in range(16)):
+    for i, line in enumerate(lines_of(board)[f"a{i:02d}"] for i in range(16)):
         mean = x[i, in_band].mean()
-        better = sum(x[j, in_band].mean() > mean for j in range(16))
-        assert entry.score == pytest.approx(mean, abs=1e-12)
-        assert entry.rank == 1 + better
-        assert entry.naive_se == pytest.approx(math.sqrt(mean * (1 - mean) / len(in_band)), abs=1e-12)
-        assert entry.full_score == pytest.approx(x[i].mean(), abs=1e-12)
-        assert (entry.full_score_source, entry.marks) == ("measured", ["full"])
+        at = line.at["subset"]
+        assert at.score == pytest.approx(mean, abs=1e-12)
+        assert at.rank == 1 + sum(x[j, in_band].mean() > mean for j in range(16))
+        assert at.naive_se == pytest.approx(math.sqrt(mean * (1 - mean) / len(in_band)), abs=1e-12)
+        assert line.at["full"].score == pytest.approx(x[i].mean(), abs=1e-12)
+        assert (line.how, line.marks) == ("measured", ())
 
 
-def test_a_subset_run_is_ranked_and_calibrated(toy):
+def test_a_subset_run_is_ranked_and_estimated(toy):
     x = matrix(ladder(16, 20))
-    board = board_of()
+    board = recomputed()
     in_band = [j for j in range(20) if 0.3 <= x[:, j].mean() <= 0.7]
     marks = "".join("1" if j in in_band[::2] else "0" if j in in_band else "." for j in range(20))
     load_text(csv_text({"new": marks}))
-    newer = board_of()
-    entry = lines(newer)["new"]
+    newer = recomputed()
+    line = lines_of(newer)["new"]
     assert newer.subset == board.subset
     assert newer.calibration == board.calibration
     x_new = np.array([[float(marks[j]) for j in in_band]])
     reference = Ridge(alpha=1.0).fit(x[:, in_band], x.mean(axis=1))
-    assert entry.score == pytest.approx(x_new.mean(), abs=1e-12)
-    assert entry.full_score == pytest.approx(reference.predict(x_new)[0], abs=1e-10)
-    assert (entry.full_score_source, entry.full_naive_se, entry.marks) == ("calibrated", None, ["subset"])
+    assert line.at["subset"].score == pytest.approx(x_new.mean(), abs=1e-12)
+    assert line.at["full"].score == pytest.approx(reference.predict(x_new)[0], abs=1e-10)
+    assert (line.how, line.at["full"].estimated, line.marks) == ("estimated", True, ("estimated",))
 
 
-def test_under_half_of_the_subset_is_listed_and_says_so(toy):
-    subset = sorted(board_of().subset.tasks.values_list("name", flat=True))
-    k = len(subset)
-    few = set(subset[: k // 2 - 1])
-    load_text(csv_text({"new": "".join("1" if f"t{j:02d}" in few else "." for j in range(20))}))
-    entry = lines(board_of())["new"]
-    assert entry.rank is None
-    assert entry.unranked == (
-        f"{len(few)} of {k} tasks of the subset have a valid outcome; {k // 2} (50%) are needed"
-    )
+def test_the_stored_fit_is_the_one_that_estimates(db):
+    """What is exported gives the published score: intercept, coefficients, and means for missing cells."""
+    load_text(csv_text(ladder(16, 20)))
+    subset = in_subset(recomputed())
+    load_text(csv_text({"new": "".join(".1"[f"t{j:02d}" in subset] for j in range(20))}))
+    board = recomputed()
+    fit, names = board.calibration, dict(board.benchmark.tasks.values_list("id", "name"))
+    assert [names[pk] for pk in fit.tasks] == subset
+    predicted = fit.intercept + sum(fit.coefficients)
+    assert lines_of(board)["new"].at["full"].score == pytest.approx(min(predicted, 1.0), abs=1e-12)
 
 
 def test_a_harness_failure_is_missing_and_never_zero(db):
     outcomes = ladder(16, 40)
     outcomes["a08"] = "x" + outcomes["a08"][1:]
     load_text(csv_text(outcomes))
-    entry = lines(board_of())["a08"]
-    x = np.array([float(mark) for mark in outcomes["a08"][1:]])
-    assert entry.n_full == 39
-    assert entry.full_score == pytest.approx(x.mean(), abs=1e-12)
-    assert entry.n_valid_trials == 39
-
-
-def test_an_incomplete_entry_is_ranked_on_its_valid_cells_and_marked(db):
-    outcomes = ladder(16, 60)
-    load_text(csv_text(outcomes))
-    board = board_of()
-    position = int(min(board.subset.tasks.values_list("name", flat=True))[1:])
-    marks = outcomes["a08"]
-    load_text(csv_text({"gap": marks[:position] + "x" + marks[position + 1 :]}))
-    newer = board_of()
-    entry = lines(newer)["gap"]
-    k = newer.subset.members.count()
-    assert k >= 20
-    assert entry.n_scored == k - 1
-    assert "incomplete" in entry.marks
-    assert entry.rank is not None
+    line = lines_of(recomputed())["a08"]
+    assert (line.n_tasks, line.n_trials, line.n_invalid, line.how) == (39, 39, 1, "completed")
+    zero = np.array([float(mark) for mark in outcomes["a08"][1:]]).sum() / 40
+    assert line.at["full"].score > zero
 
 
 def test_nobody_is_ranked_where_nobody_ran_enough(db):
     load_text(csv_text({"a": "1" * 10 + "." * 10, "b": "." * 10 + "x" * 10, "c": "." * 10 + "1" * 10}))
-    board = board_of()
+    board = recomputed()
     assert board.phase == "cold_start"
-    listed = [(e.name, e.rank, e.score) for e in entries_of(board)]
-    assert listed == [("a", None, 1), ("b", None, None), ("c", None, 1)]
-    assert lines(board)["b"].naive_se is None
+    listed = [(line.agent, line.at["full"].rank, line.n_tasks) for line in standings_of(board).agents]
+    assert listed == [("a", None, 10), ("b", None, 0), ("c", None, 10)]
 
 
 def test_equal_scores_share_a_rank_and_stand_by_name(db):
     load_text(csv_text({"c": "1100", "a": "0011", "b": "1111", "d": "0000", "e": "1000"}))
-    ranks = [(e.rank, e.name) for e in entries_of(board_of()) if e.rank]
-    assert [rank for rank, _ in ranks] == sorted(rank for rank, _ in ranks)
-    board = board_of()
-    by_score = {}
-    for entry in entries_of(board):
-        by_score.setdefault(round(entry.score, 9), []).append(entry)
-    for entries in by_score.values():
-        assert len({e.rank for e in entries}) == 1
-        assert [e.name for e in entries] == sorted(e.name for e in entries)
+    listed = [(line.at["full"].rank, line.agent) for line in standings_of(recomputed()).agents]
+    assert listed == [(1, "b"), (2, "a"), (2, "c"), (4, "e"), (5, "d")]
 
 
 @pytest.mark.parametrize(
     ("outcomes", "phase", "words"),
     [
         (ladder(4, 20), "cold_start", "4 complete agents"),
-        (ladder(5, 20), "provisional", "provisional until 15"),
-        (ladder(14, 20), "provisional", "provisional until 15"),
+        (ladder(5, 20), "provisional", "preview until 15"),
+        (ladder(14, 20), "provisional", "preview until 15"),
         (ladder(15, 20), "ongoing", "of 20 tasks"),
         ({f"a{i:02d}": "0" * 19 + str(i % 2) for i in range(16)}, "unsuited", "at least 2"),
     ],
 )
 def test_phase_follows_from_the_data_and_says_why(db, outcomes, phase, words):
     load_text(csv_text(outcomes))
-    board = board_of()
-    assert board.phase == phase
-    assert words in board.why
-    assert (board.subset is None) == (phase in ("cold_start", "unsuited"))
-    assert all(entry.rank for entry in board.entries.all())
+    board = recomputed()
+    head = head_of(board)
+    assert board.phase == head.phase == phase
+    assert words in head.why
+    assert (head.subset is None) == (phase in ("cold_start", "unsuited"))
+    assert (board.subset is None) == (phase != "ongoing")
+    assert all(line.at["full"].rank for line in standings_of(board).agents)
 
 
 def test_an_unsuited_benchmark_ranks_full_runs(db):
     load_text(csv_text({f"a{i:02d}": "1" * (i // 8) + "0" * (28 - i // 8) + str(i % 2) for i in range(16)}))
-    board = board_of()
+    board = recomputed()
     assert board.phase == "unsuited"
-    best = entries_of(board)[0]
-    assert best.score == best.full_score == pytest.approx(2 / 29)
-    assert best.n_scored == 29
+    best = standings_of(board).agents[0]
+    assert best.at["full"].score == pytest.approx(2 / 29)
+    assert best.at["subset"].score is None
 
 
 def test_again_without_new_data_is_the_same_board(toy):
@@ -170,31 +141,38 @@ def test_again_without_new_data_is_the_same_board(toy):
     assert (TaskSubset.objects.count(), Calibration.objects.count(), Board.objects.count()) == (1, 1, 1)
 
 
-def test_a_provisional_subset_follows_the_agents_and_a_stable_one_stays(db):
+def test_a_policy_row_about_quotas_leaves_the_board_in_place(toy):
+    board = recomputed()
+    Policy.objects.create(benchmark=toy, number=2, quota_per_token=7, rerun_days=3, show_costs=False)
+    assert recompute(benchmark=toy, as_of=AS_OF) == (board, False)
+    Policy.objects.create(benchmark=toy, number=3, base_seed=1)
+    newer, is_new = recompute(benchmark=toy, as_of=AS_OF)
+    assert (is_new, newer.policy.number) == (True, 3)
+
+
+def test_a_preview_follows_the_agents_and_a_fixed_subset_stays(db):
     load_text(csv_text(ladder(6, 20)))
-    assert board_of().subset.number == 1
+    first = in_subset(recomputed())
     load_text(csv_text({f"b{i}": "10" * 10 for i in range(4)}))
-    grown = board_of()
-    assert (grown.subset.number, grown.phase) == (2, "provisional")
+    assert in_subset(recomputed()) != first
     load_text(csv_text({f"c{i}": "01" * 10 for i in range(5)}))
-    stable = board_of()
-    assert (stable.phase, stable.subset.provisional) == ("ongoing", False)
+    fixed = recomputed()
+    assert (fixed.phase, fixed.subset.number, fixed.subset.n_complete) == ("ongoing", 1, 15)
     load_text(csv_text({f"d{i}": "1" * 20 for i in range(30)}))
-    later = board_of()
-    assert later.subset == stable.subset
-    assert Board.objects.get(number=1).subset.number == 1
+    assert recomputed().subset == fixed.subset
 
 
 def test_calibration_is_refitted_after_five_more_complete_agents(toy):
-    first = board_of().calibration
+    first = recomputed().calibration
     for i in range(5):
         load_text(csv_text({f"b{i}": "1" * (2 * i) + "0" * (20 - 2 * i)}))
-        calibration = board_of().calibration
+        calibration = recomputed().calibration
         assert (calibration == first) == (i < 4)
     assert calibration.n_agents == 21
 
 
 def test_policy_decides_which_submissions_count(db):
+    """By hand: the second delivery passes all 20 tasks."""
     outcomes = ladder(16, 20)
     load_text(csv_text(outcomes))
     again = csv_text({"a08": "1" * 20}).replace(",1,1,1\n", ",2,1,1\n")
@@ -204,9 +182,7 @@ def test_policy_decides_which_submissions_count(db):
     expected = {"mean": (own + 1) / 2, "first": own, "latest": np.ones(20)}
     for number, (duplicates, x) in enumerate(expected.items(), start=2):
         Policy.objects.create(benchmark=benchmark, number=number, duplicates=duplicates)
-        entry = lines(board_of())["a08"]
-        assert entry.full_score == pytest.approx(x.mean(), abs=1e-12)
-        assert entry.n_submissions == (2 if duplicates == "mean" else 1)
+        assert lines_of(recomputed())["a08"].at["full"].score == pytest.approx(x.mean(), abs=1e-12)
 
 
 def test_policy_names_the_settings_that_count(db):
@@ -215,107 +191,123 @@ def test_policy_names_the_settings_that_count(db):
     judged = [f"{row},{judge}" for row in rows for judge in ("j1", "j2")]
     judged = [row.replace(",1,0,1,j2", ",1,1,1,j2") for row in judged]
     load_text("\n".join([f"{head},judge", *judged]))
-    assert lines(board_of())["a00"].full_score > 0.5
+    assert lines_of(recomputed())["a00"].at["full"].score > 0.5
     benchmark = Benchmark.objects.get()
     Policy.objects.create(benchmark=benchmark, number=2, counted_settings=[{"judge": "j1"}])
     x = matrix(ladder(5, 20))
-    assert lines(board_of())["a00"].full_score == pytest.approx(x[0].mean(), abs=1e-12)
+    assert lines_of(recomputed())["a00"].at["full"].score == pytest.approx(x[0].mean(), abs=1e-12)
 
 
 def test_full_runs_only_uses_no_subset(toy):
-    board_of()
+    board = recomputed()
     Benchmark.objects.filter(pk=toy.pk).update(full_runs_only_at=AS_OF, full_runs_only_reason="an audit")
-    board = board_of()
-    assert board.subset is None
-    assert board.phase == "ongoing"
-    assert board.why == "An operator asked for full runs: an audit."
+    newer = recomputed()
+    assert newer != board
+    assert (head_of(newer).subset, newer.phase) == (None, "ongoing")
+    assert head_of(newer).why == "An operator asked for full runs: an audit."
 
 
 def test_withdrawn_submissions_do_not_count(toy):
-    board_of()
-    agent = toy.agents.get(name="a15")
-    Submission.objects.filter(agent=agent).update(status="withdrawn")
-    Benchmark.objects.filter(pk=toy.pk).update(data_version=7)
-    assert "a15" not in lines(board_of())
-    Submission.objects.update(status="withdrawn")
+    recomputed()
+    withdraw(toy, toy.agents.filter(name="a15"))
+    assert "a15" not in lines_of(recomputed())
+    withdraw(toy, toy.agents.all())
     with pytest.raises(NothingToRank):
         recompute(benchmark=toy, as_of=AS_OF)
 
 
-def test_only_changed_agents_are_read_again(toy, monkeypatch):
-    board_of()
+def withdraw(benchmark, agents):
+    from leaderboard.submissions.services import append_changes, change_status
+
+    accepted = list(Submission.objects.filter(agent__in=agents, status="accepted"))
+    changes = change_status(submissions=accepted, status="withdrawn", at=AS_OF, by=None)
+    append_changes(benchmark=benchmark, changes=changes)
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The ids of the submissions whose outcomes are read."""
+    ids, original = [], queries.measured_outcomes_of
+
+    def seen(submissions):
+        wanted = list(submissions)
+        ids.extend(wanted)
+        return original(wanted)
+
+    monkeypatch.setattr(queries, "measured_outcomes_of", seen)
+    return ids
+
+
+def test_only_changed_agents_are_read_again(toy, read):
+    recomputed()
+    read.clear()
     load_text(csv_text({"new": "1" * 20}))
-    read = []
-    original = tables.outcomes_of
-    monkeypatch.setattr(tables, "outcomes_of", lambda ids: original(read.extend(ids) or read))
-    board_of()
+    recomputed()
     assert read == list(Submission.objects.filter(agent__name="new").values_list("pk", flat=True))
+    read.clear()
+    recomputed()
+    assert read == []
 
 
-def test_scores_that_were_kept_give_the_board_that_fresh_ones_give(toy):
-    board_of()
+def test_scores_that_were_kept_give_the_board_that_fresh_ones_give(toy, read):
+    recomputed()
     load_text(csv_text({"new": "1" * 20}))
-    kept = board_of()
+    board = recomputed()
+    kept = Reader(toy).now(board.subset)
     AgentScores.objects.all().delete()
-    fresh = tables.snapshot(Benchmark.objects.get())
-    assert len(fresh.stale) == 17
-    stored = tables.snapshot(Benchmark.objects.get()).table
-    np.testing.assert_array_equal(stored.means, fresh.table.means)
-    assert recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF) == (kept, False)
+    read.clear()
+    fresh = Reader(toy).now(board.subset)
+    assert len(read) == len(fresh.stale) == 17
+    assert not kept.stale
+    for name in ("means", "n_valid", "trial_variances", "n_trials"):
+        np.testing.assert_array_equal(getattr(kept.record.table, name), getattr(fresh.record.table, name))
+    for name in ("n_places", "n_gaps", "asked", "arrival", "completed", "complete", "costs"):
+        np.testing.assert_array_equal(getattr(kept.record, name), getattr(fresh.record, name))
+    assert kept.record.repeats == fresh.record.repeats
+    assert recompute(benchmark=toy, as_of=AS_OF) == (board, False)
 
 
-def test_a_submission_between_two_reads_is_seen(toy, monkeypatch):
-    original = tables._read
-    arrived = []
+def test_a_task_that_comes_between_two_reads_is_seen(toy, monkeypatch):
+    from leaderboard.studies import records
 
-    def read(benchmark):
-        snapshot = original(benchmark)
+    original, arrived = records.agents_of, []
+
+    def agents(benchmark):
         if not arrived:
             arrived.append(True)
-            load_text(csv_text({"late": "1" * 20}))
-        return snapshot
+            load_text(csv_text({"late": "1" * 25}))
+        return original(benchmark)
 
-    monkeypatch.setattr(tables, "_read", read)
-    snapshot = tables.snapshot(toy)
-    assert "late" in snapshot.table.agents
-    assert snapshot.data_version == Benchmark.objects.get().data_version
+    monkeypatch.setattr(records, "agents_of", agents)
+    now = Reader(toy).now(None)
+    assert "late" in now.record.table.agents
+    assert now.record.n_tasks == 25
+    assert now.data_version == Benchmark.objects.get().data_version
 
 
 def test_digest_is_sha256_of_canonical_json(toy):
-    """Computed again from the stored rows, in another way."""
-    board = board_of()
-    policy = board.policy
+    """Computed again from what is published, in another way."""
+    board = recomputed()
     numbers = {}
-
-    def number(value):
-        text = f"{value:.9g}"
-        key = f"@{len(numbers)}@"
-        numbers[key] = text
-        return key
 
     def plain(value):
         if isinstance(value, float):
-            return number(value)
+            key = f"@{len(numbers)}@"
+            numbers[key] = f"{value:.9g}"
+            return key
         if isinstance(value, dict):
             return {key: plain(inner) for key, inner in value.items()}
         return [plain(inner) for inner in value] if isinstance(value, list) else value
 
     fields = (
-        "band_lo band_hi strategy history_window hysteresis duplicates counted_settings refit_every "
-        "default_target base_seed"
+        "band_lo band_hi strategy history_window hysteresis subset_from estimator refit_every default_target "
+        "n_trials base_seed duplicates counted_settings missing universe resubmission"
     )
-    columns = (
-        "scaffold model rank unranked score naive_se n_scored full_score full_score_source full_naive_se "
-        "full_interval n_full n_valid_trials n_submissions targets icc flags marks"
-    )
+    published = as_dict(board)
     content = {
-        "policy": {f: plain(getattr(policy, f)) for f in fields.split()},
-        "subset": sorted(board.subset.tasks.values_list("name", flat=True)),
-        "entries": {
-            e.name: {c: plain(getattr(e, c)) for c in columns.split()}
-            | {"submitted_at": e.submitted_at.isoformat()}
-            for e in Entry.objects.filter(board=board)
-        },
+        "policy": {field: plain(getattr(board.policy, field)) for field in fields.split()},
+        "subset": published["subset"]["tasks"],
+        "entries": {agent["agent"]: plain(agent) for agent in published["agents"]},
     }
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     for key, value in numbers.items():
@@ -328,29 +320,29 @@ def test_the_digest_knows_no_ids_slugs_or_versions(toy):
     head, *rows = text.splitlines()
     load_text("\n".join([head, *rows[::-1]]), slug="other")
     load_text(csv_text({"extra": "1" * 20}), slug="third")
-    assert board_of("toy").digest == board_of("other").digest
-    assert board_of("third").digest != board_of("toy").digest
+    assert recomputed("toy").digest == recomputed("other").digest
+    assert recomputed("third").digest != recomputed("toy").digest
 
 
 def test_plain_values_have_no_nan(toy):
-    json.dumps(as_dict(board := board_of(), entries_of(board)), allow_nan=False)
+    json.dumps(as_dict(recomputed()), allow_nan=False)
 
 
 def test_a_slow_worker_does_not_publish_older_data_on_top(toy, monkeypatch):
     """One reads, another reads later data and publishes, then the first comes to publish."""
-    original = services.standings
+    original = services.answered
     newer = []
 
-    def slow(**arguments):
-        monkeypatch.setattr(services, "standings", original)
+    def slow(*arguments):
+        monkeypatch.setattr(services, "answered", original)
         load_text(csv_text({"late": "1" * 20}))
-        newer.append(board_of())
-        return original(**arguments)
+        newer.append(recomputed())
+        return original(*arguments)
 
-    monkeypatch.setattr(services, "standings", slow)
+    monkeypatch.setattr(services, "answered", slow)
     assert recompute(benchmark=toy, as_of=AS_OF) == (newer[0], False)
     assert latest_board(toy) == newer[0]
-    assert "late" in lines(latest_board(toy))
+    assert "late" in lines_of(latest_board(toy))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -378,18 +370,22 @@ def test_two_at_once_publish_one_board():
         ("hal_corebench_hard", 15, "ongoing", 45, 38),
         ("hal_taubench_airline", 28, "ongoing", 50, 26),
         ("hal_scicode", None, "unsuited", 65, 24),
-        ("terminal_bench_core_011", 25, "provisional", 80, 13),
+        ("terminal_bench_core_011", 20, "provisional", 80, 13),
     ],
 )
 def test_published_subset_sizes(db, real_data, file, size, phase, n_tasks, n_agents):
-    """Ndzomga, Efficient Benchmarking of AI Agents, Table 5; terminal_bench_core_011 by STATISTICS §1."""
+    """Ndzomga, Efficient Benchmarking of AI Agents, Table 5.
+
+    terminal_bench_core_011: 7 of 13 agents lost at most 5% of their trials to the harness; by their pass
+    rates, counted with the csv module alone, 20 tasks lie in the band.
+    """
     from django.core.management import call_command
 
     call_command("load", str(real_data / f"{file}.csv.gz"), benchmark=file)
-    board = board_of(file)
+    board = recomputed(file)
     assert (board.phase, board.n_tasks, board.entries.count()) == (phase, n_tasks, n_agents)
-    assert (board.subset.members.count() if board.subset else None) == size
-    assert all(entry.rank for entry in board.entries.all())
+    subset = head_of(board).subset
+    assert (subset.size if subset else None) == size
 
 
 def test_no_benchmark_of_that_name(db):

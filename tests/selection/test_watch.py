@@ -1,19 +1,27 @@
-"""The replay: order in time, the past only, a planted jump, refusals; when real boards would have alarmed."""
+"""Watching a record: order in time, the past only, a planted jump, refusals; when real boards would have
+alarmed.
+"""
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from analytics.outcome_table import OutcomeTable, outcome_table
+from analytics import flat_file
+from analytics.outcome_table import OutcomeTable
+from analytics.record import About, Counting, Record
+from analytics.repeats import Repeats
 from selection.bands import mid_range
-from selection.folds import complete_agents
+from selection.given import Given
 from selection.intervals import Interval, interval
-from selection.replay import ReplayRefused, Trials, replay
+from selection.replay import ReplayRefused
+from selection.replay import replay as replay_record
 from selection.rules import Rules
+from selection.standings.choice import training
 from selection.standings.full_scores import calibrator, fitted_on
+from selection.watch import NO_SUBSET, findings
 
 START = date(2026, 1, 1)
 MONITORS = [
@@ -51,6 +59,40 @@ def table_of(outcomes, *, days=None, scaffolds=None, n_valid=None, **moments):
     )
 
 
+def record_of(table, *, n_invalid=None, n_places=None, costs=None):
+    """A file's record of a table."""
+    shape = table.means.shape
+    places = table.n_valid if n_places is None else n_places
+    return Record(
+        table=table,
+        about=tuple(
+            About(a, s, m) for a, s, m in zip(table.agents, table.scaffolds, table.models, strict=True)
+        ),
+        counting=Counting(),
+        n_places=places,
+        n_gaps=np.zeros(shape, np.int32),
+        n_invalid=np.zeros(shape, np.int32) if n_invalid is None else n_invalid,
+        asked=np.ones(shape, np.bool_),
+        operator=np.ones(shape[0], np.bool_),
+        arrival=np.zeros(shape[0], np.int64),
+        completed=np.zeros(shape[0], np.int64),
+        complete=table.complete(),
+        costs=np.full(shape, np.nan) if costs is None else costs,
+        n_tokens=(None,) * shape[0],
+        seconds=(None,) * shape[0],
+        n_deliveries=np.ones(shape[0], np.int64),
+        repeats=(Repeats(),) * shape[0],
+        compared=(),
+        left_out=(),
+        condition=("",) * shape[0],
+        universe="",
+    )
+
+
+def replay(table, *, progress=None, **more):
+    return replay_record(record_of(table, **more), Rules(), progress=progress)
+
+
 def board(n_agents, n_tasks=100, *, jump_at=None, jump=0.0, seed=1, spread=0.5, difficulty=0.7):
     """Agents of random ability; from `jump_at` on all are better by `jump` in pass rate."""
     rng = np.random.default_rng(seed)
@@ -72,11 +114,10 @@ def test_the_subset_is_chosen_from_all_agents_up_to_the_fifteenths_date():
     days = [START + timedelta(days=min(i, 13)) for i in range(17)]  # the 14th to the 17th share a date
     days += [START + timedelta(days=14 + i) for i in range(5)]
     found = replay(table_of(outcomes, days=days))
-    assert len(found.founders) == 17
-    assert found.chosen_on == START + timedelta(days=13)
-    assert np.array_equal(found.band.tasks, mid_range(outcomes[:17]).tasks)
-    assert found.tasks == tuple(f"t{j:03d}" for j in found.band.tasks)
-    assert [one.agent for one in found.judged] == [f"a{i:03d}" for i in range(17, 22)]
+    assert len(found.version.chosen_from) == 17
+    assert found.version.fixed_on == START + timedelta(days=13)
+    assert found.version.tasks == tuple(f"t{j:03d}" for j in mid_range(outcomes[:17]).tasks)
+    assert list(found.promises) == [f"a{i:03d}" for i in range(17, 22)]
 
 
 def test_agents_come_by_date_then_name():
@@ -85,29 +126,26 @@ def test_agents_come_by_date_then_name():
     days = [START + timedelta(days=19 - i) for i in range(20)]
     backward = replay(table_of(outcomes[::-1], days=days))
     named = {f"a{i:03d}": f"a{19 - i:03d}" for i in range(20)}
-    assert [named[one.agent] for one in backward.judged] == [one.agent for one in forward.judged]
-    assert [one.prediction for one in backward.judged] == pytest.approx(
-        [one.prediction for one in forward.judged], abs=1e-12
+    assert [named[agent] for agent in backward.promises] == list(forward.promises)
+    assert [one.score for one in backward.promises.values()] == pytest.approx(
+        [one.score for one in forward.promises.values()], abs=1e-12
     )
 
 
 def test_each_later_agent_is_predicted_by_earlier_dates_refitted_every_five():
     table = table_of(board(28))
     found = replay(table)
-    tasks = found.band.tasks
-    n_fitted = None
-    for one in found.judged:
-        i = table.agents.index(one.agent)
+    tasks = np.array([int(name[1:]) for name in found.version.tasks])
+    agents, n_fitted = training(record_of(table)), None
+    for name, promise in found.promises.items():
+        i = table.agents.index(name)
         n_fitted = i if n_fitted is None or i - n_fitted >= 5 else n_fitted
-        past = np.arange(table.n_agents) < n_fitted
-        agents = complete_agents(table.restrict(agents=past))
-        made = calibrator(agents, tasks, fitted_on(agents, (), Rules()))
+        past = agents.take(np.arange(n_fitted))
+        made = calibrator(past, tasks, fitted_on(past, found.version.tasks, Rules()))
         answer = interval(made, table.means[i, tasks], "s")
         assert isinstance(answer, Interval)
-        assert (one.prediction, one.lower, one.upper) == (answer.point, answer.lower, answer.upper)
-        assert one.missed is not (answer.lower <= one.score <= answer.upper)
-        assert one.score == pytest.approx(table.means[i].mean())
-        assert one.subset_mean == pytest.approx(table.means[i, tasks].mean())
+        assert (promise.score, promise.interval) == (answer.point, (answer.lower, answer.upper))
+        assert (name in found.missed) is not (answer.lower <= table.means[i].mean() <= answer.upper)
 
 
 def test_agents_of_one_date_do_not_predict_each_other():
@@ -117,7 +155,7 @@ def test_agents_of_one_date_do_not_predict_each_other():
     changed = outcomes.copy()
     changed[15:24] = 1 - changed[15:24]
     again = replay(table_of(changed, days=days))
-    assert found.judged[-1] == again.judged[-1]
+    assert found.promises["a024"] == again.promises["a024"]
 
 
 @pytest.mark.parametrize("n_kept", [20, 25, 31])
@@ -125,11 +163,11 @@ def test_the_future_changes_nothing(n_kept):
     """What fired by agent n fires the same whoever comes later."""
     table = table_of(board(40, jump_at=20, jump=0.3))
     whole, part = replay(table), replay(table.restrict(agents=np.arange(40) < n_kept))
-    assert whole.judged[: n_kept - 15] == part.judged
+    assert list(whole.promises.items())[: n_kept - 15] == list(part.promises.items())
     for all_, some in zip(whole.monitors, part.monitors, strict=True):
         for level in ("warn", "alert"):
             fired, known = getattr(all_, level), getattr(some, level)
-            if known is not None or (fired is not None and fired.n_since <= n_kept - 15):
+            if known is not None or (fired is not None and fired.n_later <= n_kept - 15):
                 assert fired == known
 
 
@@ -138,9 +176,9 @@ def test_incomplete_agents_are_seen_but_not_judged():
     outcomes[5, :50] = outcomes[20, :50] = np.nan
     scaffolds = ["s"] * 20 + ["new"] * 8
     found = replay(table_of(outcomes, scaffolds=scaffolds))
-    assert "a005" not in found.founders
-    assert found.chosen_on == START + timedelta(days=15)
-    assert "a020" not in [one.agent for one in found.judged]
+    assert "a005" not in found.version.chosen_from
+    assert found.version.fixed_on == START + timedelta(days=15)
+    assert "a020" not in found.promises
     assert monitor(found, "scaffold novelty").final.evidence["agents"] == [f"a{i:03d}" for i in range(20, 28)]
 
 
@@ -160,7 +198,7 @@ def test_a_planted_jump_is_found_soon_and_not_before():
     fired = monitor(found, "capability jump").alert
     assert fired is not None
     assert 30 <= int(fired.agent[1:]) <= 36
-    assert fired.n_since == int(fired.agent[1:]) - 14
+    assert fired.n_later == int(fired.agent[1:]) - 14
     assert fired.day == START + timedelta(days=int(fired.agent[1:]))
     erosion = monitor(found, "band erosion")
     assert erosion.warn is not None
@@ -178,14 +216,15 @@ def test_an_alarm_among_the_founders_is_not_counted():
 def test_failures_of_the_harness_and_cost_are_watched_where_they_are_known():
     n = 45
     costs = np.where(np.arange(n) < 25, 1.0, 3.0) + np.random.default_rng(2).random(n)
-    n_invalid = np.where(np.arange(n) < 25, 1, 30)
-    found = replay(table_of(board(n)), Trials(n_invalid, np.full(n, 100), costs))
+    n_invalid = np.zeros((n, 100), np.int32)
+    n_invalid[:, 0], n_invalid[25:, 1:30] = 1, 1
+    found = replay(table_of(board(n)), n_invalid=n_invalid, costs=np.tile(costs[:, None], 100))
     for name in ("harness failures", "cost per task"):
         fired = monitor(found, name).alert
         assert fired is not None
         assert 25 <= int(fired.agent[1:]) <= 33
     silent = replay(table_of(board(n)))
-    assert monitor(silent, "harness failures").final.reason == "not measured: trials were not counted"
+    assert monitor(silent, "harness failures").final.state == "ok"
     assert monitor(silent, "cost per task").final.reason == "not measured: no cost was stated"
 
 
@@ -197,19 +236,18 @@ def test_noisier_trials_are_found_at_a_look():
     table = table_of(board(n, n_tasks), n_valid=np.full((n, n_tasks), 2, np.int32), **trials)
     spread = monitor(replay(table), "run-to-run variance")
     assert spread.alert is not None
-    assert spread.alert.n_since == 10
+    assert spread.alert.n_later == 10
     assert replay(table).monitors == replay(table).monitors
 
 
 def test_misses_are_those_of_the_e_value():
     """After the founders scores drop where S does not look: ŷ stays, y falls, every interval is missed."""
     outcomes = board(40, 200, seed=6, difficulty=2.5)
-    tasks = replay(table_of(outcomes)).band.tasks
+    tasks = [int(name[1:]) for name in replay(table_of(outcomes)).version.tasks]
     outside = np.setdiff1d(np.arange(200), tasks)
     outcomes[15:, outside] = 0.0
     found = replay(table_of(outcomes))
-    first = found.judged[:5]
-    assert [one.missed for one in first] == [True] * 5
+    assert set(list(found.promises)[:5]) <= set(found.missed)
     assert monitor(found, "calibration").alert is not None
 
 
@@ -237,43 +275,64 @@ def test_progress_counts_the_later_agents():
 # --------------------------------------------------------------------------------------------- real boards
 
 
-def real_table(rows):
-    agents, tasks = (sorted({row[name] for row in rows}) for name in ("agent", "task"))
-    earliest, about = {}, {}
-    for row in rows:
-        day = date.fromisoformat(row["submitted_at"])
-        earliest[row["agent"]] = min(day, earliest.get(row["agent"], day))
-        about[row["agent"]] = row["scaffold"]
-    return outcome_table(
-        agents=agents,
-        tasks=tasks,
-        agent=[agents.index(row["agent"]) for row in rows],
-        task=[tasks.index(row["task"]) for row in rows],
-        setting=[0] * len(rows),
-        trial=[int(row["trial"]) for row in rows],
-        outcome=[float(row["outcome"]) for row in rows],
-        valid=[True] * len(rows),
-        dates=[earliest[name] for name in agents],
-        scaffolds=[about[name] for name in agents],
+def real_record(real_data, name):
+    return Record.from_flat(
+        flat_file.read(real_data / f"{name}.csv.gz", as_of=datetime(2026, 11, 1, tzinfo=UTC))
     )
 
 
-def test_swe_bench_verified_in_time_order(real_rows, capsys):
+def test_swe_bench_verified_in_time_order(real_data, capsys):
     """Steady progress has to alarm: 57 agents from 2023-10 to 2025-01 go from 4% to 65%."""
-    table = real_table(real_rows("swebench_verified_2023_2025"))
-    found = replay(table)
+    found = replay_record(real_record(real_data, "swebench_verified_2023_2025"), Rules())
     with capsys.disabled():
         for one in found.monitors:
             when = [f"{level} {at.day}" for level, at in (("warn", one.warn), ("alert", one.alert)) if at]
             print(f"\n{one.name:22} {', '.join(when) or 'not fired'} ({one.final.state})", end="")
-    assert (len(found.founders), found.chosen_on, len(found.judged)) == (15, date(2024, 7, 28), 42)
+    assert (len(found.version.chosen_from), found.version.fixed_on) == (15, date(2024, 7, 28))
+    assert len(found.promises) == 42
     assert monitor(found, "capability jump").alert is not None
     assert monitor(found, "band erosion").alert is not None
     assert monitor(found, "saturation").alert is None
 
 
-def test_a_board_that_changes_little_does_not_alarm(real_rows):
-    found = replay(real_table(real_rows("hal_corebench_hard")))
+def test_a_board_that_changes_little_does_not_alarm(real_data):
+    found = replay_record(real_record(real_data, "hal_corebench_hard"), Rules())
     assert monitor(found, "capability jump").alert is None
     assert monitor(found, "band erosion").warn is None
-    assert not any(one.missed for one in found.judged)
+    assert found.missed == ()
+
+
+# ------------------------------------------------------------------------------------------------ now
+
+
+def test_findings_are_the_last_prefix_of_the_replay():
+    """Watching the version and the promises of a replay says what the replay says in the end."""
+    record = record_of(table_of(board(40, jump_at=20, jump=0.3)))
+    replayed = replay_record(record, Rules())
+    found = findings(record, Rules(), Given(subsets=(replayed.version,), promises=replayed.promises))
+    assert found.monitors == tuple(one.final for one in replayed.monitors)
+    assert (found.subset, found.n_later) == (1, 25)
+    assert found.false_alerts_a_year == replayed.false_alerts_a_year
+
+
+def test_a_later_delivery_is_later_whatever_its_date():
+    table = table_of(board(30))
+    record = record_of(table)
+    version = replay_record(record, Rules()).version
+    early = replace(record, arrival=np.where(np.arange(30) < 3, 1, 0))  # dated before S, delivered after it
+    found = findings(early, Rules(), Given(subsets=(replace(version, arrival=0),)))
+    assert found.n_later == 3 + 15
+
+
+def test_without_a_version_nothing_is_watched():
+    record = record_of(table_of(board(20)))
+    found = findings(record, Rules(), Given())
+    assert (found.monitors, found.reason) == ((), NO_SUBSET)
+    assert found.as_plain()["fixed_on"] is None
+
+
+def test_every_line_says_what_to_do():
+    record = record_of(table_of(board(50, jump_at=30, jump=0.25)))
+    for one in replay_record(record, Rules()).monitors:
+        fired = one.final.state in ("warn", "alert")
+        assert (one.final.advice != "nothing to do") is fired
