@@ -60,7 +60,7 @@ conditions are this project's own.
 from analytics.record.conditions import Compared, Held, compare, held
 from analytics.record.counting import Condition, Counting, RecordRefused
 from analytics.record.reduction import AgentRow, agent_rows
-from analytics.record.rows import About, Delivery, Rows, Setting
+from analytics.record.rows import About, Delivery, Rows, Setting, is_full_run
 from analytics.record.stacked import Record, offer, record, shared_tasks
 from analytics.record.universe import Universe, holders, universe
 
@@ -81,6 +81,7 @@ __all__ = [
     "compare",
     "held",
     "holders",
+    "is_full_run",
     "offer",
     "record",
     "shared_tasks",
