@@ -107,6 +107,14 @@ def ensure_agents(
     new = [d for d in descriptions if folded(d.name) not in known]
     if owner and new:
         _check_no_second_name(benchmark, new, owner)
+    _create_agents(benchmark, new, owner)
+    locked = _same_names(benchmark, names).select_related("scaffold", "model", "owner")
+    agents = {folded(a.name): a for a in locked.order_by("id").select_for_update(of=("self",), no_key=True)}
+    _check_same(((agents[folded(d.name)], d) for d in descriptions), by_operator=owner is None)
+    return {d.name: agents[folded(d.name)] for d in descriptions}
+
+
+def _create_agents(benchmark: Benchmark, new: list[AgentDescription], owner: User | None) -> None:
     scaffolds = _ensure_names(Scaffold, [d.scaffold for d in new])
     models = _ensure_names(Model, [d.model for d in new])
     Agent.objects.bulk_create(
@@ -124,10 +132,6 @@ def ensure_agents(
         ),
         ignore_conflicts=True,
     )
-    locked = _same_names(benchmark, names).select_related("scaffold", "model", "owner")
-    agents = {folded(a.name): a for a in locked.order_by("id").select_for_update(of=("self",), no_key=True)}
-    _check_same(((agents[folded(d.name)], d) for d in descriptions), by_operator=owner is None)
-    return {d.name: agents[folded(d.name)] for d in descriptions}
 
 
 def _check_no_second_name(

@@ -74,18 +74,7 @@ def load(
         bump_data_version(benchmark=benchmark)
     append_changes(benchmark=benchmark, changes=changes)
     transaction.set_rollback(dry_run)
-    n_new, n_changed = int(delivery.new.sum()), int(delivery.changed.sum())
-    return LoadReport(
-        benchmark=slug,
-        n_rows=flat.n_rows,
-        n_new=n_new,
-        n_same=flat.n_rows - n_new - n_changed,
-        n_replaced=n_changed,
-        n_submissions=len(parts),
-        n_agents=len(flat.agents),
-        n_tasks=len(flat.tasks),
-        n_new_tasks=n_new_tasks,
-    )
+    return delivery.report(slug=slug, n_submissions=len(parts), n_new_tasks=n_new_tasks)
 
 
 def _descriptions(stated: Stated) -> list[AgentDescription]:
@@ -125,6 +114,20 @@ class _Load:
     def new(self) -> np.ndarray:
         """(n_rows,) bool: nothing is stored, or a failure of the harness."""
         return (self.placed.holder == 0) & ~self.placed.same
+
+    def report(self, *, slug: str, n_submissions: int, n_new_tasks: int) -> LoadReport:
+        flat, n_new, n_changed = self.placed.flat, int(self.new.sum()), int(self.changed.sum())
+        return LoadReport(
+            benchmark=slug,
+            n_rows=flat.n_rows,
+            n_new=n_new,
+            n_same=flat.n_rows - n_new - n_changed,
+            n_replaced=n_changed,
+            n_submissions=n_submissions,
+            n_agents=len(flat.agents),
+            n_tasks=len(flat.tasks),
+            n_new_tasks=n_new_tasks,
+        )
 
     def contradiction(self) -> Faulty:
         """Name the rows that contradict what is stored, with both outcomes."""

@@ -69,12 +69,13 @@ def _one_each(
     column = flat.metadata[name].combine_chunks().dictionary_encode()
     stated = column.is_valid().to_numpy(zero_copy_only=False)
     texts, code = column.dictionary.to_pylist(), pc.fill_null(column.indices, -1).to_numpy()
-    pairs = np.unique(np.column_stack([owner[stated], code[stated]]), axis=0)
-    if len(np.unique(pairs[:, 0])) < len(pairs) or not all(is_allowed(text) for text in texts):
+    pairs = np.unique(owner[stated].astype(np.int64) * len(texts) + code[stated])
+    owners = pairs // max(len(texts), 1)
+    if (np.diff(owners) == 0).any() or not all(is_allowed(text) for text in texts):
         return None
     found = [""] * (int(owner.max()) + 1)
-    for who, what in pairs.tolist():
-        found[who] = texts[what]
+    for who, pair in zip(owners.tolist(), pairs.tolist(), strict=True):
+        found[who] = texts[pair % len(texts)]
     return found
 
 
