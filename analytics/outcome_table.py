@@ -286,7 +286,14 @@ def cell_means(
 
 
 def cell_moments(
-    task: npt.ArrayLike, setting: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
+    task: npt.ArrayLike,
+    setting: npt.ArrayLike,
+    outcome: npt.ArrayLike,
+    valid: npt.ArrayLike,
+    n_tasks: int,
+    *,
+    condition: npt.ArrayLike | None = None,
+    n_conditions: int = 1,
 ) -> CellMoments:
     """One agent's row of the table with the variance of its trials, in one pass.
 
@@ -294,6 +301,11 @@ def cell_moments(
     ----------
     task, setting, outcome, valid, n_tasks
         As in `cell_means`.
+    condition : int array, shape (n_rows,), optional
+        Condition codes, 0 to `n_conditions` − 1. A cell is then the mean over conditions of the means over
+        their settings, valid only where each has a valid trial; its R is C² / Σ_c (1/R_c).
+    n_conditions : int
+        C.
 
     Returns
     -------
@@ -311,8 +323,13 @@ def cell_moments(
     RowMalformed
         With the first row and column at fault.
     """
-    settings = _by_setting(*_checked_rows(task, setting, outcome, valid, n_tasks))
-    return CellMoments(*_cell_means(settings, n_tasks), *_trial_moments(settings, n_tasks))
+    tasks, settings, outcomes = _checked_rows(task, setting, outcome, valid, n_tasks)
+    if condition is None or n_conditions == 1:
+        groups = _by_setting(tasks, settings, outcomes)
+        return CellMoments(*_cell_means(groups, n_tasks), *_trial_moments(groups, n_tasks))
+    conditions = _codes("condition", condition, n_conditions)[_truths("valid", valid)]
+    groups = _by_setting(tasks * n_conditions + conditions, settings, outcomes)
+    return _over_conditions(groups, n_tasks, n_conditions)
 
 
 def outcome_table(
@@ -426,6 +443,23 @@ def _trial_moments(settings: _Settings, n_tasks: int) -> tuple[FloatArray, Float
     n_settings = np.bincount(task, minlength=n_tasks)
     np.divide(n_settings**2 * largest, inverse, out=effective, where=n_settings > 0)
     return variances, effective
+
+
+def _over_conditions(groups: _Settings, n_tasks: int, n_conditions: int) -> CellMoments:
+    """Σ_c (mean of condition c) / C, R = C²·R_1 / Σ_c (R_1/R_c), R_1 the largest, and s² pooled over all."""
+    shape = (n_tasks, n_conditions)
+    means, n_valid = (part.reshape(shape) for part in _cell_means(groups, n_tasks * n_conditions))
+    n_trials = _trial_moments(groups, n_tasks * n_conditions)[1].reshape(shape)
+    variances, _ = _trial_moments(groups._replace(task=groups.task // n_conditions), n_tasks)
+    everywhere = (n_valid > 0).all(axis=1)
+    largest = n_trials.max(axis=1)
+    inverse = np.sort(largest[:, None] / n_trials, axis=1).sum(axis=1)
+    return CellMoments(
+        means=np.sort(means, axis=1).sum(axis=1) / n_conditions,
+        n_valid=np.where(everywhere, n_valid.sum(axis=1), 0).astype(np.int32),
+        trial_variances=np.where(everywhere, variances, np.nan),
+        n_trials=n_conditions**2 * largest / inverse,
+    )
 
 
 def _first_of_run(*sorted_codes: CodeArray) -> Mask:

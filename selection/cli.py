@@ -1,31 +1,32 @@
 """Which tasks, and does it hold up, from the command line: ``python -m selection COMMAND FILE``.
 
-========  ==========================================================================================
-command   answers
-========  ==========================================================================================
-band      which tasks have a pass rate in the middle
-validate  whether a subset chosen without an agent puts that agent in its place, protocol by protocol
-compare   which differences between agents are real, for a target that is named
-ranks     which ranks each agent may hold, all of them right at once
-drift     when each monitor would first have fired, had the subset been chosen early
-========  ==========================================================================================
+=========  =========================================================================================
+command    answers
+=========  =========================================================================================
+band       which tasks have a pass rate in the middle
+validate   whether a subset chosen without an agent puts that agent in its place, protocol by protocol
+standings  where every agent stands, for every target: the object of `selection.standings.answer`
+ranks      the same for one target: which ranks each agent may hold, all of them right at once
+compare    which differences between agents are real, for a target that is named
+drift      when each monitor would first have fired, had the subset been chosen early
+=========  =========================================================================================
 
 FILE is a flat file of one benchmark. Every command prints text, or one object under ``--json``; a refusal is
-one line on stderr and exit code 2.
+one line on stderr and exit code 2. The flags of the rules are `selection.cli_rules`'.
 """
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from analytics.arrays import FloatArray, Mask
+from analytics.arrays import FloatArray
 from analytics.command_line import (
     Answer,
     Parser,
     add_command,
-    copied_trials,
     flat_file,
     plain,
     progress_bar,
@@ -34,14 +35,23 @@ from analytics.command_line import (
 )
 from analytics.differences.pairs import Estimate
 from analytics.flat_file import FlatFile
-from analytics.outcome_table import OutcomeTable
-from selection import decisions
-from selection.bands import Band, table_band
-from selection.decisions import TARGETS, Comparison, Pair, Place, Ranking, Side
+from analytics.record import Record
+from selection.bands import Band
+from selection.cli_rules import add_rules, given_of, rules_of
+from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
 from selection.replay import Replay, Trials, Watched, replay
+from selection.rules import Rules
+from selection.standings import answer, printed, words
+from selection.standings.choice import band_of, choice
+from selection.standings.lines import Standings
+from selection.standings.pairs import Compared, Pair, pairs
 from selection.strategies import STRATEGIES
 from selection.validation import as_json, validate
+
+
+class TargetSilent(SelectionError):
+    """Nothing is said for the target that was asked for; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,10 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m selection", description="A third of the tasks: which, and how well.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    add_command(commands, "band", _band, summary="The tasks whose pass rate lies in the middle band.")
+    _add_band(commands)
     _add_validate(commands)
-    _add_compare(commands)
+    _add_standings(commands)
     _add_ranks(commands)
+    _add_compare(commands)
     drift = add_command(
         commands,
         "drift",
@@ -68,22 +79,43 @@ def _parser() -> Parser:
     return parser
 
 
+def _record(arguments: argparse.Namespace, rules: Rules) -> Record:
+    return Record.from_flat(flat_file(arguments.file), rules.counting)
+
+
 # ----------------------------------------------------------------------------------------------------- band
 
 
+def _add_band(commands: Any) -> None:
+    parser = add_command(
+        commands, "band", _band, summary="The tasks whose pass rate lies in the middle band."
+    )
+    add_rules(parser, without=("target",))
+
+
 def _band(arguments: argparse.Namespace) -> Answer:
-    table = table_of(flat_file(arguments.file))
-    band = table_band(table)
+    rules = rules_of(arguments)
+    record = _record(arguments, rules)
+    band, chosen = band_of(record, rules), choice(record, rules, given_of(arguments, rules))
+    band = replace(band, tasks=chosen.tasks)
     values = {
         "agents": band.n_complete,
-        "agents_in_file": table.n_agents,
-        "tasks": table.n_tasks,
-        "subset": _subset_values(band, table),
+        "agents_in_file": record.n_agents,
+        "tasks": record.n_tasks,
+        "subset": _subset_values(band, record),
+        "pass_rates": _by_task(record, band.pass_rates),
+        "p_in_band": _by_task(record, band.p_in_band),
     }
-    return Answer(values, _band_shown(values, band, table))
+    return Answer(values, _band_shown(values, band, record))
 
 
-def _subset_values(band: Band, table: OutcomeTable) -> dict[str, Any]:
+def _by_task(record: Record, values: FloatArray) -> dict[str, float | None]:
+    """Give the value of every task, chosen or not; None where no complete agent has a valid outcome."""
+    known = zip(record.table.tasks, values.tolist(), strict=True)
+    return {task: None if np.isnan(value) else value for task, value in known}
+
+
+def _subset_values(band: Band, record: Record) -> dict[str, Any]:
     return {
         "lo": band.lo,
         "hi": band.hi,
@@ -91,13 +123,13 @@ def _subset_values(band: Band, table: OutcomeTable) -> dict[str, Any]:
         "widened": band.widened,
         "suited": band.suited,
         "reason": band.reason,
-        "tasks": [table.tasks[j] for j in band.tasks],
+        "tasks": [record.table.tasks[j] for j in band.tasks],
         "stage": band.stage,
-        "flagged": [table.tasks[j] for j in band.flagged],
+        "flagged": [record.table.tasks[j] for j in band.flagged],
     }
 
 
-def _band_shown(values: Mapping[str, Any], band: Band, table: OutcomeTable) -> dict[str, Any]:
+def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[str, Any]:
     flagged = set(band.flagged.tolist())
     return {
         "agents": _counted_agents(values),
@@ -106,7 +138,7 @@ def _band_shown(values: Mapping[str, Any], band: Band, table: OutcomeTable) -> d
         "reason": band.reason,
         "": [
             {
-                "task": table.tasks[j],
+                "task": record.table.tasks[j],
                 "pass rate": float(band.pass_rates[j]),
                 "P(in band)": float(band.p_in_band[j]),
                 "": "unsure" if j in flagged else "",
@@ -115,7 +147,7 @@ def _band_shown(values: Mapping[str, Any], band: Band, table: OutcomeTable) -> d
         ],
         "left out, but perhaps in the band": [
             {
-                "task": table.tasks[j],
+                "task": record.table.tasks[j],
                 "pass rate": float(band.pass_rates[j]),
                 "P(in band)": float(band.p_in_band[j]),
             }
@@ -151,21 +183,37 @@ def _add_validate(commands: Any) -> None:
         "--seeds", type=int, default=N_SEEDS, help=f"random splits and random subsets ({N_SEEDS})"
     )
     parser.add_argument("--jobs", type=int, default=1, help="workers; the numbers do not depend on it (1)")
+    add_rules(parser, without=("target", "strategy", "subsets"))
 
 
 def _validate(arguments: argparse.Namespace) -> Answer:
-    table = table_of(flat_file(arguments.file))
+    rules = rules_of(arguments)
+    values = _validated(
+        _record(arguments, rules),
+        rules,
+        protocols=tuple(dict.fromkeys(arguments.protocol or PROTOCOLS)),
+        strategies=tuple(dict.fromkeys(arguments.strategy or STRATEGIES)),
+        seeds=arguments.seeds,
+        jobs=arguments.jobs,
+    )
+    return Answer(values, _validation_shown(values))
+
+
+def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
+    """Validate the complete agents of a record by its rules."""
     with progress_bar("validation") as show:
         found = validate(
-            table,
-            protocols=tuple(dict.fromkeys(arguments.protocol or PROTOCOLS)),
-            strategies=tuple(dict.fromkeys(arguments.strategy or STRATEGIES)),
-            seeds=arguments.seeds,
-            jobs=arguments.jobs,
+            record.table.restrict(agents=record.complete),
+            base_seed=rules.seed,
+            lo=rules.lo,
+            hi=rules.hi,
+            history_window=rules.history_window,
+            hysteresis=rules.hysteresis,
+            policy_strategy=rules.strategy,
             progress=show,
+            **options,
         )
-    values = as_json(found)
-    return Answer(values, _validation_shown(values))
+    return as_json(found) | {"agents_in_file": record.n_agents}
 
 
 def _validation_shown(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,6 +279,71 @@ def _all_of(names: Sequence[str], strategies: Mapping[str, Any]) -> str:
     return f"all but {others[0]}" if others else "all"
 
 
+# ----------------------------------------------------------------------------------------- standings, ranks
+
+
+def _add_standings(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "standings",
+        _standings,
+        summary="Where every agent stands, for every target, and what the subset spares.",
+        about="Ranks are told for one target; --json has all of them.",
+    )
+    parser.add_argument(
+        "--validate", action="store_true", help="also tell whether the subset ranks like all tasks"
+    )
+    add_rules(parser)
+
+
+def _standings(arguments: argparse.Namespace) -> Answer:
+    found = _answered(arguments)
+    return Answer(found.as_plain(), printed.text(found))
+
+
+def _answered(arguments: argparse.Namespace) -> Standings:
+    """Answer for the file, ordered by the target that was asked for.
+
+    Raises
+    ------
+    TargetSilent
+    """
+    rules = rules_of(arguments)
+    record, given = _record(arguments, rules), given_of(arguments, rules)
+    if vars(arguments).get("validate"):
+        strategies = tuple(dict.fromkeys((rules.strategy, "random")))
+        told = _validated(record, rules, protocols=("loao", "temporal"), strategies=strategies)
+        given = replace(given, validation=told)
+    found = answer(record, rules, given)
+    if rules.target is not None and found.target != rules.target:
+        why = found.why if rules.target == "subset" else found.targets[rules.target].reason
+        raise TargetSilent(f"nothing is said for the target {rules.target}: {why}")
+    return found
+
+
+def _add_ranks(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "ranks",
+        _ranks,
+        summary="The ranks that each agent may hold, right for all agents at once (95%).",
+        about="Two agents are tied where neither beats the other; ties are not transitive. tied_with holds "
+        "ranges of positions among the agents.",
+    )
+    add_rules(parser)
+
+
+def _ranks(arguments: argparse.Namespace) -> Answer:
+    found = _answered(arguments)
+    agents = [
+        {"agent": line.agent, "scaffold": line.scaffold, "model": line.model, "how": line.how}
+        | plain(line.at[found.target])
+        for line in words.in_order(found)
+    ]
+    values = {"target": found.target, **plain(found.targets[found.target]), "agents": agents}
+    return Answer(values, printed.text(found))
+
+
 # -------------------------------------------------------------------------------------------------- compare
 
 
@@ -243,72 +356,44 @@ def _add_compare(commands: Any) -> None:
         about="p is Benjamini-Hochberg adjusted over the pairs shown; it answers single questions and "
         "decides no rank. Components of error that were never measured are listed.",
     )
-    _add_target(parser)
     parser.add_argument(
         "--agents", nargs="+", action="extend", metavar="AGENT", help="the agents to compare (all)"
     )
-
-
-def _add_target(parser: Parser) -> None:
-    parser.add_argument(
-        "--target",
-        choices=TARGETS,
-        help="what is told about: these tasks of the subset, all tasks, or tasks like these "
-        "(subset, where there is one; else full)",
-    )
+    add_rules(parser)
 
 
 def _compare(arguments: argparse.Namespace) -> Answer:
+    rules = rules_of(arguments)
     flat = flat_file(arguments.file)
+    record = Record.from_flat(flat, rules.counting)
     with progress_bar("pairs") as show:
-        found = decisions.compare(
-            table_of(flat),
-            target=arguments.target,
+        found = pairs(
+            record,
+            rules,
+            given_of(arguments, rules),
             agents=arguments.agents,
-            copied=copied_trials(flat),
-            failed=_failed(flat),
-            groups=_groups(flat),
+            groups=_groups(flat, record),
             progress=show,
         )
-    return Answer(_comparison_values(found), _comparison_shown(found))
+    return Answer(_compared_values(found), _compared_shown(found))
 
 
-def _failed(flat: FlatFile) -> Mask:
-    """Cells that an agent ran, but whose every trial the harness failed, shape (n_agents, n_tasks)."""
-    shape = (len(flat.agents), len(flat.tasks))
-    ran, valid = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
-    ran[flat.agent, flat.task] = True
-    valid[flat.agent[flat.valid], flat.task[flat.valid]] = True
-    return ran & ~valid
+def _groups(flat: FlatFile, record: Record) -> list[str] | None:
+    """Category of every active task; None where the file has fewer than two."""
+    named = dict(zip(flat.tasks, flat.categories, strict=True))
+    found = [named[task] or "" for task in record.table.tasks]
+    return found if len(set(found)) > 1 else None
 
 
-def _groups(flat: FlatFile) -> list[str] | None:
-    """Category of every task; None where the file has fewer than two."""
-    named = [category or "" for category in flat.categories]
-    return named if len(set(named)) > 1 else None
-
-
-def _comparison_values(found: Comparison) -> dict[str, Any]:
+def _compared_values(found: Compared) -> dict[str, Any]:
+    shown = ("score", "se", "lower", "upper", "estimated", "method", "reason")
     return {
         "target": found.target,
-        "tasks": found.n_tasks,
+        "n_tasks": found.n_tasks,
         "omega": found.omega,
-        "agents": {side.agent: _side_values(side) for side in found.sides},
+        "agents": {name: {key: getattr(at, key) for key in shown} for name, at in found.agents.items()},
         "pairs": [_pair_values(pair) for pair in found.pairs],
         "left_out": dict(found.left_out),
-    }
-
-
-def _side_values(side: Side) -> dict[str, Any]:
-    estimate, interval = side.estimate, side.interval
-    return {
-        "value": side.value,
-        "how": side.how,
-        "se": estimate.interval.se if estimate and estimate.interval else None,
-        "lower": interval[0] if interval else None,
-        "upper": interval[1] if interval else None,
-        "method": estimate.method if estimate else "calibration",
-        "reason": estimate.reason if estimate else "",
     }
 
 
@@ -338,36 +423,25 @@ def _estimate_values(estimate: Estimate | None) -> dict[str, Any]:
     }
 
 
-def _comparison_shown(found: Comparison) -> dict[str, Any]:
+def _compared_shown(found: Compared) -> dict[str, Any]:
     estimates = [pair.estimate for pair in found.pairs if pair.estimate is not None]
     omitted = sorted({name for estimate in estimates for name in estimate.omitted})
     return {
-        "target": f"{found.target}: {_ABOUT[found.target].format(n=found.n_tasks)}",
+        "target": f"{found.target}: {words.TARGETS[found.target].format(n=found.n_tasks)}",
         "never measured": ", ".join(omitted) or "nothing",
-        "agents": [_side_row(side) for side in found.sides],
+        "agents": [
+            {
+                "agent": name,
+                "score": at.score,
+                "from": at.lower,
+                "to": at.upper,
+                "error by": at.method,
+                "note": at.reason,
+            }
+            for name, at in found.agents.items()
+        ],
         "pairs": [_pair_row(pair) for pair in found.pairs],
         "not compared": dict(found.left_out),
-    }
-
-
-_ABOUT = {
-    "subset": "the expected mean on the {n} tasks of the subset",
-    "full": "the expected mean on all {n} tasks",
-    "domain": "the mean over tasks of which these {n} are a sample",
-}
-
-
-def _side_row(side: Side) -> dict[str, Any]:
-    values = _side_values(side)
-    return {
-        "agent": side.agent,
-        "mean": side.value,
-        "from": values["lower"],
-        "to": values["upper"],
-        "by": side.how,
-        "error by": values["method"],
-        "completing errs at the top by": side.top_quartile_error,
-        "note": values["reason"],
     }
 
 
@@ -384,67 +458,6 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
         "p": pair.p_adjusted,
         "error by": values["method"],
         "note": note,
-    }
-
-
-# ---------------------------------------------------------------------------------------------------- ranks
-
-
-def _add_ranks(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "ranks",
-        _ranks,
-        summary="The ranks that each agent may hold, right for all agents at once (95%).",
-        about="Two agents are tied where neither beats the other; ties are not transitive.",
-    )
-    _add_target(parser)
-    parser.add_argument("--draws", type=int, default=2000, help="resamples of the tasks (2000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the resamples (0)")
-
-
-def _ranks(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file)
-    found = decisions.rank(
-        table_of(flat),
-        target=arguments.target,
-        copied=copied_trials(flat),
-        failed=_failed(flat),
-        seed=arguments.seed,
-        n_draws=arguments.draws,
-    )
-    values = {
-        "target": found.target,
-        "tasks": found.n_tasks,
-        "critical": found.critical,
-        "draws": found.n_draws,
-        "note": found.note,
-        "agents": [plain(place) for place in found.places],
-        "unranked": dict(found.unranked),
-    }
-    return Answer(values, _ranks_shown(found))
-
-
-def _ranks_shown(found: Ranking) -> dict[str, Any]:
-    ranks = {place.agent: place.rank for place in found.places}
-    return {
-        "target": f"{found.target}: {_ABOUT[found.target].format(n=found.n_tasks)}",
-        "intervals": f"simultaneous 95%, {found.n_draws} draws{f'; {found.note}' if found.note else ''}",
-        "": [_place_row(place, ranks) for place in found.places],
-        "unranked": dict(found.unranked),
-    }
-
-
-def _place_row(place: Place, ranks: Mapping[str, int]) -> dict[str, Any]:
-    tied = [ranks[name] for name in place.tied_with]
-    return {
-        "rank": place.rank,
-        "agent": place.agent,
-        "mean": place.mean,
-        "interval": f"{place.lower}–{place.upper}",
-        "tied with": f"{len(tied)}, ranked {min(tied)} to {max(tied)}" if tied else "nobody",
-        "by": place.how,
-        "completing errs at the top by": place.top_quartile_error,
     }
 
 

@@ -61,7 +61,6 @@ Equating, Scaling, and Linking*, 3rd ed. 2014, ch. 6 (item response theory). The
 own.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -70,7 +69,7 @@ import numpy as np
 from scipy.special import expit
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
-from selection import bands, rasch
+from selection import rasch
 from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMismatch
 
 How = Literal["ranked directly", "completed", "linked"]
@@ -87,7 +86,7 @@ class LinkUnknown(SelectionError):
 
 
 class ShiftUnknown(SelectionError):
-    """The incumbent shift needs a subset, and two agents on whom it can be chosen without them."""
+    """The incumbent shift needs two agents without whom the subset can be chosen."""
 
 
 @dataclass(frozen=True)
@@ -258,9 +257,32 @@ def ranked(agents: Reference, outcomes: FloatArray, failed: Mask | None = None) 
             f"{np.count_nonzero(missing)} of {missing.size} tasks of the subset are missing; completing them "
             f"needs {FEWEST_COMPLETE} complete agents and there are {agents.n_complete}"
         )
+    return Ranked(how, *complete(agents, outcomes))
+
+
+def complete(agents: Reference, outcomes: FloatArray) -> tuple[FloatArray, Completion]:
+    """Complete an agent's outcomes on S from all tasks that it has, and tell how far off that is.
+
+    Parameters
+    ----------
+    agents : Reference
+    outcomes : float array, shape (m,)
+        The agent's mean outcomes on the active tasks, 0 to 1; NaN where missing.
+
+    Returns
+    -------
+    outcomes : float array, shape (k,)
+        On the tasks of S, none missing.
+    completion : Completion
+
+    Raises
+    ------
+    ShapeMismatch, OutcomeRefused, LinkUnknown
+    """
+    outcomes, _ = _checked_agent(agents, outcomes, None)
     observed = ~np.isnan(outcomes)
     completed = _completed(outcomes, observed, agents.tasks, agents.difficulties)
-    return Ranked(how, read_only(completed), completion(agents, observed))
+    return read_only(completed), completion(agents, observed)
 
 
 def completion(agents: Reference, observed: Mask) -> Completion:
@@ -293,41 +315,32 @@ def completion(agents: Reference, observed: Mask) -> Completion:
     )
 
 
-def incumbent_shift(
-    outcomes: FloatArray, select: Callable[[FloatArray], IndexArray] | None = None
-) -> IncumbentShift:
+def incumbent_shift(means: FloatArray, without: FloatArray) -> IncumbentShift:
     """Compare each agent's mean on S with its mean on the subset chosen without it.
 
     Parameters
     ----------
-    outcomes : float array, shape (n, m)
-        Mean outcomes of the agents S was chosen from; NaN where missing.
-    select : callable, optional
-        From outcomes (n_training, m) to task indices, empty where there is no subset; the 30-70% band when
-        not given.
+    means : float array, shape (n,)
+        r_i on S of the agents that S was chosen from; NaN without a valid cell.
+    without : float array, shape (n,)
+        r_i on S₋ᵢ; NaN where there is no subset without i, or no valid cell in it.
 
     Raises
     ------
     ShiftUnknown
-        When there is no subset, or fewer than two agents have a d_i.
+        When fewer than two agents have a d_i.
     """
-    outcomes = np.asarray(outcomes, dtype=np.float64)
-    select = _in_band if select is None else select
-    tasks, n = select(outcomes), len(outcomes)
-    if not tasks.size:
-        raise ShiftUnknown(f"{n} agents give no subset")
-    means = [_mean_on(row, tasks) for row in outcomes]
-    without = [_mean_on(outcomes[i], select(np.delete(outcomes, i, axis=0))) for i in range(n)]
-    shifts = np.subtract(means, without)
+    means, without = np.asarray(means, dtype=np.float64), np.asarray(without, dtype=np.float64)
+    shifts = means - without
     known = shifts[~np.isnan(shifts)]
     if known.size < 2:
-        raise ShiftUnknown(f"only {known.size} of {n} agents have a mean on a subset chosen without them")
-    mean, median_gap = float(np.mean(known)), _median_gap(np.array(means))
+        raise ShiftUnknown(f"only {known.size} of {shifts.size} agents have a mean on a subset without them")
+    mean, median_gap = float(np.mean(known)), _median_gap(means)
     return IncumbentShift(
         mean=mean,
         sd=float(np.std(known, ddof=1)),
         shifts=read_only(shifts),
-        n_skipped=n - known.size,
+        n_skipped=shifts.size - known.size,
         median_gap=median_gap,
         warns=None if median_gap is None else abs(mean) > median_gap / 2,
     )
@@ -369,15 +382,6 @@ def _completed_pair(agents: Reference, observed: Mask, c: int) -> _Pair | None:
         return None
     completed = _completed(row, seen, tasks, difficulties)[counted]
     return _Pair(float(np.mean(completed)), float(np.mean(row[tasks][counted])))
-
-
-def _in_band(outcomes: FloatArray) -> IndexArray:
-    return bands.tasks_in_band(bands.pass_rates(outcomes), len(outcomes))
-
-
-def _mean_on(row: FloatArray, tasks: IndexArray) -> float:
-    valid = row[tasks][~np.isnan(row[tasks])]
-    return float(np.mean(valid)) if valid.size else float("nan")
 
 
 def _median_gap(means: FloatArray) -> float | None:

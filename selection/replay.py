@@ -60,10 +60,11 @@ from analytics.drift.fidelity import rho_null
 from analytics.drift.monitors import FIRST_LOOK, Monitor
 from analytics.outcome_table import OutcomeTable
 from selection.bands import N_AGENTS_STABLE, Band, mid_range, pass_rates
-from selection.decisions import calibrator
 from selection.errors import SelectionError
 from selection.folds import complete_agents, generator
 from selection.intervals import Calibrator, Interval, NoInterval, interval
+from selection.rules import Rules
+from selection.standings.full_scores import calibrator, fitted_on
 
 REFIT_EVERY = 5
 WINDOW = drift.N_LATEST
@@ -363,7 +364,8 @@ class _Past:
         kept = earlier & self.table.complete()
         n = int(np.count_nonzero(kept))
         if self.made is None or n - self.n_fitted >= REFIT_EVERY:
-            self.made = calibrator(complete_agents(self.table.restrict(agents=kept)), self.tasks)
+            agents = complete_agents(self.table.restrict(agents=kept))
+            self.made = calibrator(agents, self.tasks, fitted_on(agents, (), Rules()))
             self.n_fitted = n
         return self.made
 

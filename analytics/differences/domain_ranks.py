@@ -36,8 +36,8 @@ resampling outcomes are rounded to multiples of 2^−b, 2b + ⌈log₂ k⌉ ≤ 
 are then exact in double precision, whatever the order of addition, and T* is equal to the last bit however
 many agents are computed at once and on whatever machine. 0 and 1 are not changed by it.
 
-Weights depend on (seed, draw) and k alone, g*_a on (seed, name of a): an agent added later needs only its own
-row and its own pairs (`Resamples.with_agent`).
+Weights depend on (seed, draw) and k alone, g*_a on (seed, name of a): an agent added later leaves the other
+agents' pairs as they were, to the last bit.
 
 The floor is what one pair alone would need, so that no maximum over pairs can need less; it is reached only
 with two or three agents on few tasks, where resampling a handful of ties gives a c as small as 0.
@@ -71,6 +71,7 @@ from analytics.resampling import generator, resampled_counts
 
 N_DRAWS = 2_000
 N_TASKS_LEAST = 5
+N_BLOCK = 128
 DECIMALS = 9
 FINITE_NOTE = "conservative: the spread over tasks counts as error, though the tasks are fixed"
 
@@ -107,53 +108,6 @@ class Resamples:
     noise: FloatArray
     largest: FloatArray
 
-    def with_agent(self, agent: str, outcomes: FloatArray, v: float = 0.0) -> "Resamples":
-        """Return the resamples with one more agent, computing only its row and its pairs.
-
-        Parameters
-        ----------
-        agent : str
-            A name not among `agents`.
-        outcomes : float array, shape (k,)
-        v : float
-
-        Returns
-        -------
-        Resamples
-            Equal to the last bit to `resample` of all agents at once.
-
-        Raises
-        ------
-        RanksRefused
-        """
-        place = int(np.searchsorted(np.array(self.agents, dtype=object), agent))
-        agents = (*self.agents[:place], agent, *self.agents[place:])
-        table = np.insert(self.outcomes, place, outcomes, axis=0)
-        variances = np.insert(self.v, place, v)
-        _check(agents, table, variances, self.sums.shape[0])
-        old, new = _on_grid(self.outcomes), _on_grid(table[place : place + 1])
-        sums, squares = _row_sums(new, self.weights)
-        noise = _noise((agent,), variances[[place]], self.seed, len(self.weights))
-        ratios = _ratios(
-            self.sums - sums,
-            old.sum(axis=1) - new.sum(),
-            self.squares + squares - 2 * (self.weights @ (old * new).T),
-            self.noise - noise,
-            self.v + v,
-            old.shape[1],
-        )
-        return Resamples(
-            agents=agents,
-            outcomes=read_only(table),
-            v=read_only(variances),
-            seed=self.seed,
-            weights=self.weights,
-            sums=read_only(np.insert(self.sums, place, sums[:, 0], axis=1)),
-            squares=read_only(np.insert(self.squares, place, squares[:, 0], axis=1)),
-            noise=read_only(np.insert(self.noise, place, noise[:, 0], axis=1)),
-            largest=read_only(np.maximum(self.largest, ratios.max(axis=1))),
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class RankIntervals:
@@ -169,7 +123,7 @@ class RankIntervals:
     beats : bool array, shape (n_agents, n_agents)
         Whether the row's agent beats the column's.
     se : float array, shape (n_agents, n_agents)
-        se_ab with pseudo-tasks and v.
+        se_ab with pseudo-tasks, v and what is added in the decision.
     critical : float or None
         c, at least t_{k−1,.975}; None for a single agent.
     n_tasks, n_draws : int
@@ -257,12 +211,14 @@ def resample(
     )
 
 
-def rank_intervals(resamples: Resamples) -> RankIntervals:
+def rank_intervals(resamples: Resamples, added: FloatArray | None = None) -> RankIntervals:
     """Simultaneous rank intervals of resampled agents, nominal 95%.
 
     Parameters
     ----------
     resamples : Resamples
+    added : float array, shape (n_agents, n_agents), optional
+        Variance that counts in the decision on a pair and not in the draws, score²; symmetric.
 
     Notes
     -----
@@ -272,7 +228,8 @@ def rank_intervals(resamples: Resamples) -> RankIntervals:
     n_draws = len(resamples.largest)
     critical = _critical(resamples.largest, n_tasks)
     means = np.round(resamples.outcomes.mean(axis=1), DECIMALS)
-    se = np.sqrt(_pair_variances(resamples.outcomes, resamples.v))
+    variances = _pair_variances(resamples.outcomes, resamples.v)
+    se = np.sqrt(variances if added is None else variances + added)
     beats = np.round(means[:, None] - means, DECIMALS) > critical * se
     return RankIntervals(
         agents=resamples.agents,
@@ -329,24 +286,41 @@ def _largest(
     noise: FloatArray,
     v: FloatArray,
 ) -> FloatArray:
-    """T*² of every draw, one product of n × k by k × n each."""
-    totals = x.sum(axis=1)
-    observed, variances = totals[:, None] - totals, v[:, None] + v
-    largest = np.empty(len(weights))
-    for draw, w in enumerate(weights):
-        gaps = sums[draw][:, None] - sums[draw]
-        spread = squares[draw][:, None] + squares[draw] - 2 * ((x * w) @ x.T)
-        shifts = noise[draw][:, None] - noise[draw]
-        largest[draw] = _ratios(gaps, observed, spread, shifts, variances, x.shape[1]).max()
+    """T*² of every draw, each pair once: a block of agents with those from the block on."""
+    n_agents, k = x.shape
+    moved = ((sums - x.sum(axis=1)) / k + noise) * (k + 2)
+    own = squares + 0.5 + v * (k + 2) ** 2
+    cells = _narrowed(x)
+    blocks = [(start, min(start + N_BLOCK, n_agents)) for start in range(0, n_agents, N_BLOCK)]
+    largest = np.zeros(len(weights))
+    for draw, w in enumerate(weights.astype(cells.dtype)):
+        weighted = cells * w
+        for a, b in blocks:
+            spread = own[draw, a:b, None] + own[draw, a:] - 2.0 * (weighted[a:b] @ cells[a:].T)
+            ratios = _ratios(moved[draw], sums[draw], spread, a, b, k)
+            largest[draw] = max(largest[draw], ratios.max())
     return largest
 
 
-def _ratios(
-    gaps: FloatArray, observed: FloatArray, spread: FloatArray, shifts: FloatArray, v: FloatArray, k: int
-) -> FloatArray:
-    """(d* − d + g*_a − g*_b)²/se*² of pairs: `gaps` Σw·d, `observed` Σd, `spread` Σw·d², `v` v_a + v_b."""
-    variances = (spread + 1.0 - gaps**2 / (k + 2)) / (k + 2) ** 2 + v
-    return np.asarray(((gaps - observed) / k + shifts) ** 2 / variances, dtype=np.float64)
+def _ratios(moved: FloatArray, sums: FloatArray, spread: FloatArray, a: int, b: int, k: int) -> FloatArray:
+    """(d* − d + g*_a − g*_b)²/se*², both multiplied by (k + 2)², of the agents a to b with those from a on.
+
+    `moved` is (Σw·x/k − x̄ + g*)·(k + 2), `spread` Σw·d² + 1 + (v_a + v_b)·(k + 2)².
+    """
+    gaps = sums[a:b, None] - sums[a:]
+    gaps *= gaps
+    gaps /= k + 2
+    spread -= gaps
+    ratios = moved[a:b, None] - moved[a:]
+    ratios *= ratios
+    ratios /= spread
+    return ratios
+
+
+def _narrowed(x: FloatArray) -> npt.NDArray[np.floating]:
+    """Return x in single precision where Σw·x_a·x_b is exact in it: multiples of 2^−b, 2b + ⌈log₂ k⌉ ≤ 24."""
+    scale = 2.0 ** max((24 - (x.shape[1] - 1).bit_length()) // 2, 0)
+    return x.astype(np.float32) if (np.rint(x * scale) == x * scale).all() else x
 
 
 def _pair_variances(outcomes: FloatArray, v: FloatArray) -> FloatArray:

@@ -219,11 +219,24 @@ def components_of(fitted: VarianceFit, found: Layout) -> Components:
     )
     residual = Component(RESIDUAL, fitted.residual, frozenset("R"))
     panels = (
-        Component(WORDS[letter] + FIXED, _sensitivity(fitted, WORDS[letter]), frozenset(letter), fixed=True)
+        Component(WORDS[letter] + FIXED, sensitivity(fitted, WORDS[letter]), frozenset(letter), fixed=True)
         for letter in PANELS
         if WORDS[letter] in found.fixed
     )
     return Components((*random, residual, *panels), pooled=found.pooled, n_judges=found.levels["M"])
+
+
+def sensitivity(fitted: VarianceFit, word: str) -> float:
+    """Return the population variance of a panel's effects: the base level 0, the others by contrast.
+
+    Parameters
+    ----------
+    fitted : VarianceFit
+    word : str
+        "judge" or "temperature", a fixed effect of the fit.
+    """
+    effects = [effect for name, effect in fitted.fixed.items() if name.startswith(f"{word}[")]
+    return float(np.var([0.0, *effects]))
 
 
 def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) -> float:
@@ -419,12 +432,6 @@ def _outcome(columns: Columns, declaration: Declaration) -> FloatArray:
 def _fit(columns: Columns, outcome: FloatArray, found: Layout) -> VarianceFit:
     words = in_words(columns, found.declaration)
     return fit(words, outcome, random=" + ".join(found.random), fixed=" + ".join(found.fixed))
-
-
-def _sensitivity(fitted: VarianceFit, word: str) -> float:
-    """Take the population variance of a panel's effects: the base level 0, the others by contrast."""
-    effects = [effect for name, effect in fitted.fixed.items() if name.startswith(f"{word}[")]
-    return float(np.var([0.0, *effects]))
 
 
 def _is_fitted(found: Layout, reading: Reading) -> bool:

@@ -1,83 +1,77 @@
 """Publishing a board."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
 from leaderboard.boards.digest import digest
-from leaderboard.boards.models import Board, Entry, Phase
-from leaderboard.boards.queries import board_with_key
+from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.models import (
-    ESTIMATOR_VERSION,
-    Calibration,
-    TaskSubset,
-    ValidationStudy,
-    VarianceStudy,
-)
-from leaderboard.studies.standings import Ranking, Standing
-from leaderboard.studies.tables import Snapshot
+from leaderboard.studies.answers import Standings
+from leaderboard.studies.given import Decided
+from leaderboard.studies.models import ESTIMATOR_VERSION
+from leaderboard.studies.rules import policy_values
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A board before it has a number."""
-
-    snapshot: Snapshot
-    subset: TaskSubset | None
-    calibration: Calibration | None
-    validation: ValidationStudy | None
-    variance: VarianceStudy | None
-    ranking: Ranking
-    savings: dict[str, Any]
-    phase: Phase
-    why: str
-    n_complete: int
+def board_with_key(decided: Decided) -> Board | None:
+    """The board of the present data, rules, subset, studies and estimators, if there is one."""
+    return Board.objects.filter(**_key(decided)).first()
 
 
 @transaction.atomic
-def publish(*, draft: Draft, published_at: datetime) -> tuple[Board, bool]:
+def publish(*, decided: Decided, standings: Standings, published_at: datetime) -> tuple[Board, bool]:
     """Store the board under the next number, unless one with its key, or of later data, is there already."""
-    benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=draft.snapshot.benchmark.pk)
-    if board := board_with_key(snapshot=draft.snapshot, subset=draft.subset):
+    benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=decided.benchmark.pk)
+    if board := board_with_key(decided):
         return board, False
     latest = benchmark.boards.order_by("-number").first()
-    if latest and latest.data_version > draft.snapshot.data_version:
+    if latest and latest.data_version > decided.data_version:
         return latest, False  # another worker read and published while this one still computed
-    names = draft.subset.tasks.values_list("name", flat=True) if draft.subset else None
+    plain = standings.as_plain()
+    agents = plain.pop("agents")
     board = Board.objects.create(
-        benchmark=benchmark,
+        **_key(decided),
         number=latest.number + 1 if latest else 1,
-        data_version=draft.snapshot.data_version,
-        policy=draft.snapshot.policy,
-        subset=draft.subset,
-        estimator_version=ESTIMATOR_VERSION,
-        calibration=draft.calibration,
-        validation=draft.validation,
-        variance=draft.variance,
-        targets=draft.ranking.targets,
-        not_measured=draft.ranking.not_measured,
-        savings=draft.savings,
-        phase=draft.phase,
-        why=draft.why,
-        n_tasks=draft.snapshot.table.n_tasks,
-        n_complete=draft.n_complete,
-        digest=digest(policy=draft.snapshot.policy, subset_tasks=names, standings=draft.ranking.standings),
+        policy=decided.policy,
+        calibration=decided.calibration,
+        phase=standings.phase,
+        target=standings.target,
+        n_tasks=standings.n_tasks,
+        n_complete=standings.n_complete,
+        content=plain,
+        digest=digest(
+            policy=policy_values(decided.policy),
+            subset=standings.subset.tasks if standings.subset else None,
+            agents=agents,
+        ),
         published_at=published_at,
     )
-    Entry.objects.bulk_create(_entry(board, line) for line in draft.ranking.standings)
+    ids = dict(benchmark.agents.values_list("name", "id"))
+    Entry.objects.bulk_create(
+        _entry(board, position, line, ids[line["agent"]]) for position, line in enumerate(agents)
+    )
     return board, True
 
 
-def _entry(board: Board, line: Standing) -> Entry:
+def _key(decided: Decided) -> dict[str, Any]:
+    return {
+        "benchmark": decided.benchmark,
+        "data_version": decided.data_version,
+        "rules": decided.rules_sha256,
+        "subset": decided.subset,
+        "validation": decided.validation,
+        "variance": decided.variance,
+        "estimator_version": ESTIMATOR_VERSION,
+    }
+
+
+def _entry(board: Board, position: int, line: dict[str, Any], agent: int) -> Entry:
     return Entry(
         board=board,
-        agent=line.agent,
-        name=line.agent.name,
-        scaffold=line.agent.scaffold.name,
-        model=line.agent.model.name,
-        submitted_at=line.submitted_at,
-        **{field: getattr(line, field) for field in Entry.COMPUTED},
+        agent_id=agent,
+        position=position,
+        rank=line["at"].get(board.target, {}).get("rank"),
+        name=line["agent"],
+        **{field: line[field] for field in Entry.TOLD},
     )

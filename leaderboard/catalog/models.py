@@ -301,6 +301,9 @@ class Task(models.Model):
         max_length=NAME_LENGTH, blank=True, help_text="Tasks that stand and fall together."
     )
     position = models.PositiveIntegerField(default=0, help_text="Order of display only.")
+    since = models.BigIntegerField(
+        null=True, blank=True, help_text="Data version with which it came; empty: from the first on."
+    )
     retired_at = models.DateTimeField(null=True, blank=True)
     retired_reason = models.TextField(blank=True)
 

@@ -16,7 +16,7 @@ N_NAMED = 10
 def asked_tasks(benchmark: Benchmark) -> list[int] | None:
     """Return the ids of the active tasks of the subset once it is fixed; None: all active tasks are asked."""
     subset = None if benchmark.full_runs_only_at else active_subset(benchmark)
-    if subset is None or subset.provisional:
+    if subset is None:
         return None
     return list(subset.tasks.filter(retired_at=None).order_by("name").values_list("id", flat=True)) or None
 

@@ -16,7 +16,7 @@ from leaderboard.catalog.services import (
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.submissions.parsing.task_list import ListedTask
-from leaderboard.submissions.services import bump_data_version
+from leaderboard.submissions.services import append_changes
 
 DESCRIBED = ("title", "description", "url", "licence", "citation", "unit", "visibility")
 
@@ -51,8 +51,7 @@ def list_tasks(*, slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
     n_changed = len(renewed & before.keys())
     if n_changed:
         bump_shown_version(benchmark=benchmark)
-    if n_new:
-        bump_data_version(benchmark=benchmark)
+    append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0)
     return ListingReport(len(tasks), n_new, n_changed, is_new)
 
 

@@ -22,7 +22,7 @@ from leaderboard.submissions.delivering import Part, Placed, Terms, record
 from leaderboard.submissions.models import StatusChange, Submission
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile
 from leaderboard.submissions.rows import KEY, OUTCOME
-from leaderboard.submissions.services import append_changes, bump_data_version, carry_details
+from leaderboard.submissions.services import append_changes, carry_details
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,7 @@ def load(
     parts = list(delivery.parts())
     changes = _record(parts, delivery.placed, as_of, progress)
     complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
-    if n_new_tasks and not changes:
-        bump_data_version(benchmark=benchmark)
-    append_changes(benchmark=benchmark, changes=changes)
+    append_changes(benchmark=benchmark, changes=changes, tasks_came=n_new_tasks > 0)
     transaction.set_rollback(dry_run)
     return delivery.report(slug=slug, n_submissions=len(parts), n_new_tasks=n_new_tasks)
 

@@ -11,22 +11,20 @@ from leaderboard.accounts.models import ApiToken, Scope
 from leaderboard.accounts.services import create_token, get_or_create_user
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import promises_of
-from leaderboard.boards.services import Draft, publish
+from leaderboard.boards.services import board_with_key, publish
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Refusal
-from leaderboard.operations.phase import phase_of
-from leaderboard.studies.calibrations import CoreError, columns_of, settle_calibration
+from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import Promise, settle_drift_check
-from leaderboard.studies.models import Calibration, DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
-from leaderboard.studies.queries import latest_study
-from leaderboard.studies.savings import savings
-from leaderboard.studies.standings import standings
-from leaderboard.studies.subsets import Band, NoChoice, band_of, settle_subset
-from leaderboard.studies.tables import Snapshot, snapshot, store_scores
+from leaderboard.studies.given import Decided, decided
+from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.studies.records import Reader, Snapshot, store_scores
+from leaderboard.studies.services import CoreError, answered
+from leaderboard.studies.subsets import settle_subset
 from leaderboard.studies.validations import settle_validation
-from leaderboard.studies.variances import facets_of, settle_variance
+from leaderboard.studies.variances import settle_variance
 
 Progress = Callable[[int, int], None]
 
@@ -53,34 +51,16 @@ def _computing() -> Iterator[None]:
 
 @_computing()
 def recompute(*, benchmark: Benchmark, as_of: datetime) -> tuple[Board, bool]:
-    """Bring the board up to the present data: subset, calibration, standings, board.
+    """Bring the board up to the present data, rules and studies: subset, calibration, answer, board.
 
-    Each step is stored under a key that names its data version, so a process may die between any two and
-    the next one goes on, and two at once do the same work twice but cannot disagree. Returns the board
-    with the present key and whether it is new.
+    Subset and calibration follow from the order of deliveries, and each step is stored under a key that
+    names what it came from: a process may die between any two and the next one goes on, and two at once do
+    the same work twice but cannot disagree. Returns the board with the present key and whether it is new.
     """
-    current = _present(benchmark)
-    band = band_of(current)
-    subset, no_choice = _subset(current, band, as_of)
-    calibration, obstacle = _calibration(current, subset, as_of)
-    phase, why = phase_of(benchmark=current.benchmark, band=band, subset=subset, obstacle=no_choice)
-    validation = latest_study(ValidationStudy, current.benchmark)
-    variance = latest_study(VarianceStudy, current.benchmark)
-    draft = Draft(
-        snapshot=current,
-        subset=subset,
-        calibration=calibration,
-        validation=validation,
-        variance=variance,
-        ranking=standings(
-            snapshot=current, subset=subset, calibration=calibration, facets=facets_of(variance)
-        ),
-        savings=savings(snapshot=current, columns=columns_of(current, subset)) if subset else {},
-        phase=phase,
-        why=why + obstacle,
-        n_complete=int(current.table.complete().sum()),
-    )
-    return publish(draft=draft, published_at=as_of)
+    now, known = _present(benchmark)
+    if board := board_with_key(known):
+        return board, False
+    return publish(decided=known, standings=answered(now, known), published_at=as_of)
 
 
 @_computing()
@@ -88,48 +68,33 @@ def validate(
     *, benchmark: Benchmark, as_of: datetime, n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[ValidationStudy, bool]:
     """Validate the selection of tasks on the present data; returns the study and whether it is new."""
-    return settle_validation(snapshot=_present(benchmark), as_of=as_of, n_jobs=n_jobs, progress=progress)
+    now, _ = _present(benchmark)
+    return settle_validation(snapshot=now, as_of=as_of, n_jobs=n_jobs, progress=progress)
 
 
 @_computing()
 def measure_variance(*, benchmark: Benchmark, as_of: datetime) -> tuple[VarianceStudy, bool]:
     """Estimate variance components from the present outcomes; returns the study and whether it is new."""
-    return settle_variance(snapshot=_present(benchmark), as_of=as_of)
+    return settle_variance(snapshot=_present(benchmark)[0], as_of=as_of)
 
 
 @_computing()
 def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, bool]:
     """Ask the monitors about the present data; returns the check and whether it is new."""
     promises = {agent: Promise(**promised) for agent, promised in promises_of(benchmark).items()}
-    return settle_drift_check(snapshot=_present(benchmark), promises=promises, as_of=as_of)
+    return settle_drift_check(snapshot=_present(benchmark)[0], promises=promises, as_of=as_of)
 
 
-def _present(benchmark: Benchmark) -> Snapshot:
-    current = snapshot(benchmark)
-    if current is None:
+def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
+    """Settle what follows from the deliveries, and read what there is now."""
+    reader = Reader(benchmark)
+    subset = settle_subset(reader)
+    now = reader.now(subset)
+    if now is None:
         raise NothingToRank
-    store_scores(current.stale)
-    return current
-
-
-def _subset(current: Snapshot, band: Band, as_of: datetime) -> tuple[TaskSubset | None, str]:
-    """Return the subset, or None and why the strategy chooses none: then every agent runs all tasks."""
-    try:
-        return settle_subset(snapshot=current, band=band, as_of=as_of), ""
-    except NoChoice as refusal:
-        return None, str(refusal)
-
-
-def _calibration(
-    current: Snapshot, subset: TaskSubset | None, as_of: datetime
-) -> tuple[Calibration | None, str]:
-    """Return the calibration, or None and the reason as a sentence; under full runs none is needed."""
-    if subset is None:
-        return None, ""
-    try:
-        return settle_calibration(snapshot=current, subset=subset, as_of=as_of), ""
-    except CoreError as error:
-        return None, f" Full scores are not calibrated: {error}."
+    store_scores(now.stale)
+    calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
+    return now, decided(now, subset, calibration)
 
 
 @transaction.atomic

@@ -1,5 +1,6 @@
 """What the pages show, read from what is stored alone: nothing is computed but orders and counts."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -9,11 +10,66 @@ from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import entries_of, latest_board
-from leaderboard.boards.reading import Gap, Line, choose_target, gaps, is_available, lines_at, why_not
+from leaderboard.boards.queries import latest_board
+from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Target, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
+from leaderboard.studies.answers import AtTarget, Standings, words
+from leaderboard.studies.answers import Line as Entrant
 from leaderboard.studies.models import SubsetTask
+
+
+@dataclass(frozen=True)
+class Line:
+    """One agent, seen for one target; `tied` holds names in the order of the board."""
+
+    entry: Entrant
+    told: AtTarget
+    shares_rank: bool
+    tied: tuple[str, ...]
+
+    @property
+    def rank(self) -> int | None:
+        return self.told.rank
+
+    @property
+    def score(self) -> float | None:
+        return self.told.score
+
+    @property
+    def places(self) -> tuple[int, int] | None:
+        """The first and the last rank that it may hold."""
+        lower, upper = self.told.rank_lower, self.told.rank_upper
+        return None if lower is None or upper is None else (lower, upper)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        lower, upper = self.told.lower, self.told.upper
+        return None if lower is None or upper is None else (lower, upper)
+
+
+def lines_at(standings: Standings, target: str) -> list[Line]:
+    """The lines for a target, by rank; those without a rank last, by name."""
+    names = [entry.agent for entry in standings.agents]
+    n_of_rank = Counter(entry.at[target].rank for entry in standings.agents)
+    lines = [
+        Line(
+            entry=entry,
+            told=entry.at[target],
+            shares_rank=n_of_rank[entry.at[target].rank] > 1,
+            tied=tuple(
+                name for first, last in entry.at[target].tied_with for name in names[first : last + 1]
+            ),
+        )
+        for entry in standings.agents
+    ]
+    return sorted(lines, key=lambda line: (line.rank is None, line.rank, line.entry.agent))
+
+
+def choose_target(standings: Standings, asked: str = "") -> str:
+    """The target asked for, if something is said about it; else the board's own."""
+    told = standings.targets.get(asked)
+    return asked if told and told.n_ranked else standings.target
 
 
 @dataclass(frozen=True)
@@ -26,14 +82,14 @@ class Column:
 
 COLUMNS = {
     "rank": Column(lambda line: line.rank),
-    "agent": Column(lambda line: line.entry.name.casefold()),
+    "agent": Column(lambda line: line.entry.agent.casefold()),
     "score": Column(lambda line: line.score, largest_first=True),
     "ties": Column(lambda line: len(line.tied) if line.places else None, largest_first=True),
-    "subset": Column(lambda line: line.entry.score, largest_first=True),
-    "full": Column(lambda line: line.entry.full_score, largest_first=True),
-    "icc": Column(lambda line: (line.entry.icc or {}).get("icc"), largest_first=True),
-    "tasks": Column(lambda line: line.entry.n_scored, largest_first=True),
-    "trials": Column(lambda line: line.entry.n_valid_trials, largest_first=True),
+    "subset": Column(lambda line: line.entry.at["subset"].score, largest_first=True),
+    "full": Column(lambda line: line.entry.at["full"].score, largest_first=True),
+    "icc": Column(lambda line: line.entry.icc["icc"], largest_first=True),
+    "tasks": Column(lambda line: line.entry.n_tasks, largest_first=True),
+    "trials": Column(lambda line: line.entry.n_trials, largest_first=True),
     "date": Column(lambda line: line.entry.submitted_at, largest_first=True),
 }
 
@@ -91,17 +147,16 @@ class BoardPage:
     """A board with everything that stands around it, for one target."""
 
     board: Board
+    standings: Standings
     target: str
     order: Order
-    lines: list[Line]
     ranked: list[Line]
-    unranked: list[Entry]
-    marks: frozenset[str]
+    unranked: list[Line]
     subset_tasks: list[SubsetTask]
 
     @property
     def n_ranked_tasks(self) -> int:
-        return len(self.subset_tasks) if self.board.subset else self.board.n_tasks
+        return self.standings.targets[self.target].n_tasks
 
     @property
     def is_behind(self) -> bool:
@@ -110,41 +165,51 @@ class BoardPage:
 
     @property
     def ranks_on_it(self) -> bool:
-        """Whether the target's scores are those that the board itself ranks by."""
-        return not self.board.subset or self.target == Target.SUBSET
+        """Whether the board itself is ordered by the target."""
+        return self.target == self.standings.target
+
+    @property
+    def marks(self) -> frozenset[str]:
+        return frozenset(mark for line in self.standings.agents for mark in line.marks)
+
+    @property
+    def covers(self) -> str:
+        return words.covers_text(self.standings, self.target)
+
+    @property
+    def headline(self) -> str:
+        return words.headline(self.standings, self.target)
+
+    @property
+    def gaps(self) -> tuple[words.Gap, ...]:
+        return words.gaps(self.standings, self.target)
+
+    @property
+    def saved(self) -> str:
+        return words.savings_text(self.standings.savings, with_money=self.board.policy.show_costs)
 
     @property
     def has_icc(self) -> bool:
-        return any("icc" in (line.entry.icc or {}) for line in self.lines)
+        return any(line.entry.icc["icc"] is not None for line in self.ranked)
 
     @property
     def choices(self) -> list[Choice]:
         return [self._choice(target) for target in Target.values]
 
     @property
-    def gaps(self) -> list[Gap]:
-        return gaps(self.board, self.target, self.lines)
-
-    @property
-    def flagged(self) -> list[Entry]:
-        entries = [*(line.entry for line in self.lines), *self.unranked]
-        return [entry for entry in entries if entry.flags]
-
-    @property
-    def sources(self) -> list[tuple[str, str]]:
-        """Where the intervals of calibrated scores come from, and what that means."""
-        told = [line.entry.full_interval or {} for line in self.lines]
-        return sorted({(one["source"], one["note"]) for one in told if "source" in one})
+    def flagged(self) -> list[Entrant]:
+        return [line for line in self.standings.agents if line.flags]
 
     def address(self, *, sort: str, target: str = "") -> str:
         """The query of another view; what is the default is left out of it."""
         target = target or self.target
-        chosen = {} if target == choose_target(self.board) else {"target": target}
+        chosen = {} if target == self.standings.target else {"target": target}
         return "?" + urlencode(chosen | ({"sort": sort} if sort else {}))
 
     def _choice(self, target: str) -> Choice:
-        if not is_available(self.board, target):
-            return Choice(target, target == self.target, why=why_not(self.board, target))
+        told = self.standings.targets[target]
+        if not told.n_ranked:
+            return Choice(target, target == self.target, why=told.reason)
         sort = "" if self.order == Order() else str(self.order)
         return Choice(target, target == self.target, self.address(sort=sort, target=target))
 
@@ -152,16 +217,16 @@ class BoardPage:
 def board_page(benchmark: Benchmark, *, order: Order, target: str) -> BoardPage:
     """Read the latest board; a target that nothing is said about is replaced by the default."""
     board = latest_board(benchmark)
-    entries, target = entries_of(board), choose_target(board, target)
-    lines = lines_at(target, entries)
+    standings = standings_of(board)
+    target = choose_target(standings, target)
+    lines = lines_at(standings, target)
     return BoardPage(
         board=board,
+        standings=standings,
         target=target,
         order=order,
-        lines=lines,
-        ranked=order.sort(lines),
-        unranked=[entry for entry in entries if entry.rank is None],
-        marks=frozenset(mark for entry in entries for mark in entry.marks),
+        ranked=order.sort([line for line in lines if line.rank is not None]),
+        unranked=[line for line in lines if line.rank is None],
         subset_tasks=_subset_tasks(board),
     )
 

@@ -1,144 +1,92 @@
-"""The Ridge calibration of a subset to the full score, stored and refitted as complete agents come."""
+"""The calibration of a subset to the full score: when it is fitted anew, and its rows."""
 
-import math
-from datetime import datetime
-from typing import Any
-
-import numpy as np
-from django.db import transaction
+import hashlib
+import json
 
 from analytics.errors import CoreError
-from analytics.outcome_table import OutcomeTable
-from leaderboard.catalog.models import Policy
+from leaderboard.studies.given import versions
+from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
-from leaderboard.studies.subsets import task_ids
-from leaderboard.studies.tables import Snapshot
-from selection.folds import Rule, complete_agents
-from selection.held_out import Residuals, nested_residuals
-from selection.intervals import Calibrator, calibrate
-from selection.ridge import RidgeFit, fit
-
-__all__ = ["CoreError", "calibrator_of", "columns_of", "ridge_fit", "rule_of", "settle_calibration"]
-
-SAME_FIT = 1e-9
+from leaderboard.studies.records import Reader, Snapshot
+from selection.given import Given
+from selection.ridge import fit
+from selection.standings.answering import basis
+from selection.standings.choice import training
+from selection.standings.full_scores import fitted_on
 
 
-def settle_calibration(*, snapshot: Snapshot, subset: TaskSubset, as_of: datetime) -> Calibration:
-    """Return the calibration in use, refitted when `refit_every` more agents are complete.
+def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) -> Calibration | None:
+    """Return the calibration in use; None where the complete agents have carried no fit yet.
 
-    Raises
-    ------
-    CoreError
-        When the complete agents do not carry a fit; it says why.
+    It is fitted at the delivery that fixed the subset, and anew at each one that reaches `refit_every`
+    complete agents more than it was fitted to, on all that are complete then. Where other tasks are active
+    now, which `tasks` names by id, the same agents are fitted on these too.
     """
-    columns = columns_of(snapshot, subset)
-    calibrations = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION)
-    latest = calibrations.order_by("-data_version", "-policy__number").first()
-    if latest and _is_current(latest, snapshot, columns):
-        return latest
-    return _store(_fitted(snapshot, columns, subset.policy), snapshot, subset, as_of)
+    stored = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION).order_by("-data_version", "id")
+    last = stored.first() or _fitted(reader, subset, _fixing(subset))
+    after = last.data_version if last else subset.data_version
+    for moment in moments(reader.benchmark, upto=reader.data_version, after=after):
+        if moment.is_delivery and moment.n_candidates >= _needed(last, moment):
+            last = _fitted(reader, subset, moment, at_least=_needed(last, moment)) or last
+    if last is None or last.active == _sha256(tasks):
+        return last
+    present = stored.filter(data_version=last.data_version, active=_sha256(tasks)).first()
+    moment = Moment(last.data_version, subset.fixed_at, last.policy, True, last.n_agents)
+    return present or _fitted(reader, subset, moment, tasks=tasks)
 
 
-def columns_of(snapshot: Snapshot, subset: TaskSubset | None) -> np.ndarray:
-    """Where the ranked tasks stand in the table: the subset's active ones, or all under full runs."""
-    if subset is None:
-        return np.arange(snapshot.table.n_tasks)
-    return np.flatnonzero(np.isin(snapshot.task_ids, task_ids(subset)))
+def _fixing(subset: TaskSubset) -> Moment:
+    return Moment(subset.data_version, subset.fixed_at, subset.policy, True, subset.n_complete)
 
 
-def rule_of(policy: Policy) -> Rule:
-    return Rule(policy.band_lo, policy.band_hi, policy.history_window, policy.hysteresis)
+def _needed(last: Calibration | None, moment: Moment) -> int:
+    return last.n_agents + moment.policy.refit_every if last else 1
 
 
-def ridge_fit(calibration: Calibration) -> RidgeFit:
-    return RidgeFit(
-        intercept=calibration.intercept,
-        coefficients=np.array(calibration.coefficients),
-        column_means=np.array(calibration.column_means),
-        n=calibration.n_agents,
-        alpha=calibration.alpha,
-    )
+def _fitted(
+    reader: Reader,
+    subset: TaskSubset,
+    moment: Moment,
+    *,
+    at_least: int = 1,
+    tasks: list[int] | None = None,
+) -> Calibration | None:
+    then = reader.at(moment, subset, tasks=tasks)
+    if then is None or then.n_complete < at_least:
+        return None
+    try:
+        made = _fit(then, subset)
+    except CoreError:  # the answer tells of it, where it says that nothing is estimated
+        return None
+    return Calibration.objects.get_or_create(
+        subset=subset,
+        data_version=moment.data_version,
+        active=_sha256(then.task_ids),
+        estimator_version=ESTIMATOR_VERSION,
+        defaults=made | {"policy": moment.policy},
+    )[0]
 
 
-def calibrator_of(calibration: Calibration, snapshot: Snapshot) -> Calibrator:
-    """What intervals are made from: the agents it was fitted to, and their stored residuals."""
-    trained = _trained(snapshot, calibration)
-    columns = np.flatnonzero(np.isin(snapshot.task_ids, calibration.tasks))
-    place = {pk: i for i, pk in enumerate(calibration.agents)}
-    in_table = [place[agent.pk] for agent in snapshot.agents if agent.pk in place]
-    return calibrate(
-        trained.means[:, columns],
-        trained.scores(),
-        np.array(calibration.residuals, np.float64)[in_table],
-        scaffolds=trained.scaffolds,
-        scaffold_residuals=np.array(calibration.scaffold_residuals, np.float64)[in_table],
-    )
-
-
-def _trained(snapshot: Snapshot, calibration: Calibration) -> OutcomeTable:
-    pks = [agent.pk for agent in snapshot.agents]
-    return snapshot.table.restrict(agents=np.isin(pks, calibration.agents))
-
-
-def _is_current(calibration: Calibration, snapshot: Snapshot, columns: np.ndarray) -> bool:
-    """Whether its tasks are those in use, its agents still give this fit, and few have come since.
-
-    Outcomes of its agents that were corrected, or a task retired outside the subset, make another fit.
-    """
-    complete = _complete_ids(snapshot)
-    n_new = len(complete) - calibration.n_agents
-    if (
-        not set(calibration.agents) <= set(complete)
-        or n_new >= snapshot.policy.refit_every
-        or calibration.tasks != snapshot.task_ids[columns].tolist()
-    ):
-        return False
-    trained, stored = _trained(snapshot, calibration), ridge_fit(calibration)
-    again = fit(trained.means[:, columns], trained.scores())
-    return math.isclose(again.intercept, stored.intercept, abs_tol=SAME_FIT) and np.allclose(
-        again.coefficients, stored.coefficients, rtol=0, atol=SAME_FIT
-    )
-
-
-def _complete_ids(snapshot: Snapshot) -> list[int]:
-    return [snapshot.agents[i].pk for i in np.flatnonzero(snapshot.table.complete())]
-
-
-def _fitted(snapshot: Snapshot, columns: np.ndarray, policy: Policy) -> dict[str, Any]:
-    """Fit, and leave out each agent and each scaffold with the selection made anew by the subset's policy."""
-    agents = complete_agents(snapshot.table)
-    ridge = fit(agents.outcomes[:, columns], agents.scores)
-    by_agent, by_scaffold = (
-        nested_residuals(
-            agents, by, strategy=policy.strategy, rule=rule_of(policy), base_seed=policy.base_seed
-        )
-        for by in ("agent", "scaffold")
-    )
+def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
+    """Fit, and leave out each agent and each scaffold with the selection made anew."""
+    record = then.record
+    found = basis(record, then.rules, Given(subsets=versions(subset.benchmark)[: subset.number]))
+    agents = training(record, found.scores)
+    names = tuple(record.table.tasks[j] for j in found.subset)
+    fitted, ridge = fitted_on(agents, names, then.rules), fit(agents.outcomes[:, found.subset], agents.scores)
+    ids = {agent.name: agent.pk for agent in then.agents}
     return {
         "n_agents": ridge.n,
+        "agents": [ids[name] for name in fitted.agents],
+        "tasks": [then.task_ids[j] for j in found.subset],
+        "residuals": list(fitted.residuals),
+        "scaffold_residuals": list(fitted.scaffold_residuals),
         "alpha": ridge.alpha,
         "intercept": ridge.intercept,
-        "tasks": snapshot.task_ids[columns].tolist(),
         "coefficients": ridge.coefficients.tolist(),
         "column_means": ridge.column_means.tolist(),
-        "agents": _complete_ids(snapshot),
-        "residuals": _residuals(by_agent),
-        "scaffold_residuals": _residuals(by_scaffold),
     }
 
 
-def _residuals(left_out: Residuals) -> list[float | None]:
-    residuals = (left_out.scores - left_out.predictions).tolist()
-    return [value if usable else None for value, usable in zip(residuals, left_out.usable, strict=True)]
-
-
-@transaction.atomic
-def _store(fitted: dict[str, Any], snapshot: Snapshot, subset: TaskSubset, as_of: datetime) -> Calibration:
-    stored, _ = Calibration.objects.get_or_create(
-        subset=subset,
-        policy=snapshot.policy,
-        data_version=snapshot.data_version,
-        estimator_version=ESTIMATOR_VERSION,
-        defaults=fitted | {"created_at": as_of},
-    )
-    return stored
+def _sha256(tasks: list[int]) -> str:
+    return hashlib.sha256(json.dumps(tasks).encode()).hexdigest()

@@ -5,24 +5,15 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-from django.db.models import Min
 
 from analytics.drift import monitors as drift
 from analytics.drift.fidelity import rho_null
 from analytics.drift.monitors import Monitor
 from analytics.resampling import generator
-from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.calibrations import columns_of
 from leaderboard.studies.models import DriftCheck, TaskSubset
-from leaderboard.studies.savings import costs
+from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import keep, kept
-from leaderboard.studies.subsets import active_subset
-from leaderboard.studies.tables import Snapshot
-from leaderboard.submissions.models import Status, Submission
-from leaderboard.submissions.queries import outcomes_of
+from leaderboard.studies.subsets import active_subset, columns_of
 from selection.bands import latest_agents, pass_rates
 
 DAYS_A_YEAR = 365.25
@@ -59,14 +50,14 @@ class _Watch:
     """Agents in time order, and which of them came after the subset was chosen."""
 
     def __init__(self, snapshot: Snapshot, subset: TaskSubset, promises: Mapping[int, Promise]) -> None:
-        table = snapshot.table
-        self.snapshot, self.table, self.subset, self.promises = snapshot, table, subset, promises
+        table = snapshot.record.table
+        self.snapshot, self.record, self.table = snapshot, snapshot.record, table
+        self.subset, self.promises = subset, promises
         self.columns = columns_of(snapshot, subset)
         self.on_subset = table.means[:, self.columns]
         self.order = sorted(range(table.n_agents), key=lambda i: (table.dates[i] or date.min, i))
-        arrived = _first_arrivals(snapshot.benchmark)
-        self.is_new = np.array([arrived[agent.pk] > subset.created_at for agent in snapshot.agents])
-        self.complete = table.complete() & ~np.isnan(self.on_subset).all(axis=1)
+        self.is_new = self.record.arrival > subset.data_version
+        self.complete = self.record.complete & ~np.isnan(self.on_subset).all(axis=1)
         self.has_all = np.asarray(~np.isnan(self.on_subset).any(axis=1))
 
     def monitors(self) -> list[Monitor]:
@@ -96,15 +87,9 @@ class _Watch:
         return rho_null(reference, member[None, :], seed=self.snapshot.policy.base_seed)[0]
 
     def _spontaneous(self) -> list[int]:
-        """New agents whose first submission alone is a full run; who was asked for more is no random draw."""
-        runs = self._in_time(self.complete & self.is_new)
-        first = [self.snapshot.submissions[self.snapshot.agents[i].pk][0].pk for i in runs]
-        rows, active = outcomes_of(first), pa.array(self.snapshot.task_ids, pa.int32())
-        rows = rows.filter(pc.and_(rows["valid"], pc.is_in(rows["task"], active)))
-        counts = rows.group_by("submission").aggregate([("task", "count_distinct")]).to_pylist()
-        n_tasks = {row["submission"]: row["task_count_distinct"] for row in counts}
-        needed = 19 * self.table.n_tasks
-        return [i for i, pk in zip(runs, first, strict=True) if 20 * n_tasks.get(pk, 0) >= needed]
+        """New agents that came complete; who was asked for more is no random draw."""
+        at_once = np.asarray(self.record.completed == self.record.arrival)
+        return self._in_time(np.asarray(self.complete & self.is_new & at_once))
 
     def _jump(self) -> Monitor:
         agents = self._in_time(self.has_all)
@@ -151,8 +136,8 @@ class _Watch:
         return drift.scaffold_novelty([self.table.scaffolds[i] for i in agents], known, self._names(agents))
 
     def _failures(self) -> Monitor:
-        n_delivered = self.snapshot.n_delivered.sum(axis=1)
-        n_invalid = n_delivered - self.table.n_valid.sum(axis=1)
+        n_delivered = self.record.n_places.sum(axis=1)
+        n_invalid = self.record.n_gaps.sum(axis=1)
         agents, before = self._in_time(self.is_new), ~self.is_new
         reference = int(n_invalid[before].sum()), int(n_delivered[before].sum())
         return drift.harness_failures(
@@ -160,19 +145,19 @@ class _Watch:
         )
 
     def _run_variance(self) -> Monitor:
-        variances = np.array([one.get("sigma_w2", np.nan) for one in self.snapshot.consistency])
+        variances = np.array([one.sigma_w2 for one in self.record.repeats], np.float64)
         known = ~np.isnan(variances)
         since = self._in_time(known & self.is_new)
         rng = generator(self.snapshot.policy.base_seed, "run variance")
         return drift.run_variance(variances[known & ~self.is_new], variances[since], self._names(since), rng)
 
     def _costs(self) -> Monitor:
-        spent = costs(self.snapshot)
+        spent = self.record.costs
         agents = self._in_time(~np.isnan(spent).all(axis=1))
         means = np.array([np.nanmean(spent[i]) for i in agents])
         return drift.cost_per_task(means, self._names(agents), self._dates(agents))
 
-    def _in_time(self, mask: npt.NDArray[np.bool_]) -> list[int]:
+    def _in_time(self, mask: np.ndarray) -> list[int]:
         return [i for i in self.order if mask[i]]
 
     def _names(self, agents: list[int]) -> list[str]:
@@ -182,14 +167,8 @@ class _Watch:
         return [self.table.dates[i] for i in agents]
 
 
-def _first_arrivals(benchmark: Benchmark) -> dict[int, datetime]:
-    """When the first submission of each agent came, by id, whatever became of it since."""
-    submissions = Submission.objects.filter(agent__benchmark=benchmark).exclude(status=Status.REFUSED)
-    return dict(submissions.values_list("agent").annotate(Min("received_at")))
-
-
 def _agents_a_year(snapshot: Snapshot) -> float:
     """New agents in a year, from the dates there are; 0 where they span no time."""
-    days = sorted(day for day in snapshot.table.dates if day)
+    days = sorted(day for day in snapshot.record.table.dates if day)
     span = (days[-1] - days[0]).days if days else 0
     return (len(days) - 1) * DAYS_A_YEAR / span if span else 0.0

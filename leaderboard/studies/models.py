@@ -7,30 +7,37 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from leaderboard.catalog.models import APPEND_ONLY, Agent, Benchmark, Policy, Task
+from leaderboard.catalog.models import APPEND_ONLY, Agent, Benchmark, Policy, Strategy, Task
 
-ESTIMATOR_VERSION = 2
+ESTIMATOR_VERSION = 3
 """Raised by hand whenever a change of the code changes a published number."""
 
 
 class TaskSubset(models.Model):
-    """A versioned selection of tasks. The highest number is the active one."""
+    """A version of S that was fixed. The highest number is active; before the first one S is a preview."""
 
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="subsets")
     number = models.PositiveIntegerField()
-    policy = models.ForeignKey(Policy, models.PROTECT, related_name="+")
-    data_version = models.BigIntegerField()
+    policy = models.ForeignKey(
+        Policy, models.PROTECT, related_name="+", help_text="In force at the delivery that fixed it."
+    )
+    data_version = models.BigIntegerField(help_text="Reached with the delivery that fixed it.")
     estimator_version = models.PositiveIntegerField()
     lo = models.FloatField()
     hi = models.FloatField()
     widened = models.BooleanField()
-    provisional = models.BooleanField(
-        help_text="Chosen from 5 to 14 complete agents; chosen anew as more come."
+    provisional = models.BooleanField(help_text="Chosen from 5 to 14 complete agents.")
+    strategy = models.CharField(max_length=16, choices=Strategy)
+    chosen_from = ArrayField(models.BigIntegerField(), help_text="Ids of the complete agents, by name.")
+    compared = models.JSONField(
+        null=True,
+        help_text="The conditions that are compared from then on, as a list of objects; "
+        "empty where no condition varied.",
     )
-    n_complete = models.PositiveIntegerField(help_text="Complete agents that the pass rates come from.")
+    n_complete = models.PositiveIntegerField(help_text="Complete agents that it was chosen from.")
     n_tasks = models.PositiveIntegerField(help_text="Active tasks it was chosen from.")
     reason = models.TextField()
-    created_at = models.DateTimeField()
+    fixed_at = models.DateTimeField(help_text="When that delivery was accepted.")
     tasks: models.ManyToManyField = models.ManyToManyField(Task, through="SubsetTask", related_name="subsets")
 
     class Meta:
@@ -39,7 +46,13 @@ class TaskSubset(models.Model):
             models.CheckConstraint(
                 condition=Q(lo__gte=0, hi__lte=1, lo__lt=F("hi")), name="tasksubset_band_in_order"
             ),
-            models.CheckConstraint(condition=Q(n_complete__gte=5), name="tasksubset_enough_agents"),
+            models.CheckConstraint(
+                condition=Q(n_complete__gte=5, chosen_from__len=F("n_complete")),
+                name="tasksubset_enough_agents",
+            ),
+            models.CheckConstraint(
+                condition=Q(strategy__in=Strategy.values), name="tasksubset_strategy_known"
+            ),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="tasksubset_is_append_only", operation=APPEND_ONLY)]
 
@@ -64,19 +77,24 @@ class SubsetTask(models.Model):
 
 
 class Calibration(models.Model):
-    """The Ridge regression of the full score on the outcomes of a subset (STATISTICS §3)."""
+    """The fit of the full score on the outcomes of a subset (STATISTICS §3), at a delivery.
+
+    Intervals are made from its agents and residuals; intercept and coefficients are for export.
+    """
 
     subset = models.ForeignKey(TaskSubset, models.PROTECT, related_name="calibrations")
-    policy = models.ForeignKey(Policy, models.PROTECT, related_name="+")
-    data_version = models.BigIntegerField()
+    policy = models.ForeignKey(
+        Policy, models.PROTECT, related_name="+", help_text="In force at the delivery that it was fitted at."
+    )
+    data_version = models.BigIntegerField(help_text="Reached with the delivery that it was fitted at.")
+    active = models.CharField(max_length=64, help_text="SHA-256 of the ids of the active tasks.")
     estimator_version = models.PositiveIntegerField()
     n_agents = models.PositiveIntegerField(help_text="Complete agents it was fitted to.")
-    alpha = models.FloatField()
-    intercept = models.FloatField()
-    tasks = ArrayField(models.IntegerField(), help_text="Ids of the tasks, in the order of the coefficients.")
-    coefficients = ArrayField(models.FloatField())
-    column_means = ArrayField(models.FloatField(), help_text="What a missing cell is completed with.")
-    agents = ArrayField(models.BigIntegerField(), help_text="Ids of the agents it was fitted to, by name.")
+    agents = ArrayField(models.BigIntegerField(), help_text="Their ids, by name.")
+    tasks = ArrayField(
+        models.IntegerField(),
+        help_text="Ids of the active tasks of the subset, in the order of coefficients.",
+    )
     residuals = ArrayField(
         models.FloatField(null=True),
         help_text="Leave-one-agent-out, selection repeated; empty where the fold gave no prediction.",
@@ -84,12 +102,15 @@ class Calibration(models.Model):
     scaffold_residuals = ArrayField(
         models.FloatField(null=True), help_text="Leave-one-scaffold-out; empty likewise."
     )
-    created_at = models.DateTimeField()
+    alpha = models.FloatField(help_text="Ridge penalty.")
+    intercept = models.FloatField()
+    coefficients = ArrayField(models.FloatField())
+    column_means = ArrayField(models.FloatField(), help_text="What a missing cell is completed with.")
 
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["subset", "policy", "data_version", "estimator_version"], name="calibration_once"
+                fields=["subset", "data_version", "active", "estimator_version"], name="calibration_once"
             ),
             models.CheckConstraint(
                 condition=Q(
@@ -113,6 +134,7 @@ class Study(models.Model):
 
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="%(class)s_set")
     policy = models.ForeignKey(Policy, models.PROTECT, related_name="+")
+    rules = models.CharField(max_length=64, help_text="SHA-256 of what the policy says of numbers.")
     data_version = models.BigIntegerField()
     estimator_version = models.PositiveIntegerField()
     result = models.JSONField()
@@ -122,7 +144,7 @@ class Study(models.Model):
         abstract = True
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["benchmark", "policy", "data_version", "estimator_version"], name="%(class)s_once"
+                fields=["benchmark", "rules", "data_version", "estimator_version"], name="%(class)s_once"
             ),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="study_is_append_only", operation=APPEND_ONLY)]
@@ -150,7 +172,7 @@ class DriftCheck(Study):
     class Meta(Study.Meta):
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["benchmark", "policy", "subset", "data_version", "estimator_version"],
+                fields=["benchmark", "rules", "subset", "data_version", "estimator_version"],
                 nulls_distinct=False,
                 name="driftcheck_once",
             ),
@@ -161,42 +183,21 @@ class DriftCheck(Study):
 
 
 class AgentScores(models.Model):
-    """An agent's mean and the moments of its trials on each task: derived from its outcomes, rebuildable.
+    """An agent's part of the record (`analytics.record.AgentRow`): derived from its outcomes, rebuildable.
 
-    Outcomes never change, so the accepted submissions and the policy tell whether a row is still right.
+    Outcomes never change, so what decides the row tells whether it is still right.
     """
 
     agent = models.OneToOneField(Agent, models.CASCADE, primary_key=True, related_name="scores")
-    policy = models.ForeignKey(Policy, models.PROTECT, related_name="+")
-    submissions = ArrayField(models.IntegerField(), help_text="Ids of the submissions it was read from.")
+    key = models.CharField(
+        max_length=64,
+        help_text="SHA-256 of what decides it: its deliveries, the active tasks, how outcomes are counted.",
+    )
+    under = models.CharField(max_length=64, help_text="SHA-256 of the conditions that are compared.")
     data_version = models.BigIntegerField(help_text="Of the benchmark when it was read.")
-    tasks = ArrayField(
-        models.IntegerField(), help_text="Ids of the active tasks, in ascending order of name."
-    )
-    means = ArrayField(models.FloatField(null=True), help_text="Empty where the agent has no valid trial.")
-    n_valid = ArrayField(models.IntegerField())
-    n_delivered = ArrayField(models.IntegerField(), help_text="Trials, those the harness failed included.")
-    consistency = models.JSONField(help_text="Of its repeated trials; see studies.consistency.")
-    trial_variances = ArrayField(
-        models.FloatField(null=True), help_text="Of the trials of a task; empty where none was repeated."
-    )
-    n_trials = ArrayField(
-        models.FloatField(null=True), help_text="The variance of a mean is that of a trial over this."
-    )
-
-    class Meta:
-        constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(
-                    means__len=F("tasks__len"),
-                    n_valid__len=F("tasks__len"),
-                    n_delivered__len=F("tasks__len"),
-                    trial_variances__len=F("tasks__len"),
-                    n_trials__len=F("tasks__len"),
-                ),
-                name="agentscores_lengths_agree",
-            ),
-        ]
+    n_tasks = models.PositiveIntegerField(help_text="Active tasks, in ascending order of name.")
+    arrays = models.BinaryField(help_text="Little-endian, one after the other; see studies.scores.")
+    content = models.JSONField(help_text="What is no array.")
 
     def __str__(self) -> str:
         return f"scores of {self.agent}"

@@ -1,12 +1,24 @@
-"""Keeping a study under the key that names what it was computed from."""
+"""The answer for a benchmark, and keeping a study under the key that names what it was computed from."""
 
 from datetime import datetime
 from typing import Any, TypeVar
 
+from analytics.errors import CoreError
+from leaderboard.studies.given import Decided
 from leaderboard.studies.models import ESTIMATOR_VERSION, Study
-from leaderboard.studies.tables import Snapshot
+from leaderboard.studies.records import Snapshot
+from leaderboard.studies.rules import rules_sha256
+from selection.standings import answer
+from selection.standings.lines import Standings
+
+__all__ = ["CoreError", "answered", "keep", "kept"]
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
+
+
+def answered(now: Snapshot, known: Decided) -> Standings:
+    """Who stands where: the same call as for a file."""
+    return answer(now.record, now.rules, known.given())
 
 
 def kept(model: type[AnyStudy], *, snapshot: Snapshot, **more: Any) -> AnyStudy | None:
@@ -18,14 +30,14 @@ def keep(
     model: type[AnyStudy], *, snapshot: Snapshot, result: dict[str, Any], as_of: datetime, **more: Any
 ) -> AnyStudy:
     """Store a study, or return the one that another process stored meanwhile."""
-    described = {"result": result, "created_at": as_of}
+    described = {"policy": snapshot.policy, "result": result, "created_at": as_of}
     return model._default_manager.get_or_create(**_key(snapshot), **more, defaults=described)[0]
 
 
 def _key(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "benchmark": snapshot.benchmark,
-        "policy": snapshot.policy,
+        "rules": rules_sha256(snapshot.policy),
         "data_version": snapshot.data_version,
         "estimator_version": ESTIMATOR_VERSION,
     }

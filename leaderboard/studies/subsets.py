@@ -1,110 +1,74 @@
-"""Which tasks the ranking is made on: the band of mid-range difficulty, and when it is chosen anew."""
-
-from datetime import datetime
+"""Which tasks new agents are asked to run: when a version of S is fixed, and its rows."""
 
 import numpy as np
 from django.db import transaction
 
-from leaderboard.catalog.models import Benchmark, Strategy
-from leaderboard.errors import Refusal
+from leaderboard.catalog.models import Benchmark
+from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, SubsetTask, TaskSubset
-from leaderboard.studies.tables import Snapshot
-from selection.bands import Band, latest_agents, table_band
-from selection.errors import SelectionError
-from selection.folds import generator
-from selection.strategies import STRATEGIES, Training
-
-
-def band_of(snapshot: Snapshot) -> Band:
-    policy = snapshot.policy
-    return table_band(
-        snapshot.table, lo=policy.band_lo, hi=policy.band_hi, history_window=policy.history_window
-    )
-
-
-class NoChoice(Refusal):
-    """The strategy of the policy chooses no subset of these tasks."""
+from leaderboard.studies.records import Reader, Snapshot
+from selection.given import Given
+from selection.standings.choice import Choice, band_of, choice
 
 
 def active_subset(benchmark: Benchmark) -> TaskSubset | None:
     return benchmark.subsets.order_by("-number").first()
 
 
-def settle_subset(*, snapshot: Snapshot, band: Band, as_of: datetime) -> TaskSubset | None:
-    """Return the subset that the ranking is made on; None means full runs.
+def columns_of(snapshot: Snapshot, subset: TaskSubset) -> np.ndarray:
+    """Where the active tasks of the subset stand in the record."""
+    members = set(subset.members.values_list("task_id", flat=True))
+    return np.array([j for j, pk in enumerate(snapshot.task_ids) if pk in members], np.intp)
 
-    A stable subset stays until a reselection. A provisional one, chosen from 5 to 14 complete agents, is
-    chosen anew whenever they change (docs/decisions/provisional-subset.md).
 
-    Raises
-    ------
-    NoChoice
+def settle_subset(reader: Reader) -> TaskSubset | None:
+    """Return the version in use, fixed where a delivery has reached `subset_from` complete agents.
+
+    It is chosen on the data and by the rules of that delivery, as if a recompute had followed it. Where the
+    band is unsuited then, each further complete agent tries again, and so does a new policy row. A version
+    that is fixed stays: neither withdrawals nor policy rows change it.
     """
-    if snapshot.benchmark.full_runs_only_at:
-        return None
-    with transaction.atomic():
-        Benchmark.objects.select_for_update(no_key=True).get(pk=snapshot.benchmark.pk)
-        latest = active_subset(snapshot.benchmark)
-        all_retired = latest and not np.isin(task_ids(latest), snapshot.task_ids).any()
-        active = None if all_retired else latest
-        if active and (not active.provisional or active.data_version > snapshot.data_version):
-            return active
-        if not band.suited:
-            return None
-        tasks = chosen_tasks(snapshot, band)
-        if active and _is_same(active, band, snapshot, tasks):
-            return active
-        return _create(snapshot, band, tasks, number=latest.number + 1 if latest else 1, as_of=as_of)
+    if active := active_subset(reader.benchmark):
+        return active
+    for moment in moments(reader.benchmark, upto=reader.data_version):
+        if moment.n_candidates < moment.policy.subset_from:
+            continue
+        then = reader.at(moment)
+        if then is not None and then.n_complete >= moment.policy.subset_from:
+            chosen = choice(then.record, then.rules, Given())
+            if chosen.line is not None:
+                return _fix(then, chosen, moment)
+    return None
 
 
-def chosen_tasks(snapshot: Snapshot, band: Band) -> np.ndarray:
-    """Positions of the tasks that the policy's strategy chooses, as many as the band holds."""
-    policy = snapshot.policy
-    if policy.strategy == Strategy.MID_RANGE:
-        return band.tasks
-    complete = np.flatnonzero(snapshot.table.complete())
-    rows = complete[latest_agents([snapshot.table.dates[i] for i in complete], policy.history_window)]
-    mask = np.isin(np.arange(snapshot.table.n_agents), rows)
-    known = snapshot.table.restrict(agents=mask)
-    training = Training.of(known.means, known.scores(), known.dates, lo=policy.band_lo, hi=policy.band_hi)
-    try:
-        rng = generator(policy.base_seed, policy.strategy, "subset")
-        return STRATEGIES[policy.strategy](training, band.size, rng)
-    except SelectionError as error:
-        raise NoChoice(f"the strategy {policy.strategy} chooses no subset: {error}") from error
-
-
-def task_ids(subset: TaskSubset) -> list[int]:
-    """The ids of its tasks, in task order."""
-    return list(subset.members.order_by("task__name").values_list("task_id", flat=True))
-
-
-def _is_same(subset: TaskSubset, band: Band, snapshot: Snapshot, tasks: np.ndarray) -> bool:
-    described = (subset.lo, subset.hi, subset.widened, subset.provisional)
-    return (
-        described == (band.lo, band.hi, band.widened, band.stage == "provisional")
-        and task_ids(subset) == snapshot.task_ids[tasks].tolist()
-    )
-
-
-def _create(snapshot: Snapshot, band: Band, tasks: np.ndarray, *, number: int, as_of: datetime) -> TaskSubset:
+@transaction.atomic
+def _fix(then: Snapshot, chosen: Choice, moment: Moment) -> TaskSubset:
+    Benchmark.objects.select_for_update(no_key=True).get(pk=then.benchmark.pk)
+    if active := active_subset(then.benchmark):
+        return active  # another worker fixed the same meanwhile
+    line = chosen.line
+    assert line is not None
+    incumbents = [agent.pk for agent, chose in zip(then.agents, chosen.incumbents, strict=True) if chose]
     subset = TaskSubset.objects.create(
-        benchmark=snapshot.benchmark,
-        number=number,
-        policy=snapshot.policy,
-        data_version=snapshot.data_version,
+        benchmark=then.benchmark,
+        number=1,
+        policy=moment.policy,
+        data_version=moment.data_version,
         estimator_version=ESTIMATOR_VERSION,
-        lo=band.lo,
-        hi=band.hi,
-        widened=band.widened,
-        provisional=band.stage == "provisional",
-        n_complete=band.n_complete,
-        n_tasks=band.n_tasks,
-        reason=band.reason,
-        created_at=as_of,
+        lo=line.lo,
+        hi=line.hi,
+        widened=line.widened,
+        provisional=line.provisional,
+        strategy=line.strategy,
+        chosen_from=incumbents,
+        compared=then.compared,
+        n_complete=line.n_complete,
+        n_tasks=then.record.n_tasks,
+        reason=line.reason,
+        fixed_at=moment.at,
     )
+    rates = band_of(then.record, then.rules).pass_rates.tolist()
     SubsetTask.objects.bulk_create(
-        SubsetTask(subset=subset, task_id=task, pass_rate=rate)
-        for task, rate in zip(snapshot.task_ids[tasks].tolist(), band.pass_rates[tasks].tolist(), strict=True)
+        SubsetTask(subset=subset, task_id=then.task_ids[j], pass_rate=rates[j]) for j in chosen.tasks.tolist()
     )
     return subset

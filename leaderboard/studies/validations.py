@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from leaderboard.studies.models import ValidationStudy
+from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import keep, kept
-from leaderboard.studies.tables import Snapshot
 
 Progress = Callable[[int, int], None]
 
@@ -18,15 +18,15 @@ def settle_validation(
         return study, False
     from selection.validation import as_json, validate
 
-    policy = snapshot.policy
+    rules = snapshot.rules
     validation = validate(
-        snapshot.table,
-        lo=policy.band_lo,
-        hi=policy.band_hi,
-        history_window=policy.history_window,
-        hysteresis=policy.hysteresis,
-        policy_strategy=policy.strategy,
-        base_seed=policy.base_seed,
+        snapshot.record.table,
+        lo=rules.lo,
+        hi=rules.hi,
+        history_window=rules.history_window,
+        hysteresis=rules.hysteresis,
+        policy_strategy=rules.strategy,
+        base_seed=rules.seed,
         jobs=n_jobs,
         progress=progress,
     )

@@ -21,7 +21,7 @@ from leaderboard.submissions.models import (
     StatusChange,
     Submission,
 )
-from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, SCHEMA, standing
+from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHEMA, standing
 
 OUTCOMES = """
     SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, o.value, o.valid
@@ -75,7 +75,8 @@ def live_outcomes(agents: Iterable[int]) -> pa.Table:
 
 
 def outcomes_of(submissions: Iterable[int]) -> pa.Table:
-    return standing(copy_out(OUTCOMES.format(condition="s.id = ANY(%s)"), [list(submissions)], schema=SCHEMA))
+    query = OUTCOMES.format(condition="s.id = ANY(%s)")
+    return standing(copy_out(query, [list(submissions)], schema=READ_SCHEMA))
 
 
 def measured_outcomes_of(submissions: Iterable[int]) -> pa.Table:

@@ -1,6 +1,5 @@
 """What commands print: bars on a terminal, faults as lines, a board as a table."""
 
-import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,41 +7,16 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import ProgrammingError
 from psycopg.errors import UndefinedTable
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
-from leaderboard.boards.models import Board, Entry, FullScoreSource
-from leaderboard.boards.reading import (
-    Gap,
-    Line,
-    choose_target,
-    covers_text,
-    ends,
-    first_place,
-    gaps,
-    is_available,
-    lines_at,
-    savings_text,
-)
-from leaderboard.catalog.models import Strategy, Target
+from leaderboard.boards.models import Board
+from leaderboard.catalog.models import Strategy
 from leaderboard.errors import Faulty, Refusal
+from leaderboard.studies.answers import Standings, printed
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
-LEGEND = (
-    "Rank 95%: the ranks that an agent may hold, all of them right at once.  Ties: agents that it is neither "
-    "better nor worse than, at 95% for all pairs at once; ties form no groups: A may be tied with B, and B "
-    "with C, while A is better than C.",
-    "± SE: standard error in points for this target.  naive: √(p(1−p)/n), as most boards print it; it "
-    "answers another question and may be larger or smaller.",
-)
-ICC_LEGEND = "ICC: how alike repeated trials of a task are, from 0 to 1; with ? it is unreliable."
-CALIBRATED_LEGEND = "~ calibrated from the subset, with its 95% interval; other full scores are measured."
-TITLES = {
-    "subset": "the tasks of the subset",
-    "full": "all tasks",
-    "domain": "tasks like these",
-}
 N_LINES = 50  # faults printed; their number is always told
 
 
@@ -85,113 +59,10 @@ def with_error(value: float | None, error: float | None) -> str:
     return percent(value) if error is None else f"{percent(value)} ±{percent(error)}"
 
 
-def full_score(entry: Entry) -> str:
-    """Measured with its standard error, or calibrated with its interval."""
-    if entry.full_score_source != FullScoreSource.CALIBRATED:
-        return with_error(entry.full_score, entry.targets.get("full", {}).get("se"))
-    found = ends(entry.full_interval or {})
-    return f"~{percent(entry.full_score)}" + (f" {percent(found[0])}–{percent(found[1])}" if found else "")
-
-
-def places(line: Line) -> str:
-    if line.places is None:
-        return ""
-    lower, upper = line.places
-    return f"{lower}–{upper}" if lower < upper else str(lower)
-
-
-def icc(entry: Entry) -> str:
-    told = entry.icc or {}
-    return f"{told['icc']:.2f}{' ?' if told['note'] else ''}" if "icc" in told else ""
-
-
-def headline(board: Board) -> str:
-    """The board in three lines."""
-    tasks = f"{board.subset.members.count()} of {board.n_tasks}" if board.subset else f"all {board.n_tasks}"
-    return (
-        f"{board.benchmark.title}: board {board.number}, phase {board.get_phase_display().lower()}\n"
-        f"Ranked on {tasks} tasks; {board.n_complete} agents have run all tasks.\n"
-        f"{board.why}"
-    )
-
-
-def columns(board: Board, target: str) -> list[tuple[str, Callable[[Line], str]]]:
-    """Head and cell of each column, in order."""
-    if target == Target.SUBSET:
-        score, other = "subset %", [("full %", lambda line: full_score(line.entry))]
-    elif board.subset:
-        score, other = "full %", [("subset %", lambda line: percent(line.entry.score))]
-    else:
-        score, other = "score %", []
-    return [
-        ("rank", lambda line: "" if line.rank is None else str(line.rank)),
-        ("rank 95%", places),
-        ("agent", lambda line: line.entry.name),
-        (score, lambda line: ("~" if line.is_calibrated else "") + percent(line.score)),
-        ("± SE", lambda line: percent(line.told.get("se"))),
-        ("naive", lambda line: percent(line.told.get("naive_se"))),
-        *other,
-        ("ties", lambda line: str(len(line.tied)) if line.places else ""),
-        ("ICC", lambda line: icc(line.entry)),
-        ("tasks", lambda line: str(line.entry.n_scored)),
-        ("trials", lambda line: str(line.entry.n_valid_trials)),
-        ("marks", lambda line: ", ".join(line.entry.marks)),
-    ]
-
-
-def board_text(board: Board, entries: list[Entry], *, width: int, target: str = "") -> str:
-    """Return the board for a target, by default the policy's, at most `width` characters a line."""
-    target = choose_target(board, target)
-    lines = lines_at(target, entries)
-    text = io.StringIO()
-    # A name is data: neither [bold] nor :smile: in it is a command.
-    console = Console(file=text, width=width, highlight=False, markup=False, emoji=False)
-    console.print(headline(board), soft_wrap=True)
-    console.print(f"\nTarget {target}: {TITLES[target]}. {covers_text(board, target)}\n")
-    console.print(_ranking(columns(board, target), lines))
-    for part in _notes(board, target, lines, entries):
-        console.print(f"\n{part}")
-    console.print(f"\nDigest {board.digest}", soft_wrap=True)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-
-
-def _ranking(columns: list[tuple[str, Callable[[Line], str]]], lines: list[Line]) -> RenderableType:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    shown = [(head, cells) for head, cell in columns if any(cells := [cell(line) for line in lines])]
-    for head, _ in shown:
-        table.add_column(head, justify="left" if head in ("agent", "marks") else "right", overflow="fold")
-    for row in zip(*(cells for _, cells in shown), strict=True):
-        table.add_row(*row)
-    return table
-
-
-def _notes(board: Board, target: str, lines: list[Line], entries: list[Entry]) -> Iterator[str]:
-    """What stands under the table, a paragraph each."""
-    if leader := first_place(lines):
-        yield leader
-    has_icc = any("icc" in (line.entry.icc or {}) for line in lines)
-    is_calibrated = any(line.entry.full_score_source == FullScoreSource.CALIBRATED for line in lines)
-    more = [ICC_LEGEND] * has_icc + [CALIBRATED_LEGEND] * is_calibrated
-    yield "\n".join([*LEGEND, *more])
-    if board.not_measured:
-        yield f"Never measured, so in no interval: {'; '.join(board.not_measured)}."
-    if missing := [f"{gap.what}: {_who(gap)}: {gap.reason}" for gap in gaps(board, target, lines)]:
-        yield "\n".join(missing)
-    if unranked := [f"Not ranked: {entry.name}: {entry.unranked}" for entry in entries if entry.rank is None]:
-        yield "\n".join(unranked)
-    if flags := [f"Flagged: {entry.name}: {'; '.join(entry.flags)}" for entry in entries if entry.flags]:
-        yield "\n".join(flags)
-    if board.savings:
-        yield savings_text(board.savings)
-    others = [other for other in Target.values if other != target and is_available(board, other)]
-    if others:
-        yield f"Other targets: {', '.join(f'--target {other}' for other in others)}"
-
-
-def _who(gap: Gap) -> str:
-    return ", ".join(gap.names) if len(gap.names) <= 2 else f"{len(gap.names)} agents"
+def board_text(board: Board, standings: Standings, *, width: int, target: str) -> str:
+    """Return the board for a target, prose at most `width` characters a line."""
+    head = f"{board.benchmark.title}: board {board.number}"
+    return f"{head}\n\n{printed.text(standings, target, width=width)}\n\nDigest {board.digest}"
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:

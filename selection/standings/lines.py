@@ -113,9 +113,9 @@ class AtTarget:
     estimated : bool
         Whether `score` is predicted from the subset.
     n_valid, n_missing : int
-        Tasks of the target with a valid outcome; places that were asked for and are missing.
+        Tasks of the target with a valid outcome; places (task × trial) without one.
     bounds : (float, float) or None
-        What the missing outcomes could make of the score, [Σ/k, (Σ + n_missing)/k]; for unranked agents.
+        What the missing outcomes could make of the score, as `Record.bounds`; for unranked agents.
     tied_with : tuple of (int, int)
         Ranges of positions in `Standings.agents`, both ends included.
     reason : str

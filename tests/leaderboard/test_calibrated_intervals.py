@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 from django.db import IntegrityError
+from leaderboard.studies.tables import snapshot
 
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.calibrations import columns_of
 from leaderboard.studies.models import Calibration, TaskSubset
-from leaderboard.studies.tables import snapshot
 from selection.folds import Rule, complete_agents
 from selection.held_out import nested_residuals
 from selection.intervals import Interval, calibrate, intervals

@@ -2,18 +2,19 @@
 
 import io
 import json
+import re
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.rules import RULES, shown
-from leaderboard.operations.coverage import TooFewCommonTasks, common_tasks, coverage
+from leaderboard.operations.coverage import TooFewCommonTasks, common_tasks, offered
 from leaderboard.operations.policies import PolicyChangedMeanwhile, changed_policy, put_in_force
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import OutcomeDetail, Submission
 from leaderboard.submissions.queries import deliveries
-from tests.toys import AS_OF, HEAD, csv_text, ladder, load_text, rows_text
+from tests.toys import AS_OF, HEAD, csv_text, load_text, rows_text
 
 
 @pytest.fixture
@@ -158,12 +159,20 @@ class TestPolicy:
         assert Policy.objects.count() == 1
 
     def test_the_preview_tells_the_band(self, run, toy):
-        printed = run("policy", "toy", "--set", "band_lo=0.1", "band_hi=0.9", "--dry-run")
-        assert "The band changes: 30% to 70% with " in printed
-        assert "10% to 90% with " in printed
-        assert "The subset would have" in printed
+        wide = ("policy", "toy", "--set", "subset_from=20", "band_lo=0.1", "band_hi=0.9", "--dry-run")
+        printed = run(*wide)
+        assert re.search(r"The subset would have 1\d tasks instead of \d: \d enter, 0 leave", printed)
+        assert "(band 30% to 70% now, band 10% to 90% then)" in printed
         recompute(benchmark=toy, as_of=AS_OF)
-        assert "fixed until a reselection" in run("policy", "toy", "--set", "band_lo=0.1", "--dry-run")
+        assert "fixed until a reselection" in run(*wide)
+
+    def test_the_preview_tells_ranks(self, run, db):
+        """By hand: x has 1, then 0 on all of ten tasks, y ½ on each; the mean ties them, the first does not."""
+        load_text(csv_text({"x": "1" * 10, "y": "1" * 5 + "0" * 5}))
+        second = csv_text({"x": "0" * 10, "y": "0" * 5 + "1" * 5}).replace(",1,", ",2,")
+        load_text(second)
+        printed = run("policy", "toy", "--set", "duplicates=first", "--dry-run")
+        assert "1 of 2 agents would change rank: y 1 → 2." in printed
 
     @pytest.mark.parametrize(
         "said",
@@ -229,33 +238,29 @@ class TestPolicy:
 
 
 class TestCommonTasks:
+    """Four or five agents share 12 of 20 tasks; one has them all."""
+
     @pytest.fixture
     def thin(self, db):
-        """Four agents; all have the first 12 of 20 tasks, one has all of them."""
         marks = {f"a{i}": "1" * 12 + "." * 8 for i in range(3)} | {"whole": "1" * 20}
         load_text(csv_text(marks))
         return Benchmark.objects.get()
 
     def test_counted_by_hand(self, thin):
-        found = coverage(thin)
-        assert (found.n_agents, found.n_complete, found.n_tasks, len(found.common)) == (4, 1, 20, 12)
-        assert found.is_thin
-
-    def test_an_invalid_outcome_is_none(self, db):
-        load_text(csv_text({"a": "1" * 19 + "x", "b": "1" * 18 + "xx"}))
-        found = coverage(Benchmark.objects.get())
-        assert (found.n_complete, len(found.common)) == (1, 18)  # 19 of 20 are 95%
+        assert common_tasks(thin) == [f"t{j:02d}" for j in range(12)]
+        assert offered(thin).startswith("1 of 4 agents have run all 20 tasks; they share 12: ")
 
     def test_load_says_so_and_the_policy_freezes_them(self, run, thin, tmp_path):
         path = tmp_path / "more.csv"
         path.write_text(csv_text({"a3": "0" * 12}))
         printed = run("load", str(path), "--benchmark", "toy")
-        assert "Only 1 of 5 agents have an outcome on at least 95% of the 20 tasks; 12 tasks" in printed
+        assert "1 of 5 agents have run all 20 tasks; they share 12: " in printed
         assert "manage.py policy toy --set universe=common" in printed
         assert "universe: all → 12 tasks" in run("policy", "toy", "--set", "universe=common")
         names = [f"t{j:02d}" for j in range(12)]
         assert Policy.objects.get(number=2).universe == names
-        load_text(csv_text({"few": "1"}))
+        path.write_text(csv_text({"few": "1"}))
+        assert "universe" not in run("load", str(path), "--benchmark", "toy")
         assert Policy.objects.latest("number").universe == names
 
     def test_fewer_than_ten_are_refused(self, db):
@@ -357,6 +362,5 @@ def test_a_preview_of_nothing_is_empty(run, db):
     assert "strategy: mid_range → random" in run("policy", "empty", "--set", "strategy=random", "--dry-run")
 
 
-def test_ladder_is_not_thin(db):
-    load_text(csv_text(ladder(16, 20)))
-    assert not coverage(Benchmark.objects.get()).is_thin
+def test_nothing_is_offered_where_agents_are_complete(toy):
+    assert offered(toy) == ""

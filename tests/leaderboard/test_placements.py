@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from leaderboard.studies.tables import snapshot
 
 from leaderboard.catalog.models import Benchmark, Task
 from leaderboard.studies.calibrations import columns_of
-from leaderboard.studies.tables import snapshot
 from selection.linking import ranked, reference
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, only, recomputed
 

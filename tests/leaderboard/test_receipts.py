@@ -98,9 +98,9 @@ class TestAsked:
         Benchmark.objects.update(full_runs_only_at=AS_OF, full_runs_only_reason="an audit")
         assert stored(deliver(ada, every_task())).asked is None
 
-    def test_all_tasks_while_the_subset_is_provisional(self, db):
+    def test_all_tasks_while_the_subset_is_a_preview(self, db):
         load_text(csv_text(ladder(8, 20)))
-        assert recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)[0].subset.provisional
+        recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
         assert stored(deliver(token("ada@example.org"), every_task())).asked is None
 
 

@@ -9,10 +9,11 @@ from threadpoolctl import threadpool_limits
 
 from analytics.outcome_table import OutcomeTable, outcome_table
 from selection.bands import mid_range
-from selection.decisions import calibrator
 from selection.folds import complete_agents
 from selection.intervals import Interval, interval
 from selection.replay import ReplayRefused, Trials, replay
+from selection.rules import Rules
+from selection.standings.full_scores import calibrator, fitted_on
 
 START = date(2026, 1, 1)
 MONITORS = [
@@ -99,7 +100,8 @@ def test_each_later_agent_is_predicted_by_earlier_dates_refitted_every_five():
         i = table.agents.index(one.agent)
         n_fitted = i if n_fitted is None or i - n_fitted >= 5 else n_fitted
         past = np.arange(table.n_agents) < n_fitted
-        made = calibrator(complete_agents(table.restrict(agents=past)), tasks)
+        agents = complete_agents(table.restrict(agents=past))
+        made = calibrator(agents, tasks, fitted_on(agents, (), Rules()))
         answer = interval(made, table.means[i, tasks], "s")
         assert isinstance(answer, Interval)
         assert (one.prediction, one.lower, one.upper) == (answer.point, answer.lower, answer.upper)

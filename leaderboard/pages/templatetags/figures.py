@@ -1,5 +1,6 @@
 """Numbers, dates and states as a reader sees them. Rounding happens here and nowhere else."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,9 +9,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.boards.models import Board, Entry, FullScoreSource
-from leaderboard.boards.reading import Gap, Line, covers_text, ends, first_place, savings_text
-from leaderboard.pages.queries import BoardPage
+from leaderboard.boards.models import Board
+from leaderboard.pages.queries import BoardPage, Line
+from leaderboard.studies.answers import AtTarget
+from leaderboard.studies.answers import Line as Entrant
 
 register = template.Library()
 
@@ -24,6 +26,8 @@ PHASES = {
         "Agents are ranked on a fixed subset of the tasks, neither too easy nor too hard to tell them apart. "
         "A new agent runs these alone; its score on all tasks is calibrated from them."
     ),
+    "revalidating": "Agents run all tasks until it is clear whether the subset still ranks like the whole.",
+    "saturated": "The best agents pass nearly every task, so that ranks say little.",
     "unsuited": "No subset of the tasks is in use: every agent runs all tasks and is ranked on all.",
 }
 TARGETS = {
@@ -101,22 +105,21 @@ def with_error(value: float | None, error: float | None) -> SafeString | str:
 @register.simple_tag
 def estimate(line: Line) -> SafeString:
     """The score for the chosen target with its standard error, and below it the naive one or its source."""
-    if line.score is None:
+    told = line.told
+    if told.score is None:
         return NONE
-    if not line.is_calibrated:
-        below = _under(f"naive ±{percent(line.told['naive_se'])}")
-        return format_html("{}{}", with_error(line.score, line.told.get("se")), below)
-    se = line.told.get("se")
-    error = "" if se is None else format_html(' <span class="error">±{}</span>', percent(se))
-    source = (line.entry.full_interval or {}).get("source", "")
-    return format_html("{}{}{}", _calibrated(line.score), error, _under(source))
+    if not told.estimated:
+        return format_html(
+            "{}{}", with_error(told.score, told.se), _under(f"naive ±{percent(told.naive_se)}")
+        )
+    error = "" if told.se is None else format_html(' <span class="error">±{}</span>', percent(told.se))
+    return format_html("{}{}{}", _calibrated(told.score), error, _under(told.source))
 
 
 @register.simple_tag
-def interval(told: dict[str, Any] | None) -> SafeString | str:
-    """The ends of an interval in percent; a score lies from 0 to 100."""
-    found = ends(told or {})
-    return "" if found is None else "–".join(percent(min(max(end, 0), 1)) for end in found)
+def interval(told: AtTarget) -> SafeString | str:
+    """The ends of an interval in percent."""
+    return "" if told.lower is None else f"{percent(told.lower)}–{percent(told.upper)}"
 
 
 @register.simple_tag
@@ -129,26 +132,24 @@ def places(line: Line) -> SafeString:
 
 
 @register.simple_tag
-def full_score(entry: Entry) -> SafeString | str:
-    """A measured score with its error, or a calibrated one with its source; below it the interval."""
-    if entry.full_score is None:
+def at_target(entry: Entrant, target: str) -> SafeString | str:
+    """A measured score with its error, or an estimated one with its source; below it the interval."""
+    told = entry.at[target]
+    if told.score is None:
         return NONE
-    if entry.full_score_source == FullScoreSource.CALIBRATED:
-        told = entry.full_interval or {}
-        source = format_html('<span class="error">{}</span>', told.get("source", ""))
-        return format_html("{} {}{}", _calibrated(entry.full_score), source, _under(interval(told)))
-    told = entry.targets.get("full", {})
-    return format_html("{}{}", with_error(entry.full_score, told.get("se")), _under(interval(told)))
+    if told.estimated:
+        source = format_html('<span class="error">{}</span>', told.source)
+        return format_html("{} {}{}", _calibrated(told.score), source, _under(interval(told)))
+    return format_html("{}{}", with_error(told.score, told.se), _under(interval(told)))
 
 
 @register.simple_tag
-def icc(entry: Entry) -> SafeString:
+def icc(entry: Entrant) -> SafeString:
     """The intraclass correlation with its interval, and below it how many trials a task had."""
-    told = entry.icc or {}
-    if "icc" not in told:
+    told = entry.icc
+    if told["icc"] is None:
         return NONE
-    found = ends(told)
-    around = f"{found[0]:.2f}–{found[1]:.2f}" if found else ""
+    around = f"{told['lower']:.2f}–{told['upper']:.2f}" if told["lower"] is not None else ""
     doubt = SafeString('<span class="mark unreliable">unreliable</span> ') if told["note"] else ""
     return format_html(
         '<span class="value">{}</span> <span class="error">{}</span> <span class="under">{}{}</span>',
@@ -184,18 +185,17 @@ def ties(line: Line) -> dict[str, Any]:
 
 
 @register.filter
-def who(gap: Gap) -> str:
+def who(names: Sequence[str]) -> str:
     """The names where they are few, else their number."""
-    if len(gap.names) <= N_NAMES_SHOWN:
-        return ", ".join(gap.names)
-    return f"{len(gap.names):,} agents"
+    return ", ".join(names) if len(names) <= N_NAMES_SHOWN else f"{len(names):,} agents"
 
 
 @register.filter
-def day(moment: datetime | None) -> SafeString:
+def day(moment: datetime | str | None) -> SafeString:
     if moment is None:
         return NONE
-    return format_html('<time datetime="{0}">{0}</time>', f"{timezone.localtime(moment):%Y-%m-%d}")
+    text = moment if isinstance(moment, str) else f"{timezone.localtime(moment):%Y-%m-%d}"
+    return format_html('<time datetime="{0}">{0}</time>', text)
 
 
 @register.filter
@@ -217,21 +217,6 @@ def phase_sentence(board: Board) -> str:
 def target_label(page: BoardPage, target: str) -> str:
     n = len(page.subset_tasks) if target == "subset" else page.board.n_tasks
     return "The subset" if target == "subset" and not n else TARGETS[target].format(n=f"{n:,}")
-
-
-@register.simple_tag
-def covers(page: BoardPage) -> str:
-    return covers_text(page.board, page.target)
-
-
-@register.simple_tag
-def leader(page: BoardPage) -> str:
-    return first_place(page.lines)
-
-
-@register.simple_tag
-def saved(board: Board) -> str:
-    return savings_text(board.savings, with_money=board.policy.show_costs)
 
 
 @register.inclusion_tag("pages/heading.html")

@@ -11,7 +11,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.boards.reading import Line
+from leaderboard.pages.queries import Line
 from leaderboard.studies.models import SubsetTask, TaskSubset
 
 register = template.Library()

@@ -13,8 +13,8 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 from django.utils.text import slugify
 
-from leaderboard.boards.presentation import as_dict
 from leaderboard.boards.queries import latest_board
+from leaderboard.boards.reading import head_of
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import measure_variance, validate
 from leaderboard.studies.demonstration import write_history, write_newcomers
@@ -47,8 +47,8 @@ class Command(BaseCommand):
             write_history(history)
             slug = self._load(history)
             call_command("recompute", slug, stdout=self.stdout)
-            board = latest_board(benchmark_of(slug))
-            write_newcomers(newcomers, tasks=as_dict(board, [])["subset"]["tasks"])
+            subset = head_of(latest_board(benchmark_of(slug))).subset
+            write_newcomers(newcomers, tasks=subset.tasks if subset else ())
             return self._load(newcomers)
 
     def _load(self, file: Path) -> str:

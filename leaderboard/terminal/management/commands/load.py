@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_slug
 from django.utils import timezone
 
-from leaderboard.catalog.queries import benchmark_of
-from leaderboard.operations.coverage import MIN_COMMON, coverage
+from leaderboard.catalog.queries import benchmark_of, policy_in_force
+from leaderboard.operations.coverage import offered
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.stated import stated_in
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
         self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
         if not dry_run:
-            self.stdout.write(_shared(benchmark) + f"Next: manage.py recompute {benchmark}")
+            self.stdout.write(_offer(benchmark) + f"Next: manage.py recompute {benchmark}")
 
 
 def read(file: Path) -> FlatFile:
@@ -74,18 +74,11 @@ def notes(flat: FlatFile) -> str:
     return "".join(lines)
 
 
-def _shared(slug: str) -> str:
+def _offer(slug: str) -> str:
     """Where most agents cannot be ranked, say on which tasks they could be."""
-    found = coverage(benchmark_of(slug))
-    if not found.is_thin:
-        return ""
-    said = (
-        f"Only {found.n_complete:,} of {found.n_agents:,} agents have an outcome on at least 95% of the "
-        f"{found.n_tasks:,} tasks; {len(found.common):,} tasks have one from at least 95% of the agents."
-    )
-    if len(found.common) >= MIN_COMMON:
-        said += f" To rank on these: manage.py policy {slug} --set universe=common"
-    return said + "\n"
+    benchmark = benchmark_of(slug)
+    offer = offered(benchmark) if policy_in_force(benchmark).universe is None else ""
+    return offer and f"{offer}: manage.py policy {slug} --set universe=common\n"
 
 
 def summary(report: LoadReport, *, dry_run: bool) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
+from leaderboard.boards.reading import head_of
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import recompute
 from leaderboard.terminal.printing import refusals_as_errors
@@ -21,6 +22,6 @@ class Command(BaseCommand):
         with refusals_as_errors():
             board, is_new = recompute(benchmark=benchmark_of(benchmark), as_of=timezone.now())
         if is_new:
-            self.stdout.write(f"Published board {board.number} of {benchmark}. {board.why}")
+            self.stdout.write(f"Published board {board.number} of {benchmark}. {head_of(board).why}")
         else:
             self.stdout.write(f"Board {board.number} of {benchmark} is up to date.")

@@ -1,0 +1,161 @@
+"""How alike an agent's repeated trials are, from its counted rows; what comes out is `analytics.repeats`.
+
+Trials repeat within one condition: of the compared ones the one in which the agent has most outcomes. Runs
+and trials are repeats. Gains are looked for between the agent's last two deliveries, whatever counts.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from analytics.arrays import CodeArray, FloatArray
+from analytics.record.rows import Rows, Setting
+from analytics.repeats import Repeats
+from analytics.trials.flags import dependent_trials, only_gains
+from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
+
+FACETS = {"run": 3, "prompt": 0, "judge": 1}  # places in a setting
+
+
+class Trials(NamedTuple):
+    """Outcomes under the compared conditions, shape (n_rows,) each.
+
+    ``condition`` is the place among those compared, ``run`` tells trials apart: delivery, setting and number.
+    """
+
+    rows: Rows
+    outcome: FloatArray
+    condition: CodeArray
+
+
+def repeats(
+    counted: Trials,
+    delivered: Trials,
+    *,
+    n_agents: int,
+    settings: Sequence[Setting],
+    order: CodeArray,
+) -> list[Repeats]:
+    """Return what the repeated trials of each agent tell.
+
+    Parameters
+    ----------
+    counted, delivered : Trials
+        What counts; what was delivered.
+    n_agents : int
+    settings : sequence of (prompt_variant, judge, temperature, run)
+    order : int array, shape (n_deliveries,)
+        Place of each delivery in the order of acceptance.
+    """
+    levels = _levels(counted.rows, n_agents, settings)
+    gains = _gains(delivered, order, n_agents)
+    return [
+        _told(part, levels[i], gains[i])
+        for i, part in enumerate(_by_agent(_in_one_condition(counted, n_agents), n_agents))
+    ]
+
+
+def _told(part: Trials, levels: dict[str, int], gains: str) -> Repeats:
+    rows = part.rows
+    if not rows.n_rows:
+        return Repeats(reason="not measured: no valid trial", levels=levels, gains=gains)
+    trials = task_trials(rows.task, part.outcome)
+    n_tasks = int((trials.n_trials > 1).sum())
+    copies = _copies(part) if n_tasks else ""
+    if copies:
+        return Repeats(
+            n_tasks=n_tasks, reason=f"not measured: {copies}", copies=copies, levels=levels, gains=gains
+        )
+    try:
+        found = intraclass_correlation(trials)
+    except IccRefused as refusal:
+        return Repeats(n_tasks=n_tasks, reason=str(refusal), levels=levels, gains=gains)
+    return Repeats(
+        icc=found.icc,
+        lower=found.interval.lower if found.interval else None,
+        upper=found.interval.upper if found.interval else None,
+        sigma_w2=found.sigma_w2,
+        trials_per_task=found.n_0,
+        n_tasks=n_tasks,
+        note=found.note,
+        levels=levels,
+        gains=gains,
+    )
+
+
+def _in_one_condition(trials: Trials, n_agents: int) -> Trials:
+    """Keep of each agent the condition with most outcomes, the first of equals."""
+    n_conditions = int(trials.condition.max(initial=0)) + 1
+    column = trials.rows.agent * n_conditions + trials.condition
+    n_outcomes = np.bincount(column, minlength=n_agents * n_conditions).reshape(n_agents, n_conditions)
+    kept = trials.condition == n_outcomes.argmax(axis=1)[trials.rows.agent]
+    return _where(trials, np.flatnonzero(kept))
+
+
+def _by_agent(trials: Trials, n_agents: int) -> list[Trials]:
+    """Split by agent; within one, rows stand by task and value, so that their order leaves no trace."""
+    rows = trials.rows
+    order = np.lexsort((trials.outcome, rows.task, rows.agent))
+    ends = np.searchsorted(rows.agent[order], np.arange(n_agents + 1))
+    return [_where(trials, order[start:end]) for start, end in pairwise(ends.tolist())]
+
+
+def _where(trials: Trials, positions: CodeArray) -> Trials:
+    return Trials(trials.rows.where(positions), trials.outcome[positions], trials.condition[positions])
+
+
+def _copies(part: Trials) -> str:
+    """Two trials that agree too often to be two draws, in words."""
+    rows = part.rows
+    run = np.unique(np.stack([rows.delivery, rows.setting, rows.trial]), axis=1, return_inverse=True)[1]
+    found = dependent_trials(rows.task, run.reshape(-1), part.outcome)
+    if found is None:
+        return ""
+    return (
+        f"two trials agree on {found.n_agreeing} of {found.n_tasks} tasks, {found.chance:.0%} expected, "
+        "so its trials count as one"
+    )
+
+
+def _levels(rows: Rows, n_agents: int, settings: Sequence[Setting]) -> list[dict[str, int]]:
+    """Over how many runs, prompts and judges each agent's mean is taken; not stated counts as a level."""
+    ran: list[list[Setting]] = [[] for _ in range(n_agents)]
+    for pair in np.unique(rows.agent * len(settings) + rows.setting).tolist():
+        ran[pair // len(settings)].append(settings[pair % len(settings)])
+    return [{facet: max(1, len({one[at] for one in mine})) for facet, at in FACETS.items()} for mine in ran]
+
+
+def _gains(trials: Trials, order: CodeArray, n_agents: int) -> list[str]:
+    """Agents whose latest delivery is better on some tasks and worse on none than the one before."""
+    told = [""] * n_agents
+    place, n_deliveries = order[trials.rows.delivery], len(order)
+    pairs = np.unique(trials.rows.agent * n_deliveries + place)
+    several = np.bincount(pairs // n_deliveries, minlength=n_agents) > 1
+    if not several.any():
+        return told
+    mine = np.flatnonzero(several[trials.rows.agent])
+    for i, part in enumerate(_by_agent(_where(trials, mine), n_agents)):
+        if several[i]:
+            told[i] = _only_better(part, order[part.rows.delivery])
+    return told
+
+
+def _only_better(part: Trials, place: CodeArray) -> str:
+    n_tasks = int(part.rows.task.max()) + 1
+    earlier, later = (
+        _means(part.rows.task[place == one], part.outcome[place == one], n_tasks)
+        for one in np.unique(place)[-2:]
+    )
+    found = only_gains(earlier, later)
+    if found is None:
+        return ""
+    return f"its latest submission is better on {found[0]} of {found[1]} tasks and worse on none"
+
+
+def _means(task: CodeArray, outcome: FloatArray, n_tasks: int) -> FloatArray:
+    """Mean outcome on each task, shape (n_tasks,); NaN without one."""
+    n, means = np.bincount(task, minlength=n_tasks), np.full(n_tasks, np.nan)
+    np.divide(np.bincount(task, outcome, n_tasks), n, out=means, where=n > 0)
+    return means

@@ -1,0 +1,260 @@
+"""Comparable conditions: which settings of prompt, judge and temperature agents are compared under.
+
+Model
+-----
+An agent *has* a condition when at least 95% of the tasks that it was asked to run have an outcome under it.
+Compared are the conditions that at least 95% of the agents with full runs have; a full run has outcomes on at
+least 95% of the active tasks under one condition. If there is none, compared are the one that most of them
+have (ties: more outcomes, then name) and those that at least 95% of its holders have. Without full runs all
+agents are asked.
+
+Symbols
+-------
+==================  ======================  =============================================
+symbol              code                    shape
+==================  ======================  =============================================
+tasks with outcome  ``n_tasks``             (n_agents, n_conditions)
+of them asked for   ``n_asked_tasks``       (n_agents, n_conditions)
+tasks asked for     ``n_asked``             (n_agents,)
+outcomes            ``n_outcomes``          (n_agents, n_conditions)
+==================  ======================  =============================================
+
+Not done here
+-------------
+No order between agents of different conditions is found.
+
+Source
+------
+The rule is this project's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analytics.arrays import CodeArray, Mask
+from analytics.record.counting import Condition, Counting
+from analytics.record.rows import (
+    Delivery,
+    Rows,
+    Setting,
+    asked_tasks,
+    checked,
+    counted_deliveries,
+    counts_as_outcome,
+)
+
+FACETS = ("prompt", "judge", "temperature")
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What each agent ran under each condition.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        Those with a row, ascending, None before any value.
+    by_temperature : bool
+        Whether some agent has two levels of temperature, so that it is part of the conditions.
+    n_active : int
+        Active tasks, m.
+    n_asked : int array, shape (n_agents,)
+        Active tasks that the agent was asked to run.
+    n_tasks, n_asked_tasks, n_outcomes : int array, shape (n_agents, n_conditions)
+        Tasks with an outcome under the condition; those of them that were asked for; outcomes.
+    """
+
+    conditions: tuple[Condition, ...]
+    by_temperature: bool
+    n_active: int
+    n_asked: CodeArray
+    n_tasks: CodeArray
+    n_asked_tasks: CodeArray
+    n_outcomes: CodeArray
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The conditions compared.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+    by_temperature : bool
+        See `Held`.
+    words : tuple of str
+        The conditions in words; empty where no facet has two levels.
+    left_out : tuple of (str, int)
+        Other conditions, with the number of agents that have them.
+    condition : tuple of str, length n_agents
+        What an agent ran under where it lacks a compared condition and ran more under another; else empty.
+    """
+
+    conditions: tuple[Condition, ...]
+    by_temperature: bool
+    words: tuple[str, ...]
+    left_out: tuple[tuple[str, int], ...]
+    condition: tuple[str, ...]
+
+
+def held(
+    rows: Rows,
+    *,
+    n_agents: int,
+    tasks: Sequence[str],
+    settings: Sequence[Setting],
+    deliveries: Sequence[Delivery],
+    counting: Counting,
+) -> Held:
+    """Count what each agent ran under each condition.
+
+    Parameters
+    ----------
+    rows : Rows
+        On the active tasks.
+    n_agents : int
+    tasks : sequence of str
+        The active ones, ascending by code point.
+    settings : sequence of (prompt_variant, judge, temperature, run)
+    deliveries : sequence of Delivery
+    counting : Counting
+
+    Raises
+    ------
+    RecordRefused
+    """
+    rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
+    counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
+    by_temperature = _two_temperatures(counted, settings)
+    of_setting = conditions_of(settings, by_temperature, counting)
+    conditions = tuple(sorted({of_setting[s] for s in np.unique(counted.setting).tolist()}, key=_none_first))
+    code = np.array([conditions.index(c) if c in conditions else -1 for c in of_setting], dtype=np.int64)
+    asked = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
+    outcomes = counted.where(counts_as_outcome(counted, counting))
+    shape = (n_agents, len(conditions))
+    column = outcomes.agent * shape[1] + code[outcomes.setting]
+    cells = np.unique(column * len(tasks) + outcomes.task)
+    of_cell, task = np.divmod(cells, len(tasks))
+    wanted = asked[of_cell // max(shape[1], 1), task]
+    return Held(
+        conditions=conditions,
+        by_temperature=by_temperature,
+        n_active=len(tasks),
+        n_asked=np.asarray(asked.sum(axis=1), dtype=np.int64),
+        n_tasks=_counts(of_cell, shape),
+        n_asked_tasks=_counts(of_cell[wanted], shape),
+        n_outcomes=_counts(column, shape),
+    )
+
+
+def compare(found: Held, counting: Counting) -> Compared:
+    """Choose the conditions compared, and say in words which they are and who lacks them.
+
+    With one condition in all nothing is said.
+    """
+    has = (20 * found.n_asked_tasks >= 19 * found.n_asked[:, None]) & (found.n_asked_tasks > 0)
+    if counting.settings == "comparable":
+        chosen = tuple(found.conditions[c] for c in _comparable(found, has))
+    else:
+        chosen = tuple(sorted(set(counting.settings), key=_none_first))
+    known = sorted({*found.conditions, *chosen}, key=_none_first)
+    if len(known) < 2:
+        return Compared(chosen, found.by_temperature, (), (), ("",) * len(found.n_asked))
+    words = dict(zip(known, _words(known), strict=True))
+    return Compared(
+        conditions=chosen,
+        by_temperature=found.by_temperature,
+        words=tuple(words[one] for one in chosen),
+        left_out=tuple(
+            (words[one], int(has[:, c].sum())) for c, one in enumerate(found.conditions) if one not in chosen
+        ),
+        condition=_elsewhere(found, has, chosen, [words[one] for one in found.conditions]),
+    )
+
+
+def conditions_of(
+    settings: Sequence[Setting], by_temperature: bool, counting: Counting
+) -> tuple[Condition, ...]:
+    """Return the condition of each setting; a condition named without temperature takes in every one."""
+    named = counting.settings if counting.settings != "comparable" else ()
+    return tuple(_condition(setting, by_temperature, named) for setting in settings)
+
+
+# ----------------------------------------------------------------------------------------------------- counts
+
+
+def _condition(setting: Setting, by_temperature: bool, named: Sequence[Condition]) -> Condition:
+    prompt, judge, temperature, _ = setting
+    for one in named:
+        if one[:2] == (prompt, judge) and one.temperature in (None, temperature):
+            return one
+    return Condition(prompt, judge, temperature if by_temperature else None)
+
+
+def _two_temperatures(rows: Rows, settings: Sequence[Setting]) -> bool:
+    """Whether some agent has two levels of temperature; not stated is a level."""
+    levels = {setting[2] for setting in settings}
+    if len(levels) < 2:
+        return False
+    pairs = np.unique(rows.agent * len(settings) + rows.setting)
+    heats = {(int(pair) // len(settings), settings[int(pair) % len(settings)][2]) for pair in pairs}
+    return len(heats) > len({agent for agent, _ in heats})
+
+
+def _counts(column: CodeArray, shape: tuple[int, int]) -> CodeArray:
+    return np.asarray(np.bincount(column, minlength=shape[0] * shape[1]).reshape(shape), dtype=np.int64)
+
+
+def _comparable(found: Held, has: Mask) -> list[int]:
+    """Positions of the conditions that the rule of this module compares."""
+    if not found.conditions:
+        return []
+    full = (20 * found.n_tasks >= 19 * found.n_active).any(axis=1)
+    voters = full if full.any() else np.ones_like(full)
+    nearly_all = _nearly_all(has[voters])
+    if nearly_all.any():
+        return np.flatnonzero(nearly_all).tolist()
+    n_holders, n_outcomes = has[voters].sum(axis=0), found.n_outcomes[voters].sum(axis=0)
+    most = max(range(len(found.conditions)), key=lambda c: (n_holders[c], n_outcomes[c], -c))
+    holders = voters & has[:, most]
+    return sorted({most, *np.flatnonzero(_nearly_all(has[holders]) & holders.any()).tolist()})
+
+
+def _nearly_all(has: Mask) -> Mask:
+    """Conditions that at least 95% of the agents have, 20·n ≥ 19·total."""
+    return np.asarray(20 * has.sum(axis=0) >= 19 * len(has), dtype=np.bool_)
+
+
+def _elsewhere(found: Held, has: Mask, chosen: Sequence[Condition], words: list[str]) -> tuple[str, ...]:
+    """Tell what an agent ran under, where it lacks a compared condition and ran more tasks elsewhere."""
+    columns = [found.conditions.index(one) for one in chosen if one in found.conditions]
+    unheld = len(columns) < len(chosen)
+    told = []
+    for n_tasks, here in zip(found.n_tasks, has, strict=True):
+        fewest = 0 if unheld else int(n_tasks[columns].min(initial=found.n_active))
+        lacks = unheld or not here[columns].all()
+        ran = np.flatnonzero(here) if here.any() else np.flatnonzero(n_tasks == n_tasks.max())
+        more = lacks and n_tasks.max(initial=0) > fewest
+        told.append(" and ".join(words[c] for c in ran) if more else "")
+    return tuple(told)
+
+
+# ------------------------------------------------------------------------------------------------------ words
+
+
+def _words(conditions: Sequence[Condition]) -> list[str]:
+    """Each condition by the facets in which these differ: "prompt p2, judge j1"."""
+    varying = [f for f in range(len(FACETS)) if len({one[f] for one in conditions}) > 1]
+    return [", ".join(_level(FACETS[f], one[f]) for f in varying) for one in conditions]
+
+
+def _level(facet: str, level: str | float | None) -> str:
+    if level is None:
+        return f"no {facet} stated"
+    return f"{facet} {level:g}" if isinstance(level, float) else f"{facet} {level}"
+
+
+def _none_first(condition: Condition) -> tuple[tuple[bool, str | float], ...]:
+    return tuple((value is not None, "" if value is None else value) for value in condition)

@@ -1,0 +1,107 @@
+"""A flat file as agents, deliveries and rows: an operator's load, a delivery for each agent and run label."""
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from analytics.arrays import CodeArray, FloatArray
+from analytics.flat_file import FlatFile
+from analytics.record.counting import RecordRefused
+from analytics.record.rows import About, Delivery, Rows
+
+LINKS = ("link", "report", "logs", "code", "commit")
+TOKENS = ("n_input_tokens", "n_output_tokens")
+SECONDS = ("seconds_environment", "seconds_execution", "seconds_scoring")
+
+
+def contents(flat: FlatFile) -> dict[str, Any]:
+    """Return what `Record.of` takes.
+
+    Raises
+    ------
+    RecordRefused
+        For a file of several benchmarks.
+    """
+    if len(flat.benchmarks) > 1:
+        named = ", ".join(map(repr, flat.benchmarks[:3]))
+        raise RecordRefused(f"the file holds {len(flat.benchmarks)} benchmarks ({named}); one is looked at")
+    delivery, deliveries = _deliveries(flat)
+    return {
+        "about": _about(flat),
+        "rows": Rows(
+            agent=flat.agent.astype(np.int64),
+            task=flat.task.astype(np.int64),
+            setting=flat.setting.astype(np.int64),
+            delivery=delivery,
+            trial=flat.trial.astype(np.int64),
+            outcome=flat.outcome,
+            valid=flat.valid,
+            confirmed=np.ones(flat.n_rows, dtype=np.bool_),
+            cost_usd=_added(flat, ("cost_usd",)),
+            n_tokens=_added(flat, TOKENS),
+            seconds=_added(flat, SECONDS),
+        ),
+        "tasks": flat.tasks,
+        "settings": flat.settings,
+        "deliveries": deliveries,
+    }
+
+
+def _deliveries(flat: FlatFile) -> tuple[CodeArray, list[Delivery]]:
+    """List the deliveries by agent and run label, and give that of each row, (n_rows,)."""
+    labels = sorted({setting.run or "" for setting in flat.settings})
+    run = np.array([labels.index(setting.run or "") for setting in flat.settings], dtype=np.int64)
+    keys = flat.agent.astype(np.int64) * len(labels) + run[flat.setting]
+    found, delivery = np.unique(keys, return_inverse=True)
+    return delivery.astype(np.int64), [Delivery(agent=key // len(labels)) for key in found.tolist()]
+
+
+def _about(flat: FlatFile) -> list[About]:
+    stated = {name: _texts(flat, name) for name in ("version", "organisation", *LINKS)}
+    dates = _dates(flat)
+    return [
+        About(
+            name=name,
+            scaffold=flat.scaffolds[i],
+            model=flat.models[i],
+            version=stated["version"][i],
+            organisation=stated["organisation"][i],
+            links={link: stated[link][i] for link in LINKS if stated[link][i]},
+            submitted_at=dates[i][0],
+            imprecise=dates[i][1],
+        )
+        for i, name in enumerate(flat.agents)
+    ]
+
+
+def _dates(flat: FlatFile) -> list[tuple[str | None, bool]]:
+    """Each agent's earliest date, YYYY-MM-DD, and whether it is of the month or year alone."""
+    rows = np.flatnonzero(~np.isnat(flat.submitted_at))
+    order = rows[np.lexsort((flat.imprecise[rows], flat.submitted_at[rows], flat.agent[rows]))]
+    agents, first = np.unique(flat.agent[order], return_index=True)
+    dates: list[tuple[str | None, bool]] = [(None, False)] * len(flat.agents)
+    for agent, row in zip(agents.tolist(), order[first].tolist(), strict=True):
+        day: date = flat.submitted_at[row].astype("datetime64[D]").item()
+        dates[agent] = (day.isoformat(), bool(flat.imprecise[row]))
+    return dates
+
+
+def _texts(flat: FlatFile, column: str) -> list[str]:
+    """Take the first text that each agent's rows have in a column of metadata, by code point; else empty."""
+    texts = [""] * len(flat.agents)
+    if column not in flat.metadata:
+        return texts
+    pairs = set(zip(flat.agent.tolist(), flat.metadata[column].to_pylist(), strict=True))
+    for agent, text in sorted((agent, text) for agent, text in pairs if text):
+        texts[agent] = texts[agent] or text
+    return texts
+
+
+def _added(flat: FlatFile, columns: tuple[str, ...]) -> FloatArray | None:
+    """Add the columns that a row states, (n_rows,), NaN where it states none; None without any."""
+    there = [flat.measured[name] for name in columns if name in flat.measured]
+    if not there:
+        return None
+    values = np.stack(there)
+    return np.where(np.isnan(values).all(axis=0), np.nan, np.nansum(values, axis=0))

@@ -1,0 +1,368 @@
+"""Rows to one line an agent: counted trials, places, gaps, cells, costs and repeats, in one pass.
+
+The model stands in `analytics.record`. Agents' lines do not depend on each other but through the conditions
+compared, so that a database may keep them and read only what changed.
+
+Symbols: m ``n_tasks``, C ``n_conditions`` compared; a *slot* is an agent × task × compared condition,
+numbered ``(agent·m + task)·C + condition``; R_a ``n_asked_trials`` (n_agents,).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from analytics.arrays import CodeArray, CountArray, FloatArray, Mask
+from analytics.outcome_table import CellMoments, cell_moments
+from analytics.record.alike import Trials, repeats
+from analytics.record.conditions import Compared, conditions_of
+from analytics.record.counting import Counting
+from analytics.record.rows import (
+    Delivery,
+    Rows,
+    Setting,
+    asked_tasks,
+    checked,
+    counted_deliveries,
+    counts_as_outcome,
+    in_order,
+)
+from analytics.record.spending import spending, total
+from analytics.repeats import Repeats
+
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class AgentRow:
+    """One agent's part of the record, in task order; what a database may keep to read it only once.
+
+    Attributes
+    ----------
+    means, trial_variances, n_trials, costs : float64 array, shape (n_tasks,)
+        X, s² and R of `analytics.outcome_table`; US dollars of a run of the task; NaN where missing.
+    n_valid, n_places, n_gaps : int32 array, shape (n_tasks,)
+    asked : bool array, shape (n_tasks,)
+    n_asked_trials : int
+        R_a.
+    operator : bool
+        All its deliveries were loaded by an operator.
+    arrival, completed : int
+        Its first delivery; the one with which it had delivered every task (−1: none yet), in what an operator
+        loads at least 95% of them.
+    n_deliveries : int
+        With a row on an active task; 0 for an agent without one.
+    n_tokens, seconds : float or None
+        Of a run of all tasks that state them.
+    repeats : Repeats
+    """
+
+    means: FloatArray
+    trial_variances: FloatArray
+    n_trials: FloatArray
+    costs: FloatArray
+    n_valid: CountArray
+    n_places: CountArray
+    n_gaps: CountArray
+    asked: Mask
+    n_asked_trials: int
+    operator: bool
+    arrival: int
+    completed: int
+    n_deliveries: int
+    n_tokens: float | None
+    seconds: float | None
+    repeats: Repeats
+
+
+class _Frame(NamedTuple):
+    """What is known of the agents and deliveries before any row is counted.
+
+    ``shape`` is (n_agents, m, C); ``asked`` (n_agents, m); ``operator``, ``limits`` (most trials that count)
+    and ``ranked`` (ran under the compared conditions) are (n_agents,); ``arrivals``, ``order`` and
+    ``counting`` (whether it counts) are (n_deliveries,); ``setting_order`` is (n_settings,).
+    """
+
+    shape: tuple[int, int, int]
+    asked: Mask
+    operator: Mask
+    limits: CodeArray
+    ranked: Mask
+    arrivals: CodeArray
+    order: CodeArray
+    counting: Mask
+    setting_order: CodeArray
+
+
+class _Slots(NamedTuple):
+    """Rows, the slot of each, (n_rows,), and which of them have an outcome, (n_rows,)."""
+
+    rows: Rows
+    slot: CodeArray
+    has_outcome: Mask
+
+    def where(self, kept: Mask) -> "_Slots":
+        return _Slots(self.rows.where(kept), self.slot[kept], self.has_outcome[kept])
+
+
+class _Places(NamedTuple):
+    """Cells, places and gaps, shape (n_agents, m) each."""
+
+    cells: CellMoments
+    n_places: CountArray
+    n_gaps: CountArray
+
+
+def agent_rows(
+    rows: Rows,
+    *,
+    n_agents: int,
+    tasks: Sequence[str],
+    settings: Sequence[Setting],
+    deliveries: Sequence[Delivery],
+    counting: Counting,
+    compared: Compared,
+) -> tuple[AgentRow, ...]:
+    """Reduce rows to one line for each agent.
+
+    Parameters
+    ----------
+    rows : Rows
+        On the active tasks.
+    n_agents : int
+    tasks : sequence of str
+        The active ones, ascending by code point.
+    settings : sequence of (prompt_variant, judge, temperature, run)
+    deliveries : sequence of Delivery
+    counting : Counting
+    compared : Compared
+        Its `condition` is aligned with the agents.
+
+    Raises
+    ------
+    RecordRefused, RowMalformed
+    """
+    rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
+    frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
+    delivered = _delivered(rows, frame.shape, settings, counting, compared)
+    completed = _completed(delivered, frame)
+    counted = delivered.where(frame.counting[delivered.rows.delivery])
+    n_asked_trials = _asked_trials(counted, frame)
+    counted = counted.where(_counts(counted, frame, completed, n_asked_trials))
+    places = _places(counted, frame, n_asked_trials, zero=counting.missing == "zero")
+    alike = repeats(
+        _trials(counted, frame),
+        _trials(delivered, frame),
+        n_agents=n_agents,
+        settings=settings,
+        order=frame.order,
+    )
+    costs, tokens, seconds = _spent(counted, frame)
+    arrival, n_deliveries = _arrivals(rows, frame)
+    return tuple(
+        AgentRow(
+            means=places.cells.means[i],
+            trial_variances=places.cells.trial_variances[i],
+            n_trials=places.cells.n_trials[i],
+            costs=costs[i],
+            n_valid=places.cells.n_valid[i],
+            n_places=places.n_places[i],
+            n_gaps=places.n_gaps[i],
+            asked=frame.asked[i],
+            n_asked_trials=int(n_asked_trials[i]),
+            operator=bool(frame.operator[i]),
+            arrival=int(arrival[i]),
+            completed=int(completed[i]),
+            n_deliveries=int(n_deliveries[i]),
+            n_tokens=total(tokens[i]),
+            seconds=total(seconds[i]),
+            repeats=alike[i],
+        )
+        for i in range(n_agents)
+    )
+
+
+# ---------------------------------------------------------------------------------------------- what is known
+
+
+def _frame(
+    n_agents: int,
+    tasks: Sequence[str],
+    settings: Sequence[Setting],
+    deliveries: Sequence[Delivery],
+    counting: Counting,
+    compared: Compared,
+) -> _Frame:
+    operator = np.ones(n_agents, dtype=np.bool_)
+    limits = np.zeros(n_agents, dtype=np.int64)
+    for delivery in deliveries:
+        operator[delivery.agent] &= delivery.operator
+        limits[delivery.agent] = max(limits[delivery.agent], delivery.n_trials or 0)
+    limits[limits == 0] = NEVER
+    return _Frame(
+        shape=(n_agents, len(tasks), max(len(compared.conditions), 1)),
+        asked=asked_tasks(deliveries, n_agents=n_agents, tasks=tasks),
+        operator=operator,
+        limits=limits,
+        ranked=np.array([not one for one in compared.condition], dtype=np.bool_),
+        arrivals=np.array([delivery.arrival for delivery in deliveries], dtype=np.int64),
+        order=_numbers(in_order(deliveries)),
+        counting=counted_deliveries(deliveries, counting),
+        setting_order=_numbers(sorted(range(len(settings)), key=lambda s: _none_first(settings[s]))),
+    )
+
+
+def _delivered(
+    rows: Rows,
+    shape: tuple[int, int, int],
+    settings: Sequence[Setting],
+    counting: Counting,
+    compared: Compared,
+) -> _Slots:
+    """Keep what was delivered under a compared condition."""
+    number = {condition: c for c, condition in enumerate(compared.conditions)}
+    of_setting = conditions_of(settings, compared.by_temperature, counting)
+    condition = np.array([number.get(one, -1) for one in of_setting], dtype=np.int64)
+    here = rows.where(condition[rows.setting] >= 0)
+    slot = (here.agent * shape[1] + here.task) * shape[2] + condition[here.setting]
+    return _Slots(here, slot, counts_as_outcome(here, counting))
+
+
+def _arrivals(rows: Rows, frame: _Frame) -> tuple[CodeArray, CodeArray]:
+    """Arrival of each agent's first delivery with a row, and the number of such, (n_agents,) each."""
+    n_agents, n_deliveries = frame.shape[0], len(frame.arrivals)
+    pairs = np.unique(rows.agent * n_deliveries + rows.delivery)
+    agent, delivery = np.divmod(pairs, max(n_deliveries, 1))
+    first = np.full(n_agents, NEVER, dtype=np.int64)
+    np.minimum.at(first, agent, frame.arrivals[delivery])
+    return np.where(first == NEVER, -1, first), np.bincount(agent, minlength=n_agents)
+
+
+def _completed(delivered: _Slots, frame: _Frame) -> CodeArray:
+    """Find the arrival with which every task was there under every condition, (n_agents,); −1: none yet."""
+    n_agents, n_tasks, n_conditions = frame.shape
+    first = np.full(n_agents * n_tasks * n_conditions, NEVER, dtype=np.int64)
+    np.minimum.at(first, delivered.slot, frame.arrivals[delivered.rows.delivery])
+    of_task = np.sort(first.reshape(frame.shape).max(axis=2), axis=1)
+    n_needed = np.where(frame.operator, -(-19 * n_tasks // 20), n_tasks)
+    last = of_task[np.arange(n_agents), n_needed - 1]
+    return np.where(last == NEVER, -1, last)
+
+
+# ------------------------------------------------------------------------------------------------ what counts
+
+
+def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
+    return np.bincount(slot, minlength=shape[0] * shape[1] * shape[2]).reshape(shape)
+
+
+def _asked_trials(counted: _Slots, frame: _Frame) -> CodeArray:
+    """R_a, (n_agents,): of an operator's agent what most tasks have, the lower median; 0 without a row."""
+    n = _in_slots(counted.slot, frame.shape)
+    there = (n > 0) & frame.asked[:, :, None]
+    fewest = np.where(there, n, NEVER).min(axis=(1, 2))
+    least = np.where(fewest == NEVER, 0, np.minimum(fewest, frame.limits))
+    for i in np.flatnonzero(frame.operator & there.any(axis=(1, 2))):
+        delivered = np.sort(n[i][there[i]])
+        least[i] = delivered[(len(delivered) - 1) // 2]
+    return least
+
+
+def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, n_asked_trials: CodeArray) -> Mask:
+    """Mark what was asked for, everything once an agent has delivered every task; the first R_a trials."""
+    rows, slot = counted.rows, counted.slot
+    everything = frame.operator | (completed >= 0)
+    kept = everything[rows.agent] | frame.asked[rows.agent, rows.task]
+    n = _in_slots(slot, frame.shape).reshape(-1)[slot]
+    many = kept & ~frame.operator[rows.agent] & (n > n_asked_trials[rows.agent])
+    part = np.flatnonzero(many)
+    order = part[
+        np.lexsort(
+            (
+                frame.setting_order[rows.setting[part]],
+                rows.trial[part],
+                frame.order[rows.delivery[part]],
+                slot[part],
+            )
+        )
+    ]
+    kept[order] = _number_in_run(slot[order]) < n_asked_trials[rows.agent[order]]
+    return kept
+
+
+def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: bool) -> _Places:
+    """Count places and gaps, and take the means; what is absent counts as R_a failures if gaps are zero."""
+    n_agents, n_tasks, n_conditions = frame.shape
+    n = _in_slots(counted.slot, frame.shape)
+    failed = _absent(n, frame, n_asked_trials) if zero else np.empty(0, dtype=np.int64)
+    rows, n_failed = counted.rows, len(failed)
+    slot = np.concatenate([counted.slot, failed])
+    cells = cell_moments(
+        slot // n_conditions,
+        np.concatenate([rows.setting, np.full(n_failed, -1)]),
+        np.concatenate([np.where(rows.valid, rows.outcome, 0.0), np.zeros(n_failed)]),
+        np.concatenate([counted.has_outcome, np.ones(n_failed, dtype=np.bool_)]),
+        n_agents * n_tasks,
+        condition=slot % n_conditions,
+        n_conditions=n_conditions,
+    )
+    table = CellMoments(
+        cells.means.reshape(n_agents, n_tasks),
+        cells.n_valid.reshape(n_agents, n_tasks),
+        cells.trial_variances.reshape(n_agents, n_tasks),
+        cells.n_trials.reshape(n_agents, n_tasks),
+    )
+    n = n + _in_slots(failed, frame.shape)
+    places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0)
+    gaps = _in_slots(counted.slot[~counted.has_outcome], frame.shape).sum(axis=2)
+    gaps = np.where(table.n_valid > 0, gaps, places)
+    return _Places(table, places.astype(np.int32), gaps.astype(np.int32))
+
+
+def _absent(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> CodeArray:
+    """Slots that an operator's agent was asked for and has no row in, each R_a times."""
+    here = frame.operator & frame.ranked & (n_asked_trials > 0)
+    absent = (n == 0) & frame.asked[:, :, None] & here[:, None, None]
+    slots = np.flatnonzero(absent)
+    return np.repeat(slots, n_asked_trials[slots // (frame.shape[1] * frame.shape[2])])
+
+
+# ----------------------------------------------------------------------------------------------- what is told
+
+
+def _trials(part: _Slots, frame: _Frame) -> Trials:
+    with_outcome = part.where(part.has_outcome)
+    rows = with_outcome.rows
+    outcome = np.where(rows.valid, rows.outcome, 0.0)
+    return Trials(rows, outcome, with_outcome.slot % frame.shape[2])
+
+
+def _spent(counted: _Slots, frame: _Frame) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Dollars, tokens and seconds of a run of each task, (n_agents, m) each."""
+    rows, (n_agents, n_tasks, _) = counted.rows, frame.shape
+    cell = rows.agent * n_tasks + rows.task
+    run = rows.delivery * len(frame.setting_order) + rows.setting
+    cost, tokens, seconds = (
+        spending(cell, run, amount, n_agents * n_tasks).reshape(n_agents, n_tasks)
+        for amount in (rows.cost_usd, rows.n_tokens, rows.seconds)
+    )
+    return cost, tokens, seconds
+
+
+def _number_in_run(sorted_codes: CodeArray) -> CodeArray:
+    """Count from 0 in each run of equal codes, (n_rows,)."""
+    n = len(sorted_codes)
+    first = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
+    return np.arange(n) - np.repeat(first, np.diff(first, append=n))
+
+
+def _numbers(order: list[int]) -> CodeArray:
+    """Return the place of each position in the order, (len(order),)."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return place
+
+
+def _none_first(setting: Setting) -> tuple[tuple[bool, str | float], ...]:
+    return tuple((value is not None, "" if value is None else value) for value in setting)

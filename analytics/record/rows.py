@@ -1,0 +1,197 @@
+"""What was delivered: agents, deliveries, and a row for each trial."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import CodeArray, FloatArray, Mask
+from analytics.record.counting import Counting, RecordRefused
+
+Setting = tuple[str | None, str | None, float | None, str | None]  # prompt_variant, judge, temperature, run
+
+
+@dataclass(frozen=True)
+class About:
+    """What is said of an agent, beside its outcomes.
+
+    Attributes
+    ----------
+    name, scaffold, model : str
+    version, organisation : str
+        Empty: not stated.
+    links : mapping of str to str
+    run_by : {"self", "operator"}
+        Who delivered.
+    submitted_at : str or None
+        Earliest date stated, ISO 8601.
+    withheld : str
+        Why it may not be ranked whatever it ran ("resubmitted: …"); else empty. Such an agent is not
+        complete.
+    backdated, imprecise : bool
+        Dated long before its delivery; to the month or year alone.
+    """
+
+    name: str
+    scaffold: str
+    model: str
+    version: str = ""
+    organisation: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
+    run_by: str = "operator"
+    submitted_at: str | None = None
+    withheld: str = ""
+    backdated: bool = False
+    imprecise: bool = False
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One delivery of an agent's outcomes: an accepted submission, or a run of a loaded file.
+
+    Attributes
+    ----------
+    agent : int
+        Position among the agents.
+    arrival : int
+        Deliveries that count together (one transaction) share it; 0 or above, ascending in order of
+        acceptance.
+    operator : bool
+        Loaded by an operator: all its trials count, and its invalid rows are confirmed.
+    asked : frozenset of str or None
+        Tasks that the agent was asked to run; None: all active ones, unless another delivery of the agent
+        names some.
+    n_trials : int or None
+        Trials asked for; None: as many as were delivered. Of several the largest.
+    """
+
+    agent: int
+    arrival: int = 0
+    operator: bool = True
+    asked: frozenset[str] | None = None
+    n_trials: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Delivered outcomes, a row for each trial, in any order.
+
+    Attributes
+    ----------
+    agent, task, setting, delivery : int array, shape (n_rows,)
+        Positions among agents, tasks, settings and deliveries.
+    trial : int array, shape (n_rows,)
+    outcome : float array, shape (n_rows,)
+        0 to 1 where valid.
+    valid : bool array, shape (n_rows,)
+    confirmed : bool array, shape (n_rows,)
+        Of an invalid row: whether it is known to be a failure of the harness.
+    cost_usd, n_tokens, seconds : float array, shape (n_rows,), or None
+        Of the trial; NaN where not stated.
+    """
+
+    agent: CodeArray
+    task: CodeArray
+    setting: CodeArray
+    delivery: CodeArray
+    trial: CodeArray
+    outcome: FloatArray
+    valid: Mask
+    confirmed: Mask
+    cost_usd: FloatArray | None = None
+    n_tokens: FloatArray | None = None
+    seconds: FloatArray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.agent)
+
+    def where(self, chosen: npt.NDArray[Any]) -> "Rows":
+        """Return the rows of a mask, (n_rows,), or of positions, in their order."""
+        if chosen.dtype == np.bool_ and chosen.all():
+            return self
+        columns = {one.name: getattr(self, one.name) for one in fields(self)}
+        return replace(self, **{name: one[chosen] for name, one in columns.items() if one is not None})
+
+    def on(self, tasks: CodeArray, n_tasks: int) -> "Rows":
+        """Return the rows on these of the tasks, which are numbered anew in the order given."""
+        if len(tasks) == n_tasks:
+            return self
+        number = np.full(n_tasks, -1, dtype=np.int64)
+        number[tasks] = np.arange(len(tasks))
+        kept = self.where(number[self.task] >= 0)
+        return replace(kept, task=number[kept.task])
+
+
+def checked(
+    rows: Rows,
+    *,
+    n_agents: int,
+    tasks: Sequence[str],
+    settings: Sequence[Setting],
+    deliveries: Sequence[Delivery],
+) -> Rows:
+    """Return the rows with codes of 64 bits, none out of range.
+
+    Raises
+    ------
+    RecordRefused
+        For a code out of range, a column of another length, tasks out of order or none.
+    """
+    sizes = {"agent": n_agents, "task": len(tasks), "setting": len(settings), "delivery": len(deliveries)}
+    for one in fields(rows):
+        column = getattr(rows, one.name)
+        if column is not None and column.shape != (rows.n_rows,):
+            raise RecordRefused(f"{one.name}: {column.shape}, not ({rows.n_rows},)")
+        size = sizes.get(one.name)
+        if size is not None and rows.n_rows and not (column.min() >= 0 and column.max() < size):
+            raise RecordRefused(f"{one.name}: {column.min()} to {column.max()}, not 0 to {size - 1}")
+    if not tasks or list(tasks) != sorted(set(tasks)):
+        raise RecordRefused("tasks ascend by code point, none twice, and there is one at least")
+    codes = {name: getattr(rows, name).astype(np.int64, copy=False) for name in (*sizes, "trial")}
+    return replace(rows, **codes)
+
+
+def asked_tasks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequence[str]) -> Mask:
+    """Which tasks each agent was asked to run, (n_agents, n_tasks): those named, or all if none are."""
+    number = {name: j for j, name in enumerate(tasks)}
+    asked = np.zeros((n_agents, len(tasks)), dtype=np.bool_)
+    for delivery in deliveries:
+        named = [number[name] for name in delivery.asked or () if name in number]
+        asked[delivery.agent, named] = True
+    asked[~assigned(deliveries, n_agents)] = True
+    return asked
+
+
+def assigned(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
+    """Agents with an assignment: a delivery that names its tasks, (n_agents,)."""
+    found = np.zeros(n_agents, dtype=np.bool_)
+    found[[delivery.agent for delivery in deliveries if delivery.asked is not None]] = True
+    return found
+
+
+def in_order(deliveries: Sequence[Delivery]) -> list[int]:
+    """Positions of the deliveries by arrival, then as given."""
+    return sorted(range(len(deliveries)), key=lambda d: deliveries[d].arrival)
+
+
+def counted_deliveries(deliveries: Sequence[Delivery], counting: Counting) -> Mask:
+    """Deliveries that count by the policy on duplicates, (n_deliveries,)."""
+    if counting.duplicates == "mean":
+        return np.ones(len(deliveries), dtype=np.bool_)
+    order = in_order(deliveries)
+    order = order if counting.duplicates == "latest" else order[::-1]
+    last = {deliveries[d].agent: d for d in order}
+    counted = np.zeros(len(deliveries), dtype=np.bool_)
+    counted[list(last.values())] = True
+    return counted
+
+
+def counts_as_outcome(rows: Rows, counting: Counting) -> Mask:
+    """Rows with an outcome, (n_rows,): valid ones, and those that count as a failure, 0."""
+    if counting.missing == "zero":
+        return np.ones(rows.n_rows, dtype=np.bool_)
+    return np.asarray(rows.valid | ~rows.confirmed, dtype=np.bool_)

@@ -1,0 +1,352 @@
+"""The record of a benchmark: one line an agent, stacked in name order, and what is read off it.
+
+The model and the symbols stand in `analytics.record`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
+from analytics.flat_file import FlatFile
+from analytics.outcome_table import OutcomeTable
+from analytics.record.conditions import Compared, compare, held
+from analytics.record.counting import Counting, RecordRefused
+from analytics.record.files import contents
+from analytics.record.reduction import AgentRow, agent_rows
+from analytics.record.rows import About, Delivery, Rows, Setting
+from analytics.record.universe import FEWEST_TASKS, holders, is_common, universe
+from analytics.repeats import Repeats
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """All that is known of a benchmark's agents, in name order.
+
+    Attributes
+    ----------
+    table : OutcomeTable
+        Agents with a counted outcome on the active tasks; gaps are missing (or 0 by `Counting.missing`).
+    about : tuple of About, length n_agents
+    counting : Counting
+    n_places, n_gaps : int32 array, shape (n_agents, n_tasks)
+    asked : bool array, shape (n_agents, n_tasks)
+    operator : bool array, shape (n_agents,)
+    arrival, completed : int array, shape (n_agents,)
+        See `AgentRow`.
+    complete : bool array, shape (n_agents,)
+        Every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total), not withheld, under
+        the compared conditions.
+    costs : float array, shape (n_agents, n_tasks)
+    n_tokens, seconds : tuple of (float or None), length n_agents
+    n_deliveries : int array, shape (n_agents,)
+    repeats : tuple of Repeats, length n_agents
+    compared : tuple of str
+        The conditions compared, in words; empty where no facet has two levels.
+    left_out : tuple of (str, int)
+        Other conditions, with the number of agents that have them.
+    condition : tuple of str, length n_agents
+        What an agent ran under where it lacks a compared condition; else empty.
+    universe : str
+        Which tasks are active and what was left out, in words; empty where all are.
+    """
+
+    table: OutcomeTable
+    about: tuple[About, ...]
+    counting: Counting
+    n_places: CountArray
+    n_gaps: CountArray
+    asked: Mask
+    operator: Mask
+    arrival: CodeArray
+    completed: CodeArray
+    complete: Mask
+    costs: FloatArray
+    n_tokens: tuple[float | None, ...]
+    seconds: tuple[float | None, ...]
+    n_deliveries: CodeArray
+    repeats: tuple[Repeats, ...]
+    compared: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, int], ...] = ()
+    condition: tuple[str, ...] = ()
+    universe: str = ""
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents."""
+        return self.table.n_agents
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of active tasks, m."""
+        return self.table.n_tasks
+
+    @property
+    def short(self) -> Mask:
+        """Agents that never delivered some place they were asked for: listed, ranked nowhere, (n_agents,).
+
+        What an operator loads is never short: a task without a row is a gap. Agents that ran under other
+        conditions are told by `condition`.
+        """
+        elsewhere = np.array([bool(one) for one in self.condition], dtype=np.bool_)
+        undelivered = (self.asked & (self.n_places == 0)).any(axis=1)
+        return np.asarray(~self.operator & ~elsewhere & undelivered, dtype=np.bool_)
+
+    @property
+    def copied(self) -> tuple[str, ...]:
+        """Agents two of whose trials are copies: their trials count as one."""
+        return tuple(one.name for one, told in zip(self.about, self.repeats, strict=True) if told.copies)
+
+    def is_direct(self, tasks: CodeArray) -> Mask:
+        """Agents that are ranked directly on these tasks: every place delivered, at most 5% of them gaps.
+
+        In what an operator loads, a task without a row counts as R_a gaps; in a submission it was never
+        delivered, and no share of it is forgiven. An agent that never delivered a place it was asked for is
+        ranked nowhere.
+
+        Parameters
+        ----------
+        tasks : int array, shape (k,)
+            Positions of tasks.
+
+        Returns
+        -------
+        bool array, shape (n_agents,)
+            20·(gaps) ≤ places, compared exactly; False for an agent without a place.
+        """
+        gaps, places = (part[:, tasks].sum(axis=1) for part in self._all_places())
+        delivered = self.operator | (self.n_places[:, tasks] > 0).all(axis=1)
+        enough = (20 * gaps <= places) & (places > 0)
+        return np.asarray(delivered & enough & ~self.short, dtype=np.bool_)
+
+    def bounds(self, tasks: CodeArray) -> tuple[FloatArray, FloatArray, CodeArray]:
+        """Manski bounds of the mean on these tasks, and the places without an outcome.
+
+        Parameters
+        ----------
+        tasks : int array, shape (k,)
+            Positions of tasks.
+
+        Returns
+        -------
+        lower, upper : float64 array, shape (n_agents,)
+            [Σ/k, (Σ + n)/k] with Σ = Σ_j (1 − g_j)·X_j and n = Σ_j g_j, g_j the share of the places of task j
+            that are missing: 1 where nothing was delivered.
+        n_missing : int64 array, shape (n_agents,)
+            Places.
+
+        Notes
+        -----
+        Manski, *Partial Identification of Probability Distributions*, 2003, §1.
+        """
+        gaps, places = (part[:, tasks] for part in self._all_places())
+        missing = np.divide(gaps, places, out=np.ones(gaps.shape), where=places > 0)
+        means = np.nan_to_num(self.table.means[:, tasks])
+        lower = ((1.0 - missing) * means).sum(axis=1) / len(tasks)
+        return lower, lower + missing.sum(axis=1) / len(tasks), np.asarray(gaps.sum(axis=1), dtype=np.int64)
+
+    def _all_places(self) -> tuple[CodeArray, CodeArray]:
+        """Gaps and places, (n_agents, n_tasks) each, a task without a row being R_a gaps."""
+        usual = np.array([_usual(row) for row in self.n_places], dtype=np.int64)[:, None]
+        absent = self.n_places == 0
+        return np.where(absent, usual, self.n_gaps), np.where(absent, usual, self.n_places)
+
+    @classmethod
+    def of(
+        cls,
+        about: Sequence[About],
+        rows: Rows,
+        *,
+        tasks: Sequence[str],
+        settings: Sequence[Setting],
+        deliveries: Sequence[Delivery],
+        counting: Counting | None = None,
+    ) -> "Record":
+        """Reduce rows to a record: universe → conditions → cells.
+
+        Parameters
+        ----------
+        about : sequence of About, length n_agents
+        rows : Rows
+        tasks : sequence of str
+            All tasks, ascending by code point.
+        settings : sequence of (prompt_variant, judge, temperature, run)
+        deliveries : sequence of Delivery
+        counting : Counting, optional
+
+        Raises
+        ------
+        RecordRefused, RowMalformed
+        """
+        counting = counting or Counting()
+        n_holders, n_free = holders(
+            rows, n_agents=len(about), n_tasks=len(tasks), deliveries=deliveries, counting=counting
+        )
+        positions, sentence = universe(tasks, n_holders, n_free, counting)
+        rows, active = rows.on(positions, len(tasks)), [tasks[j] for j in positions]
+        found = held(
+            rows,
+            n_agents=len(about),
+            tasks=active,
+            settings=settings,
+            deliveries=deliveries,
+            counting=counting,
+        )
+        compared = compare(found, counting)
+        reduced = agent_rows(
+            rows,
+            n_agents=len(about),
+            tasks=active,
+            settings=settings,
+            deliveries=deliveries,
+            counting=counting,
+            compared=compared,
+        )
+        return record(about, reduced, tasks=active, counting=counting, compared=compared, universe=sentence)
+
+    @classmethod
+    def from_flat(cls, flat: FlatFile, counting: Counting | None = None) -> "Record":
+        """Reduce a flat file, which counts as loaded by an operator, a delivery for each agent and run.
+
+        Raises
+        ------
+        RecordRefused
+            Also for a file of several benchmarks.
+        """
+        return cls.of(**contents(flat), counting=counting)
+
+    @classmethod
+    def from_frame(cls, frame: Any, counting: Counting | None = None) -> "Record":
+        """Reduce a data frame with the columns of a flat file.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, n_rows
+        counting : Counting, optional
+
+        Raises
+        ------
+        RecordRefused, FlatFileError
+        """
+        from analytics.frames import flat_of
+
+        return cls.from_flat(flat_of(frame), counting)
+
+
+def record(
+    about: Sequence[About],
+    rows: Sequence[AgentRow],
+    *,
+    tasks: Sequence[str],
+    counting: Counting,
+    compared: Compared,
+    universe: str = "",
+) -> Record:
+    """Stack agents' lines in name order; an agent without a row on the active tasks is left out.
+
+    Parameters
+    ----------
+    about : sequence of About, length n_agents
+    rows : sequence of AgentRow, length n_agents
+    tasks : sequence of str
+        The active ones, ascending by code point.
+    counting : Counting
+    compared : Compared
+    universe : str
+
+    Raises
+    ------
+    RecordRefused
+        When the lengths differ.
+    TableMalformed
+        When two agents have one name.
+    """
+    if not len(about) == len(rows) == len(compared.condition):
+        raise RecordRefused(
+            f"{len(about)} agents, {len(rows)} lines, {len(compared.condition)} conditions differ"
+        )
+    kept = [i for i, row in enumerate(rows) if row.n_deliveries]
+    order = sorted(kept, key=lambda i: about[i].name)
+    told, lines = tuple(about[i] for i in order), [rows[i] for i in order]
+    stacked = Record(
+        table=_table(told, lines, tasks),
+        about=told,
+        counting=counting,
+        n_places=_stack(lines, "n_places", len(tasks), np.int32),
+        n_gaps=_stack(lines, "n_gaps", len(tasks), np.int32),
+        asked=_stack(lines, "asked", len(tasks), np.bool_),
+        operator=np.array([row.operator for row in lines], dtype=np.bool_),
+        arrival=np.array([row.arrival for row in lines], dtype=np.int64),
+        completed=np.array([row.completed for row in lines], dtype=np.int64),
+        complete=np.zeros(len(lines), dtype=np.bool_),
+        costs=_stack(lines, "costs", len(tasks), np.float64),
+        n_tokens=tuple(row.n_tokens for row in lines),
+        seconds=tuple(row.seconds for row in lines),
+        n_deliveries=np.array([row.n_deliveries for row in lines], dtype=np.int64),
+        repeats=tuple(row.repeats for row in lines),
+        compared=compared.words,
+        left_out=compared.left_out,
+        condition=tuple(compared.condition[i] for i in order),
+        universe=universe,
+    )
+    return replace(stacked, complete=_complete(stacked))
+
+
+def shared_tasks(found: Record) -> tuple[str, ...]:
+    """Name the active tasks with an outcome from at least 95% of the agents that were asked for all."""
+    free = found.asked.all(axis=1)
+    n_holders = np.asarray(found.table.valid()[free].sum(axis=0), dtype=np.int64)
+    return tuple(found.table.tasks[j] for j in np.flatnonzero(is_common(n_holders, int(free.sum()))).tolist())
+
+
+def offer(found: Record) -> str:
+    """Offer to rank on common tasks, where fewer than half of the agents asked for all tasks have them all.
+
+    Returns
+    -------
+    str
+        Empty where at least half are complete, or where they share fewer than 10 tasks or all.
+    """
+    free = found.asked.all(axis=1)
+    n_complete, n_free, n_shared = int(found.complete[free].sum()), int(free.sum()), len(shared_tasks(found))
+    if 2 * n_complete >= n_free or not FEWEST_TASKS <= n_shared < found.n_tasks:
+        return ""
+    return (
+        f"{n_complete} of {n_free} agents have run all {found.n_tasks} tasks; they share {n_shared}: "
+        "`universe = common` compares them on these"
+    )
+
+
+def _complete(stacked: Record) -> Mask:
+    """Ranked directly on all tasks, not withheld, not under other conditions."""
+    allowed = [not (one.withheld or said) for one, said in zip(stacked.about, stacked.condition, strict=True)]
+    return stacked.is_direct(np.arange(stacked.n_tasks)) & np.array(allowed, dtype=np.bool_)
+
+
+def _table(about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[str]) -> OutcomeTable:
+    return OutcomeTable(
+        agents=tuple(one.name for one in about),
+        tasks=tuple(tasks),
+        means=_stack(lines, "means", len(tasks), np.float64),
+        n_valid=_stack(lines, "n_valid", len(tasks), np.int32),
+        dates=tuple(date.fromisoformat(one.submitted_at[:10]) if one.submitted_at else None for one in about),
+        scaffolds=tuple(one.scaffold for one in about),
+        models=tuple(one.model for one in about),
+        trial_variances=_stack(lines, "trial_variances", len(tasks), np.float64),
+        n_trials=_stack(lines, "n_trials", len(tasks), np.float64),
+    )
+
+
+def _stack(lines: Sequence[AgentRow], field: str, n_tasks: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    rows = [getattr(line, field) for line in lines]
+    return read_only(np.array(rows, dtype=dtype).reshape(len(rows), n_tasks))
+
+
+def _usual(n_places: CountArray) -> int:
+    """Places of most tasks: the lower median of those delivered; 1 without any."""
+    delivered = np.sort(n_places[n_places > 0])
+    return int(delivered[(len(delivered) - 1) // 2]) if delivered.size else 1

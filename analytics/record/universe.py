@@ -1,0 +1,100 @@
+"""The active tasks: all, those that nearly all agents have run, or those named.
+
+Model
+-----
+A task is *common* when at least 95% of the agents without an assignment have an outcome on it. A universe of
+common tasks has at least 10; once chosen it is kept by name, so that agents that come later do not shrink it.
+
+Source
+------
+The rule is this project's own.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from analytics.arrays import CodeArray, Mask
+from analytics.record.counting import Counting, RecordRefused
+from analytics.record.rows import Delivery, Rows, assigned, counts_as_outcome
+
+FEWEST_TASKS = 10
+
+
+class Universe(NamedTuple):
+    """The active tasks.
+
+    Attributes
+    ----------
+    positions : int array, shape (n_active,)
+        Of all tasks, ascending.
+    sentence : str
+        Which they are and what was left out; empty where all are active.
+    """
+
+    positions: CodeArray
+    sentence: str
+
+
+def holders(
+    rows: Rows, *, n_agents: int, n_tasks: int, deliveries: Sequence[Delivery], counting: Counting
+) -> tuple[CodeArray, int]:
+    """Count the agents without an assignment that have an outcome on each task, (n_tasks,), and all such."""
+    free = ~assigned(deliveries, n_agents)
+    mine = rows.where(free[rows.agent] & counts_as_outcome(rows, counting))
+    seen = np.zeros((n_agents, n_tasks), dtype=np.bool_)
+    seen[mine.agent, mine.task] = True
+    present = np.zeros(n_agents, dtype=np.bool_)
+    present[rows.agent] = True
+    return np.asarray(seen.sum(axis=0), dtype=np.int64), int((present & free).sum())
+
+
+def universe(tasks: Sequence[str], n_holders: CodeArray, n_agents: int, counting: Counting) -> Universe:
+    """Choose the active tasks.
+
+    Parameters
+    ----------
+    tasks : sequence of str
+        All tasks, ascending by code point.
+    n_holders : int array, shape (n_tasks,)
+        Agents without an assignment that have an outcome on the task.
+    n_agents : int
+        Agents without an assignment.
+    counting : Counting
+
+    Raises
+    ------
+    RecordRefused
+        For fewer than 10 common tasks; for a name that is no task.
+    """
+    if counting.universe == "all":
+        return Universe(np.arange(len(tasks)), "")
+    if counting.universe == "common":
+        common = is_common(n_holders, n_agents)
+        if np.count_nonzero(common) < FEWEST_TASKS:
+            raise RecordRefused(
+                f"{np.count_nonzero(common)} tasks have an outcome from at least 95% of {n_agents} agents; "
+                f"{FEWEST_TASKS} are needed"
+            )
+        return _said(common, tasks, f"those with an outcome from at least 95% of {n_agents} agents")
+    unknown = sorted(set(counting.universe) - set(tasks))
+    if unknown or not counting.universe:
+        raise RecordRefused(f"universe: {', '.join(map(repr, unknown[:3])) or 'nothing'} is no task")
+    return _said(np.isin(np.array(tasks, dtype=object), counting.universe), tasks, "those named")
+
+
+def is_common(n_holders: CodeArray, n_agents: int) -> Mask:
+    """Tasks with an outcome from at least 95% of the agents, 20·n ≥ 19·n_agents, and from one at least."""
+    return np.asarray((20 * n_holders >= 19 * n_agents) & (n_holders > 0), dtype=np.bool_)
+
+
+def _said(active: Mask, tasks: Sequence[str], which: str) -> Universe:
+    positions = np.flatnonzero(active)
+    left_out = [tasks[j] for j in np.flatnonzero(~active).tolist()]
+    if not left_out:
+        return Universe(positions, "")
+    names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
+    return Universe(
+        positions, f"{len(positions)} of {len(tasks)} tasks are active, {which}; left out: {names}"
+    )

@@ -1,0 +1,309 @@
+"""Variance components of a whole benchmark: what a difference between two of its agents rests on.
+
+Model
+-----
+One fit for all agents, of every facet with two or more levels (run: with two levels in some agent)::
+
+    outcome = agent + task + agent:task + prompt + agent:prompt + task:prompt
+            + judge + agent:judge + task:judge + temperature + agent:temperature + agent:run + Residual
+
+judge and temperature fixed, all else random; agent:task only where a task was repeated. A fit that cannot
+tell these terms apart is made again with agent and task alone, and says so. The sensitivity to the panel of
+judges is σ_λ² = (1/M)·Σ(λ_m − λ̄)² of the fitted effects: two agents that did not share judges differ by it.
+Degrees of freedom of a component are Satterthwaite's 2σ⁴/Var(σ̂²), at least 1; a sensitivity counts as known.
+Agents whose trials repeat or that ran a pilot have a decomposition of their own (`total_error`).
+
+Symbols
+-------
+==============  =======================  ======================================  =======
+symbol          code                     shape                                   unit
+==============  =======================  ======================================  =======
+outcome         ``Outcomes.outcome``     (n_rows,)                               0 to 1
+facets          ``Outcomes.columns``     (n_rows,) each                          labels
+σ²              ``components``           one a term                              score²
+SE              ``projections``          one a number of trials and estimand     score
+==============  =======================  ======================================  =======
+
+Not done here
+-------------
+No interval of a component; no term of three facets: they stand in the residual.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, §3 and Eq. 7. The terms with an agent are this project's
+own.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import FloatArray
+from analytics.differences.pairs import NEVER_MEASURED, Facet
+from analytics.errors import CoreError
+from analytics.reml.fitting import fit
+from analytics.reml.variance_components import VarianceFit
+from analytics.tee.design import Declaration
+from analytics.tee.dstudy import Component, Components, DStudyRefused, Reading, project
+from analytics.tee.report import paragraph
+from analytics.tee.total_error import TotalError, sensitivity, total_error
+
+FACETS = ("prompt", "judge", "temperature", "run")
+FIXED = ("judge", "temperature")
+MEANING = {
+    "agent": "how agents differ: what a leaderboard is for",
+    "task": "how tasks differ in difficulty; it cancels between agents on the same tasks",
+    "agent:task": "which tasks suit which agent; it stays, and only more tasks average it out",
+    "prompt": "how prompts differ for all agents alike",
+    "agent:prompt": "which prompt suits which agent",
+    "task:prompt": "which prompt suits which task",
+    "agent:judge": "how judges differ in what they think of an agent",
+    "task:judge": "how judges differ in what they think of a task",
+    "agent:temperature": "how an agent depends on the temperature",
+    "agent:run": "how an agent differs from run to run, on all tasks at once",
+    "Residual": "trial noise, and all that was not varied",
+}
+TRIALS = (1, 2, 3, 5, 10)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Valid trials of a benchmark's agents.
+
+    Attributes
+    ----------
+    columns : mapping of str to array of str, shape (n_rows,)
+        "agent", "task", and those of `FACETS`; what is not stated is a level.
+    outcome : float array, shape (n_rows,)
+    """
+
+    columns: Mapping[str, npt.NDArray[np.str_]]
+    outcome: FloatArray
+
+    def n_levels(self, column: str) -> int:
+        """Count the labels of a column."""
+        return int(np.unique(self.columns[column]).size)
+
+    def of_agent(self, name: str) -> dict[str, Any]:
+        """Return the columns of one agent, its outcomes among them."""
+        mine = self.columns["agent"] == name
+        return {column: values[mine] for column, values in self.columns.items()} | {
+            "outcome": self.outcome[mine]
+        }
+
+
+def variance_study(outcomes: Outcomes, *, complete: Collection[str], n_tasks: int) -> dict[str, Any]:
+    """Fit a benchmark and its agents, and tell the result as objects of JSON.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+    complete : collection of str
+        Agents with full runs: to the others, tasks are a selection and no sample.
+    n_tasks : int
+        Active tasks, m.
+
+    Returns
+    -------
+    dict
+        ``available``, ``reason``, ``n_rows``, ``levels``, ``agents``; where available also ``components``,
+        ``fixed``, ``criterion``, ``method``, ``message``, ``converged``, ``facets``, ``not_measured`` and
+        ``projections``.
+    """
+    described = {
+        "n_rows": int(outcomes.outcome.size),
+        "levels": {column: outcomes.n_levels(column) for column in ("agent", "task", *FACETS)},
+        "agents": list(_agents(outcomes, complete)),
+    }
+    try:
+        fitted, dropped = _fit(outcomes)
+    except CoreError as refusal:
+        return {"available": False, "reason": str(refusal), **described}
+    return {"available": True, "reason": "", **described, **_fitted(fitted, dropped, outcomes, n_tasks)}
+
+
+def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:
+    """Return what differences between agents need to know of runs, prompts and judges.
+
+    Parameters
+    ----------
+    result : mapping or None
+        What `variance_study` told; None where none was made.
+    """
+    measured = result["facets"] if result and result["available"] else {}
+    return tuple(Facet(facet.name, **measured.get(facet.name, {})) for facet in NEVER_MEASURED)
+
+
+def _fit(outcomes: Outcomes) -> tuple[VarianceFit, list[str]]:
+    """Fit all that varied; where that cannot be told apart, agent and task alone, and say so."""
+    random, fixed = _terms(outcomes)
+    columns, outcome = outcomes.columns, outcomes.outcome
+    try:
+        return fit(columns, outcome, random=" + ".join(random), fixed=" + ".join(fixed)), []
+    except CoreError as refusal:
+        plain = [term for term in random if set(term.split(":")) <= {"agent", "task"}]
+        if plain == random:
+            raise
+        return fit(columns, outcome, random=" + ".join(plain)), [str(refusal)]
+
+
+def _terms(outcomes: Outcomes) -> tuple[list[str], list[str]]:
+    varied = [facet for facet in FACETS if facet != "run" and outcomes.n_levels(facet) > 1]
+    random = ["agent", "task"]
+    if _repeats(outcomes, "agent", "task"):
+        random.append("agent:task")
+    random += ["prompt"] if "prompt" in varied else []
+    random += [f"agent:{facet}" for facet in varied]
+    random += [f"task:{facet}" for facet in varied if facet != "temperature"]
+    if _several_runs(outcomes):
+        random.append("agent:run")
+    return random, [facet for facet in varied if facet in FIXED]
+
+
+def _repeats(outcomes: Outcomes, *columns: str) -> bool:
+    """Whether some combination has more than one row."""
+    cell = np.zeros(outcomes.outcome.size, np.int64)
+    for column in columns:
+        labels, codes = np.unique(outcomes.columns[column], return_inverse=True)
+        cell = cell * labels.size + codes
+    return bool(np.unique(cell).size < cell.size)
+
+
+def _several_runs(outcomes: Outcomes) -> bool:
+    """Whether some agent states more than one run; labels of runs are its own."""
+    pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
+    return bool(pairs.shape[1] > np.unique(pairs[0]).size)
+
+
+def _fitted(fitted: VarianceFit, dropped: list[str], outcomes: Outcomes, n_tasks: int) -> dict[str, Any]:
+    parts = {**fitted.components, "Residual": fitted.residual}
+    total = sum(parts.values())
+    return {
+        "components": [
+            {
+                "name": name,
+                "variance": variance,
+                "share": variance / total,
+                "boundary": name in fitted.boundary,
+                "meaning": MEANING.get(name, ""),
+            }
+            for name, variance in parts.items()
+        ],
+        "fixed": fitted.fixed,
+        "criterion": fitted.criterion,
+        "method": fitted.method,
+        "message": fitted.message,
+        "converged": fitted.converged,
+        "facets": _facets(fitted),
+        "not_measured": _not_measured(parts, outcomes, dropped),
+        "projections": _projections(parts, n_tasks),
+    }
+
+
+def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
+    """Components with the agent, and main effects, of the facets that a difference rests on."""
+    degrees = _degrees(fitted)
+    facets: dict[str, dict[str, float]] = {}
+    for name in ("run", "prompt", "judge"):
+        for key, term in (("with_agent", f"agent:{name}"), ("main", name)):
+            if term in fitted.components:
+                known = facets.setdefault(name, {})
+                known[key] = fitted.components[term]
+                if term in degrees:
+                    known[f"df_{key}"] = degrees[term]
+    if any(name.startswith("judge[") for name in fitted.fixed):
+        facets.setdefault("judge", {})["main"] = sensitivity(fitted, "judge")
+    return facets
+
+
+def _degrees(fitted: VarianceFit) -> dict[str, float]:
+    """Satterthwaite's 2σ⁴/Var(σ̂²), at least 1, of the components off the boundary."""
+    free = fitted.free()
+    variances, of_estimates = fitted.parameters[free], np.diag(fitted.covariance())
+    return {
+        fitted.names[i]: max(1.0, 2 * variance**2 / of_estimate)
+        for i, variance, of_estimate in zip(
+            free.tolist(), variances.tolist(), of_estimates.tolist(), strict=True
+        )
+        if of_estimate > 0
+    }
+
+
+def _not_measured(parts: Mapping[str, float], outcomes: Outcomes, dropped: list[str]) -> list[str]:
+    missing = [] if "agent:task" in parts else ["trial noise apart from agent:task (no trial was repeated)"]
+    missing += [
+        f"{facet} (one level)" for facet in ("prompt", "judge", "temperature") if outcomes.n_levels(facet) < 2
+    ]
+    if "agent:run" not in parts:
+        missing.append("run (no agent states several)")
+    return missing + dropped
+
+
+def _projections(parts: Mapping[str, float], n_tasks: int) -> list[dict[str, Any]]:
+    """Project the standard error of one agent's mean over the tasks, by trials, for both estimands."""
+    if "agent:task" not in parts:
+        return []
+    items = parts["task"] + parts["agent:task"]
+    components = Components(
+        (Component("item", items, frozenset("N")), Component("Residual", parts["Residual"], frozenset("R")))
+    )
+    return [
+        {
+            "n_trials": n,
+            "finite": _projected(components, n_tasks, n, "finite"),
+            "domain": _projected(components, n_tasks, n, "domain"),
+        }
+        for n in TRIALS
+    ]
+
+
+def _projected(
+    components: Components, n_tasks: int, n_trials: int, estimand: Literal["finite", "domain"]
+) -> float | None:
+    try:
+        return project(components, {"N": n_tasks, "R": n_trials}, Reading(estimand=estimand)).se
+    except DStudyRefused:
+        return None
+
+
+def _agents(outcomes: Outcomes, complete: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Total evaluation error of each agent whose trials repeat or that ran a pilot."""
+    for name in np.unique(outcomes.columns["agent"]).tolist():
+        mine = outcomes.of_agent(name)
+        facets = [facet for facet in FACETS if facet != "run" and np.unique(mine[facet]).size > 1]
+        if not facets and np.unique(mine["task"]).size == mine["task"].size:
+            continue
+        try:
+            yield _agent(name, total_error(mine, _declared(facets, name in complete), Reading("finite")))
+        except CoreError as refusal:
+            yield {"agent": name, "reason": str(refusal)}
+
+
+def _declared(facets: list[str], is_complete: bool) -> Declaration:
+    return Declaration(
+        outcome="outcome",
+        item="task",
+        prompt="prompt" if "prompt" in facets else None,
+        judge="judge" if "judge" in facets else None,
+        temperature="temperature" if "temperature" in facets else None,
+        items="sample" if is_complete else "selected",
+    )
+
+
+def _agent(name: str, study: TotalError) -> dict[str, Any]:
+    return {
+        "agent": name,
+        "reason": "",
+        "theta": study.theta,
+        "se": study.se,
+        "naive_se": study.naive_se,
+        "levels": dict(study.layout.levels),
+        "table": [
+            {"name": row.name, "variance": row.variance, "share_of_mean": row.share_of_mean}
+            for row in study.table()
+        ],
+        "paragraph": paragraph(study),
+    }

@@ -1,0 +1,101 @@
+"""What was decided and measured before, from rows to what the core takes."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from analytics.tee.benchmark import facets_of
+from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.queries import latest_study
+from leaderboard.studies.records import Snapshot
+from leaderboard.studies.rules import rules_sha256
+from selection.given import FittedOn, Given, SubsetVersion, Variances
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The rows that an answer rests on: with the data they make the key of a board."""
+
+    benchmark: Benchmark
+    policy: Policy
+    subset: TaskSubset | None
+    calibration: Calibration | None
+    validation: ValidationStudy | None
+    variance: VarianceStudy | None
+
+    @property
+    def data_version(self) -> int:
+        return self.benchmark.data_version
+
+    @property
+    def full_runs_only(self) -> str:
+        return self.benchmark.full_runs_only_reason
+
+    @cached_property
+    def rules_sha256(self) -> str:
+        return rules_sha256(self.policy, full_runs_only=self.full_runs_only)
+
+    def given(self) -> Given:
+        """The same for the core."""
+        return Given(
+            subsets=versions(self.benchmark),
+            fitted=_fitted_on(self.calibration) if self.calibration else None,
+            validation=self.validation.result if self.validation else None,
+            variances=variances_of(self.variance),
+            full_runs_only=self.full_runs_only,
+        )
+
+
+def decided(now: Snapshot, subset: TaskSubset | None, calibration: Calibration | None) -> Decided:
+    """Add the studies that stand."""
+    return Decided(
+        benchmark=now.benchmark,
+        policy=now.policy,
+        subset=subset,
+        calibration=calibration,
+        validation=latest_study(ValidationStudy, now.benchmark),
+        variance=latest_study(VarianceStudy, now.benchmark),
+    )
+
+
+def variances_of(study: VarianceStudy | None) -> Variances:
+    if study is None:
+        return Variances()
+    return Variances(facets_of(study.result))
+
+
+def versions(benchmark: Benchmark) -> tuple[SubsetVersion, ...]:
+    names = _names(benchmark)
+    return tuple(_version(one, names) for one in benchmark.subsets.order_by("number"))
+
+
+def _version(subset: TaskSubset, names: dict[int, str]) -> SubsetVersion:
+    return SubsetVersion(
+        number=subset.number,
+        tasks=tuple(subset.members.order_by("task__name").values_list("task__name", flat=True)),
+        chosen_from=tuple(sorted(names[pk] for pk in subset.chosen_from)),
+        arrival=subset.data_version,
+        fixed_on=subset.fixed_at.date(),
+        lo=subset.lo,
+        hi=subset.hi,
+        widened=subset.widened,
+        provisional=subset.provisional,
+        strategy=subset.strategy,
+        reason=subset.reason,
+        n_complete=subset.n_complete,
+        n_tasks=subset.n_tasks,
+    )
+
+
+def _fitted_on(calibration: Calibration) -> FittedOn:
+    """Its agents under their present names, in the order of these."""
+    names = _names(calibration.subset.benchmark)
+    tasks = dict(calibration.subset.tasks.values_list("id", "name"))
+    columns = (calibration.agents, calibration.residuals, calibration.scaffold_residuals)
+    rows = sorted((names[pk], *residuals) for pk, *residuals in zip(*columns, strict=True))
+    agents, residuals, scaffold_residuals = zip(*rows, strict=True)
+    return FittedOn(tuple(tasks[pk] for pk in calibration.tasks), agents, residuals, scaffold_residuals)
+
+
+def _names(benchmark: Benchmark) -> dict[int, str]:
+    return dict(benchmark.agents.values_list("id", "name"))

@@ -1,0 +1,210 @@
+"""Each agent's part of a record, read from its outcomes once and kept.
+
+A part is named by all that decides it: the deliveries that count, the active tasks, how outcomes are counted
+and which conditions are compared. Outcomes never change, so that a part with the right name is right.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.record import (
+    AgentRow,
+    Compared,
+    Condition,
+    Counting,
+    Delivery,
+    Held,
+    Rows,
+    agent_rows,
+    compare,
+    held,
+)
+from leaderboard.catalog.models import Benchmark, Task
+from leaderboard.studies.models import ESTIMATOR_VERSION, AgentScores
+from leaderboard.studies.scores import packed, unpacked
+from leaderboard.submissions import queries as submissions
+
+CELLS = ("n_tasks", "n_asked_tasks", "n_outcomes")  # of Held, for each agent and condition
+TEMPERATURE = 2
+
+Delivered = Mapping[int, Sequence[submissions.Delivery]]  # by agent id
+
+
+class Parts:
+    """Parts of one benchmark's agents: those kept in the database, and those read since."""
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        stored = AgentScores.objects.filter(agent__benchmark=benchmark)
+        self.stored = {(one.key, one.under): one for one in stored}
+        self.held = {one.key: one.content["held"] for one in self.stored.values()}
+        self.rows: dict[tuple[str, str], AgentRow] = {}
+        self.settings = sorted(submissions.settings_of(benchmark).items(), key=repr)
+        # An agent with two temperatures makes temperature part of everyone's conditions.
+        self.one_by_one = len({facets[TEMPERATURE] for facets, _ in self.settings}) < 2
+
+    def of(self, delivered: Delivered, tasks: Sequence[Task], counting: Counting) -> "Found":
+        """The conditions compared, and each agent's line under them, in the order of `delivered`."""
+        keys = {pk: _key(mine, tasks, counting) for pk, mine in delivered.items()}
+        absent = [pk for pk, key in keys.items() if key not in self.held or not self.one_by_one]
+        source = _Source.of({pk: delivered[pk] for pk in absent}, tasks, self.settings)
+        by_temperature = self._hold([keys[pk] for pk in absent], source, counting)
+        compared = compare(
+            _joined([self.held[key] for key in keys.values()], len(tasks), by_temperature), counting
+        )
+        names = {
+            pk: (key, _under(compared, said))
+            for (pk, key), said in zip(keys.items(), compared.condition, strict=True)
+        }
+        missing = [pk for pk, name in names.items() if name not in self.rows and name not in self.stored]
+        if missing != absent:
+            source = _Source.of({pk: delivered[pk] for pk in missing}, tasks, self.settings)
+        said = dict(zip(names, compared.condition, strict=True))
+        here = replace(compared, condition=tuple(said[pk] for pk in missing))
+        reduced = agent_rows(**source.arguments, counting=counting, compared=here) if missing else ()
+        self.rows |= zip((names[pk] for pk in missing), reduced, strict=True)
+        return Found(self, compared, names)
+
+    def line(self, name: tuple[str, str]) -> AgentRow:
+        if name not in self.rows:
+            self.rows[name] = unpacked(self.stored[name])
+        return self.rows[name]
+
+    def _hold(self, keys: list[str], source: "_Source", counting: Counting) -> bool:
+        """Keep what these agents ran under each condition; return whether temperature is part of one."""
+        if not keys:
+            return False
+        found = held(**source.arguments, counting=counting)
+        for i, key in enumerate(keys):
+            self.held[key] = {
+                "n_asked": int(found.n_asked[i]),
+                "conditions": [list(condition) for condition in found.conditions],
+                **{name: getattr(found, name)[i].tolist() for name in CELLS},
+            }
+        return found.by_temperature
+
+
+class Found:
+    """What `Parts.of` found."""
+
+    def __init__(self, parts: Parts, compared: Compared, names: dict[int, tuple[str, str]]) -> None:
+        self.parts, self.compared, self.names = parts, compared, names
+
+    @property
+    def rows(self) -> list[AgentRow]:
+        return [self.parts.line(name) for name in self.names.values()]
+
+    def stale(self, data_version: int, n_tasks: int) -> list[AgentScores]:
+        """Rows for the parts that the database does not have."""
+        return [
+            self._scores(pk, name, data_version, n_tasks)
+            for pk, name in self.names.items()
+            if name not in self.parts.stored
+        ]
+
+    def _scores(self, pk: int, name: tuple[str, str], data_version: int, n_tasks: int) -> AgentScores:
+        key, under = name
+        arrays, content = packed(self.parts.line(name))
+        return AgentScores(
+            agent_id=pk,
+            key=key,
+            under=under,
+            data_version=data_version,
+            n_tasks=n_tasks,
+            arrays=arrays,
+            content={"row": content, "held": self.parts.held[key]},
+        )
+
+
+class _Source:
+    """Outcomes of some agents as the core takes them."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self.arguments = arguments
+
+    @classmethod
+    def of(
+        cls, delivered: Delivered, tasks: Sequence[Task], settings: Sequence[tuple[tuple[Any, ...], int]]
+    ) -> "_Source":
+        names = {task.pk: task.name for task in tasks}
+        flat = [(agent, one) for agent, mine in enumerate(delivered.values()) for one in mine]
+        table = submissions.measured_outcomes_of(one.submission for _, one in flat)
+        table = table.filter(pc.is_in(table["task"], pa.array(list(names), pa.int32())))
+        delivery = _positions(table["submission"], [one.submission for _, one in flat], pa.int32())
+        of_delivery = np.array([agent for agent, _ in flat], np.int64)
+        confirmed = np.array([one.confirmed for _, one in flat], np.bool_)
+        rows = Rows(
+            agent=of_delivery[delivery],
+            task=_positions(table["task"], list(names), pa.int32()),
+            setting=_positions(table["setting"], [pk for _, pk in settings], pa.int32()),
+            delivery=delivery,
+            trial=table["trial"].to_numpy().astype(np.int64),
+            outcome=_numbers(table["value"]),
+            valid=table["valid"].to_numpy(zero_copy_only=False),
+            confirmed=confirmed[delivery],
+            **{name: _numbers(table[name]) for name in ("cost_usd", "n_tokens", "seconds")},
+        )
+        return cls(
+            {
+                "rows": rows,
+                "n_agents": len(delivered),
+                "tasks": list(names.values()),
+                "settings": [facets for facets, _ in settings],
+                "deliveries": [_delivery(agent, one, names) for agent, one in flat],
+            }
+        )
+
+
+def _delivery(agent: int, one: submissions.Delivery, names: Mapping[int, str]) -> Delivery:
+    asked = None if one.asked is None else frozenset(names[pk] for pk in one.asked if pk in names)
+    return Delivery(agent, one.arrival, one.operator, asked, one.n_trials)
+
+
+def _positions(ids: pa.ChunkedArray, known: Sequence[int], kind: pa.DataType) -> np.ndarray:
+    return pc.index_in(ids, pa.array(known, kind)).to_numpy().astype(np.int64)
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    return pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
+
+
+def _joined(parts: Sequence[dict[str, Any]], n_active: int, by_temperature: bool) -> Held:
+    """One table of all agents from the lines that each has for itself."""
+    known = {Condition(*one) for part in parts for one in part["conditions"]}
+    conditions = sorted(known, key=lambda one: [(level is not None, level or "") for level in one])
+    column = {condition: c for c, condition in enumerate(conditions)}
+    cells = {name: np.zeros((len(parts), len(conditions)), np.int64) for name in CELLS}
+    for i, part in enumerate(parts):
+        columns = [column[Condition(*one)] for one in part["conditions"]]
+        for name, values in cells.items():
+            values[i, columns] = part[name]
+    return Held(
+        conditions=tuple(conditions),
+        by_temperature=by_temperature,
+        n_active=n_active,
+        n_asked=np.array([part["n_asked"] for part in parts], np.int64),
+        **cells,
+    )
+
+
+def _key(mine: Sequence[submissions.Delivery], tasks: Sequence[Task], counting: Counting) -> str:
+    delivered = [
+        [one.submission, one.arrival, one.operator, sorted(one.asked or ()), one.n_trials, one.confirmed]
+        for one in mine
+    ]
+    counted = asdict(counting) | {"universe": None}  # it has become the tasks
+    return _sha256([ESTIMATOR_VERSION, delivered, [task.pk for task in tasks], counted])
+
+
+def _under(compared: Compared, said: str) -> str:
+    return _sha256([compared.conditions, compared.by_temperature, bool(said)])
+
+
+def _sha256(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,166 @@
+"""Rows to the record of a benchmark, now or as of an earlier data version.
+
+What was delivered up to a version never changes, so that nothing is locked while outcomes are read.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC
+from typing import Any
+
+import numpy as np
+
+from analytics.record import About, Counting, Record, record, universe
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
+from leaderboard.catalog.queries import agents_of, policy_in_force
+from leaderboard.studies.history import Moment, is_active
+from leaderboard.studies.models import AgentScores, TaskSubset
+from leaderboard.studies.parts import Delivered, Parts
+from leaderboard.studies.rules import rules_of
+from leaderboard.submissions import queries as submissions
+from selection.rules import Rules
+from selection.standings.choice import n_complete
+
+N_TRIES = 20
+
+
+class DataKeepsChanging(RuntimeError):
+    """Agents and tasks changed faster than they could be read."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What one data version holds; agents and tasks stand in the order of the record."""
+
+    benchmark: Benchmark
+    policy: Policy
+    rules: Rules
+    data_version: int
+    record: Record
+    compared: list[dict[str, Any]]
+    agents: tuple[Agent, ...]
+    task_ids: list[int]
+    deliveries: list[submissions.Delivery] = field(repr=False)
+    stale: list[AgentScores] = field(repr=False)
+
+    @property
+    def n_complete(self) -> int:
+        return n_complete(self.record)
+
+
+class Reader:
+    """Reads one benchmark at one data version, and as it was before."""
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        for _ in range(N_TRIES):
+            self.benchmark = Benchmark.objects.get(pk=benchmark.pk)
+            self.policy = policy_in_force(self.benchmark)
+            self.tasks = list(self.benchmark.tasks.order_by("name"))
+            self.agents = {agent.pk: agent for agent in agents_of(self.benchmark)}
+            if Benchmark.objects.get(pk=benchmark.pk).data_version == self.data_version:
+                break
+        else:
+            raise DataKeepsChanging
+        self.parts = Parts(self.benchmark)
+
+    @property
+    def data_version(self) -> int:
+        return self.benchmark.data_version
+
+    def now(self, subset: TaskSubset | None) -> Snapshot | None:
+        """The present record, under the conditions that were fixed with the subset; None without outcomes."""
+        tasks = [task for task in self.tasks if task.retired_at is None]
+        return self._snapshot(self.data_version, self.policy, tasks, rules_of(self.policy, subset))
+
+    def at(
+        self, moment: Moment, subset: TaskSubset | None = None, *, tasks: Collection[int] | None = None
+    ) -> Snapshot | None:
+        """The record as it was at a moment, on the tasks active then, or on those with these ids."""
+        rules = rules_of(moment.policy, subset)
+        if tasks is not None:
+            rules = replace(rules, counting=replace(rules.counting, universe="all"))
+        active = [
+            task for task in self.tasks if (_was_active(task, moment) if tasks is None else task.pk in tasks)
+        ]
+        return self._snapshot(moment.data_version, moment.policy, active, rules)
+
+    def _snapshot(self, version: int, policy: Policy, tasks: list[Task], rules: Rules) -> Snapshot | None:
+        deliveries = submissions.deliveries(self.benchmark, upto=version)
+        if not deliveries or not tasks:
+            return None
+        tasks, told = _universe(tasks, rules.counting)
+        delivered = _by_agent(deliveries)
+        found = self.parts.of(delivered, tasks, rules.counting)
+        withheld = submissions.withheld(self.benchmark, policy=policy, upto=version)
+        whole = record(
+            [_about(self.agents[pk], mine, withheld.get(pk, "")) for pk, mine in delivered.items()],
+            found.rows,
+            tasks=[task.name for task in tasks],
+            counting=rules.counting,
+            compared=found.compared,
+            universe=told,
+        )
+        if not whole.n_agents:
+            return None
+        by_name = {self.agents[pk].name: self.agents[pk] for pk in delivered}
+        return Snapshot(
+            benchmark=self.benchmark,
+            policy=policy,
+            rules=rules,
+            data_version=version,
+            record=whole,
+            compared=[condition._asdict() for condition in found.compared.conditions],
+            agents=tuple(by_name[name] for name in whole.table.agents),
+            task_ids=[task.pk for task in tasks],
+            deliveries=deliveries,
+            stale=found.stale(version, len(tasks)),
+        )
+
+
+def _was_active(task: Task, moment: Moment) -> bool:
+    return is_active(task.since, task.retired_at, moment.data_version, moment.at)
+
+
+def _universe(tasks: list[Task], counting: Counting) -> tuple[list[Task], str]:
+    """The tasks of the universe, and which they are in words; it may name tasks that were retired since."""
+    names = [task.name for task in tasks]
+    if not isinstance(counting.universe, str):
+        counting = replace(counting, universe=tuple(sorted({*counting.universe} & {*names})))
+    positions, told = universe(names, np.zeros(len(names), np.int64), 0, counting)
+    return [tasks[j] for j in positions.tolist()], told
+
+
+def store_scores(scores: Sequence[AgentScores]) -> None:
+    """Keep what was read, so that the next recompute reads only agents that changed."""
+    AgentScores.objects.bulk_create(
+        scores,
+        update_conflicts=True,
+        unique_fields=["agent"],
+        update_fields=["key", "under", "data_version", "n_tasks", "arrays", "content"],
+    )
+
+
+def _by_agent(deliveries: Sequence[submissions.Delivery]) -> Delivered:
+    by_agent: defaultdict[int, list[submissions.Delivery]] = defaultdict(list)
+    for one in deliveries:
+        by_agent[one.agent_id].append(one)
+    return by_agent
+
+
+def _about(agent: Agent, mine: Sequence[submissions.Delivery], withheld: str) -> About:
+    dated = [(one.submitted_at.astimezone(UTC), one.imprecise) for one in mine if one.submitted_at]
+    earliest = min(dated, default=None)
+    return About(
+        name=agent.name,
+        scaffold=agent.scaffold.name,
+        model=agent.model.name,
+        version=agent.version,
+        organisation=agent.organisation,
+        links={name: link for one in mine for name, link in one.links.items()},
+        run_by="operator" if all(one.operator for one in mine) else "self",
+        submitted_at=earliest[0].date().isoformat() if earliest else None,
+        withheld=withheld,
+        backdated=any(one.backdated for one in mine),
+        imprecise=bool(earliest and earliest[1]),
+    )

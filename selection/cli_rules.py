@@ -1,0 +1,188 @@
+"""The flags by which rules are typed: one definition for every command that reads a benchmark.
+
+========================  ===================================================================================
+flag                      rule
+========================  ===================================================================================
+--target                  what the ranks are about
+--band, --strategy, ...   which tasks are chosen
+--missing, --duplicates,  which outcomes count, and as what
+--settings, --universe
+--subsets                 versions of the subset that were fixed before
+========================  ===================================================================================
+"""
+
+import argparse
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal
+
+from analytics.command_line import Parser, pairs
+from analytics.record import Condition, Counting
+from selection.errors import SelectionError
+from selection.given import Given, SubsetVersion
+from selection.rules import TARGETS, Rules
+from selection.strategies import STRATEGIES
+
+Settings = Literal["comparable"] | tuple[Condition, ...]
+FACETS = ("prompt_variant", "judge", "temperature")
+
+
+class FlagRefused(SelectionError):
+    """A flag whose value names nothing that can be counted."""
+
+
+def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
+    """Add the flags to a command.
+
+    Parameters
+    ----------
+    parser : Parser
+    without : collection of str
+        Names of rules that the command takes otherwise, or not at all.
+    """
+    group = parser.add_argument_group("rules")
+    standard = Rules()
+    flags: dict[str, dict[str, Any]] = {
+        "target": {
+            "choices": TARGETS,
+            "help": "what is told about: these tasks of the subset, all tasks, or tasks like these "
+            "(subset, where there is one; else full)",
+        },
+        "missing": {
+            "choices": ("gap", "zero"),
+            "default": "gap",
+            "help": "an outcome that is missing is a gap, or counts as a failure (gap)",
+        },
+        "duplicates": {
+            "choices": ("mean", "latest", "first"),
+            "default": "mean",
+            "help": "which runs of an agent count (mean of all)",
+        },
+        "settings": {
+            "nargs": "+",
+            "default": ["comparable"],
+            "metavar": "SETTING",
+            "help": "conditions compared, such as judge=j1,prompt_variant=p2 (those that agents share)",
+        },
+        "universe": {
+            "default": "all",
+            "metavar": "all|common|FILE",
+            "help": "active tasks: all, those that 95%% of the agents have run, or the names in FILE (all)",
+        },
+        "strategy": {
+            "choices": tuple(STRATEGIES),
+            "default": standard.strategy,
+            "help": f"how the subset is chosen ({standard.strategy})",
+        },
+        "band": {
+            "nargs": 2,
+            "type": float,
+            "default": [standard.lo, standard.hi],
+            "metavar": ("LO", "HI"),
+            "help": f"pass rates of the subset ({standard.lo:g} {standard.hi:g})",
+        },
+        "window": {"type": int, "metavar": "N", "help": "pass rates of the latest N complete agents (all)"},
+        "seed": {"type": int, "default": standard.seed, "help": f"of all draws ({standard.seed})"},
+        "subsets": {
+            "type": Path,
+            "metavar": "FILE.json",
+            "help": "versions of the subset that were fixed, the last one in use: a list of objects with "
+            "tasks and chosen_from",
+        },
+    }
+    for name, options in flags.items():
+        if name not in without:
+            group.add_argument(f"--{name}", **options)
+
+
+def rules_of(arguments: argparse.Namespace) -> Rules:
+    """Return the rules that the flags state; those of a new benchmark where a command has no such flag.
+
+    Raises
+    ------
+    FlagRefused, RulesRefused, PairMalformed, OSError
+    """
+    stated = vars(arguments)
+    lo, hi = stated.get("band", (Rules.lo, Rules.hi))
+    strategy = stated.get("strategy", Rules.strategy)
+    return Rules(
+        lo=lo,
+        hi=hi,
+        history_window=stated.get("window"),
+        strategy=strategy if isinstance(strategy, str) else Rules.strategy,
+        target=stated.get("target"),
+        seed=stated.get("seed", Rules.seed),
+        counting=Counting(
+            duplicates=stated.get("duplicates", "mean"),
+            settings=_settings(stated.get("settings", ["comparable"])),
+            missing=stated.get("missing", "gap"),
+            universe=_universe(stated.get("universe", "all")),
+        ),
+    )
+
+
+def given_of(arguments: argparse.Namespace, rules: Rules) -> Given:
+    """Return what the flags say was decided before.
+
+    Raises
+    ------
+    FlagRefused, OSError
+    """
+    path: Path | None = vars(arguments).get("subsets")
+    if path is None:
+        return Given()
+    try:
+        stated = json.loads(path.read_text(encoding="utf-8"))
+        versions = tuple(_version(one, number, rules) for number, one in enumerate(stated, 1))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        told = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise FlagRefused(f"{path.name} is no list of versions with tasks and chosen_from: {told}") from error
+    return Given(subsets=versions)
+
+
+def _settings(stated: list[str]) -> Settings:
+    if stated == ["comparable"]:
+        return "comparable"
+    return tuple(_condition(pairs(one, FACETS)) for one in stated)
+
+
+def _condition(named: Mapping[str, str]) -> Condition:
+    temperature = named.get("temperature")
+    try:
+        number = None if temperature is None else float(temperature)
+    except ValueError:
+        raise FlagRefused(f"a temperature of {temperature!r} is no number") from None
+    return Condition(named.get("prompt_variant"), named.get("judge"), number)
+
+
+def _universe(stated: str) -> Literal["all", "common"] | tuple[str, ...]:
+    if stated == "all" or stated == "common":
+        return "all" if stated == "all" else "common"
+    lines = Path(stated).read_text(encoding="utf-8").splitlines()
+    return tuple(sorted({line.strip() for line in lines} - {""}))
+
+
+def _version(stated: Mapping[str, Any], number: int, rules: Rules) -> SubsetVersion:
+    """Read a version; what is not stated follows from the rules and its place in the list."""
+    tasks, chosen_from = (tuple(sorted(map(str, stated[name]))) for name in ("tasks", "chosen_from"))
+    unknown = sorted(set(stated) - {entry.name for entry in fields(SubsetVersion)})
+    if unknown:
+        raise FlagRefused(f"a version has no {unknown[0]!r}")
+    return SubsetVersion(
+        number=int(stated.get("number", number)),
+        tasks=tasks,
+        chosen_from=chosen_from,
+        arrival=int(stated.get("arrival", number)),
+        fixed_on=date.fromisoformat(stated.get("fixed_on", date.min.isoformat())),
+        lo=float(stated.get("lo", rules.lo)),
+        hi=float(stated.get("hi", rules.hi)),
+        widened=bool(stated.get("widened", False)),
+        provisional=bool(stated.get("provisional", False)),
+        strategy=str(stated.get("strategy", rules.strategy)),
+        reason=str(stated.get("reason", f"{len(tasks)} tasks, fixed before")),
+        n_complete=int(stated.get("n_complete", len(chosen_from))),
+        n_tasks=int(stated.get("n_tasks", len(tasks))),
+    )

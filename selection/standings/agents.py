@@ -1,0 +1,129 @@
+"""One line for each agent: who it is, how it comes to its score, what it ran and cost, and its marks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from analytics.record import Record
+from analytics.trials.flags import identical_agents
+from selection.standings.lines import AtTarget, How, Line, Range
+from selection.standings.placing import Placed
+from selection.standings.savings import run_costs
+from selection.standings.targets import Told
+
+
+def lines(
+    record: Record,
+    on_all: Sequence[Placed],
+    on_subset: Sequence[Placed],
+    told: Mapping[str, Told],
+    target: str,
+) -> tuple[Line, ...]:
+    """Return the agents by rank for the target, names inside ties, those without a rank last by name.
+
+    Parameters
+    ----------
+    record : Record
+    on_all, on_subset : sequence of Placed, length n_agents
+        On all tasks; on the subset, or the same again where there is none.
+    told : mapping of target to Told
+    target : str
+        What the lines are ordered by.
+    """
+    ranks = [at.rank for at in told[target].at]
+    order = sorted(range(record.n_agents), key=lambda i: (ranks[i] is None, ranks[i] or 0, i))
+    position = {i: place for place, i in enumerate(order)}
+    costs, flags = run_costs(record), _flags(record)
+    return tuple(
+        _line(record, i, on_all[i], on_subset[i], _at(told, i, position), costs[i], flags[i]) for i in order
+    )
+
+
+def how_of(on_all: Placed, on_subset: Placed, *, complete: bool) -> How:
+    """Return how an agent comes to its score on all tasks."""
+    if on_all.outcomes is not None:
+        return "measured" if on_all.how == "direct" else "completed"
+    if on_subset.outcomes is None or complete:
+        return "incomplete"
+    return "linked" if on_subset.how == "linked" else "estimated"
+
+
+def _line(
+    record: Record,
+    i: int,
+    on_all: Placed,
+    on_subset: Placed,
+    at: dict[str, AtTarget],
+    cost: tuple[float | None, str],
+    flags: tuple[str, ...],
+) -> Line:
+    about, how = record.about[i], how_of(on_all, on_subset, complete=bool(record.complete[i]))
+    return Line(
+        agent=about.name,
+        scaffold=about.scaffold,
+        model=about.model,
+        version=about.version,
+        organisation=about.organisation,
+        links=dict(about.links),
+        run_by=about.run_by,
+        submitted_at=about.submitted_at,
+        how=how,
+        condition=record.condition[i] if record.condition else "",
+        n_tasks=int(np.count_nonzero(record.table.n_valid[i])),
+        n_trials=int(record.table.n_valid[i].sum()),
+        n_invalid=int(record.n_gaps[i].sum()),
+        n_submissions=int(record.n_deliveries[i]),
+        cost_usd=cost[0],
+        cost_basis=cost[1],
+        n_tokens=record.n_tokens[i],
+        seconds=record.seconds[i],
+        icc=record.repeats[i].as_plain(),
+        marks=_marks(record, i, how, on_subset, flags),
+        flags=flags,
+        at=at,
+    )
+
+
+def _at(told: Mapping[str, Told], i: int, position: Mapping[int, int]) -> dict[str, AtTarget]:
+    return {
+        target: replace(one.at[i], tied_with=ranges(sorted(position[j] for j in one.ties[i])))
+        for target, one in told.items()
+    }
+
+
+def ranges(positions: Sequence[int]) -> tuple[Range, ...]:
+    """Ascending positions as ranges, both ends included."""
+    found: list[Range] = []
+    for position in positions:
+        if found and position == found[-1][1] + 1:
+            found[-1] = (found[-1][0], position)
+        else:
+            found.append((position, position))
+    return tuple(found)
+
+
+def _marks(record: Record, i: int, how: How, on_subset: Placed, flags: Sequence[str]) -> tuple[str, ...]:
+    about = record.about[i]
+    marks = {
+        "estimated": how == "estimated",
+        "completed": how == "completed" or on_subset.how == "completed",
+        "linked": how == "linked",
+        "incomplete": how == "incomplete",
+        "withheld": bool(about.withheld),
+        "flagged": bool(flags),
+        "backdated": about.backdated,
+        "imprecise": about.imprecise,
+    }
+    return tuple(mark for mark, holds in marks.items() if holds)
+
+
+def _flags(record: Record) -> list[tuple[str, ...]]:
+    """Say what an operator should look at, for each agent."""
+    flags = [[one for one in (repeats.copies, repeats.gains) if one] for repeats in record.repeats]
+    names = record.table.agents
+    for group in identical_agents(record.table.means):
+        for i in group:
+            others = ", ".join(names[j] for j in group if j != i)
+            flags[i].append(f"the same outcome as {others} on every task")
+    return [tuple(one) for one in flags]

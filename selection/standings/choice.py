@@ -1,0 +1,286 @@
+"""Which tasks new agents are asked to run: a version that was fixed, or what the rules choose from a record.
+
+A version of S that was fixed stands, less the tasks retired since. Without one the rules choose: the band of
+pass rates over the complete agents (the latest `history_window` of them), and as many tasks by the strategy.
+It is the choice that every fold of nested validation makes, on all agents at once.
+
+Not done here
+-------------
+Whether a version is fixed, and when: that follows from the order of deliveries, which a file does not have.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3, §5.1.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.record import Record
+from selection import bands
+from selection.bands import Band
+from selection.folds import CompleteAgents, Fold, Plan, Rule, fold_bands, nested_plan
+from selection.given import Given, SubsetVersion
+from selection.held_out import choose
+from selection.linking import ShiftUnknown, incumbent_shift
+from selection.rules import Rules
+from selection.standings.lines import SubsetLine
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The subset in use, or why there is none.
+
+    Attributes
+    ----------
+    tasks : int array, shape (k,)
+        Positions of its active tasks, ascending; empty without one.
+    line : SubsetLine or None
+    incumbents : bool array, shape (n_agents,)
+        Agents of the record that S was chosen from.
+    earlier : tuple of int arrays
+        Active tasks of the versions before the one in use.
+    stage : {"none", "provisional", "stable"}
+        Under 5 complete agents, under `Rules.subset_from`, at least that many.
+    is_suited : bool
+        Whether the band holds enough tasks.
+    reason : str
+        How it came about, or why there is none.
+    """
+
+    tasks: IndexArray
+    line: SubsetLine | None
+    incumbents: Mask
+    earlier: tuple[IndexArray, ...]
+    stage: str
+    is_suited: bool
+    reason: str
+
+
+def rule_of(rules: Rules) -> Rule:
+    """Return what a fold of nested validation needs to know of the rules."""
+    return Rule(rules.lo, rules.hi, rules.history_window, rules.hysteresis)
+
+
+def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents:
+    """Return the complete agents of a record, as nested validation takes them.
+
+    Parameters
+    ----------
+    record : Record
+    scores : float array, shape (n_agents,), optional
+        Full scores of all agents; the mean over the valid tasks where NaN or not given.
+    """
+    kept = record.table.restrict(agents=record.complete)
+    means = kept.scores()
+    known = np.full(kept.n_agents, np.nan) if scores is None else scores[record.complete]
+    return CompleteAgents(
+        names=kept.agents,
+        outcomes=kept.means,
+        scores=read_only(np.where(np.isnan(known), means, known)),
+        dates=kept.dates,
+        scaffolds=kept.scaffolds,
+        models=kept.models,
+        weights=read_only(np.ones(kept.n_agents)),
+    )
+
+
+def band_of(record: Record, rules: Rules) -> Band:
+    """Return the band of the complete agents, the latest `history_window` of them.
+
+    Raises
+    ------
+    BandRefused, WindowRefused, NoTasks
+    """
+    rows = _counted(record, rules)
+    found = bands.mid_range(record.table.means[rows], lo=rules.lo, hi=rules.hi)
+    return found if rules.widening or not found.widened else _not_widened(found)
+
+
+def choice(record: Record, rules: Rules, given: Given) -> Choice:
+    """Return the subset in use, or why every agent runs all tasks.
+
+    Parameters
+    ----------
+    record : Record
+    rules : Rules
+    given : Given
+
+    Raises
+    ------
+    BandRefused, WindowRefused, NoTasks
+    """
+    versions = [(version, _active(record, version)) for version in given.subsets]
+    if given.full_runs_only:
+        return _none(record, rules, band_of(record, rules), given.full_runs_only)
+    if versions and versions[-1][1].size:
+        return _version(record, rules, versions[-1][0], [tasks for _, tasks in versions])
+    return _chosen(record, rules, tuple(tasks for _, tasks in versions if tasks.size))
+
+
+def chosen_tasks(agents: CompleteAgents, rules: Rules) -> tuple[IndexArray, str]:
+    """Let the strategy of the rules choose S from these agents.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    rules : Rules
+
+    Returns
+    -------
+    tasks : int array, shape (k,)
+        Ascending; empty where there is no band or the strategy refuses.
+    refusal : str
+        What the strategy said; else empty.
+    """
+    everyone = Fold("subset", np.empty(0, dtype=np.intp), np.arange(agents.n))
+    rule = rule_of(rules)
+    found = fold_bands(agents, Plan("subset", (everyone,), ""), rule)
+    subsets = choose(agents, found, rules.strategy, rule, rules.seed)
+    return (subsets.tasks[0] if subsets.tasks else np.empty(0, dtype=np.intp)), subsets.refusal
+
+
+def shift_variance(record: Record, chosen: Choice, rules: Rules) -> float:
+    """Squared sd of the incumbent shift on S, score²; 0 where S cannot be chosen without an agent.
+
+    Parameters
+    ----------
+    record : Record
+    chosen : Choice
+        With a subset.
+    rules : Rules
+    """
+    everyone = training(record)
+    agents = everyone.take(np.flatnonzero(chosen.incumbents[record.complete]))
+    rule = rule_of(rules)
+    found = fold_bands(agents, nested_plan(agents, "agent"), rule)
+    subsets = choose(agents, found, rules.strategy, rule, rules.seed, "nested", "agent")
+    without = np.full(agents.n, np.nan)
+    for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
+        without[fold.held_out] = _means_on(agents.outcomes[fold.held_out], tasks)
+    try:
+        return incumbent_shift(_means_on(agents.outcomes, chosen.tasks), without).sd ** 2
+    except ShiftUnknown:
+        return 0.0
+
+
+def n_complete(record: Record) -> int:
+    """Return the number of complete agents."""
+    return int(np.count_nonzero(record.complete))
+
+
+# ------------------------------------------------------------------------------------------------- the cases
+
+
+def _version(record: Record, rules: Rules, version: SubsetVersion, tasks: list[IndexArray]) -> Choice:
+    retired = len(version.tasks) - tasks[-1].size
+    line = SubsetLine(
+        number=version.number,
+        tasks=tuple(record.table.tasks[j] for j in tasks[-1]),
+        size=tasks[-1].size,
+        lo=version.lo,
+        hi=version.hi,
+        widened=version.widened,
+        provisional=version.provisional,
+        strategy=version.strategy,
+        n_complete=version.n_complete,
+        reason=version.reason + (f"; {retired} of its tasks were retired since" if retired else ""),
+    )
+    return Choice(
+        tasks=read_only(tasks[-1]),
+        line=line,
+        incumbents=np.isin(record.table.agents, version.chosen_from),
+        earlier=tuple(tasks[:-1]),
+        stage="provisional" if version.provisional else "stable",
+        is_suited=True,
+        reason=line.reason,
+    )
+
+
+def _chosen(record: Record, rules: Rules, earlier: tuple[IndexArray, ...]) -> Choice:
+    band = band_of(record, rules)
+    if not band.suited:
+        return _none(record, rules, band, band.reason)
+    tasks, refusal = chosen_tasks(training(record), rules)
+    if not tasks.size:
+        return _none(record, rules, band, f"the strategy {rules.strategy} chooses no subset: {refusal}")
+    incumbents = np.zeros(record.n_agents, dtype=np.bool_)
+    incumbents[_counted(record, rules)] = True
+    stage = _stage(record, rules)
+    line = SubsetLine(
+        number=None,
+        tasks=tuple(record.table.tasks[j] for j in tasks),
+        size=tasks.size,
+        lo=band.lo,
+        hi=band.hi,
+        widened=band.widened,
+        provisional=stage == "provisional",
+        strategy=rules.strategy,
+        n_complete=band.n_complete,
+        reason=band.reason if rules.strategy == "mid_range" else _by_strategy(band, rules),
+    )
+    return Choice(read_only(tasks), line, incumbents, earlier, stage, True, line.reason)
+
+
+def _none(record: Record, rules: Rules, band: Band, reason: str) -> Choice:
+    return Choice(
+        tasks=np.empty(0, dtype=np.intp),
+        line=None,
+        incumbents=np.zeros(record.n_agents, dtype=np.bool_),
+        earlier=(),
+        stage=_stage(record, rules),
+        is_suited=band.suited,
+        reason=reason,
+    )
+
+
+def _counted(record: Record, rules: Rules) -> IndexArray:
+    """Positions of the agents that the pass rates rest on."""
+    complete = np.flatnonzero(record.complete)
+    latest = bands.latest_agents([record.table.dates[i] for i in complete], rules.history_window)
+    return np.asarray(complete[latest], dtype=np.intp)
+
+
+def _means_on(outcomes: FloatArray, tasks: IndexArray) -> FloatArray:
+    """Mean of every row over its valid cells on the tasks; NaN without one."""
+    valid = ~np.isnan(outcomes[:, tasks])
+    means = np.full(len(outcomes), np.nan)
+    sums, counts = np.nansum(outcomes[:, tasks], axis=1), np.count_nonzero(valid, axis=1)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
+
+
+def _stage(record: Record, rules: Rules) -> str:
+    n = n_complete(record)
+    if n < bands.N_AGENTS_PROVISIONAL:
+        return "none"
+    return "provisional" if n < rules.subset_from else "stable"
+
+
+def _active(record: Record, version: SubsetVersion) -> IndexArray:
+    return np.flatnonzero(np.isin(record.table.tasks, version.tasks))
+
+
+def _not_widened(band: Band) -> Band:
+    """Return the band as it is without wider ones: unsuited."""
+    first = band.tried[0]
+    return replace(
+        band,
+        lo=first.lo,
+        hi=first.hi,
+        tasks=read_only(np.empty(0, dtype=np.intp)),
+        widened=False,
+        suited=False,
+        reason=f"only {first.n_in_band} of {band.n_tasks} tasks have a pass rate from {first.lo:.0%} to "
+        f"{first.hi:.0%}; at least {-(-band.n_tasks // 10)} (10%) are needed and the band is not widened, so "
+        "every agent runs all tasks",
+        flagged=read_only(np.empty(0, dtype=np.intp)),
+        tried=band.tried[:1],
+    )
+
+
+def _by_strategy(band: Band, rules: Rules) -> str:
+    chosen = f"{band.size} of {band.n_tasks} tasks by the strategy {rules.strategy}"
+    return f"{chosen}, as many as the band holds: {band.reason}"

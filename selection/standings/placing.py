@@ -1,0 +1,188 @@
+"""Who is ranked on a set of tasks: directly, completed, linked, or listed with the reason why not.
+
+==========  ==============================================================================================
+how         when
+==========  ==============================================================================================
+direct      every place delivered, none a gap
+completed   every place delivered, at most 5% of them gaps; what is missing is completed
+linked      ranked directly under an earlier version of S, with all of it, and at least 50% of today's S
+incomplete  everyone else, and whoever may not be ranked: withheld, under another condition, or a submitter
+            that never delivered a place it was asked for
+==========  ==============================================================================================
+
+Completion and its error are `selection.linking`'s; they need 10 complete agents. An unranked agent has no
+score, only the bounds that its missing outcomes leave, [Σ/k, (Σ + n_missing)/k].
+
+Symbols: X ``outcomes`` (k,) 0 to 1, v_link ``v_link`` score².
+
+Source
+------
+As in `selection.linking`. Manski, *Partial Identification of Probability Distributions*, 2003 (bounds).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.record import Record
+from selection.errors import SelectionError
+from selection.linking import FEWEST_COMPLETE, Reference, complete, reference
+from selection.standings.words import counted, first_names
+
+How = Literal["direct", "completed", "linked", "incomplete"]
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """One agent on a set of k tasks.
+
+    Attributes
+    ----------
+    how : {"direct", "completed", "linked", "incomplete"}
+    outcomes : float array, shape (k,), or None
+        Missing ones completed; None for an agent that is not ranked.
+    score : float or None
+        Their mean.
+    v_link, df_link : float
+        Variance that completing adds, and its degrees of freedom.
+    n_valid, n_missing : int
+        Tasks with a valid outcome; places without one, a task that was not run being as many as the others.
+    bounds : (float, float)
+    reason : str
+        Why it is not ranked; else empty.
+    """
+
+    how: How
+    outcomes: FloatArray | None
+    score: float | None
+    v_link: float
+    df_link: float
+    n_valid: int
+    n_missing: int
+    bounds: tuple[float, float]
+    reason: str
+
+
+def rated_tasks(record: Record) -> IndexArray:
+    """Tasks that some complete agent has a valid outcome for; all of them where nobody is complete."""
+    rated = (record.table.n_valid[record.complete] > 0).any(axis=0)
+    return np.flatnonzero(rated) if rated.any() else np.arange(record.n_tasks)
+
+
+def place(
+    record: Record, tasks: IndexArray, earlier: Sequence[IndexArray] = (), *, of: str = "tasks"
+) -> tuple[Placed, ...]:
+    """Place every agent on these tasks.
+
+    Parameters
+    ----------
+    record : Record
+    tasks : int array, shape (k,)
+        Each with a valid outcome of a complete agent, where there is one; k ≥ 1.
+    earlier : sequence of int arrays
+        Active tasks of earlier versions of the subset, by which agents may be linked.
+    of : str
+        What the tasks are called in reasons.
+    """
+    agents = reference(record.table.means[record.complete], tasks) if record.complete.any() else None
+    direct, linked = record.is_direct(tasks), _linkable(record, tasks, earlier)
+    lower, upper, n_missing = record.bounds(tasks)
+    found = []
+    for i, row in enumerate(record.table.means):
+        known = Known(
+            n_valid=int(np.count_nonzero(~np.isnan(row[tasks]))),
+            n_missing=int(n_missing[i]),
+            bounds=(float(lower[i]), float(upper[i])),
+        )
+        barred = barred_by(record, i)
+        if not barred and not (direct[i] or linked[i]):
+            barred = _lacking(record, tasks, i, known.n_missing, of)
+        found.append(
+            _unranked(known, barred) if barred else _placed(known, row, tasks, agents, bool(direct[i]))
+        )
+    return tuple(found)
+
+
+def barred_by(record: Record, i: int) -> str:
+    """Why agent i is ranked on no tasks; else empty."""
+    if record.about[i].withheld:
+        return record.about[i].withheld
+    if record.condition and record.condition[i]:
+        compared = " and ".join(record.compared)
+        return f"ran under {record.condition[i]}" + (f"; compared is {compared}" if compared else "")
+    if record.short[i]:
+        short = np.flatnonzero(record.asked[i] & (record.n_places[i] == 0))
+        names = first_names([record.table.tasks[j] for j in short])
+        asked = counted(int(record.asked[i].sum()), "task")
+        return f"{short.size} of the {asked} that it was asked to run never arrived: {names}"
+    return ""
+
+
+# ------------------------------------------------------------------------------------------------- one agent
+
+
+class Known(NamedTuple):
+    """What an agent has on a set of tasks; see `Placed`."""
+
+    n_valid: int
+    n_missing: int
+    bounds: tuple[float, float]
+
+
+def _placed(
+    known: Known, row: FloatArray, tasks: IndexArray, agents: Reference | None, direct: bool
+) -> Placed:
+    """Rank an agent on what it has, and complete what it lacks."""
+    n_missing = tasks.size - known.n_valid
+    if not n_missing:
+        return _ranked(known, "direct", row[tasks])
+    n = agents.n_complete if agents else 0
+    if agents is None or n < FEWEST_COMPLETE:
+        verb, them = ("has", "it") if n_missing == 1 else ("have", "them")
+        there = f"there {'is' if n == 1 else 'are'} {n}"
+        return _unranked(
+            known,
+            f"{n_missing} of {counted(tasks.size, 'task')} {verb} no valid outcome; completing {them} needs "
+            f"{FEWEST_COMPLETE} complete agents and {there}",
+        )
+    try:
+        outcomes, error = complete(agents, row)
+    except SelectionError as refusal:
+        return _unranked(known, str(refusal))
+    how: How = "completed" if direct else "linked"
+    return _ranked(known, how, outcomes, error.v_link, float(error.degrees))
+
+
+def _ranked(
+    known: Known, how: How, outcomes: FloatArray, v_link: float = 0.0, df_link: float = np.inf
+) -> Placed:
+    return Placed(how, read_only(outcomes), float(np.mean(outcomes)), v_link, df_link, *known, "")
+
+
+def _unranked(known: Known, reason: str) -> Placed:
+    return Placed("incomplete", None, None, 0.0, np.inf, *known, reason)
+
+
+def _linkable(record: Record, tasks: IndexArray, earlier: Sequence[IndexArray]) -> Mask:
+    """Agents ranked directly under an earlier version, with all of it, and at least 50% of today's tasks."""
+    ranked = np.zeros(record.n_agents, dtype=np.bool_)
+    for version in earlier:
+        ranked |= record.is_direct(version) & (record.n_places[:, version] > 0).all(axis=1)
+    enough = 2 * np.count_nonzero(record.table.valid()[:, tasks], axis=1) >= tasks.size
+    return np.asarray(ranked & enough, dtype=np.bool_)
+
+
+def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) -> str:
+    """Say what an agent that may be ranked lacks of these tasks."""
+    missing = tasks[~record.table.valid()[i, tasks]]
+    if missing.size and (record.n_places[i, missing] == 0).all():
+        names = first_names([record.table.tasks[j] for j in missing])
+        return f"{missing.size} of {tasks.size} {of} were not run: {names}"
+    n_valid = int(record.table.n_valid[i, tasks].sum())
+    return (
+        f"{n_lost} of its {counted(n_lost + n_valid, 'trial')} on {tasks.size} {of} have no valid outcome, "
+        "more than 5%"
+    )

@@ -1,0 +1,77 @@
+"""A board as text for a terminal: the headline, the table, how to read it, and what it leaves out."""
+
+from collections.abc import Iterator, Sequence
+from textwrap import fill
+
+from selection.standings import words
+from selection.standings.lines import Standings
+from selection.standings.table import Column, columns
+
+WIDTH = 110
+LONGEST = 60
+
+
+def text(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
+    """Return the board for a target; prose at most `width` characters a line, the table as wide as it is."""
+    target = target or board.target
+    return "\n\n".join(_parts(board, target, width))
+
+
+def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
+    """Yield the paragraphs and the table."""
+    shown = columns(board, target)
+    yield fill(words.headline(board, target), width)
+    yield fill(" ".join([*_phase(board), words.scores_text(board, target)]), width)
+    if told := words.verdict_text(board):
+        yield fill(told, width)
+    others = [told for told in board.notices if told not in words.unranked_text(board, of=True)]
+    if others:
+        yield "\n".join(fill(told, width) for told in others)
+    yield _table(shown)
+    yield _legend(board, target, shown, width)
+    yield fill(words.covers_text(board, target), width)
+    if told := words.not_measured_text(board):
+        yield fill(told, width)
+    if gaps := [
+        f"{gap.what}: {words.first_names(gap.agents)}: {gap.reason}" for gap in words.gaps(board, target)
+    ]:
+        yield "\n".join(fill(gap, width, subsequent_indent="  ") for gap in gaps)
+    if flagged := [f"Flagged: {line.agent}: {'; '.join(line.flags)}" for line in board.agents if line.flags]:
+        yield "\n".join(fill(one, width, subsequent_indent="  ") for one in flagged)
+    if saved := words.savings_text(board.savings):
+        yield fill(saved, width)
+    if more := [name for name, told in board.targets.items() if name != target and told.n_ranked]:
+        yield f"Other targets: {', '.join(f'--target {name}' for name in more)}"
+
+
+def _phase(board: Standings) -> tuple[str, str]:
+    return f"Phase: {board.phase.replace('_', ' ')}.", board.why
+
+
+def _legend(board: Standings, target: str, shown: Sequence[Column], width: int) -> str:
+    """Explain the heads and signs that stand in the table, and no others."""
+    heads = {column.head for column in shown}
+    cells = "".join(cell for column in shown for cell in column.cells)
+    signs = {sign for sign in ("~", "≤") if sign in cells}
+    told = {key: text for key, text in words.LEGEND.items() if key in heads | signs}
+    marks = [mark for mark in words.MARKS if any(mark in line.marks for line in board.agents)]
+    told |= {mark: words.sentence(words.MARKS[mark]) for mark in marks}
+    methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
+    if methods:
+        told["± SE"] += " " + " ".join(words.sentence(words.METHODS[one]) for one in methods)
+    indent = " " * (2 + max(map(len, told), default=0))
+    return "\n".join(
+        fill(f"{key:<{len(indent)}}{one}", width, subsequent_indent=indent) for key, one in told.items()
+    )
+
+
+def _table(shown: Sequence[Column]) -> str:
+    """Set columns side by side, numbers to the right; a long name is cut, the last column is not."""
+    set_ = []
+    for place, column in enumerate(shown):
+        cells = [column.head, *column.cells]
+        if place < len(shown) - 1:
+            cells = [cell if len(cell) <= LONGEST else f"{cell[: LONGEST - 1]}…" for cell in cells]
+        width = max(map(len, cells))
+        set_.append([f"{cell:{'>' if column.is_number else '<'}{width}}" for cell in cells])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*set_, strict=True))

@@ -1,0 +1,80 @@
+"""What the subset spares: tasks and money, per run, and over the runs that were made by assignment.
+
+What a full evaluation would have run and the agent did not counts as spared, where the agent ran all that it
+was asked to run: a complete agent that lacks 3 of 50 tasks is spared 3, one that delivered part of its
+assignment nothing. Money is what the tasks that were not run would have cost at the agent's own mean.
+
+Source
+------
+As in `selection.cost`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from analytics.arrays import IndexArray
+from analytics.record import Record
+from selection.cost import LINEAR, MEASURED, saving
+from selection.standings.placing import Placed
+
+BASIS = {MEASURED: "per task", LINEAR: "linear"}
+NOT_STATED = "not stated"
+
+
+def savings(record: Record, tasks: IndexArray, placed: Sequence[Placed]) -> dict[str, Any]:
+    """Tell what asking for these tasks alone saves.
+
+    Parameters
+    ----------
+    record : Record
+    tasks : int array, shape (k,)
+        The subset.
+    placed : sequence of Placed, length n_agents
+        On the subset.
+
+    Returns
+    -------
+    dict
+        ``n_tasks``, ``k``, ``reduction``, ``per_run`` and ``subset_run`` in US dollars or None, ``note``,
+        ``so_far``.
+    """
+    saved = saving(record.costs, tasks)
+    return {
+        "n_tasks": saved.n_tasks,
+        "k": saved.k,
+        "reduction": saved.reduction,
+        "per_run": asdict(saved.per_run) if saved.per_run else None,
+        "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
+        "note": saved.note(),
+        "so_far": _so_far(record, placed),
+    }
+
+
+def run_costs(record: Record) -> list[tuple[float | None, str]]:
+    """Return the cost of each agent's run of all active tasks in US dollars, and how it was found."""
+    found = saving(record.costs, np.arange(record.n_tasks))
+    return [
+        (None, NOT_STATED) if np.isnan(cost) else (float(cost), BASIS[basis])
+        for cost, basis in zip(found.subset_costs, found.basis, strict=True)
+    ]
+
+
+def _so_far(record: Record, placed: Sequence[Placed]) -> dict[str, Any]:
+    """Add up what agents that did as they were asked have not run."""
+    did = record.complete | np.array([one.outcomes is not None for one in placed])
+    spared = np.where(did, np.count_nonzero(record.n_places == 0, axis=1), 0)
+    known = ~np.isnan(record.costs)
+    n_known = np.count_nonzero(known, axis=1)
+    money = np.full(record.n_agents, np.nan)
+    np.divide(np.nansum(record.costs, axis=1), n_known, out=money, where=n_known > 0)
+    money = money[spared > 0] * spared[spared > 0]
+    told = ~np.isnan(money)
+    return {
+        "n_runs": int(np.count_nonzero(spared)),
+        "n_tasks_saved": int(spared.sum()),
+        "saved": float(money[told].sum()) if told.any() else None,
+        "n_not_measured": int(np.count_nonzero(~told)),
+    }

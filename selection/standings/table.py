@@ -1,0 +1,190 @@
+"""A board as tables: columns with heads for a reader, and one flat row of plain values for each agent.
+
+A column is defined once, for a terminal and a page alike: its head, which side it stands on, and its cell as
+text. A column in which no agent has anything is left out. `flat` is the row of a CSV, unrounded, with names
+of the schema and each target's fields behind its name.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from selection.standings.lines import AtTarget, Line, Standings
+from selection.standings.words import costs, in_order, money, percent
+
+NOTHING = "–"
+PLAIN = (
+    "agent",
+    "scaffold",
+    "model",
+    "version",
+    "organisation",
+    "run_by",
+    "submitted_at",
+    "how",
+    "condition",
+    "n_tasks",
+    "n_trials",
+    "n_invalid",
+    "n_submissions",
+    "cost_usd",
+    "cost_basis",
+    "n_tokens",
+    "seconds",
+)
+AT = (
+    "rank",
+    "rank_lower",
+    "rank_upper",
+    "score",
+    "lower",
+    "upper",
+    "se",
+    "naive_se",
+    "upper_bound",
+    "method",
+    "source",
+    "estimated",
+    "n_valid",
+    "n_missing",
+    "reason",
+)
+HEADS = {"subset": "Subset %", "full": "Score %", "domain": "Score %"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a board.
+
+    Attributes
+    ----------
+    head : str
+    is_number : bool
+        Stands to the right.
+    cells : tuple of str
+        In the order of the target, one for each agent.
+    """
+
+    head: str
+    is_number: bool
+    cells: tuple[str, ...]
+
+
+def columns(board: Standings, target: str = "") -> tuple[Column, ...]:
+    """Return the columns of a board for a target, those that say something.
+
+    Parameters
+    ----------
+    board : Standings
+    target : str
+        By default the board's own.
+    """
+    target = target or board.target
+    lines = in_order(board, target)
+    shown = (
+        Column(head, is_number, tuple(cell(line) for line in lines))
+        for head, is_number, cell in _columns(board, target)
+    )
+    return tuple(column for column in shown if any(cell not in ("", NOTHING) for cell in column.cells))
+
+
+def rows(board: Standings, target: str = "") -> list[dict[str, str]]:
+    """Return the same by rows: from head to cell."""
+    found = columns(board, target)
+    cells = zip(*(column.cells for column in found), strict=True)
+    return [dict(zip((column.head for column in found), row, strict=True)) for row in cells]
+
+
+def flat(line: Line) -> dict[str, str | int | float | bool | None]:
+    """Return one agent as a flat row of plain values, with every target's fields."""
+    row = {name: getattr(line, name) for name in PLAIN}
+    row |= {f"icc_{name}": line.icc.get(name) for name in ("lower", "upper", "n_tasks")}
+    row |= {"icc": line.icc.get("icc"), "marks": " ".join(line.marks), "flags": "; ".join(line.flags)}
+    for target, at in line.at.items():
+        row |= {f"{target}_{name}": getattr(at, name) for name in AT}
+        low, high = at.bounds or (None, None)
+        row |= {f"{target}_bound_lower": low, f"{target}_bound_upper": high}
+    return row
+
+
+# --------------------------------------------------------------------------------------------------- columns
+
+Cell = Callable[[Line], str]
+
+
+def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
+    """Yield head, side and cell of every column, in order."""
+    n_of_rank = _sizes(board, target)
+    believed = costs(board)
+    yield "Rank", True, lambda line: _rank(line.at[target], n_of_rank)
+    yield "May hold", True, lambda line: _range(line.at[target])
+    yield "Agent", False, lambda line: line.agent
+    yield HEADS[target], True, lambda line: score(line.at[target])
+    yield "95%", True, lambda line: interval(line.at[target])
+    yield "± SE", True, lambda line: _error(line.at[target])
+    yield "naive", True, lambda line: _percent(line.at[target].naive_se)
+    if board.subset is not None:
+        other = "full" if target == "subset" else "subset"
+        head = "All %" if other == "full" else HEADS[other]
+        yield head, True, lambda line: score(line.at[other])
+    yield "Ties", True, lambda line: _ties(line.at[target])
+    yield "ICC", True, icc
+    yield "Cost", True, lambda line: _cost(line, believed)
+    yield "Tasks", True, lambda line: f"{line.n_tasks:,}"
+    yield "Trials", True, lambda line: f"{line.n_trials:,}"
+    yield "Date", False, lambda line: (line.submitted_at or "")[:10]
+    yield "Marks", False, lambda line: ", ".join(line.marks)
+
+
+def score(at: AtTarget) -> str:
+    """86.6, ~86.6 where estimated."""
+    return NOTHING if at.score is None else f"{'~' if at.estimated else ''}{percent(at.score)}"
+
+
+def interval(at: AtTarget) -> str:
+    """81–92, whole percents."""
+    if at.lower is None or at.upper is None:
+        return NOTHING
+    return f"{round(100 * at.lower)}–{round(100 * at.upper)}"
+
+
+def icc(line: Line) -> str:
+    """0.61, with ? where it is unreliable."""
+    value = line.icc.get("icc")
+    return NOTHING if value is None else f"{value:.2f}{'?' if line.icc.get('note') else ''}"
+
+
+def _rank(at: AtTarget, n_of_rank: Mapping[int, int]) -> str:
+    return "" if at.rank is None else f"{at.rank}{'=' if n_of_rank[at.rank] > 1 else ''}"
+
+
+def _range(at: AtTarget) -> str:
+    if at.rank_lower is None or at.rank_upper is None:
+        return NOTHING
+    return f"{at.rank_lower}" if at.rank_lower == at.rank_upper else f"{at.rank_lower}–{at.rank_upper}"
+
+
+def _error(at: AtTarget) -> str:
+    return NOTHING if at.se is None else f"{'≤' if at.upper_bound else ''}{percent(at.se)}"
+
+
+def _percent(value: float | None) -> str:
+    return NOTHING if value is None else percent(value)
+
+
+def _ties(at: AtTarget) -> str:
+    return NOTHING if at.rank_lower is None else f"{sum(last - first + 1 for first, last in at.tied_with)}"
+
+
+def _cost(line: Line, believed: Mapping[str, Any]) -> str:
+    if line.cost_usd is None:
+        return NOTHING
+    return money(line.cost_usd) if line.agent in believed else "?"
+
+
+def _sizes(board: Standings, target: str) -> dict[int, int]:
+    sizes: dict[int, int] = {}
+    for line in board.agents:
+        if (rank := line.at[target].rank) is not None:
+            sizes[rank] = sizes.get(rank, 0) + 1
+    return sizes

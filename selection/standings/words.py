@@ -1,0 +1,417 @@
+"""Sentences: what a board says of itself, worded once for every page, table, file and message.
+
+Nothing is computed here but counts of what stands in `Standings`, and nothing heavy is imported. Numbers are
+rounded for display. Agents' names are data: who shows them escapes them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from selection.standings.lines import AtTarget, Line, Standings, TargetLine
+
+TARGETS = {
+    "subset": "the {n} tasks of the subset",
+    "full": "all {n} tasks",
+    "domain": "tasks like these {n}",
+}
+COVERS = {
+    "subset": "the agent's expected mean on the tasks of the subset; order and ties on these tasks alone",
+    "full": "the agent's expected mean on all tasks, measured or estimated",
+    "domain": "the agent's expected mean on tasks like these, of which the benchmark is taken for a sample",
+}
+MIXED_NOTE = "estimated scores share one calibration, and their errors count as independent"
+NOBODY_RANKED = "no agent is ranked on these tasks"
+NO_SUBSET = "every agent runs all tasks, so there is no subset to speak of"
+MARKS = {
+    "estimated": "ranked on the subset, not on all tasks: its score on all is estimated from the subset",
+    "completed": "at most 5% of its outcomes were lost by the harness; what is missing is completed from the "
+    "others, and the error of that is in its intervals",
+    "linked": "ranked under an earlier subset: what entered since is completed from what it has run, and the "
+    "error of that is in its intervals",
+    "incomplete": "lacks outcomes, and so has no rank on all tasks",
+    "withheld": "not ranked until an operator approves",
+    "flagged": "an operator should look at something",
+    "backdated": "dated long before its delivery; an operator let it in",
+    "imprecise": "dated to the month or the year alone",
+}
+METHODS = {
+    "repeated trials": "from repeated trials of each task",
+    "variance function": "from how much the trials of agents with repeats vary; assumes that this agent's "
+    "vary as much",
+    "upper bound": "one trial a task: an upper bound",
+    "neyman": "from the spread of differences over tasks: an upper bound",
+    "domain": "from the spread over tasks, which count as a sample",
+    "calibration": "from how far estimates are off for agents whose full score is known",
+    "resampled tasks": "tasks are drawn anew, the same ones for all pairs",
+    "errors of all scores": "errors of measured and of estimated scores, all pairs at once",
+}
+UNMEASURED = {
+    "trials": "how much the trials of one task vary: every agent has one trial per task and setting",
+    "run": "how much an agent varies from run to run beyond its trials",
+    "prompt": "how much agents depend on the wording of the prompt",
+    "judge": "how much agents depend on the judge",
+}
+VERDICTS = {"temporal": "For agents that came after it was chosen,", "loao": "For an agent that had no say,"}
+LEGEND = {
+    "Rank": "1 + the number of agents with a better score.",
+    "May hold": "The ranks that an agent may hold, all of them right at once with 95% confidence.",
+    "95%": "The interval of the score.",
+    "± SE": "Standard error of the score in points.",
+    "naive": "√(p(1 − p)/n), as most boards print it. It takes each task for one toss of a coin and answers "
+    "another question, so that it may be larger or smaller.",
+    "Ties": "Agents that it is neither better nor worse than, at 95% for all pairs at once. Ties form no "
+    "groups: A may be tied with B, and B with C, while A is better than C.",
+    "~": "Estimated from the subset; the other scores are measured.",
+    "≤": "The standard error is an upper bound: one trial a task.",
+    "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent repeated.",
+}
+
+
+SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
+NOT_STATED = {"", "not stated", "unknown"}
+IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What some agents lack, and why.
+
+    Attributes
+    ----------
+    what, reason : str
+    agents : tuple of str
+    """
+
+    what: str
+    reason: str
+    agents: tuple[str, ...]
+
+
+# --------------------------------------------------------------------------------------------- small figures
+
+
+def counted(n: int, noun: str) -> str:
+    """Return 1 agent, 2 agents, 21,600 tasks."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def first_names(names: Sequence[str], n: int = 3) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - n} more" if len(names) > n else ""
+    return f"{', '.join(names[:n])}{more}"
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital and end with a full stop."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
+
+
+def percent(value: float) -> str:
+    """Return 86.6 for 0.8659."""
+    return f"{round(100 * value, 1) + 0.0:.1f}".replace("-", "−")
+
+
+def money(amount: float) -> str:
+    """Return $0.29 for 0.294, $10.4 for 10.42, $1,686 for 1686.2."""
+    if abs(amount) >= 100:
+        return f"${amount:,.0f}"
+    return f"${amount:.1f}" if abs(amount) >= 10 else f"${amount:.2f}"
+
+
+def tasks_of(board: Standings, target: str) -> str:
+    """Return the task set of a target, as it follows every score."""
+    return TARGETS[target].format(n=f"{board.targets[target].n_tasks:,}")
+
+
+def in_order(board: Standings, target: str = "") -> list[Line]:
+    """Return the agents by rank for a target, names inside ties, unranked ones last by name."""
+    target = target or board.target
+    return sorted(
+        board.agents,
+        key=lambda line: (line.at[target].rank is None, line.at[target].rank or 0, line.agent),
+    )
+
+
+def costs(board: Standings) -> dict[str, float]:
+    """Return the costs that are believed, by agent: not 0, nor below a fiftieth of the board's median."""
+    stated = {line.agent: line.cost_usd for line in board.agents if line.cost_usd is not None}
+    least = median(stated.values()) / IMPLAUSIBLE if stated else 0.0
+    return {agent: cost for agent, cost in stated.items() if cost > 0 and cost >= least}
+
+
+# -------------------------------------------------------------------------------------------------- the board
+
+
+def headline(board: Standings, target: str = "") -> str:
+    """Return who could be the best, with how much certainty, and how many are listed without a rank."""
+    target = target or board.target
+    ranked = [line for line in in_order(board, target) if line.at[target].rank is not None]
+    if not ranked and board.targets[target].n_tasks == 0:
+        return sentence(board.targets[target].reason)
+    return " ".join(part for part in (_best(board, target, ranked), unranked_text(board, target)) if part)
+
+
+def _best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
+    if not ranked:
+        return "No agent is ranked yet."
+    tasks, told, n = tasks_of(board, target), board.targets[target], len(ranked)
+    top = _score(ranked[0].at[target])
+    if n == 1:
+        return f"One agent so far: {ranked[0].agent}, {top} on {tasks}."
+    if not told.may_be_first:
+        why = f" {sentence(told.reason)}" if told.reason else ""
+        return f"{_leaders(board, target, ranked)} {top} on {tasks}{_for(board, ranked[0])}.{why}"
+    if len(told.may_be_first) == n:
+        lowest = _score(ranked[-1].at[target])
+        return (
+            f"These data do not order the {n:,} agents. The highest score on {tasks} is {top}, the lowest "
+            f"{lowest}."
+        )
+    if len(told.may_be_first) == 1:
+        return _one_best(board, target, ranked)
+    return _several_best(board, target, ranked)
+
+
+def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
+    first = ranked[0]
+    told = (
+        f"{_called(board, first)} is the best of {len(ranked):,} agents, at 95%: {_score(first.at[target])}"
+    )
+    next_ = [line for line in ranked[1:] if line.at[target].rank_lower == 2]
+    then = (
+        f"The next is {_called(board, next_[0])}."
+        if len(next_) == 1
+        else f"The next could be any of {len(next_):,}."
+    )
+    return f"{told} on {tasks_of(board, target)}{_for(board, first)}. {then}"
+
+
+def _several_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
+    first = board.targets[target].may_be_first
+    known = costs(board)
+    cheapest = min((known[agent] for agent in first if agent in known), default=None)
+    cheap = "" if cheapest is None else f"; the cheapest of the {len(first):,} costs {money(cheapest)}"
+    return (
+        f"{len(first):,} of {len(ranked):,} agents could be the best. {_leaders(board, target, ranked)} "
+        f"{_score(ranked[0].at[target])} on {tasks_of(board, target)}{_for(board, ranked[0])}{cheap}."
+    )
+
+
+def _leaders(board: Standings, target: str, ranked: Sequence[Line]) -> str:
+    n_more = sum(line.at[target].rank == 1 for line in ranked) - 1
+    name = _called(board, ranked[0])
+    if not n_more:
+        return f"{name} scores highest,"
+    return f"{name} and {n_more:,} more score highest," if n_more > 1 else f"{name} and 1 more score highest,"
+
+
+def _called(board: Standings, line: Line) -> str:
+    """Model with scaffold, where no other agent is called so."""
+    if {line.model, line.scaffold} & NOT_STATED:
+        return line.agent
+    alike = sum((other.model, other.scaffold) == (line.model, line.scaffold) for other in board.agents)
+    return f"{line.model} with {line.scaffold}" if alike == 1 else line.agent
+
+
+def _score(told: AtTarget) -> str:
+    return f"{'~' if told.estimated else ''}{percent(told.score or 0.0)}%"
+
+
+def _for(board: Standings, line: Line) -> str:
+    known = costs(board)
+    if not any(other.cost_usd is not None for other in board.agents):
+        return ". Cost was not stated"
+    return f", for {money(known[line.agent])} a run" if line.agent in known else ""
+
+
+def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> str:
+    """Say how many agents are listed without a rank and why; empty where all have one.
+
+    Parameters
+    ----------
+    board : Standings
+    target : str
+    of : bool
+        Whether to say of how many.
+    """
+    target = target or board.target
+    groups = Counter(_why_unranked(line, target) for line in board.agents if line.at[target].rank is None)
+    if not groups:
+        return ""
+    n = sum(groups.values())
+    number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else f"{n:,} more"
+    if len(groups) == 1:
+        (why,) = groups
+        reasons = f"{'it' if n == 1 else 'they'} {_verb(why, n)}"
+    else:
+        reasons = ", ".join(f"{m:,} {_verb(why, m)}" for why, m in groups.most_common())
+    return f"{number} {'is' if n == 1 else 'are'} listed without a rank: {reasons}."
+
+
+def _why_unranked(line: Line, target: str) -> tuple[str, str]:
+    """Verb and rest of the reason that an agent shares with others."""
+    if line.condition:
+        return "ran", f"under {line.condition}"
+    if "withheld" in line.marks:
+        return "wait", "for an operator's approval"
+    if target != "subset" and line.how in ("estimated", "linked"):
+        return "ran", "the subset alone"
+    return "lack", "outcomes"
+
+
+def _verb(why: tuple[str, str], n: int) -> str:
+    verb, rest = why
+    return f"{verb}s {rest}" if n == 1 and verb != "ran" else f"{verb} {rest}"
+
+
+def covers_text(board: Standings, target: str = "") -> str:
+    """Say what the 95% intervals of a target are about."""
+    told: TargetLine = board.targets[target or board.target]
+    text = f"The 95% intervals cover {told.covers}."
+    if told.note:
+        text += f" On ranks and ties: {told.note}."
+    return f"{text} {sentence(told.reason)}" if told.reason else text
+
+
+def scores_text(board: Standings, target: str = "") -> str:
+    """Say which tasks scores are over, and for how many agents they are measured and estimated."""
+    target = target or board.target
+    n_estimated = sum(line.at[target].estimated and line.at[target].rank is not None for line in board.agents)
+    n_measured = board.targets[target].n_ranked - n_estimated
+    text = f"Scores are over {tasks_of(board, target)}"
+    if not n_estimated or board.subset is None:
+        return f"{text}."
+    return (
+        f"{text}: measured for {counted(n_measured, 'agent')}, estimated for {n_estimated:,} from the "
+        f"{board.subset.size:,} tasks of the subset."
+    )
+
+
+def verdict_text(board: Standings) -> str:
+    """Say whether the subset ranks like the whole; empty where it was not validated."""
+    told = board.verdict
+    if told is None or board.subset is None:
+        return ""
+    clear = told["pairs_clear"]
+    also = f", and {percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
+    random = told["pairs_correct_random"]
+    beside = f"; as many random tasks {percent(random)}%" if random is not None else ""
+    return (
+        f"Does the subset rank like all tasks? {sentence(told['word'])} {VERDICTS[told['protocol']]} it puts "
+        f"{percent(told['pairs_correct'])}% of pairs in the order of all tasks{also}{beside}."
+    )
+
+
+def not_measured_text(board: Standings) -> str:
+    """Say what is in no interval."""
+    return (
+        f"Never measured, so in no interval: {'; '.join(board.not_measured)}." if board.not_measured else ""
+    )
+
+
+def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool = False) -> tuple[str, ...]:
+    """Return what the reader must know before the ranks, a sentence each.
+
+    Parameters
+    ----------
+    board : Standings
+    offer : str
+        How more agents could be ranked, where fewer than half are; see `analytics.record.offer`.
+    universe : str
+        Which tasks are active, where not all are.
+    zero : bool
+        Whether missing outcomes count as failures already.
+    """
+    n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
+    why = [_why_unranked(line, "full")[0] for line in board.agents if line.how == "incomplete"]
+    n_lacking = why.count("lack")
+    return tuple(
+        sentence(told)
+        for told in (
+            universe,
+            _compared_text(board),
+            unranked_text(board, of=True),
+            offer if 2 * n_ranked < n else "",
+            f"{n_lacking:,} of {counted(n, 'agent')} lack outcomes; `missing = zero` counts them as failures"
+            if not zero and SHARE_INCOMPLETE * n_lacking > n
+            else "",
+        )
+        if told
+    )
+
+
+def _compared_text(board: Standings) -> str:
+    compared, left_out = board.conditions.compared, board.conditions.left_out
+    if not compared:
+        return ""
+    other = ", ".join(f"{name} ({counted(n, 'agent')})" for name, n in left_out)
+    return f"agents are compared under {' and '.join(compared)}" + (f"; left out: {other}" if other else "")
+
+
+# ----------------------------------------------------------------------------------------------------- money
+
+
+def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) -> str:
+    """Say what the subset saves in tasks and in money; empty under full runs."""
+    if not savings:
+        return ""
+    told = (
+        f"A run on the subset takes {savings['k']:,} of {savings['n_tasks']:,} tasks, "
+        f"{savings['reduction']:.0%} fewer{_money_text(savings) if with_money else ''}."
+    )
+    spared = savings["so_far"]
+    if not spared["n_runs"]:
+        return told
+    runs = f"{counted(spared['n_runs'], 'run')} {'was' if spared['n_runs'] == 1 else 'were'}"
+    tasks = counted(spared["n_tasks_saved"], "task")
+    return f"{told} So far {runs} spared {tasks}{_spared_text(spared) if with_money else ''}."
+
+
+def _money_text(savings: Mapping[str, Any]) -> str:
+    run = savings["per_run"]
+    if run is None:
+        return "; what that saves in money was not measured"
+    return (
+        f", and saves {money(run['median'])} in the median (middle half of the agents: "
+        f"{money(run['lower_quartile'])} to {money(run['upper_quartile'])}; {savings['note']})"
+    )
+
+
+def _spared_text(spared: Mapping[str, Any]) -> str:
+    if spared["saved"] is None:
+        return ""
+    n_unknown = spared["n_not_measured"]
+    unknown = f", {n_unknown:,} of them without a stated cost left out" if n_unknown else ""
+    return f" and {money(spared['saved'])}{unknown}"
+
+
+# ------------------------------------------------------------------------------------------------- what lacks
+
+
+def gaps(board: Standings, target: str = "") -> tuple[Gap, ...]:
+    """Return what the lines do not show, grouped by its reason."""
+    target = target or board.target
+    has_icc = any(line.icc.get("icc") is not None for line in board.agents)
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in in_order(board, target):
+        for what, reason in _gaps_of(line, board.targets[target], line.at[target], has_icc=has_icc):
+            found.setdefault((what, reason), []).append(line.agent)
+    return tuple(Gap(what, reason, tuple(names)) for (what, reason), names in found.items())
+
+
+def _gaps_of(line: Line, told: TargetLine, at: AtTarget, *, has_icc: bool) -> Iterable[tuple[str, str]]:
+    if at.rank is None:
+        yield "Not ranked", at.reason
+    elif at.se is None:
+        yield "No standard error", at.reason
+    elif at.rank_lower is None:
+        yield "No rank interval", told.reason
+    if at.estimated and at.lower is None and at.rank is not None:
+        yield "No interval", at.reason
+    if has_icc and line.icc.get("reason"):
+        yield "No intraclass correlation", str(line.icc["reason"]).removeprefix("not measured: ")
+    elif line.icc.get("note"):
+        yield "Intraclass correlation unreliable", str(line.icc["note"])

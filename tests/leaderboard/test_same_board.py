@@ -1,0 +1,150 @@
+"""The same board everywhere: a file by itself, and its rows through the database, with the same Given."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analytics.flat_file import read
+from analytics.record import Record
+from leaderboard.boards.presentation import as_dict
+from leaderboard.boards.reading import standings_of
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.loading import load
+from leaderboard.operations.services import _present, recompute
+from leaderboard.studies.demonstration import write_history, write_newcomers
+from leaderboard.studies.models import SubsetTask, TaskSubset
+from leaderboard.submissions.parsing.flat import read_file
+from selection.standings import answer
+from tests.toys import AS_OF, csv_text, graded, only, rows_text
+
+PUBLISHED = {"benchmark", "number", "published_at", "data_version", "digest"}
+
+
+def loaded(*paths: Path, slug="same"):
+    """The board after loading these files one after the other."""
+    for path in paths:
+        load(flat=read_file(path, as_of=AS_OF), slug=slug, as_of=AS_OF)
+    return recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=AS_OF)[0]
+
+
+def by_itself(path, board):
+    """The answer for the file, with what the database was given."""
+    now, known = _present(board.benchmark)
+    record = Record.from_flat(read(path, as_of=AS_OF), now.rules.counting)
+    return answer(record, now.rules, known.given())
+
+
+def is_same(path, board):
+    file, stored = by_itself(path, board).as_plain(), standings_of(board).as_plain()
+    assert file.keys() == stored.keys()
+    for key in file:
+        assert file[key] == stored[key], key
+    published = as_dict(board)
+    assert {name: published[name] for name in file} == file
+    assert published.keys() - file.keys() == PUBLISHED
+
+
+def joined(*paths, to):
+    """One file with the rows of these."""
+    lines = [path.read_text().splitlines(keepends=True) for path in paths]
+    to.write_text("".join([lines[0][0], *(row for part in lines for row in part[1:])]))
+    return to
+
+
+def test_the_demonstration(db, tmp_path):
+    write_history(tmp_path / "history.csv")
+    board = loaded(tmp_path / "history.csv")
+    assert board.subset.number == 1
+    is_same(tmp_path / "history.csv", board)
+    write_newcomers(tmp_path / "new.csv", tasks=standings_of(board).subset.tasks)
+    board = loaded(tmp_path / "new.csv")
+    assert sum(line.how == "estimated" for line in standings_of(board).agents) == 6
+    is_same(joined(tmp_path / "history.csv", tmp_path / "new.csv", to=tmp_path / "all.csv"), board)
+
+
+def test_two_prompts_of_which_some_agents_ran_one(db, tmp_path):
+    """Both are compared, and who lacks one is listed under what it ran."""
+    rng = np.random.default_rng(2)
+    rows = [
+        {"agent": name, "task": f"t{j:02d}", "prompt_variant": prompt, "outcome": int(rng.random() < p)}
+        for i, name in enumerate(f"a{i:02d}" for i in range(42))
+        for prompt in (("p1", "p2") if i < 40 else ("p2",) if i < 41 else ("p3",))
+        for j, p in enumerate(np.linspace(0.05, 0.95, 30))
+    ]
+    (tmp_path / "prompts.csv").write_text(rows_text(rows))
+    board = loaded(tmp_path / "prompts.csv")
+    stored = standings_of(board)
+    assert stored.conditions.compared == ("prompt p1", "prompt p2")
+    assert [condition["prompt_variant"] for condition in board.subset.compared] == ["p1", "p2"]
+    is_same(tmp_path / "prompts.csv", board)
+
+
+def test_full_and_subset_runs_two_versions_and_linked_agents(db, tmp_path):
+    """The second version, which an operator would approve, drops a few tasks and takes in a few."""
+    (tmp_path / "full.csv").write_text(csv_text(graded(24, 60)))
+    first = standings_of(loaded(tmp_path / "full.csv")).subset
+    outcomes = graded(3, 60, seed=5, prefix="s")
+    (tmp_path / "runs.csv").write_text(csv_text({k: only(v, first.tasks) for k, v in outcomes.items()}))
+    board = loaded(tmp_path / "runs.csv")
+    second_version(board.subset)
+    newer = graded(2, 60, seed=6, prefix="u")
+    subset = standings_of(recompute(benchmark=board.benchmark, as_of=AS_OF)[0]).subset
+    (tmp_path / "newer.csv").write_text(csv_text({k: only(v, subset.tasks) for k, v in newer.items()}))
+    board = loaded(tmp_path / "newer.csv")
+    how = {line.agent: line.how for line in standings_of(board).agents}
+    assert {how[name] for name in outcomes} == {"linked"}
+    assert {how[name] for name in newer} == {"estimated"}
+    assert board.subset.number == 2
+    is_same(
+        joined(*(tmp_path / f"{n}.csv" for n in ("full", "runs", "newer")), to=tmp_path / "all.csv"), board
+    )
+
+
+def second_version(first):
+    """Six tasks of the first version leave, and six others enter."""
+    names = sorted(first.tasks.values_list("name", flat=True))
+    others = first.benchmark.tasks.exclude(name__in=names).order_by("name")
+    fields = {
+        f.name: getattr(first, f.name) for f in first._meta.concrete_fields if f.name not in ("id", "number")
+    }
+    second = TaskSubset.objects.create(**fields, number=2)
+    kept = list(first.benchmark.tasks.filter(name__in=names[6:]))
+    SubsetTask.objects.bulk_create(
+        SubsetTask(subset=second, task=task, pass_rate=0.5) for task in [*kept, *others[:6]]
+    )
+
+
+@pytest.mark.parametrize("file", ["hal_gaia", "hal_taubench_airline", "terminal_bench_core_011"])
+def test_real_boards(db, real_data, file):
+    path = real_data / f"{file}.csv.gz"
+    is_same(path, loaded(path))
+
+
+def test_what_a_board_says_is_read_back_as_it_was_made(db, tmp_path):
+    (tmp_path / "full.csv").write_text(csv_text(graded(16, 30)))
+    board = loaded(tmp_path / "full.csv")
+    now, known = _present(board.benchmark)
+    made = answer(now.record, now.rules, known.given())
+    assert standings_of(board) == made
+
+
+def test_scores_between_0_and_1_with_costs_tokens_and_failures(db, tmp_path):
+    rng = np.random.default_rng(8)
+    rows = [
+        {
+            "agent": f"a{i:02d}",
+            "task": f"t{j:02d}",
+            "run": f"r{r}",
+            "outcome": round(float(rng.random() * (i + 4) / 20), 3),
+            "valid": int(rng.random() > 0.01),
+            "cost_usd": round(float(rng.random()), 4),
+            "n_input_tokens": int(rng.integers(1, 9000)),
+            "seconds_execution": round(float(rng.random()), 2),
+        }
+        for i in range(16)
+        for j in range(30)
+        for r in range(2)
+    ]
+    (tmp_path / "graded.csv").write_text(rows_text(rows))
+    is_same(tmp_path / "graded.csv", loaded(tmp_path / "graded.csv"))
