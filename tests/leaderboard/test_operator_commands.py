@@ -167,7 +167,7 @@ class TestPolicy:
         assert "fixed until a reselection" in run(*wide)
 
     def test_the_preview_tells_ranks(self, run, db):
-        """By hand: x has 1, then 0 on all of ten tasks, y ½ on each; the mean ties them, the first does not."""
+        """By hand: x has 1, then 0 on all tasks, y ½ on each; the mean ties them, the first does not."""
         load_text(csv_text({"x": "1" * 10, "y": "1" * 5 + "0" * 5}))
         second = csv_text({"x": "0" * 10, "y": "0" * 5 + "1" * 5}).replace(",1,", ",2,")
         load_text(second)
@@ -252,7 +252,7 @@ class TestCommonTasks:
 
     def test_load_says_so_and_the_policy_freezes_them(self, run, thin, tmp_path):
         path = tmp_path / "more.csv"
-        path.write_text(csv_text({"a3": "0" * 12}))
+        path.write_text(csv_text({"a3": "0" * 12}))  # the whole benchmark is judged, not this file
         printed = run("load", str(path), "--benchmark", "toy")
         assert "1 of 5 agents have run all 20 tasks; they share 12: " in printed
         assert "manage.py policy toy --set universe=common" in printed

@@ -10,7 +10,7 @@ from django.core.validators import validate_slug
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
-from leaderboard.operations.coverage import offered
+from leaderboard.operations.coverage import is_partial, offered
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.stated import stated_in
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
         self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
         if not dry_run:
-            self.stdout.write(_offer(benchmark) + f"Next: manage.py recompute {benchmark}")
+            self.stdout.write(_offer(flat, benchmark) + f"Next: manage.py recompute {benchmark}")
 
 
 def read(file: Path) -> FlatFile:
@@ -74,10 +74,12 @@ def notes(flat: FlatFile) -> str:
     return "".join(lines)
 
 
-def _offer(slug: str) -> str:
+def _offer(flat: FlatFile, slug: str) -> str:
     """Where most agents cannot be ranked, say on which tasks they could be."""
     benchmark = benchmark_of(slug)
-    offer = offered(benchmark) if policy_in_force(benchmark).universe is None else ""
+    if policy_in_force(benchmark).universe is not None or not is_partial(flat, benchmark):
+        return ""
+    offer = offered(benchmark)
     return offer and f"{offer}: manage.py policy {slug} --set universe=common\n"
 
 
