@@ -2,10 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import ClassVar
 
 import pytest
 from django.db import connection
 
+from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import SecondName
 from leaderboard.operations.corrections import (
@@ -245,6 +247,67 @@ class TestSecondName:
         deliver(ada, every_task(), agent="larger", model="Model 10")
         deliver(token("eve@example.org"), every_task(), agent="eve's")
         assert Agent.objects.exclude(owner=None).count() == 4
+
+
+class TestCheats:
+    """A mid-table agent that fails every other task gains nothing by how it delivers."""
+
+    HONEST: ClassVar = {f"t{j:02d}": [j % 2] for j in range(20)}
+
+    def entry(self, toy, name="newcomer"):
+        board, _ = recompute(benchmark=toy, as_of=AS_OF)
+        return Entry.objects.get(board=board, name=name)
+
+    def full_score(self, toy):
+        return self.entry(toy).at["full"]["score"]
+
+    def failed(self, outcomes):
+        return {task for task, (outcome, *_) in outcomes.items() if not outcome}
+
+    def test_the_honest_delivery(self, ada, toy):
+        deliver(ada, self.HONEST)
+        assert self.full_score(toy) == 0.5
+
+    def test_failures_called_invalid(self, ada, toy):
+        one = min(self.failed(self.HONEST))
+        receipt = deliver(ada, self.HONEST | {one: [None]})
+        assert self.full_score(toy) == 0.5
+        confirm(uuid=stored(receipt).uuid, reason="the sandbox was down", as_of=AS_OF)
+        assert self.full_score(toy) > 0.5  # by completion: an operator has looked
+
+    def test_more_trials_on_failed_tasks(self, ada, toy):
+        deliver(ada, self.HONEST | {task: [0, 1, 1] for task in self.failed(self.HONEST)})
+        assert self.full_score(toy) == 0.5
+
+    def test_more_trials_in_a_later_delivery(self, ada, toy):
+        deliver(ada, self.HONEST)
+        deliver(ada, {task: [1, 1] for task in self.failed(self.HONEST)}, first=2)
+        assert self.full_score(toy) == 0.5
+
+    def test_failed_tasks_left_out(self, ada, toy):
+        one = min(self.failed(self.HONEST))
+        deliver(ada, {task: trials for task, trials in self.HONEST.items() if task != one})
+        assert self.entry(toy).rank is None
+
+    def test_solved_extras(self, ada, toy):
+        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        deliver(ada, {task: trials for task, trials in self.HONEST.items() if task in names})
+        honest = self.entry(toy).at
+        easy = next(task for task in sorted(self.HONEST) if task not in names)
+        deliver(ada, {easy: [1]})
+        cheating = self.entry(toy).at
+        for target in ("full", "subset"):
+            assert cheating[target]["score"] == honest[target]["score"]
+
+    def test_a_second_try(self, ada, toy):
+        first = deliver(ada, self.HONEST)
+        assert self.entry(toy).rank is not None
+        deliver(ada, every_task(1), replaces=first["id"])
+        entry = self.entry(toy)
+        assert entry.rank is None
+        assert "resubmitted" in entry.at["full"]["reason"]
+        approve(benchmark=toy, agent="newcomer", reason="the scorer was at fault", as_of=AS_OF)
+        assert self.entry(toy).rank == 1
 
 
 class TestUnload:
