@@ -60,6 +60,7 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, read_only
 from analytics.outcome_table import OutcomeTable
+from selection import rasch
 from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, latest_agents, tasks_in_bands
 from selection.errors import SelectionError, ShapeMismatch
 from selection.leave_out import SharedGram, shared_gram
@@ -108,6 +109,14 @@ class CompleteAgents:
     def gram(self) -> SharedGram:
         """What predicts agents left out on any subset, made once."""
         return shared_gram(self.outcomes, self.scores)
+
+    @cached_property
+    def rasch_fit(self) -> rasch.RaschFit | None:
+        """Rasch fit to all tasks with a valid cell, made once; None where rounding keeps it from ending."""
+        try:
+            return rasch.fit(self.outcomes[:, ~np.isnan(self.outcomes).all(axis=0)])
+        except rasch.RaschUnfinished:
+            return None
 
     def take(self, rows: IndexArray) -> "CompleteAgents":
         """Return the agents at these positions, ascending."""

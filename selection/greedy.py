@@ -15,14 +15,14 @@ After a task b is taken, with a_j = x_jᵀz_b::
 
 which costs O(n·m) a step; B is never formed.
 
-Screening. On large boards Σe² of all candidates is first found in single precision, and only those that may be
-the best are compared in double precision. As Z_ij² ≤ d_i·g_j (Cauchy-Schwarz), a denominator is never under
-d_i/(1 + g_j), and with ε the unit of single precision, ẽ_i = r_i/d_i the errors now, |·| Euclidean norms::
+Screening. On large boards Σe² of all candidates is first found in single precision, and only those that may
+be the best are compared in double precision. As Z_ij² ≤ d_i·g_j (Cauchy-Schwarz), a denominator is never
+under d_i/(1 + g_j), and with ε the unit of single precision, ẽ_i = r_i/d_i the errors now, |·| Euclidean norms::
 
     |δe_j| ≤ (1 + g_j)(4|ẽ| + 9|e_j|)·ε/2        |δΣe²| ≤ ε(26·(1 + g_j) + n)·max(|ẽ|², |e_j|²)/2
 
-so that a candidate whose Σe² in single precision exceeds the least by more than twice that, and by what rounding
-R² to 1e-9 may hide, is not the best.
+so that a candidate whose Σe² in single precision exceeds the least by more than twice that, and by what
+rounding R² to 1e-9 may hide, is not the best.
 
 Symbols
 -------
@@ -118,7 +118,8 @@ class _Search:
         self.diagonal -= column * step
         self.along_scores[: self.n_free] -= shared * (along / growth)
         self.growth[: self.n_free] -= shared * shared / growth
-        blas.dger(-1.0, step, shared, a=self.columns[: self.n_free].T, overwrite_a=1)
+        if self.n_free:
+            blas.dger(-1.0, step, shared, a=self.columns[: self.n_free].T, overwrite_a=1)
 
     def _squares(self, rows: IndexArray | slice) -> FloatArray:
         """Σe² of candidates."""

@@ -54,7 +54,9 @@ from selection import fold_predictions
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
-from selection.strategies import SEEDED, STRATEGIES, Training
+from selection.strategies import FITTED, SEEDED, STRATEGIES, Training
+
+N_FOLDS_COLD = 3  # a fit to all agents, to start from, costs as much as two folds gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +168,11 @@ def choose(
     if strategy == "mid_range":
         return _without_refusals(bands.folds, bands.tasks)
     answers: list[IndexArray | str] = []
+    near_fit = agents.rasch_fit if strategy in FITTED and len(bands.folds) > N_FOLDS_COLD else None
     for fold, counted, rates, band in zip(bands.folds, bands.counted, bands.rates, bands.tasks, strict=True):
-        training = Training(agents.outcomes, agents.scores, counted, rates, agents.dates, rule.lo, rule.hi)
+        training = Training(
+            agents.outcomes, agents.scores, counted, rates, agents.dates, rule.lo, rule.hi, near_fit
+        )
         rng = generator(base_seed, strategy, *what, fold.name) if strategy in SEEDED else None
         answers.append(_chosen(strategy, training, band.size, rng) if band.size else band)
     return _without_refusals(bands.folds, answers)

@@ -111,6 +111,8 @@ class Training:
     all_dates : sequence of datetime.date or None, length n_agents, or None
     lo, hi : float
         First band tried.
+    near_fit : RaschFit, optional
+        To all complete agents and all tasks with a valid cell: where the fit to the training agents starts.
     """
 
     all_outcomes: FloatArray
@@ -120,6 +122,7 @@ class Training:
     all_dates: Sequence[date | None] | None = None
     lo: float = bands.LO
     hi: float = bands.HI
+    near_fit: rasch.RaschFit | None = None
 
     @classmethod
     def of(
@@ -189,7 +192,15 @@ class Training:
     @cached_property
     def fitted(self) -> rasch.RaschFit:
         """Rasch abilities of the training agents and difficulties of the tasks in `rated`."""
-        return rasch.fit(self.outcomes[:, self.rated])
+        return rasch.fit(self.outcomes[:, self.rated], self._start())
+
+    def _start(self) -> tuple[FloatArray, FloatArray] | None:
+        if self.near_fit is None:
+            return None
+        seen = np.flatnonzero(~np.isnan(self.all_outcomes).all(axis=0))
+        return self.near_fit.abilities[self.rows], self.near_fit.difficulties[
+            np.searchsorted(seen, self.rated)
+        ]
 
 
 Strategy = Callable[[Training, int, np.random.Generator | None], IndexArray]
@@ -347,6 +358,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     }
 )
 SEEDED = frozenset({"random", "stratified"})
+FITTED = frozenset({"information", "forecast"})
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic

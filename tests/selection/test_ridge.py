@@ -17,7 +17,7 @@ from selection.errors import (
     TaskUnobserved,
     TooFewAgents,
 )
-from selection.leave_out import NotCovered, alone, leave_one_out, leave_out, shared_gram
+from selection.leave_out import NotCovered, leave_one_out, leave_out
 from selection.ridge import fit, predict, predictable
 
 REPEATABLE = settings(derandomize=True, deadline=None)
