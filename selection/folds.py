@@ -454,7 +454,7 @@ def _sums(values: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
     but_one = np.array([rows.size == n - 1 for rows in counted], dtype=np.bool_)
     left_out = [n * (n - 1) // 2 - int(rows.sum()) for rows in counted if rows.size == n - 1]
     sums[but_one] = total - values[left_out]
-    for f in np.flatnonzero(~but_one):
+    for f in np.flatnonzero(~but_one).tolist():
         rows = counted[f]
         if 2 * rows.size <= n:
             sums[f] = values[rows].sum(axis=0)

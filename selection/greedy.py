@@ -17,7 +17,8 @@ which costs O(n·m) a step; B is never formed.
 
 Screening. On large boards Σe² of all candidates is first found in single precision, and only those that may
 be the best are compared in double precision. As Z_ij² ≤ d_i·g_j (Cauchy-Schwarz), a denominator is never
-under d_i/(1 + g_j), and with ε the unit of single precision, ẽ_i = r_i/d_i the errors now, |·| Euclidean norms::
+under d_i/(1 + g_j), and with ε the unit of single precision, ẽ_i = r_i/d_i the errors now, |·| Euclidean
+norms::
 
     |δe_j| ≤ (1 + g_j)(4|ẽ| + 9|e_j|)·ε/2        |δΣe²| ≤ ε(26·(1 + g_j) + n)·max(|ẽ|², |e_j|²)/2
 

@@ -190,9 +190,8 @@ def _started(
         return _smoothed_logits(outcomes, 1), -_smoothed_logits(outcomes, 0)
     abilities, difficulties = (_checked_logits(logits) for logits in start)
     if (abilities.size, difficulties.size) != outcomes.shape:
-        raise ShapeMismatch(
-            f"{abilities.size} abilities, {difficulties.size} difficulties for {outcomes.shape}"
-        )
+        found = f"{abilities.size} abilities and {difficulties.size} difficulties"
+        raise ShapeMismatch(f"{found} to start from, for outcomes {outcomes.shape}")
     return abilities, difficulties
 
 

@@ -21,9 +21,9 @@ name            the k tasks
 Sort keys (p, information, R²) are rounded to 1e-9, and of equal ones the task that stands first goes first. A
 task that no training agent has a valid cell for has no p and is never picked.
 
-Greedy. `selection.greedy` searches. Missing cells are set to the training agents' column means once, and the hat
-matrix is that of the completed matrix: with missing cells e is not the residual of a refit, which would complete
-the column anew.
+Greedy. `selection.greedy` searches. Missing cells are set to the training agents' column means once, and the
+hat matrix is that of the completed matrix: with missing cells e is not the residual of a refit, which would
+complete the column anew.
 
 Stratified. The tasks in order of (p, index) are cut by ``numpy.array_split``. A group smaller than its quota
 passes the rest on to the next group, the last group to the first.
