@@ -356,10 +356,11 @@ def _agreement(
     for trained, fold in zip(is_training, folds, strict=True):
         trained[fold.training] = True
     y, r = np.round(scores, DECIMALS), np.round(means, DECIMALS)
-    by_score = np.sign(y[rows][:, None] - y[None, :])
-    by_mean = np.sign(r[rows, fold_of][:, None] - r.T[fold_of])
-    counts = is_training[fold_of] & (by_score != 0.0) & ~np.isnan(by_mean)
-    return np.where(counts, 1.0 + by_score * np.nan_to_num(by_mean), -1.0).astype(np.int8)
+    by_score = np.sign(y[:, None] - y[None, :]).astype(np.int8)[rows]
+    own, others = r[rows, fold_of][:, None], r.T[fold_of]
+    by_mean = (own > others).astype(np.int8) - (own < others).astype(np.int8)
+    counts = is_training[fold_of] & (by_score != 0) & ~np.isnan(others)
+    return np.where(counts, by_score * by_mean + np.int8(1), np.int8(-1))
 
 
 def _residuals(agents: CompleteAgents, subsets: Subsets) -> Residuals:
