@@ -253,6 +253,34 @@ def tasks_in_band(pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi
     return np.flatnonzero(_in_band(pass_rates, tried[-1].lo, tried[-1].hi))
 
 
+def tasks_in_bands(
+    pass_rates: FloatArray, n_complete: Sequence[int], *, lo: float = LO, hi: float = HI
+) -> list[IndexArray]:
+    """Apply `tasks_in_band` to many rows of pass rates; what the first band holds is told of all at once.
+
+    Parameters
+    ----------
+    pass_rates : float array, shape (n_rows, n_tasks)
+    n_complete : sequence of int, length n_rows
+    lo, hi : float
+        First band tried.
+
+    Raises
+    ------
+    BandRefused
+    """
+    _check_band(lo, hi)
+    inside = _in_band(pass_rates, lo, hi)
+    counts = np.count_nonzero(inside, axis=1)
+    first = np.split(np.nonzero(inside)[1], np.cumsum(counts))[:-1]
+    return [
+        tasks
+        if stage_of(n) != "none" and _is_enough(tasks.size, inside.shape[1])
+        else tasks_in_band(row, n, lo=lo, hi=hi)
+        for tasks, row, n in zip(first, pass_rates, n_complete, strict=True)
+    ]
+
+
 def table_band(
     table: OutcomeTable,
     weights: FloatArray | None = None,

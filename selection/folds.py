@@ -51,6 +51,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from itertools import groupby
 from typing import Literal
 
@@ -59,8 +60,10 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, read_only
 from analytics.outcome_table import OutcomeTable
-from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, latest_agents, tasks_in_band
+from selection import rasch
+from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, latest_agents, tasks_in_bands
 from selection.errors import SelectionError, ShapeMismatch
+from selection.leave_out import SharedGram, shared_gram
 from selection.reselection import carry
 
 N_SEEDS = 100
@@ -101,6 +104,19 @@ class CompleteAgents:
     def n(self) -> int:
         """Number of complete agents."""
         return len(self.names)
+
+    @cached_property
+    def gram(self) -> SharedGram:
+        """What predicts agents left out on any subset, made once."""
+        return shared_gram(self.outcomes, self.scores)
+
+    @cached_property
+    def rasch_fit(self) -> rasch.RaschFit | None:
+        """Rasch fit to all tasks with a valid cell, made once; None where rounding keeps it from ending."""
+        try:
+            return rasch.fit(self.outcomes[:, ~np.isnan(self.outcomes).all(axis=0)])
+        except rasch.RaschUnfinished:
+            return None
 
     def take(self, rows: IndexArray) -> "CompleteAgents":
         """Return the agents at these positions, ascending."""
@@ -411,10 +427,7 @@ def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
 
 
 def _one_from_one(rates: FloatArray, counted: Sequence[IndexArray], rule: Rule) -> list[IndexArray]:
-    return [
-        tasks_in_band(row, rows.size, lo=rule.lo, hi=rule.hi)
-        for row, rows in zip(rates, counted, strict=True)
-    ]
+    return tasks_in_bands(rates, [rows.size for rows in counted], lo=rule.lo, hi=rule.hi)
 
 
 def _path(rates: FloatArray, counted: Sequence[IndexArray], rule: Rule) -> list[IndexArray]:
@@ -436,13 +449,17 @@ def _counted(agents: CompleteAgents, fold: Fold, history_window: int | None) -> 
 
 def _sums(values: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
     """Column sums over the counted rows of each fold, from whichever rows are fewer."""
-    total = values.sum(axis=0)
+    n, total = len(values), values.sum(axis=0)
     sums = np.empty((len(counted), values.shape[1]))
-    for f, rows in enumerate(counted):
-        if 2 * rows.size <= len(values):
+    but_one = np.array([rows.size == n - 1 for rows in counted], dtype=np.bool_)
+    left_out = [n * (n - 1) // 2 - int(rows.sum()) for rows in counted if rows.size == n - 1]
+    sums[but_one] = total - values[left_out]
+    for f in np.flatnonzero(~but_one).tolist():
+        rows = counted[f]
+        if 2 * rows.size <= n:
             sums[f] = values[rows].sum(axis=0)
         else:
-            out = np.ones(len(values), dtype=np.bool_)
+            out = np.ones(n, dtype=np.bool_)
             out[rows] = False
             sums[f] = total - values[out].sum(axis=0)
     return sums

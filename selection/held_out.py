@@ -17,8 +17,7 @@ record the order of i against each training agent j on S, beside the order of th
 r and y are rounded to 1e-9 before orders are compared.
 
 Cost. The subset sums of all folds are those of the tasks that all folds share, plus one product with the
-tasks that differ. Where a fold's subset is near to what most folds have, and no cell is missing, ŷ comes from
-`ridge.LeaveOut`; elsewhere the Ridge is fitted anew. Both are the same numbers to 1e-10.
+tasks that differ. How ŷ comes about is `fold_predictions`'.
 
 Symbols
 -------
@@ -51,13 +50,13 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.drift.fidelity import DECIMALS
-from selection import ridge
+from selection import fold_predictions
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
-from selection.strategies import SEEDED, STRATEGIES, Training
+from selection.strategies import FITTED, SEEDED, STRATEGIES, Training
 
-N_NEAR_FOLDS = 2
+N_FOLDS_COLD = 3  # a fit to all agents, to start from, costs as much as two folds gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +168,11 @@ def choose(
     if strategy == "mid_range":
         return _without_refusals(bands.folds, bands.tasks)
     answers: list[IndexArray | str] = []
+    near_fit = agents.rasch_fit if strategy in FITTED and len(bands.folds) > N_FOLDS_COLD else None
     for fold, counted, rates, band in zip(bands.folds, bands.counted, bands.rates, bands.tasks, strict=True):
-        training = Training(agents.outcomes, agents.scores, counted, rates, agents.dates, rule.lo, rule.hi)
+        training = Training(
+            agents.outcomes, agents.scores, counted, rates, agents.dates, rule.lo, rule.hi, near_fit
+        )
         rng = generator(base_seed, strategy, *what, fold.name) if strategy in SEEDED else None
         answers.append(_chosen(strategy, training, band.size, rng) if band.size else band)
     return _without_refusals(bands.folds, answers)
@@ -186,13 +188,10 @@ def hold_out(agents: CompleteAgents, subsets: Subsets) -> Records:
     """
     members = _members(subsets.tasks, agents.outcomes.shape[1])
     means, rest_means, n_missing = _means(agents.outcomes, members)
-    held_out = [
-        fold.held_out[10 * n_missing[fold.held_out, f] <= subsets.tasks[f].size]
-        for f, fold in enumerate(subsets.folds)
-    ]
+    held_out = _scored(subsets, n_missing)
     rows = np.concatenate([*held_out, np.empty(0, dtype=np.intp)])
     folds = np.repeat(np.arange(len(held_out)), [kept.size for kept in held_out])
-    predicted = _predictions(agents, subsets, members, held_out)
+    predicted = fold_predictions.predictions(agents, subsets.folds, held_out, members)
     return Records(
         agents=read_only(rows),
         folds=read_only(folds),
@@ -310,6 +309,16 @@ def _members(tasks: Sequence[IndexArray], n_tasks: int) -> Mask:
     return members
 
 
+def _scored(subsets: Subsets, n_missing: IndexArray) -> list[IndexArray]:
+    """Held-out agents of each fold with at most a tenth of the subset missing."""
+    if not n_missing.any():
+        return [fold.held_out for fold in subsets.folds]
+    return [
+        fold.held_out[10 * n_missing[fold.held_out, f] <= subsets.tasks[f].size]
+        for f, fold in enumerate(subsets.folds)
+    ]
+
+
 def _means(outcomes: FloatArray, members: Mask) -> tuple[FloatArray, FloatArray, IndexArray]:
     """Means of every agent inside and outside every subset, and cells missing inside: (n_agents, n_folds)."""
     valid = ~np.isnan(outcomes)
@@ -347,65 +356,24 @@ def _agreement(
     for trained, fold in zip(is_training, folds, strict=True):
         trained[fold.training] = True
     y, r = np.round(scores, DECIMALS), np.round(means, DECIMALS)
-    by_score = np.sign(y[rows][:, None] - y[None, :])
-    by_mean = np.sign(r[rows, fold_of][:, None] - r.T[fold_of])
-    counts = is_training[fold_of] & (by_score != 0.0) & ~np.isnan(by_mean)
-    return np.where(counts, 1.0 + by_score * np.nan_to_num(by_mean), -1.0).astype(np.int8)
-
-
-def _predictions(
-    agents: CompleteAgents, subsets: Subsets, members: Mask, held_out: Sequence[IndexArray]
-) -> list[FloatArray]:
-    """Ridge predictions of the held-out agents of each fold."""
-    is_near, algebra = _leave_out_near(agents, subsets, members)
-    return [
-        _prediction(agents, algebra if near else None, fold.training, tasks, rows)
-        for near, fold, tasks, rows in zip(is_near, subsets.folds, subsets.tasks, held_out, strict=True)
-    ]
-
-
-def _leave_out_near(
-    agents: CompleteAgents, subsets: Subsets, members: Mask
-) -> tuple[Mask, ridge.LeaveOut | None]:
-    """Folds with a subset near the tasks most folds have, no cell missing, and the algebra that covers them.
-
-    Near: the rank of what changes, tasks and agents together, is at most the number of agents. With too
-    few such folds the algebra costs more than it gains, and none counts as near.
-    """
-    base = 2 * np.count_nonzero(members, axis=0) > len(members)
-    changed, has_gap = members != base, np.isnan(agents.outcomes).any(axis=0)
-    n_left_out = agents.n - np.array([fold.training.size for fold in subsets.folds], dtype=np.intp)
-    near = np.count_nonzero(changed, axis=1) + n_left_out <= agents.n
-    near &= ~(members & has_gap).any(axis=1) & ~(base & has_gap).any()
-    if np.count_nonzero(near) <= N_NEAR_FOLDS:
-        return np.zeros(len(members), dtype=np.bool_), None
-    candidates = np.flatnonzero(changed[near].any(axis=0))
-    return near, ridge.leave_out(agents.outcomes, agents.scores, np.flatnonzero(base), candidates)
-
-
-def _prediction(
-    agents: CompleteAgents,
-    algebra: ridge.LeaveOut | None,
-    training: IndexArray,
-    tasks: IndexArray,
-    rows: IndexArray,
-) -> FloatArray:
-    if algebra is not None:
-        is_left_out = np.ones(agents.n, dtype=np.bool_)
-        is_left_out[training] = False
-        left_out = np.flatnonzero(is_left_out)
-        return algebra.predictions(left_out, tasks)[np.searchsorted(left_out, rows)]
-    calibration = ridge.fit(agents.outcomes[np.ix_(training, tasks)], agents.scores[training])
-    return ridge.predict(calibration, agents.outcomes[np.ix_(rows, tasks)])
+    by_score = np.sign(y[:, None] - y[None, :]).astype(np.int8)[rows]
+    own, others = r[rows, fold_of][:, None], r.T[fold_of]
+    by_mean = (own > others).astype(np.int8) - (own < others).astype(np.int8)
+    counts = is_training[fold_of] & (by_score != 0) & ~np.isnan(others)
+    return np.where(counts, by_score * by_mean + np.int8(1), np.int8(-1))
 
 
 def _residuals(agents: CompleteAgents, subsets: Subsets) -> Residuals:
-    records = hold_out(agents, subsets)
+    """Read off each agent's one fold; no pair is compared."""
+    members = _members(subsets.tasks, agents.outcomes.shape[1])
+    subset_means, _, n_missing = _means(agents.outcomes, members)
+    held_out = _scored(subsets, n_missing)
+    predicted = fold_predictions.predictions(agents, subsets.folds, held_out, members)
     means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
-    means[records.agents], predictions[records.agents] = records.subset_means, records.predictions
     sizes = np.zeros(agents.n, dtype=np.intp)
-    for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
-        sizes[fold.held_out] = tasks.size
+    for f, (fold, rows) in enumerate(zip(subsets.folds, held_out, strict=True)):
+        sizes[fold.held_out] = subsets.tasks[f].size
+        means[rows], predictions[rows] = subset_means[rows, f], predicted[f]
     return Residuals(
         scores=agents.scores,
         subset_means=read_only(means),

@@ -32,7 +32,7 @@ W               ``curvature``               (n, m)                        0 to �
 
 Signatures::
 
-    fit(outcomes) -> RaschFit(abilities, difficulties, n_iterations, largest_derivative)
+    fit(outcomes, start=None) -> RaschFit(abilities, difficulties, n_iterations, largest_derivative)
     ability(outcomes_of_one_agent, difficulties) -> float
     information(abilities, difficulties) -> float array, shape (m,)
 
@@ -95,22 +95,25 @@ class RaschFit:
     largest_derivative: float
 
 
-def fit(outcomes: FloatArray) -> RaschFit:
+def fit(outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None = None) -> RaschFit:
     """Fit abilities and difficulties to mean outcomes.
 
     Parameters
     ----------
     outcomes : float array, shape (n, m)
         0 to 1; NaN where missing. Every agent and every task has a valid cell.
+    start : (float array, shape (n,), float array, shape (m,)), optional
+        θ and b near the maximum, such as those of a fit to a few agents more. Where the steps begin does not
+        show in the result.
 
     Raises
     ------
-    ShapeMismatch, NoTasks, OutcomeRefused, AgentUnobserved, TaskUnobserved
+    ShapeMismatch, NoTasks, OutcomeRefused, AgentUnobserved, TaskUnobserved, DifficultyRefused
     RaschUnfinished
         With the derivative reached.
     """
     outcomes, valid = _checked(outcomes)
-    abilities, difficulties = _smoothed_logits(outcomes, 1), -_smoothed_logits(outcomes, 0)
+    abilities, difficulties = _started(outcomes, start)
     for n_iterations in range(MOST_ITERATIONS):
         for_abilities, for_difficulties, curvature = _derivatives(outcomes, valid, abilities, difficulties)
         largest = float(max(np.abs(for_abilities).max(), np.abs(for_difficulties).max()))
@@ -180,6 +183,18 @@ def information(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
+def _started(
+    outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None
+) -> tuple[FloatArray, FloatArray]:
+    if start is None:
+        return _smoothed_logits(outcomes, 1), -_smoothed_logits(outcomes, 0)
+    abilities, difficulties = (_checked_logits(logits) for logits in start)
+    if (abilities.size, difficulties.size) != outcomes.shape:
+        found = f"{abilities.size} abilities and {difficulties.size} difficulties"
+        raise ShapeMismatch(f"{found} to start from, for outcomes {outcomes.shape}")
+    return abilities, difficulties
+
+
 def _smoothed_logits(outcomes: FloatArray, axis: int) -> FloatArray:
     """Start at log((s + 1)/(n − s + 1)) of n valid cells with the sum s: nearer to the maximum than 0."""
     n, passed = np.count_nonzero(~np.isnan(outcomes), axis=axis), np.nansum(outcomes, axis=axis)
@@ -190,11 +205,20 @@ def _derivatives(
     outcomes: FloatArray, valid: Mask, abilities: FloatArray, difficulties: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """∂ℓ/∂θ, ∂ℓ/∂b and W."""
-    passing = expit(abilities[:, None] - difficulties)
-    beyond = np.where(valid, outcomes - passing, 0.0)
+    passing = _logistic(abilities[:, None] - difficulties)
+    beyond = outcomes - passing
+    beyond[~valid] = 0.0
     for_abilities = np.sum(beyond, axis=1) - abilities / PRIOR_VARIANCE
     for_difficulties = -np.sum(beyond, axis=0) - difficulties / PRIOR_VARIANCE
-    return for_abilities, for_difficulties, valid * passing * (1.0 - passing)
+    curvature = passing - passing * passing
+    curvature[~valid] = 0.0
+    return for_abilities, for_difficulties, curvature
+
+
+def _logistic(logits: FloatArray) -> FloatArray:
+    """1/(1 + e^−x), to rounding as `expit`, in a third of its time; the logits' memory is used."""
+    np.exp(np.negative(logits, out=logits), out=logits)
+    return np.asarray(np.divide(1.0, np.add(logits, 1.0, out=logits), out=logits), dtype=np.float64)
 
 
 def _newton_step(
@@ -206,9 +230,9 @@ def _newton_step(
         return up, harder
     of_abilities = np.sum(curvature, axis=1) + 1.0 / PRIOR_VARIANCE
     of_difficulties = np.sum(curvature, axis=0) + 1.0 / PRIOR_VARIANCE
-    shared = curvature / of_difficulties
-    complement = np.diag(of_abilities) - shared @ curvature.T
-    up = np.linalg.solve(complement, for_abilities + shared @ for_difficulties)
+    shared = curvature / np.sqrt(of_difficulties)
+    complement = np.diag(of_abilities) - shared @ shared.T
+    up = np.linalg.solve(complement, for_abilities + curvature @ (for_difficulties / of_difficulties))
     return up, (for_difficulties + curvature.T @ up) / of_difficulties
 
 

@@ -21,13 +21,9 @@ name            the k tasks
 Sort keys (p, information, R²) are rounded to 1e-9, and of equal ones the task that stands first goes first. A
 task that no training agent has a valid cell for has no p and is never picked.
 
-Greedy. R² = 1 − Σe_i²/Σ(y_i − ȳ)² with e_i = (By)_i/B_ii (`selection.ridge`). One more task x changes B by
-−zzᵀ/(1 + g), z = Bx, g = xᵀBx, so that for all candidates at once::
-
-    e_ij = ((By)_i(1 + g_j) − Z_ij(Z_jᵀy)) / (B_ii(1 + g_j) − Z_ij²)          Z = BX, O(n·m) a step
-
-Missing cells are set to the training agents' column means once, and the hat matrix is that of the completed
-matrix: with missing cells e is not the residual of a refit, which would complete the column anew.
+Greedy. `selection.greedy` searches. Missing cells are set to the training agents' column means once, and the
+hat matrix is that of the completed matrix: with missing cells e is not the residual of a refit, which would
+complete the column anew.
 
 Stratified. The tasks in order of (p, index) are cut by ``numpy.array_split``. A group smaller than its quota
 passes the rest on to the next group, the last group to the first.
@@ -41,10 +37,6 @@ X           ``training.outcomes``           (n, m), NaN: missing                
 y           ``training.scores``             (n,)                                0 to 1
 p           ``training.pass_rates``         (m,), NaN: no valid cell            0 to 1
 k           ``k``                           scalar                              tasks
-B_ii, By    ``diagonal``, ``residuals``     (n,)                                1/agents
-Zᵀ          ``columns``                     (m, n)                              1/agents
-1 + g       ``growth``                      (m,)                                1
-Zᵀy         ``along_scores``                (m,)                                1
 ==========  ==============================  ==================================  =============
 
 Every strategy is called as ``STRATEGIES[name](training, k, rng)`` and returns k task indices, ascending; only
@@ -57,8 +49,8 @@ training agents alone. No strategy sees the cost of a task.
 
 Source
 ------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3. Hager, *SIAM Review* 31 (1989) 221-239 (rank-one
-updates). ``information``, ``spread`` and ``forecast`` are this project's own.
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3. ``information``, ``spread`` and ``forecast`` are this
+project's own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -72,9 +64,8 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray
 from selection import bands, rasch
 from selection.errors import ScoreMissing, SelectionError, ShapeMismatch, TooFewAgents
-from selection.ridge import ALPHA
+from selection.greedy import N_DECIMALS, forward
 
-N_DECIMALS = 9
 N_GROUPS = 10
 N_LATEST = 10
 SPREAD_LO, SPREAD_HI = 0.02, 0.98
@@ -120,6 +111,8 @@ class Training:
     all_dates : sequence of datetime.date or None, length n_agents, or None
     lo, hi : float
         First band tried.
+    near_fit : RaschFit, optional
+        To all complete agents and all tasks with a valid cell: where the fit to the training agents starts.
     """
 
     all_outcomes: FloatArray
@@ -129,6 +122,7 @@ class Training:
     all_dates: Sequence[date | None] | None = None
     lo: float = bands.LO
     hi: float = bands.HI
+    near_fit: rasch.RaschFit | None = None
 
     @classmethod
     def of(
@@ -198,7 +192,15 @@ class Training:
     @cached_property
     def fitted(self) -> rasch.RaschFit:
         """Rasch abilities of the training agents and difficulties of the tasks in `rated`."""
-        return rasch.fit(self.outcomes[:, self.rated])
+        return rasch.fit(self.outcomes[:, self.rated], self._start())
+
+    def _start(self) -> tuple[FloatArray, FloatArray] | None:
+        if self.near_fit is None:
+            return None
+        seen = np.flatnonzero(~np.isnan(self.all_outcomes).all(axis=0))
+        return self.near_fit.abilities[self.rows], self.near_fit.difficulties[
+            np.searchsorted(seen, self.rated)
+        ]
 
 
 Strategy = Callable[[Training, int, np.random.Generator | None], IndexArray]
@@ -242,7 +244,7 @@ def greedy(training: Training, k: int, rng: np.random.Generator | None = None) -
     outcomes, scores = training.outcomes[:, training.rated].T, training.scores
     deviations = outcomes - np.nanmean(outcomes, axis=1, keepdims=True)
     centred = np.ascontiguousarray(np.where(np.isnan(deviations), 0.0, deviations))
-    order = _forward(centred, scores - np.mean(scores), k)
+    order = forward(centred, scores - np.mean(scores), k)
     return np.sort(training.rated[order])
 
 
@@ -356,6 +358,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     }
 )
 SEEDED = frozenset({"random", "stratified"})
+FITTED = frozenset({"information", "forecast"})
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -381,33 +384,6 @@ def _filled(quotas: IndexArray, sizes: IndexArray) -> IndexArray:
             rest += int(wanted[g]) - gives
             taken[g] += gives
     return taken
-
-
-def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Left_j·right_i, by a matrix product: a third of the time of `numpy.outer`."""
-    return np.asarray(np.dot(left[:, None], right[None, :]), dtype=np.float64)
-
-
-def _forward(centred: FloatArray, centred_scores: FloatArray, k: int) -> IndexArray:
-    """Tasks in the order in which leave-one-out R² takes them; `centred` (m, n) is 0 in missing cells."""
-    n_tasks, n = centred.shape
-    residuals, diagonal = centred_scores / ALPHA, np.full(n, (1.0 - 1.0 / n) / ALPHA)
-    columns, growth = centred / ALPHA, 1.0 + np.vecdot(centred, centred) / ALPHA
-    along_scores, total = columns @ centred_scores, centred_scores @ centred_scores
-    chosen, barred = np.empty(k, dtype=np.intp), np.zeros(n_tasks)
-    for step in range(k):
-        left_out = _outer(growth, residuals) - along_scores[:, None] * columns
-        left_out /= _outer(growth, diagonal) - columns * columns
-        r2 = 1.0 - np.vecdot(left_out, left_out) / total - barred
-        best = chosen[step] = int(r2.round(N_DECIMALS).argmax())
-        barred[best] = np.inf
-        column, divided = columns[best].copy(), columns[best] / growth[best]
-        residuals, diagonal = residuals - along_scores[best] * divided, diagonal - column * divided
-        shared = centred @ column
-        columns -= _outer(shared, divided)
-        along_scores = along_scores - shared * (along_scores[best] / growth[best])
-        growth = growth - shared * shared / growth[best]
-    return chosen
 
 
 # -------------------------------------------------------------------------------------------------- checks

@@ -17,7 +17,9 @@ comparison agent; no fold is run again::
 
     SE = √((G − 1)/G · Σ_g (θ_(g) − θ̄)²)
 
-G counts the groups that have a record, in the pair figures also those that are only compared with.
+G counts the groups that have a record, in the pair figures also those that are only compared with. Twice the
+centred midrank of x_i among n values is Σ_j sign(x_i − x_j), so that ranks, and the pairs that τ_b counts,
+are known without a group from the sums of its columns: no ranking is done again.
 
 Symbols
 -------
@@ -105,10 +107,9 @@ def figures_without(records: Records, clear: Mask, groups: IndexArray) -> FloatA
     groups : int array, shape (n_agents,)
         The group of every complete agent, 0 to n_groups − 1.
     """
-    group_of = groups[records.agents]
-    rank = [_rank_figures(records.take(group_of != g)) for g in range(groups.max() + 1)]
     kept = (groups[:, None] != np.arange(groups.max() + 1)).astype(np.float64)
-    return np.column_stack([np.array(rank), _pair_figures(records, clear, kept)])
+    rank = _rank_figures_without(records, 1.0 - kept[records.agents])
+    return np.column_stack([rank, _pair_figures(records, clear, kept)])
 
 
 def standard_errors(without: FloatArray, has_record: Mask) -> FloatArray:
@@ -140,13 +141,9 @@ def _rank_figures(records: Records) -> FloatArray:
 
 def _spearman(samples: FloatArray) -> FloatArray:
     """Spearman's ρ of every two rows, from one Gram matrix of centred midranks; NaN for a constant row."""
-    n_samples, n = samples.shape
-    ranks = midranks(samples) - (n + 1) / 2
+    ranks = midranks(samples) - (samples.shape[1] + 1) / 2
     gram = ranks @ ranks.T
-    scale = np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
-    rho = np.full((n_samples, n_samples), np.nan)
-    np.divide(gram, scale, out=rho, where=scale > 0)
-    return rho
+    return _ratio(gram, np.sqrt(np.outer(np.diag(gram), np.diag(gram))))
 
 
 def _r2(predictions: FloatArray, scores: FloatArray) -> float:
@@ -154,6 +151,73 @@ def _r2(predictions: FloatArray, scores: FloatArray) -> float:
     if scores.size < 2 or np.ptp(np.round(scores, DECIMALS)) == 0.0:
         return np.nan
     return float(1.0 - np.sum((scores - predictions) ** 2) / np.sum((scores - scores.mean()) ** 2))
+
+
+def _rank_figures_without(records: Records, member: FloatArray) -> FloatArray:
+    """Rank figures without the records of each group, (n_groups, 5); `member` is 1 in it."""
+    y, r = _order(records.scores), _order(records.subset_means)
+    centred = [_centred_ranks_without(signs, member) for signs in (y, r, _order(records.predictions))]
+    known = ~np.isnan(records.rest_means)
+    on_known = [
+        _centred_ranks_without(_order(values[known]), member[known])
+        for values in (records.scores, records.rest_means, records.subset_means)
+    ]
+    return np.column_stack(
+        [
+            _cosine(centred[0], centred[1]),
+            _tau_without(y, r, member),
+            _cosine(centred[0], centred[2]),
+            _r2_without(records, y, member),
+            _cosine(on_known[1], on_known[2]),
+        ]
+    )
+
+
+def _order(values: FloatArray) -> FloatArray:
+    """Signs of the differences of every two values, rounded to 1e-9."""
+    rounded = np.round(values, DECIMALS)
+    return np.asarray(np.sign(rounded[:, None] - rounded), dtype=np.float64)
+
+
+def _centred_ranks_without(signs: FloatArray, member: FloatArray) -> FloatArray:
+    """Twice the centred midranks among the records that are not of the group; 0 for those that are."""
+    without = signs.sum(axis=1)[:, None] - signs @ member
+    return np.asarray((1.0 - member) * without, dtype=np.float64)
+
+
+def _cosine(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Σab/√(Σa²·Σb²) of each column; NaN where a column is 0."""
+    scale = np.sqrt(np.sum(a * a, axis=0) * np.sum(b * b, axis=0))
+    return _ratio(np.sum(a * b, axis=0), scale)
+
+
+def _tau_without(y: FloatArray, r: FloatArray, member: FloatArray) -> FloatArray:
+    concordance, n_y, n_r = (_sum_without(pairs, member) for pairs in (y * r, y * y, r * r))
+    return _ratio(concordance, np.sqrt(n_y * n_r))
+
+
+def _sum_without(pairs: FloatArray, member: FloatArray) -> FloatArray:
+    """Sum of a symmetric table without the rows and the columns of each group, (n_groups,)."""
+    of_group = pairs @ member
+    return np.asarray(
+        pairs.sum() - 2.0 * of_group.sum(axis=0) + np.sum(member * of_group, axis=0), dtype=np.float64
+    )
+
+
+def _r2_without(records: Records, order: FloatArray, member: FloatArray) -> FloatArray:
+    """1 − Σ(y − ŷ)²/(Σ(y − c)² − (Σ(y − c))²/n) of the records kept, c the mean of all."""
+    y, kept = records.scores - np.mean(records.scores), 1.0 - member
+    about_mean = y**2 @ kept - (y @ kept) ** 2 / np.maximum(kept.sum(axis=0), 1.0)
+    has_order = _sum_without(order * order, member) > 0
+    errors = (records.scores - records.predictions) ** 2 @ kept
+    return 1.0 - _ratio(errors, np.where(has_order, about_mean, 0.0))
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Above/below; NaN where below is 0."""
+    ratio = np.full(above.shape, np.nan)
+    np.divide(above, below, out=ratio, where=below > 0)
+    return ratio
 
 
 def _pair_figures(records: Records, clear: Mask, kept: FloatArray) -> FloatArray:

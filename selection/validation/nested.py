@@ -189,9 +189,12 @@ def validate(
         with_errors=standard_errors,
         coverage_of=policy_strategy if coverage else "",
     )
-    if available and n_null_draws:
-        study = with_rho_null(study, strategies, n_null_draws)
-    measured = _measured(study, _units(available, bands, strategies), jobs, progress)
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        if available and n_null_draws:
+            study = with_rho_null(study, strategies, n_null_draws)
+        measured = _measured(study, _units(available, bands, strategies), jobs, progress)
     return Validation(
         n_agents=agents.n,
         n_agents_in_file=table.n_agents,
@@ -280,14 +283,11 @@ def _units(available: Sequence[str], bands: Mapping[str, FoldBands], strategies:
 def _measured(
     study: Study, units: Sequence[Unit], jobs: int, progress: Callable[[int, int], None] | None
 ) -> dict[Unit, Measured]:
-    from threadpoolctl import threadpool_limits
-
     measured = dict[Unit, Measured]()
-    with threadpool_limits(1, user_api="blas"):
-        for unit, answer in zip(units, _answers(study, units, jobs), strict=True):
-            measured[unit] = answer
-            if progress is not None:
-                progress(len(measured), len(units))
+    for unit, answer in zip(units, _answers(study, units, jobs), strict=True):
+        measured[unit] = answer
+        if progress is not None:
+            progress(len(measured), len(units))
     return measured
 
 

@@ -17,7 +17,8 @@ from selection.errors import (
     TaskUnobserved,
     TooFewAgents,
 )
-from selection.ridge import NotCovered, fit, leave_one_out, leave_out, predict, predictable
+from selection.leave_out import NotCovered, leave_one_out, leave_out
+from selection.ridge import fit, predict, predictable
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -264,7 +265,7 @@ def test_a_fold_solves_systems_of_the_size_of_what_changed(monkeypatch):
     solved, solve = [], np.linalg.solve
     monkeypatch.setattr(np.linalg, "solve", lambda a, b: solved.append(a.shape) or solve(a, b))
     prepared.predictions(np.array([7, 8]), np.r_[0:97, 100:104])
-    assert solved == [(7, 7), (2, 2)]
+    assert solved == [(1, 7, 7), (1, 2, 2)]  # one fold in the stack
 
 
 def test_a_fold_with_a_missing_cell_or_a_task_that_is_no_candidate_is_not_covered():

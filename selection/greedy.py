@@ -1,0 +1,155 @@
+"""Forward search: tasks taken one at a time, each the one that predicts agents left out best.
+
+Model
+-----
+The next task is the one whose R² = 1 − Σe_i²/Σ(y_i − ȳ)² is largest, e_i = (By)_i/B_ii the error of the Ridge
+trained on all agents but i (`selection.leave_out`). One more task x changes B by −zzᵀ/(1 + g), z = Bx,
+g = xᵀBx, so that for all candidates at once::
+
+    e_ij = (r_i − t_j Z_ij)/(d_i − Z_ij²/(1 + g_j))      r = By, d_i = B_ii, Z = BX, t_j = Z_jᵀy/(1 + g_j)
+
+After a task b is taken, with a_j = x_jᵀz_b::
+
+    Z_j ← Z_j − z_b·a_j/(1 + g_b)      g_j ← g_j − a_j²/(1 + g_b)      Z_jᵀy ← Z_jᵀy − t_b·a_j
+    r ← r − t_b·z_b                    d_i ← d_i − Z_ib²/(1 + g_b)
+
+which costs O(n·m) a step; B is never formed.
+
+Screening. On large boards Σe² of all candidates is first found in single precision, and only those that may
+be the best are compared in double precision. As Z_ij² ≤ d_i·g_j (Cauchy-Schwarz), a denominator is never
+under d_i/(1 + g_j), and with ε the unit of single precision, ẽ_i = r_i/d_i the errors now, |·| Euclidean
+norms::
+
+    |δe_j| ≤ (1 + g_j)(4|ẽ| + 9|e_j|)·ε/2        |δΣe²| ≤ ε(26·(1 + g_j) + n)·max(|ẽ|², |e_j|²)/2
+
+so that a candidate whose Σe² in single precision exceeds the least by more than twice that, and by what
+rounding R² to 1e-9 may hide, is not the best.
+
+Symbols
+-------
+==========  ==============================  ==================================  =============
+symbol      code                            shape                               unit
+==========  ==============================  ==================================  =============
+X           ``centred``                     (m, n): tasks in rows, 0 missing    0 to 1
+y           ``scores``                      (n,), centred                       0 to 1
+Zᵀ          ``columns``                     (m, n)                              1/agents
+r, d        ``residuals``, ``diagonal``     (n,)                                1/agents
+1 + g       ``growth``                      (m,)                                1
+Zᵀy         ``along_scores``                (m,)                                1
+==========  ==============================  ==================================  =============
+
+Not done here
+-------------
+Tasks taken are not reconsidered, and the search goes on where one more task lowers R².
+
+Source
+------
+Hager, *SIAM Review* 31 (1989) 221-239 (rank-one updates). Higham, *Accuracy and Stability of Numerical
+Algorithms*, 2nd ed. 2002, §3.1 (error bounds). The screening is this project's own.
+"""
+
+import numpy as np
+from scipy.linalg import blas
+
+from analytics.arrays import FloatArray, IndexArray
+from selection.ridge import ALPHA
+
+N_DECIMALS = 9
+SCREENED_CELLS = 16_384
+BLOCK_CELLS = 24_576  # of single and double precision: 400 KiB, within a core's cache
+
+
+def forward(centred: FloatArray, scores: FloatArray, k: int) -> IndexArray:
+    """Tasks in the order in which leave-one-out R² takes them, shape (k,).
+
+    Of tasks with the same R², rounded to 1e-9, the first is taken.
+
+    Parameters
+    ----------
+    centred : float array, shape (m, n)
+        Outcomes less the mean of the task, tasks in rows; 0 in missing cells.
+    scores : float array, shape (n,)
+        Less their mean; not all 0.
+    k : int
+        At most m.
+    """
+    search, order = _Search(centred, scores), np.empty(k, dtype=np.intp)
+    for step in range(k):
+        best = search.best()
+        order[step] = search.tasks[best]
+        search.take(best)
+    return order
+
+
+class _Search:
+    """Where the search stands. Rows up to `n_free` are the tasks not yet taken, in no order."""
+
+    def __init__(self, centred: FloatArray, scores: FloatArray) -> None:
+        n_tasks, n = centred.shape
+        self.n_free, self.tasks = n_tasks, np.arange(n_tasks)
+        self.centred, self.columns = np.array(centred), centred / ALPHA
+        self.growth = 1.0 + np.vecdot(centred, centred) / ALPHA
+        self.along_scores, self.total = self.columns @ scores, float(scores @ scores)
+        self.residuals, self.diagonal = scores / ALPHA, np.full(n, (1.0 - 1.0 / n) / ALPHA)
+        n_rows = max(BLOCK_CELLS // n, 1)
+        self.above, self.below = np.empty((2, n_rows, n), dtype=np.float32)
+
+    def best(self) -> int:
+        """Row of the task with the largest R², the first task of those that share it."""
+        if self.n_free * self.residuals.size <= SCREENED_CELLS:
+            return self._first_best(self._squares(slice(self.n_free)), self.tasks[: self.n_free])
+        rows = self._possible()
+        return int(rows[self._first_best(self._squares(rows), self.tasks[rows])])
+
+    def _first_best(self, squares: FloatArray, tasks: IndexArray) -> int:
+        """Position of the largest R²; of equal ones, of the first task."""
+        r2 = (1.0 - squares / self.total).round(N_DECIMALS)
+        best = int(r2.argmax())
+        equal = (r2 == r2[best]).nonzero()[0]
+        return best if equal.size == 1 else int(equal[tasks[equal].argmin()])
+
+    def take(self, row: int) -> None:
+        """Add a task; the last free row moves into its place."""
+        column, growth, along = self.columns[row].copy(), self.growth[row], self.along_scores[row]
+        self.n_free -= 1
+        for rows in (self.tasks, self.centred, self.columns, self.growth, self.along_scores):
+            rows[row] = rows[self.n_free]
+        shared, step = self.centred[: self.n_free] @ column, column / growth
+        self.residuals -= along * step
+        self.diagonal -= column * step
+        self.along_scores[: self.n_free] -= shared * (along / growth)
+        self.growth[: self.n_free] -= shared * shared / growth
+        if self.n_free:
+            blas.dger(-1.0, step, shared, a=self.columns[: self.n_free].T, overwrite_a=1)
+
+    def _squares(self, rows: IndexArray | slice) -> FloatArray:
+        """Σe² of candidates."""
+        columns, growth = self.columns[rows], self.growth[rows]
+        errors = self.residuals - columns * (self.along_scores[rows] / growth)[:, None]
+        errors /= self.diagonal - columns * columns / growth[:, None]
+        return np.asarray(np.vecdot(errors, errors), dtype=np.float64)
+
+    def _possible(self) -> IndexArray:
+        """Rows that may be the best: within twice the error of single precision of the least Σe²."""
+        squares = self._screened()
+        now = self.residuals / self.diagonal
+        least, unit = float(squares.min()), float(np.finfo(np.float32).eps)
+        error = unit * (26.0 * self.growth[: self.n_free].max() + now.size) * max(least, now @ now)
+        return np.flatnonzero(squares <= least + error + self.total * 10.0**-N_DECIMALS)
+
+    def _screened(self) -> FloatArray:
+        """Σe² of all candidates in single precision, block by block."""
+        shrink = 1.0 / self.growth[: self.n_free]
+        slope = (self.along_scores[: self.n_free] * shrink).astype(np.float32)[:, None]
+        shrink, squares = shrink.astype(np.float32)[:, None], np.empty(self.n_free, dtype=np.float32)
+        residuals, diagonal = self.residuals.astype(np.float32), self.diagonal.astype(np.float32)
+        for first in range(0, self.n_free, len(self.above)):
+            block = slice(first, min(first + len(self.above), self.n_free))
+            above, below = (buffer[: block.stop - first] for buffer in (self.above, self.below))
+            np.copyto(above, self.columns[block], casting="same_kind")
+            np.multiply(above, above, out=below)
+            np.subtract(diagonal, np.multiply(below, shrink[block], out=below), out=below)
+            np.subtract(residuals, np.multiply(above, slope[block], out=above), out=above)
+            np.divide(above, below, out=above)
+            np.vecdot(above, above, out=squares[block])
+        return squares.astype(np.float64)

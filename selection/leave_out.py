@@ -1,0 +1,422 @@
+"""Ridge predictions of agents left out, without a refit for every fold.
+
+Model
+-----
+With the columns of X centred over all n agents (C = X − x̄), I the agents left out, and B_II, (By)_I of::
+
+    B = (CCᵀ + αI)⁻¹ − 11ᵀ/(αn)                       B1 = 0
+    ŷ_I = y_I − (B_II)⁻¹(By)_I                        ŷ_i = y_i − (By)_i/B_ii for one agent
+
+ŷ_I is what the Ridge trained on the other agents predicts. Three ways to B_II and (By)_I for a subset S:
+
+=========================  ============================================================  ====================
+way                        arithmetic                                                    a fold costs
+=========================  ============================================================  ====================
+`LeaveOut`, S near a base  tasks E that enter (d = +1) or leave (d = −1) change B by a   |I|²|E| + |I|³ + |E|³
+                           matrix of rank |E|, D = diag(d):
+                           B′ = B − BX_E(D + X_EᵀBX_E)⁻¹X_EᵀB
+`SharedGram`, any S        αB = I − 11ᵀ/n − C_S(C_SᵀC_S + αI)⁻¹C_Sᵀ, where C_SᵀC_S is    |S|³ + |S|²|I|
+                           cut out of one Gram matrix of all tasks
+`alone`, any S             (CCᵀ + αI)⁻¹ by its Cholesky factor                           n²|S| + n³
+=========================  ============================================================  ====================
+
+With the Cholesky factor L of the matrix to be inverted, products with its inverse are WᵀW, W = L⁻¹R.
+
+Symbols
+-------
+========  ========================  ========================  =====================
+symbol    code                      shape                     unit
+========  ========================  ========================  =====================
+X         ``outcomes``              (n, m)                    0 to 1
+y         ``scores``                (n,)                      0 to 1
+α         ``alpha``                 scalar, 1 throughout      agents
+B         ``residual_maker``        (n, n)                    1/agents
+I         ``left_out``              (n_left_out,)             positions of agents
+E, d      ``changed``, ``signs``    (n_changed,)              candidates, ±1
+========  ========================  ========================  =====================
+
+Not done here
+-------------
+A task with a missing cell is not covered: what completes the cell is a mean over the fold's own training
+agents, so that X itself changes from fold to fold. Such folds are fitted anew by `ridge`.
+
+Source
+------
+Cawley & Talbot, *Neural Networks* 17 (2004) 1467-1475 (leaving out with a free intercept). Hager, *SIAM
+Review* 31 (1989) 221-239 (low-rank updates). Equal to refits of scikit-learn's ``Ridge(alpha=1.0)`` to 1e-10.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg import lapack
+
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from selection.errors import NoTasks, SelectionError, ShapeMismatch, TooFewAgents
+from selection.ridge import ALPHA, checked_agents, checked_training
+
+MOST_STACKED_CELLS = 1_000_000
+
+
+class NotCovered(SelectionError):
+    """A task with a missing cell, or one that is neither base nor candidate: the fold is fitted anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOut:
+    """Ridge predictions of agents left out, on subsets near a base subset.
+
+    Made by `leave_out`. For every subset it `covers`, `predictions(left_out, tasks)` equals
+    ``predict(fit(X[others][:, tasks], y[others]), X[left_out][:, tasks])``.
+
+    Attributes
+    ----------
+    scores : float array, shape (n,)
+        y.
+    in_base : bool array, shape (n_tasks,)
+        Tasks of the base subset without a missing cell.
+    position : int array, shape (n_tasks,)
+        Place of a task among the candidates without a missing cell; −1 elsewhere.
+    residual_maker : float array, shape (n, n)
+        B on the base subset.
+    residuals : float array, shape (n,)
+        By, the residuals of the fit to all n agents divided by α.
+    candidate_columns : float array, shape (n, n_candidates)
+        BX_C.
+    candidate_gram : float array, shape (n_candidates, n_candidates)
+        X_CᵀBX_C.
+    candidate_scores : float array, shape (n_candidates,)
+        X_CᵀBy.
+    """
+
+    scores: FloatArray
+    in_base: Mask
+    position: IndexArray
+    residual_maker: FloatArray
+    residuals: FloatArray
+    candidate_columns: FloatArray
+    candidate_gram: FloatArray
+    candidate_scores: FloatArray
+
+    def covers(self, tasks: IndexArray) -> bool:
+        """Whether `predictions` can tell this subset: no cell missing, and what changed is a candidate.
+
+        Where it is false the fold is fitted anew, by `ridge.fit` and `ridge.predict`.
+
+        Parameters
+        ----------
+        tasks : int array, shape (k,)
+            Task indices, none twice.
+        """
+        return bool(self._covered(self._mask(tasks)).all())
+
+    def predictions(self, left_out: IndexArray, tasks: IndexArray) -> FloatArray:
+        """ŷ_I = y_I − (B′_II)⁻¹(B′y)_I, trained on the agents not left out, on the subset `tasks`.
+
+        Parameters
+        ----------
+        left_out : int array, shape (n_left_out,)
+            Positions of the agents left out, none twice; at least 2 agents remain.
+        tasks : int array, shape (k,)
+            Task indices of the fold's subset, none twice, k ≥ 1.
+
+        Returns
+        -------
+        float array, shape (n_left_out,)
+            In the order of `left_out`; neither rounded nor clipped.
+
+        Raises
+        ------
+        NotCovered
+            When `covers` is false.
+        NoTasks, TooFewAgents, ShapeMismatch
+        """
+        left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
+        return self.predictions_each([left_out], self._mask(tasks)[None, :])[0]
+
+    def predictions_each(self, left_out: Sequence[IndexArray], members: Mask) -> list[FloatArray]:
+        """ŷ_I of many folds; those with as many agents left out and tasks changed are solved together.
+
+        Parameters
+        ----------
+        left_out : sequence of int arrays, length n_folds
+            As in `predictions`.
+        members : bool array, shape (n_folds, n_tasks)
+            Membership of every task in every fold's subset.
+
+        Raises
+        ------
+        NotCovered
+        """
+        if not self._covered(members).all():
+            raise NotCovered("a cell of the subset is missing, or a task that changed is no candidate")
+        changed = members != self.in_base
+        sizes = np.array([[rows.size for rows in left_out], np.count_nonzero(changed, axis=1)])
+        found: list[FloatArray] = [np.empty(0)] * len(left_out)
+        for alike in _alike(sizes):
+            rows = np.array([left_out[f] for f in alike], dtype=np.intp)
+            tasks = np.nonzero(changed[alike])[1].reshape(alike.size, -1)
+            signs = np.where(np.take_along_axis(members[alike], tasks, axis=1), 1.0, -1.0)
+            for f, told in zip(alike, self._told(rows, self.position[tasks], signs), strict=True):
+                found[f] = told
+        return found
+
+    def _told(self, left_out: IndexArray, changed: IndexArray, signs: FloatArray) -> FloatArray:
+        """ŷ_I of folds of one shape, (n_folds, n_left_out)."""
+        maker = self.residual_maker[left_out[:, :, None], left_out[:, None, :]]
+        residuals = self.residuals[left_out]
+        if changed.shape[1]:
+            columns = self.candidate_columns[left_out[:, :, None], changed[:, None, :]]
+            right_side = np.dstack([columns.swapaxes(1, 2), self.candidate_scores[changed]])
+            inner = self.candidate_gram[changed[:, :, None], changed[:, None, :]]
+            inner[:, np.arange(signs.shape[1]), np.arange(signs.shape[1])] += signs
+            correction = columns @ np.linalg.solve(inner, right_side)
+            maker, residuals = maker - correction[..., :-1], residuals - correction[..., -1]
+        steps = np.linalg.solve(maker, residuals[..., None])[..., 0]
+        return np.asarray(self.scores[left_out] - steps, dtype=np.float64)
+
+    def _covered(self, members: Mask) -> Mask:
+        return np.asarray((self.position >= 0) | (members == self.in_base), dtype=np.bool_)
+
+    def _mask(self, tasks: IndexArray) -> Mask:
+        mask = np.zeros(self.in_base.size, dtype=np.bool_)
+        mask[tasks] = True
+        return mask
+
+
+def leave_out(
+    outcomes: FloatArray,
+    scores: FloatArray,
+    base: IndexArray,
+    candidates: IndexArray | None = None,
+    alpha: float = ALPHA,
+) -> LeaveOut:
+    """Prepare the predictions of agents left out on subsets near `base`.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n, n_tasks)
+        Mean outcomes of all n agents on all active tasks; NaN where missing.
+    scores : float array, shape (n,)
+        Their full scores.
+    base : int array, shape (k,)
+        Task indices of the subset that the folds' subsets differ little from.
+    candidates : int array, shape (n_candidates,), optional
+        Tasks that may enter or leave; all tasks when not given. Costs O(n²k + n³ + n²·n_candidates +
+        n·n_candidates²), once.
+    alpha : float
+        Penalty, above 0.
+
+    Raises
+    ------
+    ShapeMismatch, NoTasks, TooFewAgents, OutcomeRefused, ScoreMissing, PenaltyRefused
+    """
+    outcomes, scores = checked_agents(outcomes, scores, alpha)
+    n_tasks = outcomes.shape[1]
+    in_full = np.asarray(~np.isnan(outcomes).any(axis=0), dtype=np.bool_)
+    base = _checked_tasks(base, n_tasks)
+    chosen = _checked_tasks(np.arange(n_tasks) if candidates is None else candidates, n_tasks)
+    return _leave_out(outcomes, scores, base[in_full[base]], chosen[in_full[chosen]], alpha)
+
+
+def leave_one_out(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> FloatArray:
+    """ŷ_i = y_i − (By)_i/B_ii: each agent's score, predicted by the Ridge trained on all others.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n, k)
+        Mean outcomes on one subset, none missing.
+    scores : float array, shape (n,)
+        Full scores, n ≥ 3.
+    alpha : float
+        Penalty, above 0.
+
+    Returns
+    -------
+    float array, shape (n,)
+        Neither rounded nor clipped.
+
+    Raises
+    ------
+    NotCovered
+        When a cell is missing: what completes it is another mean in every fold.
+    ShapeMismatch, NoTasks, TooFewAgents, OutcomeRefused, ScoreMissing, PenaltyRefused
+    """
+    outcomes, scores = checked_training(outcomes, scores, alpha)
+    if np.isnan(outcomes).any():
+        i, j = np.argwhere(np.isnan(outcomes))[0]
+        raise NotCovered(f"agent {i} lacks task {j} of the subset; the folds are fitted one by one")
+    if scores.size < 3:
+        raise TooFewAgents(f"a calibration needs at least 2 agents; there are {scores.size - 1}")
+    maker = _residual_maker(outcomes, alpha)
+    return np.asarray(scores - maker @ scores / np.diag(maker), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedGram:
+    """Ridge predictions of agents left out, on any subset, from one Gram matrix of all tasks.
+
+    Made by `shared_gram`; α = 1.
+
+    Attributes
+    ----------
+    scores : float array, shape (n,)
+        y.
+    columns : float array, shape (n_tasks, n)
+        Cᵀ; NaN in tasks with a missing cell.
+    gram : float array, shape (n_tasks, n_tasks)
+        CᵀC.
+    task_scores : float array, shape (n_tasks,)
+        Cᵀy.
+    mean_score : float
+        ȳ.
+    """
+
+    scores: FloatArray
+    columns: FloatArray
+    gram: FloatArray
+    task_scores: FloatArray
+    mean_score: float
+
+    def predictions(self, left_out: IndexArray, tasks: IndexArray) -> FloatArray:
+        """ŷ_I, trained on the agents not left out, on a subset without a missing cell.
+
+        Parameters
+        ----------
+        left_out : int array, shape (n_left_out,)
+            None twice; at least 2 agents remain.
+        tasks : int array, shape (k,)
+            None twice, k ≥ 1.
+        """
+        left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
+        right_side = np.vstack([self.columns[tasks][:, left_out].T, self.task_scores[tasks]])
+        explained = _inner_products(self.gram.take(tasks, axis=0).take(tasks, axis=1), right_side)
+        maker = np.eye(left_out.size) - 1.0 / self.scores.size - explained[:-1, :-1]
+        y = self.scores[left_out]
+        return _left_out(y, maker, y - self.mean_score - explained[:-1, -1])
+
+
+def shared_gram(outcomes: FloatArray, scores: FloatArray) -> SharedGram:
+    """Prepare the predictions of agents left out on any subset; costs O(n·n_tasks²), once.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n, n_tasks)
+        NaN where missing.
+    scores : float array, shape (n,)
+    """
+    columns = np.ascontiguousarray(_centred(outcomes).T)
+    return SharedGram(
+        scores=scores,
+        columns=read_only(columns),
+        gram=read_only(columns @ columns.T),
+        task_scores=read_only(columns @ scores),
+        mean_score=float(np.mean(scores)),
+    )
+
+
+def alone(columns: FloatArray, scores: FloatArray, left_out: IndexArray) -> FloatArray:
+    """ŷ_I of one fold by itself.
+
+    Parameters
+    ----------
+    columns : float array, shape (k, n)
+        X_Sᵀ of the fold's training agents and of those left out, none missing.
+    scores : float array, shape (n,)
+    left_out : int array, shape (n_left_out,)
+        None twice; at least 2 agents remain.
+    """
+    centred, y = columns - columns.mean(axis=1, keepdims=True), scores - np.mean(scores)
+    right_side = np.zeros((left_out.size + 1, scores.size))
+    right_side[np.arange(left_out.size), left_out], right_side[-1] = 1.0, y
+    inverse = _inner_products(centred.T @ centred, right_side)
+    maker = inverse[:-1, :-1] - 1.0 / (ALPHA * scores.size)
+    return _left_out(scores[left_out], maker, inverse[:-1, -1])
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _left_out(scores: FloatArray, maker: FloatArray, residuals: FloatArray) -> FloatArray:
+    """y_I − (B_II)⁻¹(By)_I."""
+    return np.asarray(scores - np.linalg.solve(maker, residuals), dtype=np.float64)
+
+
+def _inner_products(gram: FloatArray, right_side: FloatArray) -> FloatArray:
+    """R(G + αI)⁻¹Rᵀ, R in rows, by the Cholesky factor of G + αI, which is written over G."""
+    gram.flat[:: len(gram) + 1] += ALPHA
+    factor, wrong = lapack.dpotrf(gram.T, lower=1, clean=0, overwrite_a=1)
+    if wrong:
+        raise np.linalg.LinAlgError(f"leading minor {wrong} of a penalised Gram matrix is not positive")
+    solved, _ = lapack.dtrtrs(factor, right_side.T, lower=1, overwrite_b=1)
+    return np.asarray(solved.T @ solved, dtype=np.float64)
+
+
+def _alike(sizes: IndexArray) -> list[IndexArray]:
+    """Positions of the folds of each shape (n_left_out, n_changed), as many at once as memory should hold."""
+    shapes, shape_of = np.unique(sizes, axis=1, return_inverse=True)
+    found = list[IndexArray]()
+    for s, (n_left_out, n_changed) in enumerate(shapes.T.tolist()):
+        alike, most = np.flatnonzero(shape_of == s), MOST_STACKED_CELLS // (n_left_out + n_changed) ** 2
+        found.extend(np.split(alike, range(max(most, 1), alike.size, max(most, 1))))
+    return found
+
+
+def _centred(outcomes: FloatArray) -> FloatArray:
+    return np.asarray(outcomes - np.mean(outcomes, axis=0), dtype=np.float64)
+
+
+def _residual_maker(outcomes: FloatArray, alpha: float) -> FloatArray:
+    """B = (CCᵀ + αI)⁻¹ − 11ᵀ/(αn); By are the residuals of the fit divided by α."""
+    n = outcomes.shape[0]
+    centred = _centred(outcomes)
+    inverse = scipy.linalg.inv(centred @ centred.T + alpha * np.eye(n), assume_a="pos", overwrite_a=True)
+    return np.asarray(inverse - 1.0 / (alpha * n), dtype=np.float64)
+
+
+def _leave_out(
+    outcomes: FloatArray,
+    scores: FloatArray,
+    base: IndexArray,
+    candidates: IndexArray,
+    alpha: float,
+) -> LeaveOut:
+    n_tasks = outcomes.shape[1]
+    in_base, position = np.zeros(n_tasks, dtype=np.bool_), np.full(n_tasks, -1, dtype=np.intp)
+    in_base[base], position[candidates] = True, np.arange(candidates.size)
+    maker, columns = _residual_maker(outcomes[:, base], alpha), _centred(outcomes[:, candidates])
+    maker_columns = maker @ columns
+    return LeaveOut(
+        scores=read_only(scores),
+        in_base=read_only(in_base),
+        position=read_only(position),
+        residual_maker=read_only(maker),
+        residuals=read_only(maker @ scores),
+        candidate_columns=read_only(maker_columns),
+        candidate_gram=read_only(columns.T @ maker_columns),
+        candidate_scores=read_only(maker_columns.T @ scores),
+    )
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _checked_fold(left_out: IndexArray, tasks: IndexArray, n: int) -> tuple[IndexArray, IndexArray]:
+    left_out, tasks = np.asarray(left_out, dtype=np.intp), np.asarray(tasks, dtype=np.intp)
+    if not tasks.size:
+        raise NoTasks("no task in the subset")
+    n_left_out = np.unique(left_out).size
+    if n_left_out != left_out.size:
+        raise ShapeMismatch(f"{left_out.size} agents left out, of whom {n_left_out} differ")
+    if n - n_left_out < 2:
+        raise TooFewAgents(f"a calibration needs at least 2 agents; there are {n - n_left_out}")
+    return left_out, tasks
+
+
+def _checked_tasks(tasks: IndexArray, n_tasks: int) -> IndexArray:
+    tasks = np.unique(np.asarray(tasks, dtype=np.intp))
+    if tasks.size and not 0 <= tasks[0] <= tasks[-1] < n_tasks:
+        raise ShapeMismatch(f"tasks {tasks[0]} to {tasks[-1]} where there are {n_tasks}")
+    return tasks
