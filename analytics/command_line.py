@@ -28,10 +28,6 @@ from analytics.trials.flags import Dependence, dependent_trials
 REFUSED = 2
 
 
-class SeveralBenchmarks(CoreError):
-    """The file holds more than one benchmark; a command looks at one."""
-
-
 class NoCsv(CoreError):
     """A file cannot be read as CSV with a header."""
 
@@ -170,19 +166,14 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
 # ---------------------------------------------------------------------------------------------------- files
 
 
-def flat_file(path: Path) -> FlatFile:
-    """Read the flat file of one benchmark.
+def flat_file(path: Path, only: str | None = None) -> FlatFile:
+    """Read the flat file of one benchmark, or of several the rows of `only` one.
 
     Raises
     ------
     FlatFileError, OSError
-    SeveralBenchmarks
     """
-    flat = read(path, as_of=datetime.now(UTC))
-    if len(flat.benchmarks) > 1:
-        named = ", ".join(map(repr, flat.benchmarks[:3]))
-        raise SeveralBenchmarks(f"{path.name} holds {len(flat.benchmarks)} benchmarks ({named})")
-    return flat
+    return read(path, as_of=datetime.now(UTC), only=only)
 
 
 def table_of(flat: FlatFile) -> OutcomeTable:

@@ -12,25 +12,29 @@ import pyarrow as pa
 from analytics.flat_file.columns import aliases_in
 from analytics.flat_file.faults import Fault, FlatFileError, refuse
 from analytics.flat_file.header import header_faults
+from analytics.flat_file.limits import Limits
 from analytics.flat_file.streams import Opened
 from analytics.flat_file.table import Batch, Table
-from analytics.flat_file.texts import column_as_text
+from analytics.flat_file.texts import column_as_text, n_bytes_as_text
 
 N_RECORDS = 10_000  # in a batch
 SPOOLED_BYTES = 16 << 20  # of a source that cannot be wound, before a temporary file takes over
 
 
-def batches(source: Opened, table: Table, max_bytes: int | None = None) -> Iterator[Batch]:
+def batches(source: Opened, table: Table) -> Iterator[Batch]:
     """Read a Parquet file.
+
+    A dictionary of a few texts can stand for any number of them. So texts stay in their dictionaries until
+    their length is known, and it is that which is limited.
 
     Raises
     ------
     FlatFileError
-        If the file is damaged, or its columns cannot be used.
+        If the file is damaged or holds too much, or its columns cannot be used.
     """
     n = n_bytes = 0
     with _damage_told(), _windable(source) as file:
-        parquet = _opened(file)
+        parquet = _opened(file, table.limits)
         names = parquet.schema_arrow.names
         if faults := header_faults(names):
             raise FlatFileError(faults)
@@ -38,9 +42,8 @@ def batches(source: Opened, table: Table, max_bytes: int | None = None) -> Itera
         table.state_header(table.aliases.get(name, name) for name in names)
         for batch in parquet.iter_batches(N_RECORDS, use_threads=False):
             batch.validate(full=True)
-            n_bytes += batch.nbytes
-            if max_bytes is not None and n_bytes > max_bytes:
-                raise refuse(f"the file holds more than {max_bytes:,} bytes once decompressed")
+            n_bytes += sum(map(n_bytes_as_text, batch.columns))
+            table.limits.check_bytes(n_bytes)
             n += len(batch)
             _note_progress(source, n, parquet.metadata.num_rows)
             yield Batch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
@@ -52,10 +55,17 @@ def _note_progress(source: Opened, n: int, n_rows: int) -> None:
         source.meter.n_read = source.n_bytes * min(n, n_rows) // max(n_rows, 1)
 
 
-def _opened(file: Any) -> Any:
+def _opened(file: Any, limits: Limits) -> Any:
+    """Open the file, after a look at what its footer says of its size."""
     from pyarrow import parquet
 
-    return parquet.ParquetFile(file, page_checksum_verification=True)
+    footer = parquet.read_metadata(file)
+    limits.check_rows(footer.num_rows)
+    limits.check_bytes(sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)))
+    columns = [footer.schema.column(i) for i in range(len(footer.schema))]
+    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    file.seek(0)
+    return parquet.ParquetFile(file, read_dictionary=texts, page_checksum_verification=True)
 
 
 @contextmanager

@@ -66,6 +66,16 @@ def column_as_text(column: Any) -> Any | None:
     return empty_as_null(pc.cast(column, pa.string()))
 
 
+def n_bytes_as_text(column: Any) -> int:
+    """Count the bytes of the values of an Arrow column, those of a dictionary as often as they are used."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    words = column.dictionary
+    if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
+        return int(column.nbytes + len(column) * words.nbytes // max(len(words), 1))
+    return int(pc.sum(pc.take(pc.binary_length(words), column.indices)).as_py() or 0)
+
+
 _READ = (
     pa.types.is_string,
     pa.types.is_large_string,

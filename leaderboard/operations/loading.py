@@ -60,8 +60,7 @@ def load(
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
     `replace` supersedes the submission that holds it.
     """
-    _check_one_benchmark(flat)
-    benchmark, _ = get_or_create_benchmark(slug=slug, title=flat.benchmarks[0])
+    benchmark, _ = get_or_create_benchmark(slug=slug, title=flat.benchmark)
     n_new_tasks = ensure_tasks(
         benchmark=benchmark, categories=dict(zip(flat.tasks, flat.categories, strict=True))
     )
@@ -242,18 +241,6 @@ def _compare(rows: pa.Table, stored: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     )
     holder = pc.fill_null(both["submission"], 0).to_numpy().astype(np.int64)
     return holder, pc.and_(held, pc.invert(same)).to_numpy()
-
-
-def _check_one_benchmark(flat: FlatFile) -> None:
-    if len(flat.benchmarks) > 1:
-        names = ", ".join(repr(name) for name in flat.benchmarks[:5])
-        fault = Fault(
-            row=None,
-            field="benchmark",
-            value=names,
-            rule=f"a file holds one benchmark, this one {len(flat.benchmarks)}",
-        )
-        raise Faulty("The file has faults; nothing was stored.", faults=(fault,))
 
 
 def _said(row: dict[str, object]) -> str:
