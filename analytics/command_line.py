@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_command(
-    commands: Any, name: str, command: Command, *, summary: str, file: str = "FILE", about: str = ""
+    commands: Any, name: str, command: Command, *, summary: str, file: str | None = None, about: str = ""
 ) -> Parser:
     """Add a command with the options that all of them have.
 
@@ -91,13 +91,17 @@ def add_command(
     name, summary : str
     command : callable
         Called with the parsed arguments.
-    file : str
-        What the help calls the file.
+    file : str, optional
+        What the help calls the file where it is no flat file, and has no benchmarks to choose among.
     about : str
         What the help says after the options.
     """
     parser: Parser = commands.add_parser(name, help=summary, description=summary, epilog=about)
-    parser.add_argument("file", type=Path, metavar=file)
+    parser.add_argument("file", type=Path, metavar=file or "FILE")
+    if file is None:
+        parser.add_argument(
+            "--only", metavar="BENCHMARK", help="the one to read, of a file that holds several"
+        )
     parser.add_argument("--json", action="store_true", help="print one JSON object with full precision")
     parser.set_defaults(command=command, called=name)
     return parser

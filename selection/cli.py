@@ -72,7 +72,7 @@ def _parser() -> Parser:
 
 
 def _band(arguments: argparse.Namespace) -> Answer:
-    table = table_of(flat_file(arguments.file))
+    table = table_of(flat_file(arguments.file, arguments.only))
     band = table_band(table)
     values = {
         "agents": band.n_complete,
@@ -154,7 +154,7 @@ def _add_validate(commands: Any) -> None:
 
 
 def _validate(arguments: argparse.Namespace) -> Answer:
-    table = table_of(flat_file(arguments.file))
+    table = table_of(flat_file(arguments.file, arguments.only))
     with progress_bar("validation") as show:
         found = validate(
             table,
@@ -259,7 +259,7 @@ def _add_target(parser: Parser) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file)
+    flat = flat_file(arguments.file, arguments.only)
     with progress_bar("pairs") as show:
         found = decisions.compare(
             table_of(flat),
@@ -404,7 +404,7 @@ def _add_ranks(commands: Any) -> None:
 
 
 def _ranks(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file)
+    flat = flat_file(arguments.file, arguments.only)
     found = decisions.rank(
         table_of(flat),
         target=arguments.target,
@@ -452,7 +452,7 @@ def _place_row(place: Place, ranks: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _drift(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file)
+    flat = flat_file(arguments.file, arguments.only)
     table = table_of(flat)
     with progress_bar("agents") as show:
         found = replay(table, _trials(flat), seed=arguments.seed, progress=show)

@@ -1,10 +1,11 @@
-"""CSV text cut into whole rows; blank rows and rows with a wrong number of fields are left out and counted.
+r"""CSV text cut into whole rows; blank rows and rows with a wrong number of fields are left out and counted.
 
 pyarrow does the same, but calls back for each such row, and a file of nothing else took it minutes. Here
 they are found a block at a time: in UTF-8 a byte of ``",\\r\\n`` is always that character, and with n quotes
 before it a byte lies inside a field where n is odd (`streams.Quotes` has checked that it is so).
 """
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,6 +16,7 @@ from analytics.flat_file.faults import MAX_FAULTS, Fault, refuse
 from analytics.flat_file.limits import Limits
 from analytics.flat_file.table import RowNumbers, Table
 
+BLANK = re.compile(rb"\n[\r\n]+")
 _QUOTE, _COMMA, _RETURN, _NEWLINE = b'",\r\n'
 
 
@@ -30,7 +32,7 @@ def blocks(
     """
     rest, n_rows = b"", 0
     for block in text.blocks():
-        rest += block
+        rest += block if b'"' in block or rest.count(b'"') % 2 else BLANK.sub(b"\n", block)
         n_rows, rest, found = uneven.cut(rest, n_rows)
         limits.check_rows(n_rows)
         if len(rest) > streams.BLOCK_BYTES:
@@ -99,7 +101,7 @@ class Uneven:
 
 
 def _marks(data: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Find the places of line ends, and where commas are, outside quotes; a blank line may be made of \\r\\n."""
+    """Find the places of line ends, and where commas are, outside quotes."""
     characters = np.frombuffer(data, np.uint8)
     ends, commas = characters == _NEWLINE, characters == _COMMA
     if b"\r" in data:

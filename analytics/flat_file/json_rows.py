@@ -55,7 +55,7 @@ def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:
     """Cut the text at line feeds, without blank lines; the last line needs no line feed."""
     rest = b""
     for block in text.blocks():
-        whole, feed, rest = (rest + block).rpartition(b"\n")
+        whole, _, rest = (rest + block).rpartition(b"\n")
         lines = LINE.findall(whole)
         if max(map(len, [*lines, rest])) > streams.MAX_RECORD_BYTES:
             raise refuse(f"a line is longer than {streams.MAX_RECORD_BYTES:,} bytes")

@@ -15,7 +15,7 @@ from analytics.flat_file.header import header_faults
 from analytics.flat_file.limits import Limits
 from analytics.flat_file.streams import Opened
 from analytics.flat_file.table import Batch, Table
-from analytics.flat_file.texts import column_as_text, n_bytes_as_text
+from analytics.flat_file.texts import can_be_text, column_as_text, is_text, n_bytes_as_text
 
 N_RECORDS = 10_000  # in a batch
 SPOOLED_BYTES = 16 << 20  # of a source that cannot be wound, before a temporary file takes over
@@ -40,7 +40,8 @@ def batches(source: Opened, table: Table) -> Iterator[Batch]:
             raise FlatFileError(faults)
         table.aliases |= aliases_in(names)
         table.state_header(table.aliases.get(name, name) for name in names)
-        for batch in parquet.iter_batches(N_RECORDS, use_threads=False):
+        readable = _readable(parquet.schema_arrow, table)
+        for batch in parquet.iter_batches(N_RECORDS, columns=readable, use_threads=False):
             batch.validate(full=True)
             n_bytes += sum(map(n_bytes_as_text, batch.columns))
             table.limits.check_bytes(n_bytes)
@@ -62,8 +63,8 @@ def _opened(file: Any, limits: Limits) -> Any:
     footer = parquet.read_metadata(file)
     limits.check_rows(footer.num_rows)
     limits.check_bytes(sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)))
-    columns = [footer.schema.column(i) for i in range(len(footer.schema))]
-    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    schema = footer.schema.to_arrow_schema()
+    texts = [name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)]
     file.seek(0)
     return parquet.ParquetFile(file, read_dictionary=texts, page_checksum_verification=True)
 
@@ -93,16 +94,19 @@ def _windable(source: Opened) -> Iterator[BinaryIO | IO[bytes]]:
         yield cast(IO[bytes], copy)
 
 
+def _readable(schema: Any, table: Table) -> list[str] | None:
+    """Tell the columns that have no text, which are not read; None where all have one."""
+    bad = [name for name, kind in zip(schema.names, schema.types, strict=True) if not can_be_text(kind)]
+    for name in bad:
+        rule = (
+            f"the column's type is {schema.field(name).type}; text, numbers, true and false, dates and times"
+            " are read"
+        )
+        table.excuse(table.aliases.get(name, name))
+        table.faults.add(Fault(None, name, None, rule))
+    return [name for name in schema.names if name not in bad] if bad else None
+
+
 def _columns(batch: Any, table: Table) -> dict[str, Any]:
-    columns = {}
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        canonical = table.aliases.get(name, name)
-        texts = column_as_text(column)
-        if texts is not None:
-            columns[canonical] = texts
-        elif table.excuse(canonical):
-            rule = (
-                f"the column's type is {column.type}; text, numbers, true and false, dates and times are read"
-            )
-            table.faults.add(Fault(None, name, None, rule))
-    return columns
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return {table.aliases.get(name, name): column_as_text(column) for name, column in columns}

@@ -96,24 +96,17 @@ def stored():
     return [model.objects.count() for model in models]
 
 
-def named(path):
-    """The names by which a fault may call the field, and the row it may stand in."""
-    *inside, last = path
-    if inside[:1] == ["outcomes"]:
-        return {last}, 1
-    if path == ("outcomes", 0):
-        return {None}, 1
-    return {".".join(path)}, None
-
-
 def is_told(problem, path):
-    """Whether a fault names the field: in its row, or as a column where all rows are meant."""
-    fields, row = named(path)
+    """Whether a fault names the field: in its row, as a column where all rows are meant, or what is in it."""
     places = {(fault["field"], fault["row"]) for fault in problem["faults"]}
-    inner = [field for field, _ in places if field and field.startswith(f"{path[0]}.")]
-    return any((field, at) in places for field in fields for at in (row, None)) or (
-        len(path) == 1 and bool(inner)
-    )
+    if path == ("outcomes",):
+        return any(field == "outcomes" or row for field, row in places)
+    if path == ("outcomes", 0):
+        return any(row == 1 for _, row in places)
+    if path[0] == "outcomes":
+        return bool(places & {(path[-1], 1), (path[-1], None)})
+    name = ".".join(path)
+    return any(field == name or (field or "").startswith(f"{name}.") for field, _ in places)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: ".".join(map(str, path)))

@@ -71,7 +71,7 @@ FAULTS = [
     ({"outcomes": []}, None, "outcomes", "required"),
     ({"outcomes": "all"}, None, "outcomes", "list"),
     ({"submitted_at": "soon"}, None, "submitted_at", ""),
-    ({"submitted_at": None}, None, "submitted_at", "required"),
+    ({"submitted_at": [TODAY]}, None, "submitted_at", "not a list"),
     ({"submitted_at": f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}"}, None, "submitted_at", "future"),
     ({"submitted_at": "2020-01-01"}, None, "submitted_at", "30 days"),
     ({"agent": "newcomer"}, None, "agent", "object"),
@@ -203,6 +203,14 @@ def test_older_dates_need_an_operator_and_are_marked(post):
     assert post(old).status_code == 422
     answer = post(old, token=token_for("olga@example.org", "operate")).json()
     assert Submission.objects.get(uuid=answer["id"]).backdated
+
+
+@pytest.mark.parametrize("absent", [{}, {"submitted_at": None}, {"submitted_at": ""}])
+def test_without_a_date_it_is_that_of_the_delivery(post, absent):
+    undated = {key: value for key, value in body().items() if key != "submitted_at"} | absent
+    submission = Submission.objects.get(uuid=post(undated).json()["id"])
+    assert submission.submitted_at == submission.received_at.replace(microsecond=0)
+    assert (submission.imprecise, submission.backdated) == (False, False)
 
 
 def test_manual_review_waits_and_does_not_count(post, toy):
