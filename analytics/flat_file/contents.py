@@ -135,7 +135,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _columns(table: Table) -> dict[str, npt.NDArray[Any]]:
-    """Take the columns out of the table, (n_rows,) each, with the numbers of the rows and which are doubtful."""
+    """Take the columns out of the table, (n_rows,) each, and the numbers and doubts of the rows."""
     told = (name for name in (*LABELS, *MEASURED) if name in table.seen)
     always = (*NAMED, "trial", "outcome", "valid", "submitted_at", "temperature", "n_averaged")
     columns = {name: table.whole(name) for name in (*always, *told)}
@@ -181,7 +181,7 @@ def _filled(table: Table, columns: dict[str, npt.NDArray[Any]], source: Places |
         setting=setting,
         trial=columns["trial"].astype(np.int16, copy=False),
         outcome=columns["outcome"],
-        valid=columns["valid"],
+        valid=np.array(columns["valid"]),
         submitted_at=columns["submitted_at"]["at"].copy(),
         imprecise=columns["submitted_at"]["imprecise"].copy(),
         measured={name: columns[name] for name in MEASURED if name in columns},

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.flat_file import streams
-from analytics.flat_file.faults import MAX_FAULTS, Fault, refuse
+from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, refuse
 from analytics.flat_file.limits import Limits
 from analytics.flat_file.table import RowNumbers, Table
 
+N_BLOCKS = 4  # at a time: with rows of many long fields a block holds only a few
 BLANK = re.compile(rb"\n[\r\n]+")
 _QUOTE, _COMMA, _RETURN, _NEWLINE = b'",\r\n'
 
@@ -31,13 +32,13 @@ def blocks(
         If a row is too long, there are too many, or the text breaks off.
     """
     rest, n_rows = b"", 0
-    for block in text.blocks():
+    for block in text.blocks(N_BLOCKS):
         rest += block if b'"' in block or rest.count(b'"') % 2 else BLANK.sub(b"\n", block)
         n_rows, rest, found = uneven.cut(rest, n_rows)
         limits.check_rows(n_rows)
         if len(rest) > streams.BLOCK_BYTES:
             text.exhaust()
-            raise refuse(f"row {n_rows + 1} is longer than {streams.BLOCK_BYTES:,} bytes")
+            raise too_long(n_rows + 1)
         if len(found[1]):
             yield found
     if rest:
@@ -45,6 +46,11 @@ def blocks(
         limits.check_rows(n_rows)
         if len(found[1]):
             yield found
+
+
+def too_long(row: int) -> FlatFileError:
+    """Make the error for a row that is longer than a block."""
+    return refuse(f"row {row} is longer than {streams.BLOCK_BYTES:,} bytes")
 
 
 class Uneven:
@@ -66,6 +72,11 @@ class Uneven:
             The row that has not ended.
         even : tuple of bytes and int64 array, (n_even,)
             The even rows that have ended, and their numbers.
+
+        Raises
+        ------
+        FlatFileError
+            If a row is too long.
         """
         ends, commas = _marks(data)
         if not len(ends):
@@ -75,6 +86,9 @@ class Uneven:
         n_fields = np.add.reduceat(commas[:whole], starts, dtype=np.int64) + 1
         blank = starts == ends
         number = n_before + np.cumsum(~blank)
+        longest = int(np.argmax(ends - starts))
+        if ends[longest] - starts[longest] > streams.BLOCK_BYTES:
+            raise too_long(int(number[longest]))
         even = ~blank & (n_fields == self.n_columns)
         self._note(number, n_fields, ~blank & ~even)
         kept: bytes | memoryview = memoryview(data)[:whole]

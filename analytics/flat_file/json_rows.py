@@ -40,15 +40,10 @@ def batches(text: streams.Text, table: Table) -> Iterator[Batch]:
 
 
 def _batches_of_lines(text: streams.Text) -> Iterator[list[str]]:
-    waiting: list[str] = []
+    """Give lines in batches of no more than a block: a line may hold a hundred thousand values."""
     for lines in _blocks_of_lines(text):
         for start in range(0, len(lines), N_RECORDS):
-            waiting += lines[start : start + N_RECORDS]
-            if len(waiting) >= N_RECORDS:
-                yield waiting
-                waiting = []
-    if waiting:
-        yield waiting
+            yield lines[start : start + N_RECORDS]
 
 
 def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:

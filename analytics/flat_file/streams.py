@@ -146,15 +146,15 @@ class Text(io.RawIOBase):
         if self._error is not None:
             raise self._error
 
-    def blocks(self) -> Iterator[bytes]:
-        """Give the rest of the text block by block.
+    def blocks(self, n: int = 1) -> Iterator[bytes]:
+        """Give the rest of the text, `n` blocks at a time.
 
         Raises
         ------
         FlatFileError, OSError
             What ended the text early.
         """
-        while block := self.read(BLOCK_BYTES):
+        while block := self.read(n * BLOCK_BYTES):
             yield block
         self.verify()
 

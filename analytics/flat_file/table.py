@@ -60,7 +60,9 @@ class Pieces:
         self._parts.append((start, values))
 
     def whole(self, n: int) -> npt.NDArray[Any]:
-        """Join the parts to an array (n,), and let go of them."""
+        """Join the parts to an array (n,), and let go of them; without any, the one value takes no memory."""
+        if not self._parts:
+            return np.broadcast_to(np.array(self.empty, self.dtype), n)
         out = np.full(n, self.empty, self.dtype)
         for start, values in self._parts:
             out[start : start + len(values)] = values

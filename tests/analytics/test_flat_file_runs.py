@@ -79,10 +79,10 @@ def test_a_mean_rounded_to_six_places_over_n_is_whole(outcome, n):
 
 def test_a_mean_that_is_none_is_told_with_its_numbers():
     assert faults_of([row("u"), row(outcome="0.5", n="3"), row("v", outcome="0.3", n="2")]) == [
-        'row 2, n_averaged: "3" is not allowed; the mean of 3 runs that pass or fail is a whole number over 3,'
-        " and 3 × 0.5 = 1.5",
-        'row 3, n_averaged: "2" is not allowed; the mean of 2 runs that pass or fail is a whole number over 2,'
-        " and 2 × 0.3 = 0.6",
+        'row 2, n_averaged: "3" is not allowed; the mean of 3 runs that pass or fail is a whole number over'
+        " 3, and 3 × 0.5 = 1.5",
+        'row 3, n_averaged: "2" is not allowed; the mean of 2 runs that pass or fail is a whole number over'
+        " 2, and 2 × 0.3 = 0.6",
     ]
 
 
