@@ -11,8 +11,11 @@ workers = 2
 threads = 4
 control_socket_disable = True  # it would lie in the home folder and outlive a kill
 preload_app = True
-max_requests = 10_000
-max_requests_jitter = 1_000
+# A worker keeps what its largest requests took; a new one begins small.
+max_requests = 1_000
+max_requests_jitter = 200
+# No header names the place of the application: a client's SCRIPT_NAME would be believed, and answer 500.
+forwarder_headers = ""
 
 
 def on_starting(server: Any) -> None:
