@@ -159,10 +159,11 @@ def odd_bodies():
         b'{"a": "' + "é😀".encode() * 2_500_000 + b'"}',
         json.dumps(body() | {"outcomes": [row | {"note": "x" * 4000}] * 4000}).encode(),
         json.dumps(body() | {"outcomes": [row | {f"c{j}": "" for j in range(60)}] * 18_000}).encode(),
+        json.dumps(body() | {"outcomes": [row | {f"c{j}": "" for j in range(25)}] * 20_000}).encode(),
         json.dumps(body() | {"outcomes": [row | {"task": f"t{i}"} for i in range(20_000)]}).encode(),
         json.dumps(body() | {"outcomes": [{f"k{i}": 1} for i in range(20_000)]}).encode(),
     ]
-    yield from large * 5
+    yield from (large * 5)[:50]
 
 
 @pytest.mark.slow

@@ -378,6 +378,25 @@ class TestBodies:
         response = post(b'"' + b"x" * (16 * 2**20) + b'"')
         assert (response.status_code, response["Content-Type"]) == (413, "application/problem+json")
 
+    def test_too_many_values(self, post):
+        response = post(b"[" + b"[]," * 500_000 + b"0]")
+        assert (response.status_code, response["Content-Type"]) == (413, "application/problem+json")
+        assert "1,000,000 commas" in response.json()["detail"]
+
+    def test_as_many_rows_and_fields_as_may_be_are_parsed(self, post):
+        row = {"task": "t01", "outcome": 1} | {f"c{j}": "" for j in range(27)}
+        response = post(body(outcomes=[row | {"trial": i} for i in range(20_000)]))
+        assert response.status_code == 201, response.content[:300]
+
+    def test_metadata_are_limited(self, post):
+        rows = [{"task": "t01", "trial": i, "outcome": 1, "log": "x" * 4000} for i in range(20)]
+        assert post(body(outcomes=rows[:16])).status_code == 201
+        (fault,) = post(body(outcomes=rows)).json()["faults"]
+        assert (fault["row"], fault["field"]) == (None, "log")
+        assert "80,000 bytes of metadata" in fault["rule"]
+        (fault,) = post(body(outcomes=[rows[0] | {"log": "x" * 4097}])).json()["faults"]
+        assert (fault["row"], fault["field"]) == (1, "log")
+
     def test_without_length(self, client, submit_token):
         response = client.generic(
             "POST",
