@@ -4,6 +4,7 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -11,7 +12,7 @@ from django.db import connection
 from django.test import Client
 
 from leaderboard.boards.queries import entries_of
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Visibility
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Visibility
 from leaderboard.operations.services import issue_token, recompute
 from leaderboard.submissions.models import IdempotencyKey, Outcome, Submission
 from tests.toys import AS_OF, csv_text, ladder, load_text
@@ -424,3 +425,11 @@ class TestBodies:
     def test_too_many_rows(self, post):
         rows = [{"task": "t01", "trial": i % 30_000, "outcome": 1} for i in range(20_001)]
         assert "20,000" in post(body(outcomes=rows)).json()["faults"][0]["rule"]
+
+
+def test_the_example_of_the_readme_is_taken_on_any_day(post, toy):
+    """Word for word, but for the benchmark it is sent to."""
+    page = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"-d '(\{.*?\})'$", page, re.MULTILINE | re.DOTALL)
+    Task.objects.create(benchmark=toy, name="parse/quotes", position=99)
+    assert post(example).status_code == 201
