@@ -74,6 +74,7 @@ def _add_variance(commands: Any) -> None:
         "variance",
         _variance,
         summary="Variance components by REML, as lme4's lmer gives them.",
+        file="FILE",
         about="FILE is any CSV with a header, plain or compressed by gzip; only the columns named are read. "
         "Every column named in --random or --fixed is a factor, even if it holds numbers.",
     )
@@ -220,7 +221,7 @@ def _percent(change: float | None) -> str:
 
 
 def _icc(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file)
+    flat = flat_file(arguments.file, arguments.only)
     copied = copied_trials(flat)
     repeated = trials.repeated_trials(flat)
     lines = trials.consistency(repeated, flat.categories, copied)
@@ -332,7 +333,7 @@ def _add_harness(commands: Any) -> None:
 
 def _harness(arguments: argparse.Namespace) -> Answer:
     if arguments.columns is None:
-        tensor = harness.tensor_of_file(flat_file(arguments.file))
+        tensor = harness.tensor_of_file(flat_file(arguments.file, arguments.only))
     else:
         tensor = _tensor(arguments)
     stated = dict(_stated(text) for text in arguments.metadata)
@@ -386,7 +387,7 @@ def _add_gaming(commands: Any) -> None:
 
 
 def _gaming(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file)
+    flat = flat_file(arguments.file, arguments.only)
     copied = copied_trials(flat)
     fit, facets = fit_repeats(flat, copied)
     components = fit.components | {trials.RESIDUAL: fit.residual}

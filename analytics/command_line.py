@@ -29,10 +29,6 @@ from analytics.trials.flags import Dependence, dependent_trials
 REFUSED = 2
 
 
-class SeveralBenchmarks(CoreError):
-    """The file holds more than one benchmark; a command looks at one."""
-
-
 class NoCsv(CoreError):
     """A file cannot be read as CSV with a header."""
 
@@ -86,7 +82,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_command(
-    commands: Any, name: str, command: Command, *, summary: str, file: str = "FILE", about: str = ""
+    commands: Any, name: str, command: Command, *, summary: str, file: str | None = None, about: str = ""
 ) -> Parser:
     """Add a command with the options that all of them have.
 
@@ -96,15 +92,19 @@ def add_command(
     name, summary : str
     command : callable
         Called with the parsed arguments.
-    file : str
-        What the help calls the file.
+    file : str, optional
+        What the help calls the file where it is no flat file, and has no benchmarks to choose among.
     about : str
         What the help says after the options.
     """
     # argparse fills in %(names) where it lists the commands, so that a percent sign is written twice there.
     listed = summary.replace("%", "%%")
     parser: Parser = commands.add_parser(name, help=listed, description=summary, epilog=about)
-    parser.add_argument("file", type=Path, metavar=file)
+    parser.add_argument("file", type=Path, metavar=file or "FILE")
+    if file is None:
+        parser.add_argument(
+            "--only", metavar="BENCHMARK", help="the one to read, of a file that holds several"
+        )
     parser.add_argument("--json", action="store_true", help="print one JSON object with full precision")
     parser.set_defaults(command=command, called=name)
     return parser
@@ -185,19 +185,14 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
 # ---------------------------------------------------------------------------------------------------- files
 
 
-def flat_file(path: Path) -> FlatFile:
-    """Read the flat file of one benchmark.
+def flat_file(path: Path, only: str | None = None) -> FlatFile:
+    """Read the flat file of one benchmark, or of several the rows of `only` one.
 
     Raises
     ------
     FlatFileError, OSError
-    SeveralBenchmarks
     """
-    flat = read(path, as_of=datetime.now(UTC))
-    if len(flat.benchmarks) > 1:
-        named = ", ".join(map(repr, flat.benchmarks[:3]))
-        raise SeveralBenchmarks(f"{path.name} holds {len(flat.benchmarks)} benchmarks ({named})")
-    return flat
+    return read(path, as_of=datetime.now(UTC), only=only)
 
 
 def table_of(flat: FlatFile) -> OutcomeTable:

@@ -32,6 +32,7 @@ import numpy as np
 from analytics.errors import CoreError
 from analytics.flat_file import (
     ALIASES,
+    FILE,
     KNOWN,
     Fault,
     FlatFile,
@@ -89,7 +90,7 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
     Raises
     ------
     FrameRefused
-        Without pandas, for anything but a frame, and for several benchmarks in one.
+        Without pandas, and for anything but a frame.
     FlatFileError
         With every fault at once; rows count from 1 in the order of the frame, whatever its index.
     """
@@ -102,9 +103,6 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
         flat = _checked(frame, constants, as_of or datetime.now(UTC))
     except FlatFileError as error:
         raise FlatFileError(error.faults, error.n_faults, CALLED) from None
-    if len(flat.benchmarks) > 1:
-        named = ", ".join(map(repr, flat.benchmarks[:3]))
-        raise FrameRefused("several_benchmarks", f"{len(flat.benchmarks)} benchmarks in one frame ({named})")
     unnamed = ("",) * len(flat.agents)
     return replace(
         flat,
@@ -185,7 +183,7 @@ def _checked(frame: Any, constants: dict[str, object], as_of: datetime) -> FlatF
     try:
         columns = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return from_records(_records(frame), constants=constants, as_of=as_of)
+        return from_records(_records(frame), constants=constants, as_of=as_of, limits=FILE)
     return from_arrow(columns, constants=constants, as_of=as_of)
 
 

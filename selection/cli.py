@@ -79,7 +79,7 @@ def _parser() -> Parser:
 
 
 def _record(arguments: argparse.Namespace, rules: Rules) -> Record:
-    return Record.from_flat(flat_file(arguments.file), rules.counting)
+    return Record.from_flat(flat_file(arguments.file, arguments.only), rules.counting)
 
 
 # ----------------------------------------------------------------------------------------------------- band
@@ -363,7 +363,7 @@ def _add_compare(commands: Any) -> None:
 
 def _compare(arguments: argparse.Namespace) -> Answer:
     rules = rules_of(arguments)
-    flat = flat_file(arguments.file)
+    flat = flat_file(arguments.file, arguments.only)
     record = Record.from_flat(flat, rules.counting)
     with progress_bar("pairs") as show:
         found = pairs(
@@ -464,7 +464,7 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
 
 
 def _drift(arguments: argparse.Namespace) -> Answer:
-    record = Record.from_flat(flat_file(arguments.file))
+    record = Record.from_flat(flat_file(arguments.file, arguments.only))
     with progress_bar("agents") as show:
         found = replay(record, Rules(seed=arguments.seed), progress=show)
     return Answer(_replay_values(found), _replay_shown(found))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analytics.flat_file.faults import Fault, Faults, excerpt, quoted
+from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, excerpt, quoted
 from analytics.flat_file.table import RowNumbers, Table
 
 Codes = npt.NDArray[np.int32]
@@ -32,14 +32,19 @@ def combined(columns: Sequence[npt.NDArray[Any]]) -> Places:
 
 
 def repeats(key: Places) -> tuple[Places, Places]:
-    """Find the places whose key stands earlier too, ascending, and for each the first place of its key."""
-    in_order = np.sort(key)
-    if not (in_order[1:] == in_order[:-1]).any():
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    first_of = first[group]
-    later = np.flatnonzero(first_of != np.arange(len(key)))
-    return later, first_of[later]
+    """Find the places whose key stands earlier too.
+
+    Returns
+    -------
+    later : int64 array, (n_found,)
+        Those places, ascending.
+    first : int64 array, (n_told,)
+        For as many of them as can be told, the first place of their key.
+    """
+    order = np.argsort(key, kind="stable")
+    in_order = key[order]
+    later = np.sort(order[1:][in_order[1:] == in_order[:-1]])
+    return later, order[np.searchsorted(in_order, key[later[:MAX_FAULTS]])]
 
 
 def first_places(codes: Codes, n_codes: int) -> Places:
@@ -111,10 +116,10 @@ class Checks:
         """Tell the rows whose agent, task, setting and trial stand in an earlier row too."""
         columns = [self.codes[name] for name in ("agent", "task", "setting", "trial")]
         sure = np.flatnonzero(~doubtful & (columns[0] >= 0) & (columns[1] >= 0) & (columns[3] >= 0))
-        later, first = repeats(combined([codes[sure] for codes in columns]))
+        later, first = repeats(combined(columns)[sure])
         if len(later):
-            faults = (self._repeat(*pair) for pair in zip(sure[later], sure[first], strict=True))
-            self.faults.extend(len(later), int(self.rows[sure[later[0]]]), faults)
+            told = zip(sure[later[:MAX_FAULTS]], sure[first], strict=True)
+            self.faults.extend(len(later), int(self.rows[sure[later[0]]]), (self._repeat(*p) for p in told))
 
     def _repeat(self, place: int, first: int) -> Fault:
         agent, task = (quoted(self._name(column, place)) for column in ("agent", "task"))

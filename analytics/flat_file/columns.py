@@ -14,7 +14,18 @@ MEASURED = (
     "seconds_execution",
     "seconds_scoring",
 )
-OPTIONAL = ("valid", "category", "prompt_variant", "judge", "temperature", "run", *MEASURED)
+LABELS = ("human", "human_probability")
+OPTIONAL = (
+    "valid",
+    "category",
+    "prompt_variant",
+    "judge",
+    "temperature",
+    "run",
+    "n_averaged",
+    *LABELS,
+    *MEASURED,
+)
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
         "score": "outcome",

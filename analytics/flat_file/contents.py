@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from analytics.flat_file import averaged
 from analytics.flat_file.across import Checks, Codes, Places, combined, first_places
-from analytics.flat_file.columns import MEASURED, NAMED, SETTING
-from analytics.flat_file.faults import refuse
+from analytics.flat_file.columns import LABELS, MEASURED, NAMED, SETTING
+from analytics.flat_file.faults import Fault, FlatFileError, quoted, refuse
 from analytics.flat_file.table import Table
+
+N_LISTED = 5
 
 
 class Setting(NamedTuple):
@@ -28,8 +31,7 @@ class FlatFile:
 
     Attributes
     ----------
-    benchmarks : tuple of str
-        Distinct values; more than one is for the caller to judge.
+    benchmark : str
     agents, scaffolds, models : tuple of str, (n_agents,) each
         Aligned; in ascending code point order of the agents' names.
     tasks : tuple of str, (n_tasks,)
@@ -51,13 +53,15 @@ class FlatFile:
         True where only a month or a year is given, or nothing.
     measured : dict of str to float64 array, (n_rows,) each
         Cost, tokens and seconds, as far as the file has the columns; NaN where empty.
+    labels : dict of str to float64 array, (n_rows,) each
+        `human` and `human_probability`, as far as the file has the columns; NaN where empty.
     metadata : dict of str to pyarrow.ChunkedArray of string, (n_rows,) each
-        All other columns; null where empty.
+        All other columns, and those of `labels` as text; null where empty.
     aliases : dict of str to str
         Alias seen → the column it is taken for.
     """
 
-    benchmarks: tuple[str, ...]
+    benchmark: str
     agents: tuple[str, ...]
     scaffolds: tuple[str, ...]
     models: tuple[str, ...]
@@ -73,6 +77,7 @@ class FlatFile:
     submitted_at: npt.NDArray[np.datetime64]
     imprecise: npt.NDArray[np.bool_]
     measured: dict[str, npt.NDArray[np.float64]]
+    labels: dict[str, npt.NDArray[np.float64]]
     metadata: dict[str, Any]
     aliases: dict[str, str]
 
@@ -90,41 +95,100 @@ def contents(table: Table) -> FlatFile:
     FlatFileError
         If any row, or the file as a whole, is at fault.
     """
+    _check_one_benchmark(table)
     table.close()
-    codes = {column: table.whole(column) for column in (*NAMED, "trial")}
-    temperature = table.whole("temperature")
-    columns = [codes[name] for name in SETTING if name != "temperature"]
-    codes["setting"] = _setting_codes([*columns, _temperature_codes(temperature)])
-    Checks(table, codes, table.rows.whole(table.n)).run(table.doubtful.whole(table.n))
+    columns = _columns(table)
+    source = _expand(table, columns)
+    columns["setting"] = _setting_codes(
+        [*(columns[name] for name in SETTING if name != "temperature"), _temperature_codes(columns)]
+    )
+    Checks(table, columns, columns["rows"]).run(columns["doubtful"])
     table.faults.raise_if_any()
-    if table.n == 0:
+    if not len(columns["rows"]):
         raise refuse("there are no rows")
-    return _filled(table, codes, temperature)
+    return _filled(table, columns, source)
 
 
-def _filled(table: Table, codes: dict[str, Codes], temperature: npt.NDArray[np.float64]) -> FlatFile:
-    agents, agent = _sorted(list(table.names["agent"].code), codes["agent"])
-    tasks, task = _sorted(list(table.names["task"].code), codes["task"])
-    settings, setting = _sorted_settings(table, codes, temperature)
-    dated = table.whole("submitted_at")
+def _check_one_benchmark(table: Table) -> None:
+    """Refuse a file of several benchmarks, whatever else is wrong with it, or one without the one asked for.
+
+    Raises
+    ------
+    FlatFileError
+    """
+    names = sorted(table.names["benchmark"].code)
+    if len(names) > 1 and table.only is None:
+        rule = (
+            f"the file holds {len(names):,} benchmarks ({_listed(names)}), and one is read at a time:"
+            f" --only {quoted(names[0])} reads the first"
+        )
+    elif names and table.only not in (None, *names):
+        rule = f"no row is of benchmark {quoted(table.only or '')}; the file holds {_listed(names)}"
+    else:
+        return
+    raise FlatFileError((Fault(None, "benchmark", None, rule),))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - N_LISTED:,} more" if len(names) > N_LISTED else ""
+    return ", ".join(map(quoted, names[:N_LISTED])) + more
+
+
+def _columns(table: Table) -> dict[str, npt.NDArray[Any]]:
+    """Take the columns out of the table, (n_rows,) each, and the numbers and doubts of the rows."""
+    told = (name for name in (*LABELS, *MEASURED) if name in table.seen)
+    always = (*NAMED, "trial", "outcome", "valid", "submitted_at", "temperature", "n_averaged")
+    columns = {name: table.whole(name) for name in (*always, *told)}
+    return columns | {"rows": table.rows.whole(table.n), "doubtful": table.doubtful.whole(table.n)}
+
+
+def _expand(table: Table, columns: dict[str, npt.NDArray[Any]]) -> Places | None:
+    """Put trials where a row is the mean of several; give the row that each comes from, None where none is.
+
+    Raises
+    ------
+    FlatFileError
+        If there are then too many.
+    """
+    n_runs = columns.pop("n_averaged")
+    if not (n_runs > 1).any():
+        return None
+    bad = averaged.n_passed(columns["outcome"], n_runs)[1] & (n_runs > 1)
+    averaged.tell(table.faults, columns["rows"], columns["outcome"], n_runs, np.flatnonzero(bad))
+    table.limits.check_rows(int(n_runs.sum()))
+    source, trial, outcome = averaged.expanded(columns["trial"], columns["outcome"], n_runs)
+    for name, values in columns.items():
+        columns[name] = values[source]
+    columns |= {"trial": trial, "outcome": outcome}
+    return source
+
+
+def _filled(table: Table, columns: dict[str, npt.NDArray[Any]], source: Places | None) -> FlatFile:
+    agents, agent = _sorted(list(table.names["agent"].code), columns["agent"])
+    tasks, task = _sorted(list(table.names["task"].code), columns["task"])
+    settings, setting = _sorted_settings(table, columns)
+    metadata = table.metadata()
     return FlatFile(
-        benchmarks=tuple(sorted(table.names["benchmark"].code)),
+        benchmark=table.only or next(iter(table.names["benchmark"].code)),
         agents=agents,
-        scaffolds=tuple(name or "" for name in _of_owner(table, codes, "scaffold", agent, len(agents))),
-        models=tuple(name or "" for name in _of_owner(table, codes, "model", agent, len(agents))),
+        scaffolds=tuple(name or "" for name in _of_owner(table, columns, "scaffold", agent, len(agents))),
+        models=tuple(name or "" for name in _of_owner(table, columns, "model", agent, len(agents))),
         tasks=tasks,
-        categories=_of_owner(table, codes, "category", task, len(tasks)),
+        categories=_of_owner(table, columns, "category", task, len(tasks)),
         settings=settings,
         agent=agent,
         task=task,
         setting=setting,
-        trial=codes["trial"].astype(np.int16, copy=False),
-        outcome=table.whole("outcome"),
-        valid=table.whole("valid"),
-        submitted_at=dated["at"].copy(),
-        imprecise=dated["imprecise"].copy(),
-        measured={name: table.whole(name) for name in MEASURED if name in table.seen},
-        metadata=table.metadata(),
+        trial=columns["trial"].astype(np.int16, copy=False),
+        outcome=columns["outcome"],
+        valid=np.array(columns["valid"]),
+        submitted_at=columns["submitted_at"]["at"].copy(),
+        imprecise=columns["submitted_at"]["imprecise"].copy(),
+        measured={name: columns[name] for name in MEASURED if name in columns},
+        labels={name: columns[name] for name in LABELS if name in columns},
+        metadata=metadata
+        if source is None
+        else {name: texts.take(source) for name, texts in metadata.items()},
         aliases=dict(table.aliases),
     )
 
@@ -150,8 +214,9 @@ def _of_owner(
     return tuple(names[codes[column][place]] if place >= 0 else None for place in first)
 
 
-def _temperature_codes(temperature: npt.NDArray[np.float64]) -> Codes:
+def _temperature_codes(columns: dict[str, npt.NDArray[Any]]) -> Codes:
     """Give the distinct temperatures codes from 0, −1 where there is none."""
+    temperature = columns["temperature"]
     if np.isnan(temperature).all():
         return np.full(len(temperature), -1, np.int32)
     codes = np.unique(temperature, return_inverse=True)[1]
@@ -166,23 +231,19 @@ def _setting_codes(columns: Sequence[Codes]) -> Codes:
     return np.unique(combined(varied), return_inverse=True)[1].astype(np.int32)
 
 
-def _sorted_settings(
-    table: Table, codes: dict[str, Codes], temperature: npt.NDArray[np.float64]
-) -> tuple[tuple[Setting, ...], Codes]:
-    setting = codes["setting"]
-    settings = _settings_at(table, codes, temperature, first_places(setting, int(setting.max()) + 1))
+def _sorted_settings(table: Table, columns: dict[str, npt.NDArray[Any]]) -> tuple[tuple[Setting, ...], Codes]:
+    setting = columns["setting"]
+    settings = _settings_at(table, columns, first_places(setting, int(setting.max()) + 1))
     order = sorted(range(len(settings)), key=lambda code: _none_first(settings[code]))
     return tuple(settings[code] for code in order), _renumbered(order, setting)
 
 
-def _settings_at(
-    table: Table, codes: dict[str, Codes], temperature: npt.NDArray[np.float64], places: Places
-) -> list[Setting]:
+def _settings_at(table: Table, codes: dict[str, npt.NDArray[Any]], places: Places) -> list[Setting]:
     def names(column: str) -> list[str | None]:
         spelled = [*table.names[column].code, None]  # code −1 finds the None
         return [spelled[code] for code in codes[column][places]]
 
-    heats = [None if np.isnan(heat) else float(heat) for heat in temperature[places]]
+    heats = [None if np.isnan(heat) else float(heat) for heat in codes["temperature"][places]]
     columns = zip(names("prompt_variant"), names("judge"), heats, names("run"), strict=True)
     return [Setting(*parts) for parts in columns]
 

@@ -2,18 +2,16 @@
 
 import csv
 import re
-from array import array
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from analytics.flat_file import streams
+from analytics.flat_file import even, streams
 from analytics.flat_file.columns import aliases_in
-from analytics.flat_file.faults import Fault, FlatFileError, refuse
+from analytics.flat_file.faults import FlatFileError, refuse
 from analytics.flat_file.header import header_faults
-from analytics.flat_file.table import Batch, RowNumbers, Table
+from analytics.flat_file.table import Batch, Table
 
 
 def batches(text: streams.Text, table: Table) -> Iterator[Batch]:
@@ -29,12 +27,9 @@ def batches(text: streams.Text, table: Table) -> Iterator[Batch]:
     table.aliases |= aliases_in(names)
     columns = [table.aliases.get(name, name) for name in names]
     table.state_header(columns)
-    uneven = Uneven(len(columns))
-    n_even = 0
-    for block in _blocks(text, columns, uneven):
-        table_columns = dict(zip(columns, block.columns, strict=True))
-        yield Batch(uneven.numbers(n_even, block.num_rows), table_columns)
-        n_even += block.num_rows
+    uneven = even.Uneven(len(columns))
+    for block, rows in even.blocks(text, uneven, table.limits):
+        yield Batch(rows, _columns(block, columns))
     uneven.tell(table)
 
 
@@ -49,6 +44,8 @@ def header(text: streams.Text) -> list[str]:
     first = text.head()
     n_bytes = _record_end(first)
     if n_bytes is None:
+        if not first.strip(b"\r\n"):
+            raise refuse(f"the file begins with {len(first):,} bytes of blank lines")
         raise refuse(
             f"the header is longer than {streams.MAX_RECORD_BYTES:,} bytes, or a quote is not closed"
         )
@@ -79,79 +76,27 @@ def _fields(line: str) -> list[str]:
         raise refuse(f"the header is no line of CSV ({error})") from None
 
 
-def _blocks(text: streams.Text, columns: list[str], uneven: "Uneven") -> Iterator[Any]:
-    """Let pyarrow cut the text into blocks of whole rows."""
-    n_rows = 0
-    try:
-        for block in _reader(text, columns, uneven):
-            yield block
-            n_rows += block.num_rows
-    except pa.ArrowInvalid as error:
-        _exhaust(text)
-        if "Empty CSV" not in str(error):
-            raise refuse(_unparsed_rule(str(error), n_rows + 1)) from None
-    text.verify()
+def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
+    """Let pyarrow cut whole, even rows into fields.
 
-
-def _exhaust(text: streams.Text) -> None:
-    """Read on to the end, so that an error in the text is told rather than what it led to."""
-    while text.read(streams.BLOCK_BYTES):
-        pass
-    text.verify()
-
-
-def _reader(text: streams.Text, columns: list[str], uneven: "Uneven") -> Any:
+    Raises
+    ------
+    FlatFileError
+        If the rows are no CSV.
+    """
     from pyarrow import csv as arrow_csv
 
-    return arrow_csv.open_csv(
-        pa.PythonFile(text, mode="r"),
-        # One thread: only then pyarrow knows the numbers of uneven rows.
-        read_options=arrow_csv.ReadOptions(
-            column_names=columns, block_size=streams.BLOCK_BYTES, use_threads=False
-        ),
-        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=uneven),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=True, null_values=[""]
-        ),
-    )
-
-
-def _unparsed_rule(message: str, row: int) -> str:
-    if "straddling" in message:
-        return f"row {row} or one of the next is longer than {streams.BLOCK_BYTES:,} bytes"
-    return f"the file is no CSV from row {row} or one of the next on ({message})"
-
-
-class Uneven:
-    """The rows that have more or fewer fields than the header; pyarrow leaves them out."""
-
-    def __init__(self, n_columns: int) -> None:
-        self.n_columns = n_columns
-        self.rows = array("q")
-        self.n_fields = array("q")
-
-    def __call__(self, row: Any) -> str:
-        """Take note of a row, on the thread that parses, which may be some blocks ahead."""
-        self.n_fields.append(row.actual_columns)
-        self.rows.append(row.number)
-        return "skip"
-
-    def numbers(self, n_before: int, n: int) -> RowNumbers:
-        """Give the numbers, in the whole file, of the `n` even rows that follow `n_before` even ones."""
-        even = np.arange(n_before, n_before + n, dtype=np.int64)
-        if not self.rows:
-            return even + 1
-        uneven = np.array(self.rows[:], np.int64)
-        n_even_before = uneven - 1 - np.arange(len(uneven))
-        return even + 1 + np.searchsorted(n_even_before, even, side="right")
-
-    def tell(self, table: Table) -> None:
-        """Tell the rows as faults, and how many fields each has."""
-        if self.rows:
-            faults = (
-                Fault(
-                    row, None, None, f"the row has {n} field{'s'[: n != 1]}, the header has {self.n_columns}"
-                )
-                for row, n in zip(self.rows, self.n_fields, strict=True)
-            )
-            table.faults.extend(len(self.rows), self.rows[0], faults)
+    try:
+        found = arrow_csv.read_csv(
+            pa.BufferReader(pa.py_buffer(block)),
+            read_options=arrow_csv.ReadOptions(
+                column_names=names, block_size=len(block) + 1, use_threads=False
+            ),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise refuse(f"the file is no CSV ({error})") from None
+    return {name: found[name].combine_chunks() for name in names}

@@ -1,6 +1,7 @@
 """Records as objects: NDJSON line by line, and records that are in memory already."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from analytics.flat_file.texts import empty_as_null, kind_of, text_of
 from analytics.flat_file.values import name_rule
 
 ALIASED = frozenset(ALIASES.values())
+LINE = re.compile(rb"\S[^\n]*")  # from the first character that is no white space
 MAX_LAYOUTS = 1000  # remembered at a time
 N_RECORDS = 10_000  # in a batch
 
@@ -32,33 +34,28 @@ def batches(text: streams.Text, table: Table) -> Iterator[Batch]:
     text.head()
     n = 0
     for lines in _batches_of_lines(text):
-        found = [_parsed(line) for line in lines]
-        yield records.batch(found, n)
-        n += len(found)
+        table.limits.check_rows(n + len(lines))
+        yield records.batch([_parsed(line) for line in lines], n)
+        n += len(lines)
 
 
 def _batches_of_lines(text: streams.Text) -> Iterator[list[str]]:
-    waiting: list[str] = []
+    """Give lines in batches of no more than a block: a line may hold a hundred thousand values."""
     for lines in _blocks_of_lines(text):
-        waiting += [line for line in lines if line.strip()]
-        if len(waiting) >= N_RECORDS:
-            yield waiting
-            waiting = []
-    text.verify()
-    if waiting:
-        yield waiting
+        for start in range(0, len(lines), N_RECORDS):
+            yield lines[start : start + N_RECORDS]
 
 
 def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:
-    """Cut the text at line feeds; the last line needs none."""
+    """Cut the text at line feeds, without blank lines; the last line needs no line feed."""
     rest = b""
-    while block := text.read(streams.BLOCK_BYTES):
-        *lines, rest = (rest + block).split(b"\n")
-        if len(max([*lines, rest], key=len)) > streams.MAX_RECORD_BYTES:
+    for block in text.blocks():
+        whole, _, rest = (rest + block).rpartition(b"\n")
+        lines = LINE.findall(whole)
+        if max(map(len, [*lines, rest])) > streams.MAX_RECORD_BYTES:
             raise refuse(f"a line is longer than {streams.MAX_RECORD_BYTES:,} bytes")
         yield [line.decode() for line in lines]
-    text.verify()
-    yield [rest.decode()]
+    yield [line.decode() for line in LINE.findall(rest)]
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -72,16 +69,32 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 _decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=str, parse_int=str, parse_constant=str)
 
 
+class Unread(str):
+    """A line that is no JSON object; only of those that are told it is found out why."""
+
+
 def _parsed(line: str) -> object:
-    """Read one line; what went wrong is given back as the exception."""
+    """Read one line, or give it back unread."""
+    if line[0] != "{":
+        return Unread(line)
     try:
         return _decoder.decode(line)
+    except (ValueError, RecursionError):
+        return Unread(line)
+
+
+def _no_object_rule(record: object) -> str:
+    """Say why a record or a line is no object."""
+    if not isinstance(record, Unread):
+        return f"a record is a JSON object, not {kind_of(record)}"
+    try:
+        return f"a record is a JSON object, not {kind_of(json.loads(record, object_pairs_hook=_unique))}"
     except json.JSONDecodeError as error:
-        return ValueError(f"the line is no JSON object ({error.msg}, character {error.colno})")
+        return f"the line is no JSON object ({error.msg}, character {error.colno})"
     except ValueError as error:
-        return error
+        return str(error)
     except RecursionError:
-        return ValueError("the record is nested too deeply")
+        return "the record is nested too deeply"
 
 
 class Records:
@@ -107,13 +120,16 @@ class Records:
 
     def batch(self, found: Sequence[object], n_before: int) -> Batch:
         """Turn the next objects into a batch; `n_before` came before them."""
-        rows, records = [], []
+        rows, records, others = [], [], []
         for row, record in enumerate(found, n_before + 1):
             if isinstance(record, Mapping):
                 rows.append(row)
                 records.append(self._laid_out(row, record))
             else:
-                self.table.faults.add(Fault(row, None, None, _no_object_rule(record)))
+                others.append((row, record))
+        if others:
+            faults = (Fault(row, None, None, _no_object_rule(record)) for row, record in others)
+            self.table.faults.extend(len(others), others[0][0], faults)
         numbers = np.array(rows, np.int64)
         shapes = dict.fromkeys(map(tuple, records))
         names = dict.fromkeys(name for shape in shapes for name in shape)
@@ -188,9 +204,11 @@ class Records:
     ) -> tuple[Any, npt.NDArray[np.bool_]]:
         found = [text_of(value) for value in values]
         refused = np.array([isinstance(text, ValueError) for text in found], bool)
-        for place in np.flatnonzero(refused):
-            shown, rule = self.table.shown(name), str(found[place])
-            self.table.faults.add(Fault(int(rows[place]), shown, _excerpt_of(values[place]), rule))
+        places = np.flatnonzero(refused).tolist()
+        if places:
+            shown = self.table.shown(name)
+            faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(found[i])) for i in places)
+            self.table.faults.extend(len(places), int(rows[places[0]]), faults)
         return pa.array(
             [None if isinstance(text, ValueError) else text for text in found], pa.string()
         ), refused
@@ -217,9 +235,3 @@ class Layout:
 
 def _excerpt_of(value: object) -> str | None:
     return excerpt(value) if isinstance(value, str) else None
-
-
-def _no_object_rule(record: object) -> str:
-    if isinstance(record, ValueError):
-        return str(record)
-    return f"a record is a JSON object, not {kind_of(record)}"

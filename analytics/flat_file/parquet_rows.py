@@ -12,31 +12,35 @@ import pyarrow as pa
 from analytics.flat_file.columns import aliases_in
 from analytics.flat_file.faults import Fault, FlatFileError, refuse
 from analytics.flat_file.header import header_faults
+from analytics.flat_file.limits import Limits
 from analytics.flat_file.streams import Opened
 from analytics.flat_file.table import Batch, Table
-from analytics.flat_file.texts import column_as_text
+from analytics.flat_file.texts import can_be_text, column_as_text, is_text, n_bytes_as_text
 
 N_RECORDS = 10_000  # in a batch
 SPOOLED_BYTES = 16 << 20  # of a source that cannot be wound, before a temporary file takes over
 
 
-def batches(source: Opened, table: Table, max_bytes: int | None = None) -> Iterator[Batch]:
+def batches(source: Opened, table: Table) -> Iterator[Batch]:
     """Read a Parquet file.
+
+    A dictionary of a few texts can stand for any number of them. So texts stay in their dictionaries until
+    their length is known, and it is that which is limited.
 
     Raises
     ------
     FlatFileError
-        If the file is damaged, or its columns cannot be used.
+        If the file is damaged or holds too much, or its columns cannot be used.
     """
     n = n_bytes = 0
     with _damage_told(), _windable(source) as file:
-        parquet = _opened(file)
+        parquet = _opened(file, table.limits)
         _take_header(parquet.schema_arrow.names, table)
-        for batch in parquet.iter_batches(N_RECORDS, use_threads=False):
+        readable = _readable(parquet.schema_arrow, table)
+        for batch in parquet.iter_batches(N_RECORDS, columns=readable, use_threads=False):
             batch.validate(full=True)
-            n_bytes += batch.nbytes
-            if max_bytes is not None and n_bytes > max_bytes:
-                raise refuse(f"the file holds more than {max_bytes:,} bytes once decompressed")
+            n_bytes += sum(map(n_bytes_as_text, batch.columns))
+            table.limits.check_bytes(n_bytes)
             n += len(batch)
             _note_progress(source, n, parquet.metadata.num_rows)
             yield Batch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
@@ -70,10 +74,17 @@ def _note_progress(source: Opened, n: int, n_rows: int) -> None:
         source.meter.n_read = source.n_bytes * min(n, n_rows) // max(n_rows, 1)
 
 
-def _opened(file: Any) -> Any:
+def _opened(file: Any, limits: Limits) -> Any:
+    """Open the file, after a look at what its footer says of its size."""
     from pyarrow import parquet
 
-    return parquet.ParquetFile(file, page_checksum_verification=True)
+    footer = parquet.read_metadata(file)
+    limits.check_rows(footer.num_rows)
+    limits.check_bytes(sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)))
+    schema = footer.schema.to_arrow_schema()
+    texts = [name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)]
+    file.seek(0)
+    return parquet.ParquetFile(file, read_dictionary=texts, page_checksum_verification=True)
 
 
 @contextmanager
@@ -101,16 +112,19 @@ def _windable(source: Opened) -> Iterator[BinaryIO | IO[bytes]]:
         yield cast(IO[bytes], copy)
 
 
+def _readable(schema: Any, table: Table) -> list[str] | None:
+    """Tell the columns that have no text, which are not read; None where all have one."""
+    bad = [name for name, kind in zip(schema.names, schema.types, strict=True) if not can_be_text(kind)]
+    for name in bad:
+        rule = (
+            f"the column's type is {schema.field(name).type}; text, numbers, true and false, dates and times"
+            " are read"
+        )
+        table.excuse(table.aliases.get(name, name))
+        table.faults.add(Fault(None, name, None, rule))
+    return [name for name in schema.names if name not in bad] if bad else None
+
+
 def _columns(batch: Any, table: Table) -> dict[str, Any]:
-    columns = {}
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        canonical = table.aliases.get(name, name)
-        texts = column_as_text(column)
-        if texts is not None:
-            columns[canonical] = texts
-        elif table.excuse(canonical):
-            rule = (
-                f"the column's type is {column.type}; text, numbers, true and false, dates and times are read"
-            )
-            table.faults.add(Fault(None, name, None, rule))
-    return columns
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return {table.aliases.get(name, name): column_as_text(column) for name, column in columns}

@@ -11,6 +11,7 @@ from analytics.flat_file import csv_rows, json_rows, parquet_rows, streams
 from analytics.flat_file.contents import FlatFile, contents
 from analytics.flat_file.faults import Fault, FlatFileError, excerpt
 from analytics.flat_file.json_rows import Records
+from analytics.flat_file.limits import FILE, SUBMISSION, Limits
 from analytics.flat_file.table import Batch, Table
 from analytics.flat_file.texts import empty_as_null, text_of
 
@@ -24,7 +25,8 @@ def read(
     as_of: datetime,
     name: str | None = None,
     progress: Progress | None = None,
-    max_bytes: int | None = None,
+    only: str | None = None,
+    limits: Limits = FILE,
 ) -> FlatFile:
     """Read and check a flat file: CSV or NDJSON, plain or compressed by gzip, or Parquet.
 
@@ -41,8 +43,11 @@ def read(
         What a refusal calls the file; the name of a path by default.
     progress : callable, optional
         Called after every batch, on this thread, with the bytes read and, if known, the bytes in all.
-    max_bytes : int, optional
-        Most bytes that the file may hold once decompressed.
+    only : str, optional
+        The benchmark to read, of a file that may hold several; rows of others are left out. Without it a
+        file of several is refused.
+    limits : Limits
+        How much the file may hold.
 
     Returns
     -------
@@ -52,17 +57,17 @@ def read(
     Raises
     ------
     FlatFileError
-        With every fault of the file at once.
+        With every fault of the file at once; alone, that it holds several benchmarks or too much of anything.
     OSError
         If the source cannot be opened or read.
     ValueError
         If `as_of` has no time zone.
     """
     called = name or (source.name if isinstance(source, Path) else None)
-    table = Table(_in_utc(as_of))
+    table = Table(_in_utc(as_of), limits, only)
     try:
         with streams.opened(source) as opened:
-            for batch in _batches(opened, table, called or "", max_bytes):
+            for batch in _batches(opened, table, called or ""):
                 table.add(batch)
                 if progress is not None:
                     progress(opened.meter.n_read, opened.n_bytes)
@@ -72,7 +77,11 @@ def read(
 
 
 def from_records(
-    records: Sequence[Mapping[str, object]], *, constants: Mapping[str, object], as_of: datetime
+    records: Sequence[Mapping[str, object]],
+    *,
+    constants: Mapping[str, object],
+    as_of: datetime,
+    limits: Limits = SUBMISSION,
 ) -> FlatFile:
     """Check records that are in memory, as from a JSON body, by the rules of the flat file.
 
@@ -84,11 +93,13 @@ def from_records(
         Columns that are equal in all rows; their faults have no row, and no record may name them.
     as_of : datetime
         With time zone; a later `submitted_at` lies in the future.
+    limits : Limits
+        How much the records may hold.
 
     Returns
     -------
     FlatFile
-        With arrays of shape (n_records,), in the order of the records.
+        With arrays of shape (n_rows,), in the order of the records.
 
     Raises
     ------
@@ -97,7 +108,8 @@ def from_records(
     ValueError
         If `as_of` has no time zone.
     """
-    table = Table(_in_utc(as_of))
+    limits.check_rows(len(records))
+    table = Table(_in_utc(as_of), limits)
     fixed = table.add_constants(_constant_texts(constants, table))
     batch = Records(table, tuple(constants)).batch(records, 0)
     repeated = {column: pa.repeat(texts[0], len(batch.rows)) for column, texts in fixed.items()}
@@ -105,7 +117,9 @@ def from_records(
     return contents(table)
 
 
-def from_arrow(columns: pa.Table, *, constants: Mapping[str, object], as_of: datetime) -> FlatFile:
+def from_arrow(
+    columns: pa.Table, *, constants: Mapping[str, object], as_of: datetime, limits: Limits = FILE
+) -> FlatFile:
     """Check columns that are in memory, as of a data frame, by the rules of the flat file.
 
     Parameters
@@ -116,6 +130,8 @@ def from_arrow(columns: pa.Table, *, constants: Mapping[str, object], as_of: dat
         Columns that are equal in all rows and not among `columns`; their faults have no row.
     as_of : datetime
         With time zone; a later `submitted_at` lies in the future.
+    limits : Limits
+        How much the columns may hold.
 
     Returns
     -------
@@ -129,7 +145,8 @@ def from_arrow(columns: pa.Table, *, constants: Mapping[str, object], as_of: dat
     ValueError
         If `as_of` has no time zone.
     """
-    table = Table(_in_utc(as_of))
+    limits.check_rows(columns.num_rows)
+    table = Table(_in_utc(as_of), limits)
     fixed = table.add_constants(_constant_texts(constants, table))
     table.state_header(fixed)
     for batch in parquet_rows.arrow_batches(columns, table):
@@ -144,11 +161,11 @@ def _in_utc(as_of: datetime) -> datetime:
     return as_of.astimezone(UTC)
 
 
-def _batches(opened: streams.Opened, table: Table, name: str, max_bytes: int | None) -> Iterator[Batch]:
+def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[Batch]:
     """Tell the format, and read by it."""
     if opened.stream.peek(4)[:4] == streams.PARQUET:
-        return parquet_rows.batches(opened, table, max_bytes)
-    text = streams.Text(opened.stream, max_bytes)
+        return parquet_rows.batches(opened, table)
+    text = streams.Text(opened, table.limits)
     if _is_ndjson(text.head(), name):
         return json_rows.batches(text, table)
     return csv_rows.batches(text, table)

@@ -13,11 +13,12 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from analytics.flat_file.faults import FlatFileError, refuse
+from analytics.flat_file.limits import Limits
 
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
 MAX_RECORD_BYTES = 1 << 20  # of a header or a line of JSON
-BLOCK_BYTES = 1 << 20  # read at a time, about; no row of CSV is longer than two
+BLOCK_BYTES = 1 << 20  # read at a time, and at most in a row of CSV
 FOREIGN = {
     b"PK\x03\x04": "a ZIP archive or an Excel workbook; save the sheet as CSV",
     b"BZh": "compressed by bzip2; use gzip",
@@ -92,22 +93,21 @@ def _extent(file: BinaryIO | IO[bytes]) -> tuple[int, int | None]:
 class Text(io.RawIOBase):
     """UTF-8 text, decompressed; it ends early where something is wrong, and `verify` says what.
 
-    It is read by pyarrow on another thread, where an exception would be lost or change its type.
-
     Parameters
     ----------
-    stream : io.BufferedReader
+    opened : Opened
         The bytes, compressed by gzip or not.
-    max_bytes : int or None
+    limits : Limits
         How long the text may be once decompressed.
     """
 
-    def __init__(self, stream: io.BufferedReader, max_bytes: int | None = None) -> None:
-        zipped = stream.peek(2)[:2] == GZIP
-        self.source: BinaryIO | gzip.GzipFile | io.BufferedReader = stream
-        if zipped:
-            self.source = gzip.GzipFile(fileobj=stream, mode="rb")
-        self.max_bytes = max_bytes
+    def __init__(self, opened: Opened, limits: Limits) -> None:
+        self.zipped = opened.stream.peek(2)[:2] == GZIP
+        self.source: BinaryIO | gzip.GzipFile | io.BufferedReader = opened.stream
+        if self.zipped:
+            self.source = gzip.GzipFile(fileobj=opened.stream, mode="rb")
+        self.meter = opened.meter
+        self.limits = limits
         self.n_bytes = 0
         self.n_lines = 0
         self.quotes: Quotes | None = None
@@ -146,6 +146,23 @@ class Text(io.RawIOBase):
         if self._error is not None:
             raise self._error
 
+    def blocks(self, n: int = 1) -> Iterator[bytes]:
+        """Give the rest of the text, `n` blocks at a time.
+
+        Raises
+        ------
+        FlatFileError, OSError
+            What ended the text early.
+        """
+        while block := self.read(n * BLOCK_BYTES):
+            yield block
+        self.verify()
+
+    def exhaust(self) -> None:
+        """Read on to the end, so that an error in the text is told rather than what it led to."""
+        for _ in self.blocks():
+            pass
+
     def _next(self, n_bytes: int) -> bytes:
         """Give whole characters, in at most `n_bytes`, of which there are four or more."""
         if self._error is not None or self._ended:
@@ -171,8 +188,9 @@ class Text(io.RawIOBase):
         except (zlib.error, gzip.BadGzipFile) as error:
             raise refuse(f"the gzip data are damaged ({error})") from None
         self.n_bytes += len(data)
-        if self.max_bytes is not None and self.n_bytes > self.max_bytes:
-            raise refuse(f"the text is longer than {self.max_bytes:,} bytes")
+        self.limits.check_bytes(self.n_bytes)
+        if self.zipped:
+            self.limits.check_ratio(self.n_bytes, self.meter.n_read)
         return data
 
     def _check_encoding(self, data: bytes) -> int:

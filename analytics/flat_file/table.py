@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analytics.arrays import Mask
-from analytics.flat_file.columns import KNOWN, NAMED, NEVER_EMPTY, REQUIRED, SETTING, missing_rule
-from analytics.flat_file.faults import Fault, Faults, excerpt
+from analytics.flat_file.columns import KNOWN, LABELS, NAMED, NEVER_EMPTY, REQUIRED, SETTING, missing_rule
+from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, excerpt
+from analytics.flat_file.limits import Limits
 from analytics.flat_file.values import METADATA, OUTCOME, Kind, Names, kinds
 
 RowNumbers = npt.NDArray[np.int64]
@@ -58,7 +60,9 @@ class Pieces:
         self._parts.append((start, values))
 
     def whole(self, n: int) -> npt.NDArray[Any]:
-        """Join the parts to an array (n,), and let go of them."""
+        """Join the parts to an array (n,), and let go of them; without any, the one value takes no memory."""
+        if not self._parts:
+            return np.broadcast_to(np.array(self.empty, self.dtype), n)
         out = np.full(n, self.empty, self.dtype)
         for start, values in self._parts:
             out[start : start + len(values)] = values
@@ -66,11 +70,30 @@ class Pieces:
         return out
 
 
+class Blank:
+    """Rows in which a field is empty: their number, and the first of them."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.first: list[int] = []
+
+    def add(self, rows: RowNumbers) -> None:
+        """Take in further rows, ascending."""
+        self.n += len(rows)
+        self.first += rows[: MAX_FAULTS - len(self.first)].tolist()
+
+
 class Table:
     """All rows read so far.
 
     Attributes
     ----------
+    limits : Limits
+        How much it may hold.
+    only : str or None
+        The one benchmark whose rows are taken in; None for all.
+    n_metadata_bytes : dict of str to int
+        Size of each column of metadata.
     n : int
         Number of rows taken in.
     faults : Faults
@@ -81,8 +104,11 @@ class Table:
         Columns seen, in order of appearance, by canonical name.
     """
 
-    def __init__(self, as_of: datetime) -> None:
+    def __init__(self, as_of: datetime, limits: Limits, only: str | None = None) -> None:
         self.n = 0
+        self.limits = limits
+        self.only = only
+        self.n_metadata_bytes: dict[str, int] = {}
         self.faults = Faults()
         self.aliases: dict[str, str] = {}
         self.seen: dict[str, None] = {}
@@ -92,7 +118,7 @@ class Table:
         self.texts: dict[str, list[tuple[int, Any]]] = {}
         self._kinds = kinds(as_of) | {column: names.kind for column, names in self.names.items()}
         self._pieces: dict[str, Pieces] = {}
-        self._blank: dict[str, list[RowNumbers]] = {}
+        self._blank: dict[str, Blank] = {}
         self._excused: set[str] = set()
         self._has_header = False
 
@@ -139,7 +165,14 @@ class Table:
         return True
 
     def add(self, batch: Batch) -> None:
-        """Check a batch column by column, tell its faults, and keep its values."""
+        """Check a batch column by column, tell its faults, and keep its values.
+
+        Raises
+        ------
+        FlatFileError
+            If the table then holds more than it may.
+        """
+        batch = batch if self.only is None else _of_benchmark(batch, self.only, self.names["benchmark"])
         columns = {name: self._read(name, texts) for name, texts in batch.columns.items()}
         for name, column in columns.items():
             self.seen.setdefault(name)
@@ -149,6 +182,7 @@ class Table:
         self._keep_doubt(batch, columns)
         self.rows.put(self.n, batch.rows)
         self.n += len(batch.rows)
+        self.limits.check_names(sum(names.n_characters for names in self.names.values()))
 
     def _kind(self, name: str) -> Kind:
         return self._kinds.get(name, METADATA)
@@ -178,9 +212,11 @@ class Table:
         for name, may_not in self._may_not_be_empty(len(batch.rows), columns).items():
             missing = may_not & ~batch.refused.get(name, np.zeros(len(may_not), bool))
             if name not in columns:
-                self._blank.setdefault(name, []).append(batch.rows[missing])
+                self._blank.setdefault(name, Blank()).add(batch.rows[missing])
             else:
-                self._tell_blank(name, batch.rows[missing & columns[name].empty])
+                blank = Blank()
+                blank.add(batch.rows[missing & columns[name].empty])
+                self._tell_blank(name, blank)
 
     def _may_not_be_empty(self, n: int, columns: Mapping[str, Column]) -> dict[str, Mask]:
         always = np.ones(n, bool)
@@ -188,14 +224,21 @@ class Table:
         needed = dict.fromkeys(NEVER_EMPTY, always) | {"outcome": valid.values & ~valid.bad}
         return {name: rows for name, rows in needed.items() if name not in self._excused}
 
-    def _tell_blank(self, name: str, rows: RowNumbers) -> None:
-        if len(rows):
+    def _tell_blank(self, name: str, blank: Blank) -> None:
+        if blank.n:
             rule, shown = _empty_rule(name), self.shown(name)
-            self.faults.extend(len(rows), int(rows[0]), (Fault(int(row), shown, None, rule) for row in rows))
+            faults = (Fault(row, shown, None, rule) for row in blank.first)
+            self.faults.extend(blank.n, blank.first[0], faults)
 
     def _keep(self, name: str, column: Column, texts: Any) -> None:
-        if name not in KNOWN:
+        """Keep values, and texts where they are metadata; a file at fault is not handed out, so no texts."""
+        if self.faults.n:
+            self.texts.clear()
+        elif name not in KNOWN or name in LABELS:
             self.texts.setdefault(name, []).append((self.n, texts))
+        if name not in KNOWN:
+            n_bytes = pc.sum(pc.binary_length(texts)).as_py() or 0
+            self.n_metadata_bytes[name] = self.n_metadata_bytes.get(name, 0) + n_bytes
             return
         kind = self._kind(name)
         self._pieces.setdefault(name, Pieces(kind.empty, kind.dtype)).put(self.n, column.values)
@@ -213,9 +256,20 @@ class Table:
         if self.n or self._has_header:  # without a record that could be read nothing is known of columns
             for name in absent:
                 self.faults.add(Fault(None, name, None, missing_rule(name, list(self.seen))))
-        for name, parts in self._blank.items():
+        for name, blank in self._blank.items():
             if name in self.seen:
-                self._tell_blank(name, np.concatenate(parts))
+                self._tell_blank(name, blank)
+        self._tell_metadata()
+
+    def _tell_metadata(self) -> None:
+        most, n_bytes = self.limits.n_metadata_bytes, sum(self.n_metadata_bytes.values())
+        if most is not None and n_bytes > most:
+            largest = max(self.n_metadata_bytes, key=self.n_metadata_bytes.__getitem__)
+            rule = (
+                f"the rows hold {n_bytes:,} bytes of metadata, {self.n_metadata_bytes[largest]:,} of them in"
+                f" this column; at most {most:,} are allowed in all"
+            )
+            self.faults.add(Fault(None, excerpt(largest), None, rule))
 
     def metadata(self) -> dict[str, Any]:
         """Give the columns that have no meaning here as chunked texts, (n,) each, null where empty."""
@@ -223,6 +277,21 @@ class Table:
             name: pa.chunked_array(list(_filled(parts, self.n)), pa.string())
             for name, parts in self.texts.items()
         }
+
+
+def _of_benchmark(batch: Batch, only: str, names: Names) -> Batch:
+    """Give the rows of one benchmark; the names of the others are kept to be told."""
+    found = batch.columns.get("benchmark")
+    if found is None:
+        return batch
+    names.check(pc.unique(found).drop_null())
+    wanted = pc.fill_null(pc.equal(found, only), False)
+    mask = wanted.to_numpy(zero_copy_only=False)
+    return Batch(
+        batch.rows[mask],
+        {name: texts.filter(wanted) for name, texts in batch.columns.items()},
+        {name: refused[mask] for name, refused in batch.refused.items()},
+    )
 
 
 def _filled(parts: list[tuple[int, Any]], n: int) -> Iterator[Any]:

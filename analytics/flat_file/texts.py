@@ -54,16 +54,33 @@ def kind_of(value: object) -> str:
     return kinds.get(type(value), f"a value of type {type(value).__name__}")
 
 
-def column_as_text(column: Any) -> Any | None:
-    """Turn an Arrow column into text, null where null or empty; None for types that have no one text."""
+def column_as_text(column: Any) -> Any:
+    """Turn an Arrow column of a type that `can_be_text` into text, null where null or empty."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
-    if not any(holds(kind) for holds in _READ):
-        return None
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         column = column.view(pa.timestamp(kind.unit))  # the same instants in UTC
     return empty_as_null(pc.cast(column, pa.string()))
+
+
+def can_be_text(kind: Any) -> bool:
+    """Tell whether the values of an Arrow type have one text each."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return any(holds(kind) for holds in _READ)
+
+
+def is_text(kind: Any) -> bool:
+    """Tell whether an Arrow type is text itself."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def n_bytes_as_text(column: Any) -> int:
+    """Count the bytes of an Arrow column's values, those of a dictionary as often as they are used."""
+    if not (pa.types.is_dictionary(column.type) and is_text(column.type.value_type)):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary)
+    return int(pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
 
 
 _READ = (

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.arrays import FloatArray, Mask
-from analytics.flat_file.columns import MEASURED
+from analytics.flat_file.columns import LABELS, MEASURED
+from analytics.flat_file.limits import MAX_VALUE_BYTES
 
 Check = Callable[[Any], tuple[npt.NDArray[Any], Mask]]
 Rule = Callable[[str], str]
@@ -76,6 +77,13 @@ def check_trial(texts: Any) -> tuple[npt.NDArray[np.int16], Mask]:
     return np.where(bad, -1, values).astype(np.int16), bad
 
 
+def check_n_averaged(texts: Any) -> tuple[FloatArray, Mask]:
+    """Read numbers of runs, each of which becomes a trial; what breaks the rule counts as 1."""
+    values, bad = check_number(texts, high=MAX_TRIAL, whole=True)
+    bad |= values == 0
+    return np.where(bad, 1.0, values), bad
+
+
 def check_valid(texts: Any) -> tuple[Mask, Mask]:
     """Read the spellings of true and false; what breaks the rule counts as false."""
     read = [TRUTH.get(text) for text in texts.to_pylist()]
@@ -83,8 +91,9 @@ def check_valid(texts: Any) -> tuple[Mask, Mask]:
 
 
 def check_metadata(texts: Any) -> tuple[npt.NDArray[Any], Mask]:
-    """Look for control characters; the values are the places of the texts themselves."""
-    bad: Mask = pc.match_substring_regex(texts, CONTROL).to_numpy(zero_copy_only=False)
+    """Look for control characters and length; the values are the places of the texts themselves."""
+    long = pc.greater(pc.binary_length(texts), MAX_VALUE_BYTES)
+    bad: Mask = pc.or_(long, pc.match_substring_regex(texts, CONTROL)).to_numpy(zero_copy_only=False)
     return np.arange(len(texts), dtype=np.int32), bad
 
 
@@ -178,7 +187,9 @@ def name_rule(text: str, what: str = "a name") -> str | None:
 
 
 def metadata_rule(text: str) -> str:
-    """Say which control character stands in a column that is kept as it is."""
+    """Say which control character stands in a column that is kept as it is, or how long the text is."""
+    if (n_bytes := len(text.encode(errors="replace"))) > MAX_VALUE_BYTES:
+        return f"a value of metadata has at most {MAX_VALUE_BYTES:,} bytes, not {n_bytes:,}"
     found = next((c for c in text if unicodedata.category(c) in ("Cc", "Cs")), "\0")
     return f"text has no {described(found)}"
 
@@ -196,6 +207,7 @@ def _number(what: str, **limits: Any) -> Kind:
 
 OUTCOME = "an outcome is a number from 0 to 1"
 TRIAL = f"a trial is a whole number from 0 to {MAX_TRIAL:,}"
+N_AVERAGED = f"a number of runs is a whole number from 1 to {MAX_TRIAL:,}, or empty for 1"
 TOKENS = "a number of tokens is a whole number of at least 0, or empty"
 FINITE = float(np.finfo(np.float64).max)
 METADATA = Kind(check_metadata, metadata_rule, -1, np.int32)
@@ -209,6 +221,7 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
         "valid": Kind(
             check_valid, lambda _: "valid is 1, 0, true or false, or empty for true", True, np.bool_
         ),
+        "n_averaged": Kind(check_n_averaged, partial(number_rule, N_AVERAGED), 1.0, np.float64),
         "temperature": _number("a temperature is a number of at least 0, or empty", high=FINITE),
         "submitted_at": Kind(
             partial(check_submitted_at, as_of=as_of),
@@ -217,7 +230,8 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
             DATED,
         ),
     }
-    return table | {name: _measured(name) for name in MEASURED}
+    labels = {name: _number(f"{name} is a number from 0 to 1, or empty", high=1.0) for name in LABELS}
+    return table | labels | {name: _measured(name) for name in MEASURED}
 
 
 def _measured(name: str) -> Kind:
@@ -232,6 +246,7 @@ class Names:
     def __init__(self, column: str) -> None:
         self.column = column
         self.code: dict[str, int] = {}
+        self.n_characters = 0
 
     def check(self, texts: Any) -> tuple[npt.NDArray[np.int32], Mask]:
         """Give the code of each text, −1 where it breaks a rule of names."""
@@ -259,4 +274,5 @@ class Names:
             return known
         if name_rule(text) is not None:
             return -1
+        self.n_characters += len(text)
         return self.code.setdefault(text, len(self.code))

@@ -7,7 +7,6 @@ import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.flat_file import FlatFile
-from analytics.record.counting import RecordRefused
 from analytics.record.rows import About, Delivery, Rows
 
 LINKS = ("link", "report", "logs", "code", "commit")
@@ -16,16 +15,7 @@ SECONDS = ("seconds_environment", "seconds_execution", "seconds_scoring")
 
 
 def contents(flat: FlatFile) -> dict[str, Any]:
-    """Return what `Record.of` takes.
-
-    Raises
-    ------
-    RecordRefused
-        For a file of several benchmarks.
-    """
-    if len(flat.benchmarks) > 1:
-        named = ", ".join(map(repr, flat.benchmarks[:3]))
-        raise RecordRefused(f"the file holds {len(flat.benchmarks)} benchmarks ({named}); one is looked at")
+    """Return what `Record.of` takes."""
     delivery, deliveries = _deliveries(flat)
     return {
         "about": _about(flat),

@@ -46,8 +46,8 @@ from analytics.differences.pairs import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit
-from analytics.tee.design import Declaration
 from analytics.tee.components import Component, Components
+from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading, project
 from analytics.tee.report import paragraph
 from analytics.tee.total_error import TotalError, sensitivity, total_error

@@ -9,6 +9,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 
 MAX_BYTES = 16 * 2**20
+MAX_MARKS = 1_000_000  # 20,000 rows of 30 fields have 620,000; what stands at one takes up to 100 bytes
 
 
 class LengthRequired(APIException):
@@ -47,7 +48,14 @@ def require_length(request: Request) -> None:
         raise BodyTooLarge
 
 
+def require_few_values(body: bytes) -> None:
+    """Refuse a body of very many values before each becomes an object: `[[],[],…]` grows thirtyfold."""
+    if sum(map(body.count, (b",", b"[", b"{"))) > MAX_MARKS:
+        raise BodyTooLarge(f"A JSON body holds at most {MAX_MARKS:,} commas and opening brackets.")
+
+
 def parse_json(body: bytes) -> Any:
+    require_few_values(body)
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_once)
     except UnicodeDecodeError as error:

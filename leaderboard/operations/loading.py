@@ -56,9 +56,8 @@ def load(
     `replace` supersedes the submission that holds it. A failure of the harness holds its key against
     nothing: the trial may be delivered again.
     """
-    _check_one_benchmark(flat)
     stated = stated_in(flat)
-    benchmark, _ = get_or_create_benchmark(slug=slug, title=flat.benchmarks[0])
+    benchmark, _ = get_or_create_benchmark(slug=slug, title=flat.benchmark)
     n_new_tasks = ensure_tasks(
         benchmark=benchmark, categories=dict(zip(flat.tasks, flat.categories, strict=True))
     )
@@ -186,18 +185,6 @@ class _Load:
         taken = self.placed.rows.filter(pa.array(self.new | self.changed)).select(KEY)
         carried = left.join(taken, keys=KEY, join_type="left anti")
         return pa.concat_tables([rows, carried.select(OUTCOME)], promote_options="default")
-
-
-def _check_one_benchmark(flat: FlatFile) -> None:
-    if len(flat.benchmarks) > 1:
-        names = ", ".join(repr(name) for name in flat.benchmarks[:5])
-        fault = Fault(
-            row=None,
-            field="benchmark",
-            value=names,
-            rule=f"a file holds one benchmark, this one {len(flat.benchmarks)}",
-        )
-        raise Faulty("The file has faults; nothing was stored.", faults=(fault,))
 
 
 def _said(row: dict[str, object]) -> str:

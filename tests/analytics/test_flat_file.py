@@ -2,6 +2,9 @@
 
 import gzip
 import io
+import json
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 from analytics.errors import CoreError
 from analytics.flat_file import (
     ALIASES,
+    FILE,
     MAX_COLUMNS,
     MAX_FAULTS,
     MAX_NAME_LENGTH,
@@ -58,6 +62,10 @@ def csv_of(*rows: dict[str, str]) -> str:
     return "\n".join([",".join(columns), *lines, ""])
 
 
+def as_lines(records: Iterable[object]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
 def one(**fields: str) -> str:
     return csv_of(fields)
 
@@ -86,7 +94,7 @@ def test_a_small_file_gives_names_in_order_and_codes_into_them():
         "b,alpha,s2,m2,2025-03,t1,2.0,1,c,,,,,\n"
         "b,alpha,s2,m2,2025-03-04T05:06:07+02:00,t10,0,0,,j,0.7,0,,\n"
     )
-    assert (file.n_rows, file.benchmarks) == (3, ("b",))
+    assert (file.n_rows, file.benchmark) == (3, "b")
     assert file.agents == ("alpha", "zeta")
     assert file.scaffolds == ("s2", "s1")
     assert file.models == ("m2", "m1")
@@ -278,8 +286,29 @@ def test_no_two_aliases_stand_for_one_column():
     assert set(ALIASES.values()) <= {*REQUIRED, *OPTIONAL}
 
 
-def test_several_benchmarks_are_for_the_caller_to_judge():
-    assert parse(csv_of({"benchmark": "y"}, {"benchmark": "x"})).benchmarks == ("x", "y")
+SEVERAL = (
+    'benchmark: the file holds 3 benchmarks ("x", "y", "z"), and one is read at a time:'
+    ' --only "x" reads the first'
+)
+
+
+def test_several_benchmarks_are_told_alone_whatever_else_is_wrong():
+    rows = csv_of({"benchmark": "y"}, {"benchmark": "x"}, {"benchmark": "z", "outcome": "7", "trial": ""})
+    assert faults_of(rows) == [SEVERAL]
+    assert faults_of(as_lines(record(benchmark=name, outcome="?") for name in "zyx")) == [SEVERAL]
+
+
+def test_one_of_several_benchmarks_is_read_with_its_row_numbers():
+    """The same agent and task under another benchmark are no repeat, and its faults are not told."""
+    rows = [{"benchmark": b, "trial": "1"} for b in ("y", "x", "z")] + [{"benchmark": "x", "trial": "2"}]
+    file = parse(csv_of(*rows), only="x")
+    assert (file.benchmark, file.trial.tolist()) == ("x", [1, 2])
+    rows[2]["outcome"] = "7"
+    assert parse(csv_of(*rows), only="x").n_rows == 2
+    with pytest.raises(FlatFileError, match=r"row 3, outcome"):
+        parse(csv_of(*rows), only="z")
+    with pytest.raises(FlatFileError, match='no row is of benchmark "w"; the file holds "x", "y", "z"'):
+        parse(csv_of(*rows), only="w")
 
 
 def test_an_empty_category_does_not_contradict_another():
@@ -586,10 +615,50 @@ def test_gzip_in_several_members_is_one_text():
 
 def test_the_decompressed_length_can_be_limited():
     text = csv_of(*[{}] * 1000)
-    assert parse(text, max_bytes=len(text)).n_rows == 1000
-    assert faults_of(gzip.compress(text.encode()), max_bytes=len(text) - 1) == [
-        f"the text is longer than {len(text) - 1:,} bytes"
+    assert parse(text, limits=replace(FILE, n_bytes=len(text))).n_rows == 1000
+    assert faults_of(gzip.compress(text.encode()), limits=replace(FILE, n_bytes=len(text) - 1)) == [
+        f"the file holds more than {len(text) - 1:,} bytes once decompressed"
     ]
+
+
+@pytest.mark.parametrize("bad", ["", "x", "{}"])
+def test_the_number_of_rows_is_limited_those_at_fault_included(bad):
+    limits = replace(FILE, n_rows=10)
+    for text in (
+        csv_of(*[{}] * 10) + f"{bad}\n",
+        as_lines([record(trial=i) for i in range(10)]) + f"{bad}\n",
+    ):
+        if bad:
+            assert faults_of(text, limits=limits) == ["there are more than 10 rows"]
+        else:
+            assert parse(text, limits=limits).n_rows == 10
+
+
+def test_the_characters_of_distinct_names_are_limited():
+    rows = [{"task": f"task-{i:05}"} for i in range(100)]
+    n = 100 * 10 + len("basm")
+    assert parse(csv_of(*rows, *rows[:50]), limits=replace(FILE, n_name_characters=n)).n_rows == 150
+    assert faults_of(csv_of(*rows), limits=replace(FILE, n_name_characters=n - 1)) == [
+        f"the distinct names have more than {n - 1:,} characters together"
+    ]
+
+
+def test_a_value_of_metadata_has_at_most_4_kib():
+    assert parse(one(note="é" * 2048)).metadata["note"].to_pylist() == ["é" * 2048]
+    assert faults_of(one(note="é" * 2049)) == [
+        f'row 1, note: "{"é" * 79}…" is not allowed; a value of metadata has at most 4,096 bytes, not 4,098'
+    ]
+
+
+def test_metadata_of_a_submission_are_limited_in_all_and_those_of_a_file_are_not():
+    rows = [record(trial=i, note="x" * 1000, more="y" * 500) for i in range(50)]
+    said = (
+        "note: the rows hold 75,000 bytes of metadata, 50,000 of them in this column;"
+        " at most 65,536 are allowed in all"
+    )
+    assert record_faults(*rows) == [said]
+    assert from_records(rows[:43], constants={}, as_of=AS_OF).n_rows == 43
+    assert parse(as_lines(rows)).n_rows == 50
 
 
 # Rules across rows

@@ -5,7 +5,7 @@ import gzip
 import io
 import json
 import random
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from analytics.flat_file import (
+    FILE,
     FlatFile,
     FlatFileError,
     csv_rows,
@@ -223,9 +224,11 @@ def test_parquet_headers_obey_the_same_rules():
 def test_the_decompressed_size_of_parquet_can_be_limited():
     rows = [rows_of(1)[0] | {"trial": str(i), "note": "x" * 100} for i in range(2000)]
     data = text_parquet(rows)
-    assert parse(data, max_bytes=10_000_000).n_rows == 2000
+    assert parse(data, limits=replace(FILE, n_bytes=10_000_000)).n_rows == 2000
     with pytest.raises(FlatFileError, match="holds more than 100,000 bytes once decompressed"):
-        parse(data, max_bytes=100_000)
+        parse(data, limits=replace(FILE, n_bytes=100_000))
+    with pytest.raises(FlatFileError, match="there are more than 1,999 rows"):
+        parse(data, limits=replace(FILE, n_rows=1999))
 
 
 def test_a_file_name_helps_only_where_the_content_does_not_tell():
@@ -383,7 +386,7 @@ def test_utf8_is_judged_alike_wherever_a_part_ends(monkeypatch):
 def test_a_row_longer_than_a_block_is_refused(monkeypatch, field):
     monkeypatch.setattr(streams, "BLOCK_BYTES", 1000)
     rows = [row | {"note": field if i == 20 else ""} for i, row in enumerate(rows_of(40))]
-    with pytest.raises(FlatFileError, match=r"row [0-9]+ or one of the next is longer than 1,000 bytes"):
+    with pytest.raises(FlatFileError, match=r"row 21 is longer than 1,000 bytes"):
         parse(as_csv(rows))
 
 
@@ -553,7 +556,7 @@ def test_the_order_of_rows_changes_nothing_in_what_they_say(rng, n):
     file = parse(as_csv(rows))
     rng.shuffle(rows)
     shuffled = parse(as_csv(rows))
-    for name in ("benchmarks", "agents", "scaffolds", "models", "tasks", "categories", "settings"):
+    for name in ("benchmark", "agents", "scaffolds", "models", "tasks", "categories", "settings"):
         assert getattr(file, name) == getattr(shuffled, name)
     assert by_key(file) == by_key(shuffled)
 

@@ -18,7 +18,6 @@ from analytics.command_line import (
     NumberRefused,
     PairMalformed,
     Parser,
-    SeveralBenchmarks,
     add_command,
     copied_trials,
     csv_columns,
@@ -33,6 +32,7 @@ from analytics.command_line import (
     truths,
 )
 from analytics.errors import CoreError
+from analytics.flat_file import FlatFileError
 from analytics.text import as_text
 
 REPEATABLE = settings(derandomize=True, deadline=None)
@@ -193,8 +193,10 @@ def test_pairs_of_names_and_columns():
 
 def test_a_flat_file_of_two_benchmarks_is_refused(tmp_path):
     text = HEAD + "B,a,s,m,2026-01-05,t,1,1\nC,a,s,m,2026-01-05,u,1,1\n"
-    with pytest.raises(SeveralBenchmarks, match=r"2 benchmarks \('B', 'C'\)"):
-        flat_file(written(tmp_path / "a.csv", text))
+    path = written(tmp_path / "a.csv", text)
+    with pytest.raises(FlatFileError, match=r'2 benchmarks \("B", "C"\).*--only "B"'):
+        flat_file(path)
+    assert flat_file(path, "C").tasks == ("u",)
 
 
 def test_an_agents_date_is_its_earliest_and_none_without_any(tmp_path):

@@ -142,7 +142,7 @@ def test_details_are_kept_where_there_are_any(db):
 def test_two_benchmarks_in_a_file(db):
     with pytest.raises(Faulty) as refusal:
         load_text(csv_text({"a": "1"}) + csv_text({"b": "1"}, benchmark="Other").splitlines()[1] + "\n")
-    assert "one benchmark" in str(refusal.value.faults[0])
+    assert "2 benchmarks" in str(refusal.value.faults[0])
     assert not Benchmark.objects.exists()
 
 

@@ -8,17 +8,28 @@ from uuid import UUID
 
 from rapidfuzz import process
 
-from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, from_records, name_rule
+from analytics.flat_file import (
+    MAX_FAULTS,
+    SUBMISSION,
+    Fault,
+    FlatFile,
+    FlatFileError,
+    excerpt,
+    from_records,
+    name_rule,
+    text_of,
+)
 from leaderboard.errors import Faulty
 
 COLUMN = {"name": "agent", "scaffold": "scaffold", "model": "model"}  # of the flat file
 AGENT_OPTIONAL = ("version", "organisation")
-REQUIRED = ("agent", "submitted_at", "outcomes")
-OPTIONAL = ("run", "replaces", "links")
+REQUIRED = ("agent", "outcomes")
+OPTIONAL = ("submitted_at", "run", "replaces", "links")
 LINKS = ("commit", "logs")
 MAX_ROWS = 20_000
 MAX_LINK_LENGTH = 2_000
 N_EXPLAINED = 20  # unknown tasks for which near ones are looked for, which takes time
+NOTHING = (None, "")
 NO_SUCH_TASK = "is not a task of this benchmark"
 
 
@@ -36,12 +47,13 @@ class Body:
 def read_body(body: object, *, benchmark: str, tasks: Collection[str], as_of: datetime) -> Body:
     """Check the whole body and return it, or raise Faulty with every fault at once.
 
-    `tasks` are the names of the benchmark's tasks; for an unknown one near names are told.
+    `tasks` are the names of the benchmark's tasks; for an unknown one near names are told. A body without
+    `submitted_at` is dated `as_of`, the time of its delivery.
     """
     if not isinstance(body, Mapping):
         raise Faulty(
             "The body has faults; nothing was stored.",
-            faults=(_fault("body", type(body).__name__, "is a JSON object"),),
+            faults=(_fault("body", body, "is a JSON object"),),
         )
     envelope = [*_unknown(body), *_absent(body), *_agent(body), *_replaces(body), *_links(body)]
     unknown_tasks = _unknown_tasks(body.get("outcomes"), tasks)
@@ -69,9 +81,11 @@ def read_body(body: object, *, benchmark: str, tasks: Collection[str], as_of: da
 
 
 def _fault(field: str, value: object, rule: str) -> Fault:
-    """Describe a fault of the envelope; what cannot be written as UTF-8 is shown escaped."""
-    printable = [text.encode("utf-8", "backslashreplace").decode() for text in (field, str(value)[:100])]
-    return Fault(row=None, field=printable[0], value=None if value is None else printable[1], rule=rule)
+    """Describe a fault of the envelope; a list or an object is not shown."""
+    shown = value if isinstance(value, str) else text_of(value)
+    return Fault(
+        row=None, field=excerpt(field), value=excerpt(shown) if isinstance(shown, str) else None, rule=rule
+    )
 
 
 def _unknown(body: Mapping[str, Any]) -> list[Fault]:
@@ -91,12 +105,15 @@ def _absent(body: Mapping[str, Any]) -> list[Fault]:
 def _agent(body: Mapping[str, Any]) -> list[Fault]:
     agent = body.get("agent")
     if not isinstance(agent, Mapping):
-        return [_fault("agent", agent, "is an object with name, scaffold and model")] if agent else []
-    faults = [_fault(f"agent.{f}", None, "is required") for f in COLUMN if not agent.get(f)]
+        known = agent in (*NOTHING, [])  # told as absent
+        return [] if known else [_fault("agent", agent, "is an object with name, scaffold and model")]
+    faults = [_fault(f"agent.{f}", None, "is required") for f in COLUMN if agent.get(f) in NOTHING]
     for field, value in agent.items():
         if field not in (*COLUMN, *AGENT_OPTIONAL):
             faults.append(_fault(f"agent.{field}", value, "is not a field of an agent"))
-        elif value and (rule := name_rule(value) if isinstance(value, str) else "a name is text"):
+        elif value not in NOTHING and (
+            rule := name_rule(value) if isinstance(value, str) else "a name is text"
+        ):
             faults.append(_fault(f"agent.{field}", value, rule))
     return faults
 
@@ -111,7 +128,7 @@ def _replaces(body: Mapping[str, Any]) -> list[Fault]:
 
 
 def _links(body: Mapping[str, Any]) -> list[Fault]:
-    links = body.get("links") or {}
+    links = {} if body.get("links") is None else body["links"]
     if not isinstance(links, Mapping):
         return [_fault("links", links, f"is an object with {' and '.join(LINKS)}")]
     faults = []
@@ -129,7 +146,7 @@ def _unknown_tasks(outcomes: object, tasks: Collection[str]) -> list[Fault]:
     known, rules = set(tasks), dict[str, str]()
     faults = []
     for row, outcome in enumerate(outcomes if isinstance(outcomes, list) else [], start=1):
-        name = outcome.get("task", outcome.get("task_id")) if isinstance(outcome, Mapping) else None
+        name = text_of(outcome.get("task", outcome.get("task_id"))) if isinstance(outcome, Mapping) else None
         if isinstance(name, str) and name not in known and name_rule(name) is None:
             if name not in rules:
                 rules[name] = NO_SUCH_TASK + (_near(name, known) if len(rules) < N_EXPLAINED else "")
@@ -147,20 +164,22 @@ def _rows(
     body: Mapping[str, Any], *, benchmark: str, as_of: datetime
 ) -> tuple[FlatFile | None, tuple[Fault, ...], int]:
     outcomes = body.get("outcomes")
-    if not isinstance(outcomes, list) or not outcomes:
-        return None, (_fault("outcomes", outcomes or None, "is a list of at least one outcome"),), 1
+    if outcomes in (*NOTHING, [], {}):
+        return None, (), 0  # told as absent
+    if not isinstance(outcomes, list):
+        return None, (_fault("outcomes", outcomes, "is a list of at least one outcome"),), 1
     if len(outcomes) > MAX_ROWS:
         return None, (_fault("outcomes", len(outcomes), f"is a list of at most {MAX_ROWS:,} outcomes"),), 1
     agent = body.get("agent")
     described = agent if isinstance(agent, Mapping) else {}
     constants = {
         "benchmark": benchmark,
-        **{column: described.get(key) or "" for key, column in COLUMN.items()},
-        "submitted_at": body.get("submitted_at"),
+        **{column: described.get(key) for key, column in COLUMN.items()},
+        "submitted_at": as_of if body.get("submitted_at") in NOTHING else body["submitted_at"],
     }
     if body.get("run") is not None:
         constants["run"] = body["run"]
     try:
-        return from_records(outcomes, constants=constants, as_of=as_of), (), 0
+        return from_records(outcomes, constants=constants, as_of=as_of, limits=SUBMISSION), (), 0
     except FlatFileError as error:
         return None, error.faults, error.n_faults

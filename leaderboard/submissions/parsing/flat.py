@@ -13,8 +13,10 @@ __all__ = ["MAX_FAULTS", "Fault", "FlatFile", "read_file", "read_stream"]
 Progress = Callable[[int, int | None], None]
 
 
-def read_file(path: Path, *, as_of: datetime, progress: Progress | None = None) -> FlatFile:
-    return _read(path, name=path.name, as_of=as_of, progress=progress)
+def read_file(
+    path: Path, *, as_of: datetime, progress: Progress | None = None, only: str | None = None
+) -> FlatFile:
+    return _read(path, name=path.name, as_of=as_of, progress=progress, only=only)
 
 
 def read_stream(stream: BinaryIO, *, name: str, as_of: datetime) -> FlatFile:
@@ -22,10 +24,15 @@ def read_stream(stream: BinaryIO, *, name: str, as_of: datetime) -> FlatFile:
 
 
 def _read(
-    source: Path | BinaryIO, *, name: str, as_of: datetime, progress: Progress | None = None
+    source: Path | BinaryIO,
+    *,
+    name: str,
+    as_of: datetime,
+    progress: Progress | None = None,
+    only: str | None = None,
 ) -> FlatFile:
     try:
-        return read(source, as_of=as_of, name=name, progress=progress)
+        return read(source, as_of=as_of, name=name, progress=progress, only=only)
     except FlatFileError as error:
         message = f"{name} has {_counted(error.n_faults)}; nothing was stored."
         raise Faulty(message, faults=error.faults, n_faults=error.n_faults) from error

@@ -4,13 +4,14 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from django.db import connection
 from django.test import Client
 
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Visibility
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Visibility
 from leaderboard.operations.services import issue_token, recompute
 from leaderboard.submissions.models import IdempotencyKey, Outcome, Submission
 from tests.toys import AS_OF, csv_text, ladder, lines_of, load_text
@@ -70,7 +71,7 @@ FAULTS = [
     ({"outcomes": []}, None, "outcomes", "required"),
     ({"outcomes": "all"}, None, "outcomes", "list"),
     ({"submitted_at": "soon"}, None, "submitted_at", ""),
-    ({"submitted_at": None}, None, "submitted_at", "required"),
+    ({"submitted_at": [TODAY]}, None, "submitted_at", "not a list"),
     ({"submitted_at": f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}"}, None, "submitted_at", "future"),
     ({"submitted_at": "2020-01-01"}, None, "submitted_at", "30 days"),
     ({"agent": "newcomer"}, None, "agent", "object"),
@@ -202,6 +203,14 @@ def test_older_dates_need_an_operator_and_are_marked(post):
     assert post(old).status_code == 422
     answer = post(old, token=token_for("olga@example.org", "operate")).json()
     assert Submission.objects.get(uuid=answer["id"]).backdated
+
+
+@pytest.mark.parametrize("absent", [{}, {"submitted_at": None}, {"submitted_at": ""}])
+def test_without_a_date_it_is_that_of_the_delivery(post, absent):
+    undated = {key: value for key, value in body().items() if key != "submitted_at"} | absent
+    submission = Submission.objects.get(uuid=post(undated).json()["id"])
+    assert submission.submitted_at == submission.received_at.replace(microsecond=0)
+    assert (submission.imprecise, submission.backdated) == (False, False)
 
 
 def test_manual_review_waits_and_does_not_count(post, toy):
@@ -369,6 +378,25 @@ class TestBodies:
         response = post(b'"' + b"x" * (16 * 2**20) + b'"')
         assert (response.status_code, response["Content-Type"]) == (413, "application/problem+json")
 
+    def test_too_many_values(self, post):
+        response = post(b"[" + b"[]," * 500_000 + b"0]")
+        assert (response.status_code, response["Content-Type"]) == (413, "application/problem+json")
+        assert "1,000,000 commas" in response.json()["detail"]
+
+    def test_as_many_rows_and_fields_as_may_be_are_parsed(self, post):
+        row = {"task": "t01", "outcome": 1} | {f"c{j}": "" for j in range(27)}
+        response = post(body(outcomes=[row | {"trial": i} for i in range(20_000)]))
+        assert response.status_code == 201, response.content[:300]
+
+    def test_metadata_are_limited(self, post):
+        rows = [{"task": "t01", "trial": i, "outcome": 1, "log": "x" * 4000} for i in range(20)]
+        assert post(body(outcomes=rows[:16])).status_code == 201
+        (fault,) = post(body(outcomes=rows)).json()["faults"]
+        assert (fault["row"], fault["field"]) == (None, "log")
+        assert "80,000 bytes of metadata" in fault["rule"]
+        (fault,) = post(body(outcomes=[rows[0] | {"log": "x" * 4097}])).json()["faults"]
+        assert (fault["row"], fault["field"]) == (1, "log")
+
     def test_without_length(self, client, submit_token):
         response = client.generic(
             "POST",
@@ -396,3 +424,11 @@ class TestBodies:
     def test_too_many_rows(self, post):
         rows = [{"task": "t01", "trial": i % 30_000, "outcome": 1} for i in range(20_001)]
         assert "20,000" in post(body(outcomes=rows)).json()["faults"][0]["rule"]
+
+
+def test_the_example_of_the_readme_is_taken_on_any_day(post, toy):
+    """Word for word, but for the benchmark it is sent to."""
+    page = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"-d '(\{.*?\})'$", page, re.MULTILINE | re.DOTALL)
+    Task.objects.create(benchmark=toy, name="parse/quotes", position=99)
+    assert post(example).status_code == 201

@@ -54,7 +54,7 @@ class Command(BaseCommand):
     def _load(self, file: Path) -> str:
         with refusals_as_errors():
             flat = read(file)
-            slug = slugify(re.sub(r"\W", " ", flat.benchmarks[0])) or "benchmark"
+            slug = slugify(re.sub(r"\W", " ", flat.benchmark)) or "benchmark"
             self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
         return slug
 

@@ -27,25 +27,28 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
         parser.add_argument("--benchmark", required=True, metavar="SLUG", help="its name in addresses")
+        parser.add_argument("--only", metavar="NAME", help="the one to load, of a file of several benchmarks")
         parser.add_argument("--dry-run", action="store_true", help="check and count, store nothing")
         parser.add_argument(
             "--replace", action="store_true", help="supersede submissions whose outcomes the file contradicts"
         )
 
-    def handle(self, *, file: Path, benchmark: str, dry_run: bool, replace: bool, **_: Any) -> None:
+    def handle(
+        self, *, file: Path, benchmark: str, only: str | None, dry_run: bool, replace: bool, **_: Any
+    ) -> None:
         with refusals_as_errors():
-            flat = read(file)
+            flat = read(file, only=only)
             report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
         self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
         if not dry_run:
             self.stdout.write(_offer(flat, benchmark) + f"Next: manage.py recompute {benchmark}")
 
 
-def read(file: Path) -> FlatFile:
+def read(file: Path, *, only: str | None = None) -> FlatFile:
     if not file.is_file():
         raise CommandError(f"There is no file {file}.")
     with progress_bar(f"Reading {file.name}") as progress:
-        return read_file(file, as_of=timezone.now(), progress=progress)
+        return read_file(file, as_of=timezone.now(), progress=progress, only=only)
 
 
 def store(flat: FlatFile, *, slug: str, dry_run: bool = False, replace: bool = False) -> LoadReport:

@@ -1,0 +1,75 @@
+"""How much a flat file or a submission may hold; beyond it reading ends at once, whatever else is wrong."""
+
+from dataclasses import dataclass
+
+from analytics.flat_file.faults import refuse
+
+MAX_VALUE_BYTES = 4096  # of one field of metadata
+MAX_RATIO = 250  # of decompressed to compressed bytes
+FREE_BYTES = 32 << 20  # decompressed, before the ratio is looked at
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is refused for its size.
+
+    Attributes
+    ----------
+    n_bytes : int
+        Of text once decompressed; of Parquet, of its values as text.
+    n_rows : int
+        Rows at fault included.
+    n_name_characters : int
+        Of the distinct names of all columns together.
+    n_metadata_bytes : int or None
+        Of all metadata together; None where only `n_bytes` bounds them.
+    """
+
+    n_bytes: int
+    n_rows: int
+    n_name_characters: int
+    n_metadata_bytes: int | None
+
+    def check_bytes(self, n: int) -> None:
+        """Refuse `n` decompressed bytes if they are too many.
+
+        Raises
+        ------
+        FlatFileError
+        """
+        if n > self.n_bytes:
+            raise refuse(f"the file holds more than {self.n_bytes:,} bytes once decompressed")
+
+    def check_ratio(self, n: int, n_compressed: int) -> None:
+        """Refuse what grows on decompression as no file of outcomes does.
+
+        Raises
+        ------
+        FlatFileError
+        """
+        if n > max(FREE_BYTES, MAX_RATIO * n_compressed):
+            raise refuse(f"the file grows more than {MAX_RATIO}-fold on decompression")
+
+    def check_rows(self, n: int) -> None:
+        """Refuse `n` rows if they are too many.
+
+        Raises
+        ------
+        FlatFileError
+        """
+        if n > self.n_rows:
+            raise refuse(f"there are more than {self.n_rows:,} rows")
+
+    def check_names(self, n_characters: int) -> None:
+        """Refuse distinct names of `n_characters` together if they are too long.
+
+        Raises
+        ------
+        FlatFileError
+        """
+        if n_characters > self.n_name_characters:
+            raise refuse(f"the distinct names have more than {self.n_name_characters:,} characters together")
+
+
+FILE = Limits(512 << 20, 10_000_000, 2_000_000, None)
+SUBMISSION = Limits(16 << 20, 20_000, 200_000, 64 << 10)

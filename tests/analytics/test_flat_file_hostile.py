@@ -1,0 +1,237 @@
+"""Files made to exhaust the reader: each is read or refused in 2 GiB of address space and 30 seconds."""
+
+import gzip
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+ROOT = Path(__file__).resolve().parents[2]
+READER = """
+import resource, sys, time
+from datetime import UTC, datetime
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+from analytics.flat_file import FlatFileError, read
+try:
+    print(read(Path(sys.argv[1]), as_of=datetime(2026, 1, 1, tzinfo=UTC)).n_rows, "rows")
+except FlatFileError as error:
+    print(len(error.faults), "of", error.n_faults, "faults:", error)
+"""
+SECONDS = 30
+COLUMNS = ["benchmark", "agent", "scaffold", "model", "submitted_at", "task", "trial", "outcome"]
+HEADER = (",".join(COLUMNS) + "\n").encode()
+MB = 1_000_000
+
+
+def written(path: Path, parts: Iterator[bytes], level: int | None = None) -> Path:
+    with path.open("wb") if level is None else gzip.open(path, "wb", level) as file:
+        for part in parts:
+            file.write(part)
+    return path
+
+
+def said_of(path: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", READER, str(path)],
+        cwd=ROOT,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    path.unlink()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout) < 2000
+    return done.stdout
+
+
+def numbered(pattern: str, n: int) -> Iterator[bytes]:
+    """The pattern with 0 … n − 1 in it, a thousand at a time."""
+    for start in range(0, n, 1000):
+        yield "".join([pattern.format(i) for i in range(start, min(start + 1000, n))]).encode()
+
+
+def each_another_fault(n: int) -> Iterator[bytes]:
+    """Each row breaks a rule in another column by another value."""
+    good = ["b", "a", "s", "m", "2025-03-04", "t", "1", "1"]
+    for start in range(0, n, 1000):
+        rows = []
+        for i in range(start, start + 1000):
+            row = [*good, str(i)]
+            row[i % 8] = f" {i}"
+            rows.append(",".join(row))
+        yield ("\n".join(rows) + "\n").encode()
+
+
+def wide(value: bytes, n: int) -> Iterator[bytes]:
+    yield HEADER.strip() + b"".join(b",c%d" % i for i in range(56)) + b"\n"
+    for i in range(n):
+        yield b"b,a,s,m,,t,%d,1" % i + (b"," + value) * 56 + b"\n"
+
+
+CASES = {
+    "newlines in gzip": (
+        lambda: repeat(b"\n" * MB, 500),
+        6,
+        "begins with 1,048,576 bytes of blank lines",
+    ),
+    "a header and newlines in gzip": (
+        lambda: iter([HEADER, *repeat(b"\n" * MB, 500)]),
+        6,
+        "grows more than 250-fold",
+    ),
+    "a header and newlines": (lambda: iter([HEADER, *repeat(b"\n" * MB, 500)]), None, "there are no rows"),
+    "line ends of another kind": (
+        lambda: iter([HEADER, *repeat(b"\r" * MB, 100)]),
+        None,
+        "there are no rows",
+    ),
+    "an object and newlines": (
+        lambda: iter([b"{}\n", *repeat(b" \n" * MB, 250)]),
+        None,
+        "8 of 8 faults",
+    ),
+    "uneven rows": (
+        lambda: iter([HEADER, *repeat(b"x\n" * 1000, 3000)]),
+        None,
+        "1000 of 3000000 faults",
+    ),
+    "uneven rows in quotes": (
+        lambda: iter([HEADER, *repeat(b'"x,\n"\n' * 1000, 3000)]),
+        None,
+        "1000 of 3000000 faults",
+    ),
+    "faulty outcomes": (
+        lambda: iter([HEADER, *numbered("b,a,s,m,,t,1,{0}.5\n", 3_000_000)]),
+        None,
+        "faults: ",
+    ),
+    "each another fault": (
+        lambda: iter([HEADER.strip() + b",note\n", *each_another_fault(3_000_000)]),
+        None,
+        "1000 of ",
+    ),
+    "one key": (
+        lambda: iter([HEADER, *repeat(b"b,a,s,m,,t,1,1\n" * 1000, 10_000)]),
+        None,
+        "1000 of 9999999 faults",
+    ),
+    "too many rows": (
+        lambda: iter([HEADER, *repeat(b"b,a,s,m,,t,1,1\n" * 10_000, 3_000)]),
+        None,
+        "more than 10,000,000 rows",
+    ),
+    "a quote never closed": (
+        lambda: iter([HEADER, b'b,a,s,m,,"', *repeat(b"x" * MB, 500)]),
+        None,
+        "line 2: a quote is opened and not closed",
+    ),
+    "a field without end": (
+        lambda: iter([HEADER, b"b,a,s,m,,", *repeat(b"x" * MB, 500)]),
+        None,
+        "row 1 is longer than 1,048,576 bytes",
+    ),
+    "more than is allowed": (
+        lambda: iter([HEADER, *numbered("b,a,s,m,,t,{0:500},1\n", 1_100_000)]),
+        None,
+        "more than 536,870,912 bytes",
+    ),
+    "names without end": (
+        lambda: iter([HEADER, *numbered("b,a{0},s,m,,t{0},1,1\n", 3_000_000)]),
+        None,
+        "more than 2,000,000 characters",
+    ),
+    "metadata in 56 columns": (lambda: wide(b"x" * 4096, 2200), None, "2200 rows"),
+    "metadata too long in 56 columns": (lambda: wide(b"x" * 16_000, 550), None, "1000 of 30800 faults"),
+    "lines that are no JSON": (
+        lambda: iter([b"{}\n", *repeat(b"x\n" * 1000, 3000)]),
+        None,
+        "1000 of 3000008 faults",
+    ),
+    "objects that break off": (lambda: repeat(b'{"a\n' * 1000, 3000), None, "1000 of 3000000 faults"),
+    "empty objects": (lambda: repeat(b"{}\n" * 1000, 3000), None, "8 of 8 faults"),
+    "other fields in each record": (
+        lambda: numbered('{{"k{0}": 1}}\n', 3_000_000),
+        None,
+        "more than 64 fields by name",
+    ),
+    "deep objects": (lambda: repeat(b'{"a": ' * 90_000 + b"\n", 500), None, "500 of 500 faults"),
+    "deep lists": (
+        lambda: repeat(b'{"a": ' + b"[" * 1200 + b"]" * 1200 + b"}\n", 100_000),
+        None,
+        "1000 of 100000 faults",
+    ),
+    "lists of lists": (
+        lambda: repeat(b'{"a": [' + b"[]," * 300_000 + b"0]}\n", 300),
+        None,
+        "faults: ",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_a_hostile_text_is_refused_in_bounds(tmp_path, case):
+    parts, level, words = CASES[case]
+    assert words in said_of(written(tmp_path / "file.csv", parts(), level))
+
+
+@pytest.mark.parametrize("case", ["newlines in gzip", "uneven rows", "a quote never closed"])
+def test_a_hostile_text_is_refused_at_once(tmp_path, case):
+    parts, level, words = CASES[case]
+    assert words in said_of(written(tmp_path / "file.csv", parts(), level))
+
+
+def parquet_of(path: Path, n: int, note: pa.Array, **options) -> Path:
+    """A file of n equal rows; `note` is their one value of metadata."""
+    texts = dict(zip(COLUMNS[:6], ("b", "a", "s", "m", "2025-03-04", "t"), strict=True))
+    with parquet.ParquetWriter(path, _table(texts, 1, note).schema, **options) as writer:
+        for start in range(0, n, 50_000):
+            writer.write_table(_table(texts, min(50_000, n - start), note))
+    return path
+
+
+def _table(texts: dict[str, str], n: int, note: pa.Array) -> pa.Table:
+    def repeated(value: pa.Array) -> pa.DictionaryArray:
+        return pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), value)
+
+    columns = {name: repeated(pa.array([text])) for name, text in texts.items()}
+    numbers = {"trial": pa.array(np.zeros(n, np.int64)), "outcome": pa.array(np.ones(n))}
+    return pa.table(columns | numbers | {"note": repeated(note)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "size", "words"),
+    [
+        (10_000_000, 4000, "more than 536,870,912 bytes"),
+        (100_000, 1_000_000, "more than 536,870,912 bytes"),
+        (11_000_000, 1, "more than 10,000,000 rows"),
+        (1, 600_000_000, "more than 536,870,912 bytes"),
+    ],
+)
+def test_parquet_that_grows_is_refused_in_bounds(tmp_path, n, size, words):
+    path = parquet_of(tmp_path / "file.parquet", n, pa.array(["x" * size]), compression="zstd")
+    assert path.stat().st_size < MB
+    assert words in said_of(path)
+
+
+@pytest.mark.slow
+def test_parquet_lists_that_grow_are_not_read(tmp_path):
+    """A list is no value of a flat file; its texts are never decoded."""
+    n = 100_000
+    words = pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), pa.array(["x" * MB]))
+    note = pa.ListArray.from_arrays(np.arange(n + 1, dtype=np.int32), words)
+    table = _table(dict.fromkeys(COLUMNS[:6], "x"), n, pa.array(["y"]))
+    table = table.set_column(table.column_names.index("note"), "note", note)
+    parquet.write_table(table, tmp_path / "file.parquet", compression="zstd")
+    assert "the column's type is list" in said_of(tmp_path / "file.parquet")
