@@ -153,7 +153,7 @@ class _Watch:
 
     def _costs(self) -> Monitor:
         spent = self.record.costs
-        agents = self._in_time(~np.isnan(spent).all(axis=1))
+        agents = self._in_time(np.asarray(~np.isnan(spent).all(axis=1)))
         means = np.array([np.nanmean(spent[i]) for i in agents])
         return drift.cost_per_task(means, self._names(agents), self._dates(agents))
 
