@@ -18,6 +18,7 @@ from analytics.flat_file.values import name_rule
 
 ALIASED = frozenset(ALIASES.values())
 LINE = re.compile(rb"\S[^\n]*")  # from the first character that is no white space
+MAX_BRACKETS = 10_000  # opening ones in a line: a record needs one, and each may be an object to parse
 MAX_LAYOUTS = 1000  # remembered at a time
 N_RECORDS = 10_000  # in a batch
 
@@ -75,7 +76,7 @@ class Unread(str):
 
 def _parsed(line: str) -> object:
     """Read one line, or give it back unread."""
-    if line[0] != "{":
+    if line[0] != "{" or _is_nested(line):
         return Unread(line)
     try:
         return _decoder.decode(line)
@@ -83,10 +84,16 @@ def _parsed(line: str) -> object:
         return Unread(line)
 
 
+def _is_nested(line: str) -> bool:
+    return line.count("[") + line.count("{") > MAX_BRACKETS
+
+
 def _no_object_rule(record: object) -> str:
     """Say why a record or a line is no object."""
     if not isinstance(record, Unread):
         return f"a record is a JSON object, not {kind_of(record)}"
+    if _is_nested(record):
+        return f"the record has more than {MAX_BRACKETS:,} opening brackets"
     try:
         return f"a record is a JSON object, not {kind_of(json.loads(record, object_pairs_hook=_unique))}"
     except json.JSONDecodeError as error:

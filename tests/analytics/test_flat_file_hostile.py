@@ -1,4 +1,7 @@
-"""Files made to exhaust the reader: each is read or refused in 2 GiB of address space and 30 seconds."""
+"""Files made to exhaust the reader: each is read or refused in 2 GiB of address space and 30 s of one core.
+
+pyarrow's own pool of memory reserves a gibibyte of addresses at its first use, so here it takes the system's.
+"""
 
 import gzip
 import os
@@ -15,17 +18,18 @@ from pyarrow import parquet
 
 ROOT = Path(__file__).resolve().parents[2]
 READER = """
-import resource, sys, time
+import resource, sys
 from datetime import UTC, datetime
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
 from analytics.flat_file import FlatFileError, read
 try:
     print(read(Path(sys.argv[1]), as_of=datetime(2026, 1, 1, tzinfo=UTC)).n_rows, "rows")
 except FlatFileError as error:
     print(len(error.faults), "of", error.n_faults, "faults:", error)
 """
-SECONDS = 30
+PATIENCE = 120
 COLUMNS = ["benchmark", "agent", "scaffold", "model", "submitted_at", "task", "trial", "outcome"]
 HEADER = (",".join(COLUMNS) + "\n").encode()
 MB = 1_000_000
@@ -42,10 +46,10 @@ def said_of(path: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-c", READER, str(path)],
         cwd=ROOT,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"},
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=PATIENCE,
         check=False,
     )
     path.unlink()
@@ -165,6 +169,11 @@ CASES = {
         "more than 64 fields by name",
     ),
     "deep objects": (lambda: repeat(b'{"a": ' * 90_000 + b"\n", 500), None, "500 of 500 faults"),
+    "many short lists": (
+        lambda: repeat(b'{"a": [' + b"[]," * 9_000 + b"0]}\n", 5_000),
+        None,
+        "1000 of 5008 faults",
+    ),
     "deep lists": (
         lambda: repeat(b'{"a": ' + b"[" * 1200 + b"]" * 1200 + b"}\n", 100_000),
         None,
@@ -173,7 +182,7 @@ CASES = {
     "lists of lists": (
         lambda: repeat(b'{"a": [' + b"[]," * 300_000 + b"0]}\n", 300),
         None,
-        "faults: ",
+        "300 of 300 faults",
     ),
 }
 
@@ -221,7 +230,7 @@ def _table(texts: dict[str, str], n: int, note: pa.Array) -> pa.Table:
 )
 def test_parquet_that_grows_is_refused_in_bounds(tmp_path, n, size, words):
     path = parquet_of(tmp_path / "file.parquet", n, pa.array(["x" * size]), compression="zstd")
-    assert path.stat().st_size < MB
+    assert path.stat().st_size < 10 * MB
     assert words in said_of(path)
 
 

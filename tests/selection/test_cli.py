@@ -345,7 +345,7 @@ def test_what_is_no_flat_file_of_one_benchmark_is_refused(refusal, tmp_path, com
     path, _ = board(tmp_path / "a.csv", 8)
     other, _ = board(tmp_path / "b.csv", 8, benchmark="C")
     path.write_text(path.read_text() + "".join(other.read_text().replace("a0", "b0").splitlines(True)[1:]))
-    assert "2 benchmarks ('B', 'C')" in refusal(command, path)
+    assert '2 benchmarks ("B", "C")' in refusal(command, path)
     (tmp_path / "c.csv").write_text("x,y\n1,2\n")
     assert "c.csv is refused" in refusal(command, tmp_path / "c.csv")
 
