@@ -96,7 +96,10 @@ def rows(board: Standings, target: str = "") -> list[dict[str, str]]:
 
 
 def flat(line: Line) -> dict[str, str | int | float | bool | None]:
-    """Return one agent as a flat row of plain values, with every target's fields."""
+    """Return one agent as a flat row of plain values, with every target's fields.
+
+    ``tied_with`` holds ranges of positions among the rows, from 0, both ends included: "0-2 5-5".
+    """
     row = {name: getattr(line, name) for name in PLAIN}
     row |= {f"icc_{name}": line.icc.get(name) for name in ("lower", "upper", "n_tasks")}
     row |= {"icc": line.icc.get("icc"), "marks": " ".join(line.marks), "flags": "; ".join(line.flags)}
@@ -104,6 +107,7 @@ def flat(line: Line) -> dict[str, str | int | float | bool | None]:
         row |= {f"{target}_{name}": getattr(at, name) for name in AT}
         low, high = at.bounds or (None, None)
         row |= {f"{target}_bound_lower": low, f"{target}_bound_upper": high}
+        row[f"{target}_tied_with"] = " ".join(f"{first}-{last}" for first, last in at.tied_with)
     return row
 
 

@@ -54,6 +54,16 @@ UNMEASURED = {
     "prompt": "how much agents depend on the wording of the prompt",
     "judge": "how much agents depend on the judge",
 }
+PHASES = {
+    "cold_start": "Too few agents have run all tasks to choose among these, so every agent runs all of them.",
+    "provisional": "The subset is a preview: it is chosen anew as more agents run all tasks, and until it is "
+    "fixed every agent runs all of them.",
+    "ongoing": "The subset is fixed: a new agent runs these tasks alone, and its score on all tasks is "
+    "estimated from them.",
+    "revalidating": "Agents run all tasks until it is clear whether the subset still ranks like the whole.",
+    "saturated": "The best agents pass nearly every task, so that ranks say little.",
+    "unsuited": "No subset is in use: every agent runs all tasks and is ranked on all.",
+}
 VERDICTS = {"temporal": "For agents that came after it was chosen,", "loao": "For an agent that had no say,"}
 LEGEND = {
     "Rank": "1 + the number of agents with a better score.",
@@ -290,11 +300,20 @@ def scores_text(board: Standings, target: str = "") -> str:
     )
 
 
+def phase_text(board: Standings) -> str:
+    """Say what the phase means; without a subset, by an operator's wish, every agent runs all tasks."""
+    if board.subset is None and board.phase in ("provisional", "ongoing"):
+        return PHASES["unsuited"]
+    return PHASES[board.phase]
+
+
 def verdict_text(board: Standings) -> str:
     """Say whether the subset ranks like the whole; empty where it was not validated."""
-    told = board.verdict
-    if told is None or board.subset is None:
-        return ""
+    return "" if board.verdict is None or board.subset is None else verdict_sentence(board.verdict)
+
+
+def verdict_sentence(told: Mapping[str, Any]) -> str:
+    """Say the same of a verdict; see `selection.standings.verdict`."""
     clear = told["pairs_clear"]
     also = f", and {percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
     random = told["pairs_correct_random"]
@@ -303,6 +322,15 @@ def verdict_text(board: Standings) -> str:
         f"Does the subset rank like all tasks? {sentence(told['word'])} {VERDICTS[told['protocol']]} it puts "
         f"{percent(told['pairs_correct'])}% of pairs in the order of all tasks{also}{beside}."
     )
+
+
+def bounds_text(told: AtTarget) -> str:
+    """Say what the missing outcomes leave open; empty where none is missing."""
+    if told.bounds is None or not told.n_missing:
+        return ""
+    low, high = told.bounds
+    missing = "outcome is" if told.n_missing == 1 else f"{told.n_missing:,} outcomes are"
+    return f"{percent(low)} to {percent(high)}%, whatever the missing {missing}"
 
 
 def not_measured_text(board: Standings) -> str:

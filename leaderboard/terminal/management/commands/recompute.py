@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
+from leaderboard.boards.models import Board
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import recompute
@@ -25,3 +26,14 @@ class Command(BaseCommand):
             self.stdout.write(f"Published board {board.number} of {benchmark}. {head_of(board).why}")
         else:
             self.stdout.write(f"Board {board.number} of {benchmark} is up to date.")
+        self.stdout.write(_next(board))
+
+
+def _next(board: Board) -> str:
+    """The command that makes sense now: what no study tells yet, else looking."""
+    slug = board.benchmark.slug
+    if board.variance is None:
+        return f"Next: manage.py variance {slug} (where the noise comes from)"
+    if board.validation is None:
+        return f"Next: manage.py validate {slug} (whether the subset ranks like all tasks)"
+    return f"Next: manage.py standings {slug}"
