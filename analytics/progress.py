@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int | None], None]
 SECONDS = 5.0
 
 
 @contextmanager
 def progress_bar(title: str, *, seconds: float = SECONDS) -> Iterator[Progress]:
-    """Yield a callback (done, in all) that shows on stderr how far it has come.
+    """Yield a callback (done, in all or None) that shows on stderr how far it has come.
 
     Parameters
     ----------
@@ -36,11 +36,12 @@ def _lines(title: str, seconds: float) -> Progress:
     """Return the callback that writes a line whenever so many seconds have gone by."""
     last = monotonic()
 
-    def show(done: int, total: int) -> None:
+    def show(done: int, total: int | None) -> None:
         nonlocal last
         if monotonic() - last >= seconds:
             last = monotonic()
-            sys.stderr.write(f"{title}: {done:,} of {total:,}\n")
+            of = "" if total is None else f" of {total:,}"
+            sys.stderr.write(f"{title}: {done:,}{of}\n")
             sys.stderr.flush()
 
     return show

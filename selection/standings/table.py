@@ -129,8 +129,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     yield "naive", True, lambda line: _percent(line.at[target].naive_se)
     if board.subset is not None:
         other = "full" if target == "subset" else "subset"
-        head = "All %" if other == "full" else HEADS[other]
-        yield head, True, lambda line: score(line.at[other])
+        yield other_head(target), True, lambda line: score(line.at[other])
     yield "Ties", True, lambda line: _ties(line.at[target])
     yield "ICC", True, icc
     yield "Cost", True, lambda line: _cost(line, believed)
@@ -138,6 +137,11 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     yield "Trials", True, lambda line: f"{line.n_trials:,}"
     yield "Date", False, lambda line: (line.submitted_at or "")[:10]
     yield "Marks", False, lambda line: ", ".join(line.marks)
+
+
+def other_head(target: str) -> str:
+    """Return the head of the scores on the other task set."""
+    return "All %" if target == "subset" else HEADS["subset"]
 
 
 def score(at: AtTarget) -> str:

@@ -82,6 +82,11 @@ LEGEND = {
 
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
 NOT_STATED = {"", "not stated", "unknown"}
+BASIS = {
+    "per task": "the sum of what its tasks cost",
+    "linear": "what the tasks with a stated cost come to, in proportion",
+    "not stated": "not stated",
+}
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 
 
@@ -371,12 +376,38 @@ def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool
     )
 
 
+def other_notices(board: Standings) -> tuple[str, ...]:
+    """Return the notices but for what the headline says already: who is listed without a rank."""
+    said = unranked_text(board, of=True)
+    return tuple(told for told in board.notices if told != said)
+
+
 def _compared_text(board: Standings) -> str:
     compared, left_out = board.conditions.compared, board.conditions.left_out
     if not compared:
         return ""
     other = ", ".join(f"{name} ({counted(n, 'agent')})" for name, n in left_out)
     return f"agents are compared under {' and '.join(compared)}" + (f"; left out: {other}" if other else "")
+
+
+# ------------------------------------------------------------------------------------------------- an agent
+
+
+def about(line: Line) -> tuple[tuple[str, str], ...]:
+    """Return what else is stated of an agent, as label and text; links are not among it."""
+    told = (
+        ("Version", line.version),
+        ("Organisation", line.organisation),
+        (
+            "Cost",
+            ""
+            if line.cost_usd is None
+            else f"{money(line.cost_usd)} a run of all tasks, {BASIS[line.cost_basis]}",
+        ),
+        ("Submissions", f"{line.n_submissions:,}" if line.n_submissions > 1 else ""),
+        ("Invalid trials", f"{line.n_invalid:,}" if line.n_invalid else ""),
+    )
+    return tuple((label, text) for label, text in told if text)
 
 
 # ----------------------------------------------------------------------------------------------------- money

@@ -22,11 +22,16 @@ class Command(BaseCommand):
     def handle(self, *, benchmark: str, **_: Any) -> None:
         with refusals_as_errors():
             board, is_new = recompute(benchmark=benchmark_of(benchmark), as_of=timezone.now())
-        if is_new:
-            self.stdout.write(f"Published board {board.number} of {benchmark}. {head_of(board).why}")
-        else:
-            self.stdout.write(f"Board {board.number} of {benchmark} is up to date.")
+        self.stdout.write(told(board, is_new=is_new))
         self.stdout.write(_next(board))
+
+
+def told(board: Board, *, is_new: bool) -> str:
+    """What was done, in a line."""
+    slug = board.benchmark.slug
+    if is_new:
+        return f"Published board {board.number} of {slug}. {head_of(board).why}"
+    return f"Board {board.number} of {slug} is up to date."
 
 
 def _next(board: Board) -> str:
