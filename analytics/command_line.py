@@ -8,8 +8,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, read
 from analytics.outcome_table import OutcomeTable
+from analytics.progress import progress_bar as progress_bar
 from analytics.record import Record
 from analytics.text import as_text
 from analytics.trials.flags import Dependence, dependent_trials
@@ -70,7 +70,6 @@ class Answer:
 
 
 Command = Callable[[argparse.Namespace], Answer]
-Progress = Callable[[int, int], None]
 
 
 class Parser(argparse.ArgumentParser):
@@ -311,21 +310,6 @@ def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         if text.lower() not in known:
             raise NumberRefused(f"row {row + 1}: {name} is {text!r}, not 1 or 0, true or false")
     return np.array([known[text.lower()] for text in texts], dtype=np.bool_)
-
-
-# ----------------------------------------------------------------------------------------------- what is seen
-
-
-@contextmanager
-def progress_bar(title: str) -> Iterator[Progress]:
-    """Yield a callback (done, in all) that moves a bar on stderr; silent where that is no terminal."""
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _newlines(csv: Any) -> Any:

@@ -35,6 +35,7 @@ from analytics.command_line import (
 from analytics.differences.pairs import Estimate
 from analytics.flat_file import FlatFile
 from analytics.record import Record
+from selection import validated
 from selection.bands import Band
 from selection.cli_rules import add_rules, given_of, rules_of
 from selection.errors import SelectionError
@@ -131,9 +132,9 @@ def _subset_values(band: Band, record: Record) -> dict[str, Any]:
 def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[str, Any]:
     flagged = set(band.flagged.tolist())
     return {
-        "agents": _counted_agents(values),
+        "agents": validated.agents_text(values),
         "tasks": values["tasks"],
-        "subset": f"{_subset_line(values['subset'])} ({band.stage})" if band.suited else "none",
+        "subset": f"{validated.subset_text(values)} ({band.stage})" if band.suited else "none",
         "reason": band.reason,
         "": [
             {
@@ -153,14 +154,6 @@ def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[s
             for j in sorted(flagged - set(band.tasks.tolist()))
         ],
     }
-
-
-def _counted_agents(values: Mapping[str, Any]) -> str:
-    return f"{values['agents']} complete, of {values['agents_in_file']} in the file"
-
-
-def _subset_line(subset: Mapping[str, Any]) -> str:
-    return f"{subset['size']} tasks, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
 
 
 # ------------------------------------------------------------------------------------------------- validate
@@ -195,7 +188,7 @@ def _validate(arguments: argparse.Namespace) -> Answer:
         seeds=arguments.seeds,
         jobs=arguments.jobs,
     )
-    return Answer(values, _validation_shown(values))
+    return Answer(values, validated.shown(values))
 
 
 def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
@@ -213,69 +206,6 @@ def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
             **options,
         )
     return as_json(found) | {"agents_in_file": record.n_agents}
-
-
-def _validation_shown(values: Mapping[str, Any]) -> dict[str, Any]:
-    subset = values["subset"]
-    shown: dict[str, Any] = {
-        "agents": _counted_agents(values),
-        "tasks": values["tasks"],
-        "subset": _subset_line(subset) if subset["suited"] else f"none: {subset['reason']}",
-    }
-    for name, protocol in values["protocols"].items():
-        if protocol["available"]:
-            shown |= _protocol_shown(name, protocol)
-        else:
-            shown[name] = f"not available: {protocol['reason']}"
-    return shown
-
-
-def _protocol_shown(name: str, protocol: Mapping[str, Any]) -> dict[str, Any]:
-    """Set a protocol as one table, what a board consumes first, and the notes of its figures below."""
-    strategies = protocol["strategies"]
-    n_used = protocol["n_folds"] - protocol["n_skipped"]
-    head = f"\n{name}, {n_used} of {protocol['n_folds']} folds, {protocol['k_mean']:.1f} tasks on average"
-    shown: dict[str, Any] = {head: [_strategy_row(s, figures) for s, figures in strategies.items()]}
-    for scaffold, figures in protocol.get("per_scaffold", {}).items():
-        shown[f"{name}: {scaffold}"] = [_strategy_row(s, one) for s, one in figures.items()]
-    return shown | {f"{name}: notes": _notes(strategies)}
-
-
-def _strategy_row(strategy: str, figures: Mapping[str, Any]) -> dict[str, Any]:
-    error = figures["se"] or figures.get("spread", {})
-    return {
-        "strategy": strategy,
-        "pairs_correct": figures["pairs_correct"],
-        "±": error.get("pairs_correct"),
-        "skill": figures["skill"],
-        "± ": error.get("skill"),
-        "rho": figures["rho"],
-        "tau": figures["tau"],
-        "rho_calibrated": figures["rho_calibrated"],
-        "r2": figures["r2"],
-        "pairs_clear": figures["pairs_clear"],
-        "rho_rest": figures["rho_rest"],
-        "rho_null": figures["rho_null"],
-        "coverage": figures["coverage"],
-        "n": figures["n"],
-        "left out": figures["n_left_out"],
-    }
-
-
-def _notes(strategies: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Every note once, under the figure and the strategies it is about."""
-    about: dict[tuple[str, str], list[str]] = {}
-    for strategy, figures in strategies.items():
-        for figure, note in figures["notes"].items():
-            about.setdefault((figure, note), []).append(strategy)
-    return {f"{figure} of {_all_of(names, strategies)}": note for (figure, note), names in about.items()}
-
-
-def _all_of(names: Sequence[str], strategies: Mapping[str, Any]) -> str:
-    others = [name for name in strategies if name not in names]
-    if len(others) > 1 or len(names) == 1:
-        return ", ".join(names)
-    return f"all but {others[0]}" if others else "all"
 
 
 # ----------------------------------------------------------------------------------------- standings, ranks

@@ -46,6 +46,7 @@ from analytics.differences.pairs import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit
+from analytics.tee.advice import advice
 from analytics.tee.components import Component, Components
 from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading, project
@@ -67,7 +68,7 @@ MEANING = {
     "agent:run": "how an agent differs from run to run, on all tasks at once",
     "Residual": "trial noise, and all that was not varied",
 }
-TRIALS = (1, 2, 3, 5, 10)
+TRIALS = (1, 2, 3, 4, 5, 10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +112,8 @@ def variance_study(outcomes: Outcomes, *, complete: Collection[str], n_tasks: in
     -------
     dict
         ``available``, ``reason``, ``n_rows``, ``levels``, ``agents``; where available also ``components``,
-        ``fixed``, ``criterion``, ``method``, ``message``, ``converged``, ``facets``, ``not_measured`` and
-        ``projections``.
+        ``fixed``, ``criterion``, ``method``, ``message``, ``converged``, ``facets``, ``not_measured``,
+        ``projections`` and ``advice``.
     """
     described = {
         "n_rows": int(outcomes.outcome.size),
@@ -181,7 +182,9 @@ def _several_runs(outcomes: Outcomes) -> bool:
 
 def _fitted(fitted: VarianceFit, dropped: list[str], outcomes: Outcomes, n_tasks: int) -> dict[str, Any]:
     parts = {**fitted.components, "Residual": fitted.residual}
-    total = sum(parts.values())
+    total, facets = sum(parts.values()), _facets(fitted)
+    levels = {facet: outcomes.n_levels(facet) for facet in FACETS}
+    sensitive = facets.get("judge", {}).get("main")
     return {
         "components": [
             {
@@ -198,9 +201,10 @@ def _fitted(fitted: VarianceFit, dropped: list[str], outcomes: Outcomes, n_tasks
         "method": fitted.method,
         "message": fitted.message,
         "converged": fitted.converged,
-        "facets": _facets(fitted),
+        "facets": facets,
         "not_measured": _not_measured(parts, outcomes, dropped),
         "projections": _projections(parts, n_tasks),
+        "advice": advice(parts, levels=levels, n_tasks=n_tasks, sensitivity=sensitive),
     }
 
 

@@ -26,6 +26,7 @@ Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5).
 
 from collections.abc import Iterator
 
+from analytics.tee.advice import doubled
 from analytics.tee.components import FACETS, RESIDUAL
 from analytics.tee.total_error import TotalError
 
@@ -82,13 +83,18 @@ def _made_of(study: TotalError) -> str:
 
 
 def _best_change(study: TotalError) -> str:
-    helpful = [
-        change for change in study.interventions() if change.change is not None and change.change < 0.0
-    ]
+    """Compare changes that cost the same, over facets that the study measured."""
+    design = study.layout.design
+    measured = [letter for letter, count in design.items() if count > 1 and letter in "NVMR"]
+    found = doubled(study.components, design, study.reading, measured)
+    helpful = [letter for letter, se in found.items() if se < study.projection.se]
     if not helpful:
-        return "No single change of the design that can be projected would reduce it."
-    best = min(helpful, key=lambda change: change.change or 0.0)
-    return f"Of single changes, {best.name} would help most: {-(best.change or 0.0):.0%} less variance."
+        return "No change of the design that can be projected would reduce it."
+    less = 1.0 - (found[helpful[0]] / study.projection.se) ** 2
+    return (
+        f"At the cost of twice as many outcomes, twice as many {FACETS[helpful[0]]} would help most: "
+        f"{less:.0%} less variance."
+    )
 
 
 def _counted(count: int, letter: str) -> str:

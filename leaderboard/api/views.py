@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from leaderboard.accounts.models import ApiToken
 from leaderboard.api.parsers import require_length
 from leaderboard.api.permissions import Anyone, MaySubmit, reaches, token_in
-from leaderboard.boards.presentation import as_dict
+from leaderboard.boards.presentation import visible
 from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import visible_benchmark
@@ -38,7 +38,7 @@ class BoardView(APIView):
     def get(self, request: Request, slug: str) -> Response:
         board = latest_board(benchmark_for(request, slug))
         cache = "private, no-store" if request.auth else "public, max-age=0, must-revalidate"
-        return Response(as_dict(board), headers={"Cache-Control": cache})
+        return Response(visible(board), headers={"Cache-Control": cache})
 
 
 class SubmissionsView(APIView):

@@ -1,9 +1,11 @@
 """A board as plain values, the same for the API and for `standings --format json`."""
 
+from dataclasses import replace
 from typing import Any
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import plain_of
+from leaderboard.studies.answers import Standings
 
 
 def as_dict(board: Board) -> dict[str, Any]:
@@ -16,3 +18,25 @@ def as_dict(board: Board) -> dict[str, Any]:
         "digest": board.digest,
         **plain_of(board),
     }
+
+
+def visible(board: Board) -> dict[str, Any]:
+    """The same for visitors: without costs where the policy hides them."""
+    shown = as_dict(board)
+    if board.policy.show_costs:
+        return shown
+    return shown | without_costs(Standings.of_plain(shown)).as_plain()
+
+
+def without_costs(standings: Standings) -> Standings:
+    """The standings as if nobody had stated a cost."""
+    told = standings.savings
+    return replace(
+        standings,
+        agents=tuple(replace(line, cost_usd=None, cost_basis="not stated") for line in standings.agents),
+        savings=told and {**told, "per_run": None, "subset_run": None, "so_far": _unpriced(told["so_far"])},
+    )
+
+
+def _unpriced(spared: dict[str, Any]) -> dict[str, Any]:
+    return spared | {"saved": None, "n_not_measured": spared["n_runs"]}

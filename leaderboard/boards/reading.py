@@ -13,6 +13,11 @@ def standings_of(board: Board) -> Standings:
     return Standings.of_plain(plain_of(board))
 
 
+def standings_with(board: Board, entries: Iterable[Entry]) -> Standings:
+    """The same with entries that were read already: no query."""
+    return Standings.of_plain(_plain(board, entries))
+
+
 def head_of(board: Board) -> Standings:
     """The same without the lines of the agents: no query."""
     return Standings.of_plain(_plain(board, ()))

@@ -1,69 +1,54 @@
-"""What the pages show, read from what is stored alone: nothing is computed but orders and counts."""
+"""What the pages show, read from what is stored alone: nothing is computed, counted or worded here."""
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
 
 from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.presentation import without_costs
 from leaderboard.boards.queries import latest_board
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.reading import standings_of, standings_with
 from leaderboard.catalog.models import Benchmark, Target, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.studies.answers import AtTarget, Standings, words
+from leaderboard.studies.answers import AtTarget, Standings, printed, table, words
 from leaderboard.studies.answers import Line as Entrant
 from leaderboard.studies.models import SubsetTask
 
 
 @dataclass(frozen=True)
 class Line:
-    """One agent, seen for one target; `tied` holds names in the order of the board."""
+    """One agent, seen for one target: its row of the table by head, and the names that it is tied with."""
 
     entry: Entrant
     told: AtTarget
-    shares_rank: bool
+    cells: Mapping[str, str]
     tied: tuple[str, ...]
 
     @property
-    def rank(self) -> int | None:
-        return self.told.rank
+    def bounds(self) -> str:
+        return words.bounds_text(self.told)
 
     @property
-    def score(self) -> float | None:
-        return self.told.score
-
-    @property
-    def places(self) -> tuple[int, int] | None:
-        """The first and the last rank that it may hold."""
-        lower, upper = self.told.rank_lower, self.told.rank_upper
-        return None if lower is None or upper is None else (lower, upper)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        lower, upper = self.told.lower, self.told.upper
-        return None if lower is None or upper is None else (lower, upper)
+    def about(self) -> tuple[tuple[str, str], ...]:
+        return words.about(self.entry)
 
 
 def lines_at(standings: Standings, target: str) -> list[Line]:
     """The lines for a target, by rank; those without a rank last, by name."""
     names = [entry.agent for entry in standings.agents]
-    n_of_rank = Counter(entry.at[target].rank for entry in standings.agents)
-    lines = [
-        Line(
-            entry=entry,
-            told=entry.at[target],
-            shares_rank=n_of_rank[entry.at[target].rank] > 1,
-            tied=tuple(
-                name for first, last in entry.at[target].tied_with for name in names[first : last + 1]
-            ),
-        )
-        for entry in standings.agents
+    rows = table.rows(standings, target)
+    return [
+        Line(entry, told := entry.at[target], cells, _names(names, told))
+        for entry, cells in zip(words.in_order(standings, target), rows, strict=True)
     ]
-    return sorted(lines, key=lambda line: (line.rank is None, line.rank, line.entry.agent))
+
+
+def _names(names: list[str], told: AtTarget) -> tuple[str, ...]:
+    return tuple(name for first, last in told.tied_with for name in names[first : last + 1])
 
 
 def choose_target(standings: Standings, asked: str = "") -> str:
@@ -81,13 +66,14 @@ class Column:
 
 
 COLUMNS = {
-    "rank": Column(lambda line: line.rank),
+    "rank": Column(lambda line: line.told.rank),
     "agent": Column(lambda line: line.entry.agent.casefold()),
-    "score": Column(lambda line: line.score, largest_first=True),
-    "ties": Column(lambda line: len(line.tied) if line.places else None, largest_first=True),
+    "score": Column(lambda line: line.told.score, largest_first=True),
+    "ties": Column(lambda line: len(line.tied) if line.told.rank_lower else None, largest_first=True),
     "subset": Column(lambda line: line.entry.at["subset"].score, largest_first=True),
     "full": Column(lambda line: line.entry.at["full"].score, largest_first=True),
     "icc": Column(lambda line: line.entry.icc["icc"], largest_first=True),
+    "cost": Column(lambda line: line.entry.cost_usd),
     "tasks": Column(lambda line: line.entry.n_tasks, largest_first=True),
     "trials": Column(lambda line: line.entry.n_trials, largest_first=True),
     "date": Column(lambda line: line.entry.submitted_at, largest_first=True),
@@ -136,7 +122,7 @@ class Order:
 class Choice:
     """One end of the switch between targets; without an address nothing is said about it, and `why` not."""
 
-    target: str
+    label: str
     is_chosen: bool
     address: str = ""
     why: str = ""
@@ -150,13 +136,16 @@ class BoardPage:
     standings: Standings
     target: str
     order: Order
-    ranked: list[Line]
-    unranked: list[Line]
+    lines: list[Line]
     subset_tasks: list[SubsetTask]
 
+    @cached_property
+    def ranked(self) -> list[Line]:
+        return self.order.sort([line for line in self.lines if line.told.rank is not None])
+
     @property
-    def n_ranked_tasks(self) -> int:
-        return self.standings.targets[self.target].n_tasks
+    def unranked(self) -> list[Line]:
+        return [line for line in self.lines if line.told.rank is None]
 
     @property
     def is_behind(self) -> bool:
@@ -164,33 +153,71 @@ class BoardPage:
         return self.board.data_version < self.board.benchmark.data_version
 
     @property
-    def ranks_on_it(self) -> bool:
-        """Whether the board itself is ordered by the target."""
-        return self.target == self.standings.target
+    def n_ranked(self) -> int:
+        return self.standings.targets[self.target].n_ranked
 
     @property
-    def marks(self) -> frozenset[str]:
-        return frozenset(mark for line in self.standings.agents for mark in line.marks)
+    def n_target_tasks(self) -> int:
+        return self.standings.targets[self.target].n_tasks
 
     @property
-    def covers(self) -> str:
-        return words.covers_text(self.standings, self.target)
+    def heads(self) -> tuple[str, ...]:
+        """Of the columns that say something."""
+        return tuple(column.head for column in self._shown)
+
+    @property
+    def score_head(self) -> str:
+        return table.HEADS[self.target]
+
+    @property
+    def other_head(self) -> str:
+        """Of the scores on the other task set; empty on a board without a subset."""
+        return table.other_head(self.target) if self.standings.subset else ""
+
+    @property
+    def other_column(self) -> str:
+        return "full" if self.target == "subset" else "subset"
 
     @property
     def headline(self) -> str:
         return words.headline(self.standings, self.target)
 
     @property
+    def scores(self) -> str:
+        return words.scores_text(self.standings, self.target)
+
+    @property
+    def tasks(self) -> str:
+        return words.tasks_of(self.standings, self.target)
+
+    @property
+    def phase(self) -> str:
+        return words.phase_text(self.standings)
+
+    @property
+    def verdict(self) -> str:
+        return words.verdict_text(self.standings)
+
+    @property
+    def covers(self) -> str:
+        return words.covers_text(self.standings, self.target)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return words.other_notices(self.standings)
+
+    @property
+    def legend(self) -> dict[str, str]:
+        return printed.legend(self.standings, self.target, self._shown)
+
+    @property
     def gaps(self) -> tuple[words.Gap, ...]:
-        return words.gaps(self.standings, self.target)
+        """What the rows of ranked agents lack; why others have no rank stands in their own table."""
+        return tuple(gap for gap in words.gaps(self.standings, self.target) if gap.what != "Not ranked")
 
     @property
     def saved(self) -> str:
         return words.savings_text(self.standings.savings, with_money=self.board.policy.show_costs)
-
-    @property
-    def has_icc(self) -> bool:
-        return any(line.entry.icc["icc"] is not None for line in self.ranked)
 
     @property
     def choices(self) -> list[Choice]:
@@ -200,6 +227,10 @@ class BoardPage:
     def flagged(self) -> list[Entrant]:
         return [line for line in self.standings.agents if line.flags]
 
+    @cached_property
+    def _shown(self) -> tuple[table.Column, ...]:
+        return table.columns(self.standings, self.target)
+
     def address(self, *, sort: str, target: str = "") -> str:
         """The query of another view; what is the default is left out of it."""
         target = target or self.target
@@ -208,53 +239,67 @@ class BoardPage:
 
     def _choice(self, target: str) -> Choice:
         told = self.standings.targets[target]
+        label, is_chosen = words.sentence(words.tasks_of(self.standings, target))[:-1], target == self.target
         if not told.n_ranked:
-            return Choice(target, target == self.target, why=told.reason)
+            return Choice(label if told.n_tasks else "The subset", is_chosen, why=words.sentence(told.reason))
         sort = "" if self.order == Order() else str(self.order)
-        return Choice(target, target == self.target, self.address(sort=sort, target=target))
+        return Choice(label, is_chosen, self.address(sort=sort, target=target))
 
 
 def board_page(benchmark: Benchmark, *, order: Order, target: str) -> BoardPage:
     """Read the latest board; a target that nothing is said about is replaced by the default."""
     board = latest_board(benchmark)
     standings = standings_of(board)
+    if not board.policy.show_costs:
+        standings = without_costs(standings)
     target = choose_target(standings, target)
-    lines = lines_at(standings, target)
     return BoardPage(
         board=board,
         standings=standings,
         target=target,
         order=order,
-        ranked=order.sort([line for line in lines if line.rank is not None]),
-        unranked=[line for line in lines if line.rank is None],
+        lines=lines_at(standings, target),
         subset_tasks=_subset_tasks(board),
     )
 
 
-def listed_benchmarks() -> QuerySet[Benchmark]:
-    """The public benchmarks by title; `published` holds the latest board or nothing."""
+@dataclass(frozen=True)
+class Listed:
+    """A benchmark on the home page, with its latest board or none."""
+
+    benchmark: Benchmark
+    board: Board | None
+    standings: Standings | None
+
+    @property
+    def headline(self) -> str:
+        return words.headline(self.standings) if self.standings else ""
+
+    @property
+    def n_ranked(self) -> int:
+        return self.standings.targets[self.standings.target].n_ranked if self.standings else 0
+
+
+def listed_benchmarks() -> list[Listed]:
+    """The public benchmarks by title."""
     latest = Prefetch("boards", _latest_boards(), to_attr="published")
     listed = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
-    return listed.prefetch_related(latest).order_by("title", "slug")
+    return [_listed(benchmark) for benchmark in listed.prefetch_related(latest).order_by("title", "slug")]
+
+
+def _listed(benchmark: Any) -> Listed:
+    for board in benchmark.published:
+        standings = standings_with(board, board.told)
+        return Listed(benchmark, board, standings if board.policy.show_costs else without_costs(standings))
+    return Listed(benchmark, None, None)
 
 
 def _latest_boards() -> QuerySet[Board]:
-    """The latest board of each benchmark, with its first ranks in `leaders`."""
+    """The latest board of each benchmark, with its entries in `told`."""
     number = Board.objects.filter(benchmark=OuterRef("benchmark")).order_by("-number").values("number")[:1]
-    leaders = Prefetch("entries", Entry.objects.filter(rank=1).order_by("name"), to_attr="leaders")
-    return (
-        Board.objects.filter(number=Subquery(number))
-        .annotate(
-            n_agents=_count(Entry.objects.filter(board=OuterRef("pk")), "board"),
-            n_subset_tasks=_count(SubsetTask.objects.filter(subset=OuterRef("subset")), "subset"),
-        )
-        .prefetch_related(leaders)
-    )
-
-
-def _count(rows: QuerySet[Any], group: str) -> Coalesce:
-    """Count in a query of its own: joins to two tables would multiply each other's rows."""
-    return Coalesce(Subquery(rows.order_by().values(group).annotate(n=Count("pk")).values("n")), 0)
+    entries = Prefetch("entries", Entry.objects.order_by("position"), to_attr="told")
+    boards = Board.objects.filter(number=Subquery(number)).select_related("policy")
+    return boards.prefetch_related(entries)
 
 
 def _subset_tasks(board: Board) -> list[SubsetTask]:

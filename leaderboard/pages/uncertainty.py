@@ -29,14 +29,6 @@ class UncertaintyPage:
         return [Step(row["n_trials"], [_share(row, rows[0], name) for name in ESTIMANDS]) for row in rows]
 
     @property
-    def halving(self) -> list[int | None]:
-        """The fewest trials a task, of those listed, that halve the error, for both estimands."""
-        return [
-            next((step.n_trials for step in self.steps if (step.errors[i][1] or 1) <= 0.5), None)
-            for i in range(len(ESTIMANDS))
-        ]
-
-    @property
     def measured(self) -> list[dict[str, Any]]:
         """Agents with a decomposition of their own; `ratio` is their standard error over the naive one."""
         told = [agent for agent in self.study.result["agents"] if not agent["reason"]]

@@ -1,44 +1,15 @@
 """What the page on validity shows: the figures of the latest nested validation, as they are stored."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from leaderboard.catalog.models import Benchmark
+from leaderboard.studies.answers import validated, verdict, words
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
 
-PROTOCOLS = {
-    "loao": ("Leave one agent out", "each complete agent in turn is taken for new"),
-    "within_scaffold": ("Within a scaffold", "the same among the agents of one scaffold, and their mean"),
-    "random_80_20": ("Random 80/20", "a fifth of the agents, drawn at random, is taken for new"),
-    "loso": ("Leave one scaffold out", "all agents of one scaffold are new"),
-    "lomo": ("Leave one model out", "all agents of one model are new"),
-    "temporal": ("In time", "each agent meets a selection made on agents that came before it"),
-}
-STRATEGIES = {
-    "mid_range": "Mid-range band",
-    "greedy": "Greedy",
-    "random": "Random",
-    "easiest": "Easiest",
-    "hardest": "Hardest",
-    "stratified": "Stratified",
-    "information": "Information",
-    "spread": "Spread",
-    "forecast": "Forecast",
-}
-FIGURES = {
-    "pairs_correct": "Pairs in order",
-    "skill": "Skill",
-    "pairs_clear": "Clear pairs",
-    "rho_rest": "ρ with the rest",
-    "r2": "R²",
-    "rho": "ρ",
-    "rho_null": "ρ by chance",
-    "tau": "τ",
-    "rho_calibrated": "ρ calibrated",
-}
-LEADING = ("pairs_correct", "skill", "pairs_clear", "rho_rest", "r2")
-NOTED = FIGURES | {"se": "±", "coverage": "95% intervals hit"}
+Figure = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -47,27 +18,19 @@ class Line:
 
     label: str
     in_use: bool
-    result: dict[str, Any]
+    result: Mapping[str, Any]
 
     @property
-    def figures(self) -> list[tuple[float | None, float | None]]:
-        return [self._figure(name) for name in FIGURES]
+    def figures(self) -> list[Figure]:
+        return [self._figure(name) for name in validated.FIGURES]
 
     @property
-    def leading(self) -> list[tuple[float | None, float | None]]:
+    def leading(self) -> list[Figure]:
         """What a board is read for."""
-        return [self._figure(name) for name in LEADING]
+        return [self._figure(name) for name in validated.LEADING]
 
-    @property
-    def notes(self) -> list[tuple[str, str]]:
-        """Why a figure is missing, under its name."""
-        notes = self.result.get("notes") or {}
-        return [(label, notes[name]) for name, label in NOTED.items() if name in notes]
-
-    def _figure(self, name: str) -> tuple[float | None, float | None]:
-        """The value, and its standard error or its spread over random draws."""
-        errors = self.result.get("se") or self.result.get("spread") or {}
-        return self.result.get(name), errors.get(name)
+    def _figure(self, name: str) -> Figure:
+        return self.result.get(name), validated.error(self.result, name)
 
 
 @dataclass(frozen=True)
@@ -75,7 +38,7 @@ class Protocol:
     name: str
     label: str
     meaning: str
-    result: dict[str, Any]
+    result: Mapping[str, Any]
     lines: list[Line]
     scaffolds: list[Line]
 
@@ -83,52 +46,80 @@ class Protocol:
     def in_use(self) -> Line | None:
         return next((line for line in self.lines if line.in_use), None)
 
+    @property
+    def folds(self) -> str:
+        return validated.folds_text(self.result)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Why figures are missing."""
+        return validated.notes(self.result["strategies"])
+
 
 @dataclass(frozen=True)
 class ValidityPage:
     study: ValidationStudy
-    strategy: str
+    in_use: str
     protocols: list[Protocol]
     is_behind: bool
 
     @property
+    def strategy(self) -> str:
+        return validated.label(self.in_use)
+
+    @property
+    def verdict(self) -> str:
+        told = verdict(self.study.result, self.in_use)
+        return words.verdict_sentence(told) if told else ""
+
+    @property
     def figures(self) -> list[str]:
-        return list(FIGURES.values())
+        return list(validated.FIGURES.values())
 
     @property
     def leading(self) -> list[str]:
-        return [FIGURES[name] for name in LEADING]
+        return [validated.FIGURES[name] for name in validated.LEADING]
 
     @property
-    def in_short(self) -> list[Line]:
-        """The strategy in use where one agent is left out, and in time, as far as they are available."""
-        told = {protocol.name: protocol.in_use for protocol in self.protocols}
-        lines = [told.get("loao"), told.get("temporal")]
-        return [line for line in lines if line and line.result.get("pairs_correct") is not None]
+    def legend(self) -> dict[str, str]:
+        return validated.LEGEND
+
+    @property
+    def agents(self) -> str:
+        return validated.agents_text(self.study.result)
+
+    @property
+    def subset(self) -> str:
+        return validated.subset_text(self.study.result)
 
 
 def validity_page(benchmark: Benchmark) -> ValidityPage | None:
     study = latest_study(ValidationStudy, benchmark)
     if study is None:
         return None
-    strategy = study.policy.strategy
-    results = study.result["protocols"]
+    in_use, results = study.policy.strategy, study.result["protocols"]
     return ValidityPage(
         study=study,
-        strategy=STRATEGIES[strategy],
-        protocols=[_protocol(name, results[name], strategy) for name in PROTOCOLS if name in results],
+        in_use=in_use,
+        protocols=[_protocol(name, results[name], in_use) for name in validated.PROTOCOLS if name in results],
         is_behind=study.data_version < benchmark.data_version,
     )
 
 
-def _protocol(name: str, result: dict[str, Any], strategy: str) -> Protocol:
-    label, meaning = PROTOCOLS[name]
-    strategies = result.get("strategies") or {}
-    ordered = sorted(strategies, key=lambda known: (known != strategy, list(STRATEGIES).index(known)))
-    lines = [Line(STRATEGIES[known], known == strategy, strategies[known]) for known in ordered]
-    scaffolds = [
-        Line(scaffold, True, by[strategy])
-        for scaffold, by in sorted((result.get("per_scaffold") or {}).items())
-        if strategy in by
-    ]
-    return Protocol(name, label, meaning, result, lines, scaffolds)
+def _protocol(name: str, result: Mapping[str, Any], in_use: str) -> Protocol:
+    named, strategies = validated.PROTOCOLS[name], result.get("strategies") or {}
+    return Protocol(
+        name,
+        named.label,
+        named.meaning,
+        result,
+        lines=[
+            Line(validated.label(strategy), strategy == in_use, strategies[strategy])
+            for strategy in validated.in_order(strategies, in_use)
+        ],
+        scaffolds=[
+            Line(scaffold, True, by[in_use])
+            for scaffold, by in sorted((result.get("per_scaffold") or {}).items())
+            if in_use in by
+        ],
+    )

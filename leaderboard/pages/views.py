@@ -22,7 +22,7 @@ for_all = cache_control(public=True, max_age=0, must_revalidate=True)
 @require_safe
 @for_all
 def home(request: HttpRequest) -> HttpResponse:
-    return render(request, "pages/home.html", {"benchmarks": listed_benchmarks()})
+    return render(request, "pages/home.html", {"listed": listed_benchmarks()})
 
 
 @require_safe

@@ -1,5 +1,8 @@
 """What a face may know of the answer: its types, words and tables. Nothing heavy is imported."""
 
+from analytics.progress import progress_bar
+from analytics.text import as_text
+from selection import validated
 from selection.standings import printed, table, words
 from selection.standings.lines import (
     AtTarget,
@@ -11,6 +14,7 @@ from selection.standings.lines import (
     SubsetLine,
     TargetLine,
 )
+from selection.standings.verdict import verdict
 
 __all__ = [
     "AtTarget",
@@ -21,7 +25,11 @@ __all__ = [
     "Standings",
     "SubsetLine",
     "TargetLine",
+    "as_text",
     "printed",
+    "progress_bar",
     "table",
+    "validated",
+    "verdict",
     "words",
 ]

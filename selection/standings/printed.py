@@ -1,6 +1,6 @@
 """A board as text for a terminal: the headline, the table, how to read it, and what it leaves out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 
 from selection.standings import words
@@ -24,11 +24,10 @@ def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
     yield fill(" ".join([*_phase(board), words.scores_text(board, target)]), width)
     if told := words.verdict_text(board):
         yield fill(told, width)
-    others = [told for told in board.notices if told not in words.unranked_text(board, of=True)]
-    if others:
+    if others := words.other_notices(board):
         yield "\n".join(fill(told, width) for told in others)
     yield _table(shown)
-    yield _legend(board, target, shown, width)
+    yield _filled(legend(board, target, shown), width)
     yield fill(words.covers_text(board, target), width)
     if told := words.not_measured_text(board):
         yield fill(told, width)
@@ -48,8 +47,8 @@ def _phase(board: Standings) -> tuple[str, str]:
     return f"Phase: {board.phase.replace('_', ' ')}.", board.why
 
 
-def _legend(board: Standings, target: str, shown: Sequence[Column], width: int) -> str:
-    """Explain the heads and signs that stand in the table, and no others."""
+def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, str]:
+    """Explain the heads, signs and marks that stand in the table, and no others."""
     heads = {column.head for column in shown}
     cells = "".join(cell for column in shown for cell in column.cells)
     signs = {sign for sign in ("~", "≤") if sign in cells}
@@ -59,6 +58,10 @@ def _legend(board: Standings, target: str, shown: Sequence[Column], width: int) 
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
     if methods:
         told["± SE"] += " " + " ".join(words.sentence(words.METHODS[one]) for one in methods)
+    return told
+
+
+def _filled(told: Mapping[str, str], width: int) -> str:
     indent = " " * (2 + max(map(len, told), default=0))
     return "\n".join(
         fill(f"{key:<{len(indent)}}{one}", width, subsequent_indent=indent) for key, one in told.items()

@@ -96,7 +96,10 @@ def rows(board: Standings, target: str = "") -> list[dict[str, str]]:
 
 
 def flat(line: Line) -> dict[str, str | int | float | bool | None]:
-    """Return one agent as a flat row of plain values, with every target's fields."""
+    """Return one agent as a flat row of plain values, with every target's fields.
+
+    ``tied_with`` holds ranges of positions among the rows, from 0, both ends included: "0-2 5-5".
+    """
     row = {name: getattr(line, name) for name in PLAIN}
     row |= {f"icc_{name}": line.icc.get(name) for name in ("lower", "upper", "n_tasks")}
     row |= {"icc": line.icc.get("icc"), "marks": " ".join(line.marks), "flags": "; ".join(line.flags)}
@@ -104,6 +107,7 @@ def flat(line: Line) -> dict[str, str | int | float | bool | None]:
         row |= {f"{target}_{name}": getattr(at, name) for name in AT}
         low, high = at.bounds or (None, None)
         row |= {f"{target}_bound_lower": low, f"{target}_bound_upper": high}
+        row[f"{target}_tied_with"] = " ".join(f"{first}-{last}" for first, last in at.tied_with)
     return row
 
 
@@ -125,8 +129,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     yield "naive", True, lambda line: _percent(line.at[target].naive_se)
     if board.subset is not None:
         other = "full" if target == "subset" else "subset"
-        head = "All %" if other == "full" else HEADS[other]
-        yield head, True, lambda line: score(line.at[other])
+        yield other_head(target), True, lambda line: score(line.at[other])
     yield "Ties", True, lambda line: _ties(line.at[target])
     yield "ICC", True, icc
     yield "Cost", True, lambda line: _cost(line, believed)
@@ -134,6 +137,11 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     yield "Trials", True, lambda line: f"{line.n_trials:,}"
     yield "Date", False, lambda line: (line.submitted_at or "")[:10]
     yield "Marks", False, lambda line: ", ".join(line.marks)
+
+
+def other_head(target: str) -> str:
+    """Return the head of the scores on the other task set."""
+    return "All %" if target == "subset" else HEADS["subset"]
 
 
 def score(at: AtTarget) -> str:

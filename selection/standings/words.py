@@ -54,6 +54,16 @@ UNMEASURED = {
     "prompt": "how much agents depend on the wording of the prompt",
     "judge": "how much agents depend on the judge",
 }
+PHASES = {
+    "cold_start": "Too few agents have run all tasks to choose among these, so every agent runs all of them.",
+    "provisional": "The subset is a preview: it is chosen anew as more agents run all tasks, and until it is "
+    "fixed every agent runs all of them.",
+    "ongoing": "The subset is fixed: a new agent runs these tasks alone, and its score on all tasks is "
+    "estimated from them.",
+    "revalidating": "Agents run all tasks until it is clear whether the subset still ranks like the whole.",
+    "saturated": "The best agents pass nearly every task, so that ranks say little.",
+    "unsuited": "No subset is in use: every agent runs all tasks and is ranked on all.",
+}
 VERDICTS = {"temporal": "For agents that came after it was chosen,", "loao": "For an agent that had no say,"}
 LEGEND = {
     "Rank": "1 + the number of agents with a better score.",
@@ -72,6 +82,11 @@ LEGEND = {
 
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
 NOT_STATED = {"", "not stated", "unknown"}
+BASIS = {
+    "per task": "the sum of what its tasks cost",
+    "linear": "what the tasks with a stated cost come to, in proportion",
+    "not stated": "not stated",
+}
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 
 
@@ -290,11 +305,20 @@ def scores_text(board: Standings, target: str = "") -> str:
     )
 
 
+def phase_text(board: Standings) -> str:
+    """Say what the phase means; without a subset, by an operator's wish, every agent runs all tasks."""
+    if board.subset is None and board.phase in ("provisional", "ongoing"):
+        return PHASES["unsuited"]
+    return PHASES[board.phase]
+
+
 def verdict_text(board: Standings) -> str:
     """Say whether the subset ranks like the whole; empty where it was not validated."""
-    told = board.verdict
-    if told is None or board.subset is None:
-        return ""
+    return "" if board.verdict is None or board.subset is None else verdict_sentence(board.verdict)
+
+
+def verdict_sentence(told: Mapping[str, Any]) -> str:
+    """Say the same of a verdict; see `selection.standings.verdict`."""
     clear = told["pairs_clear"]
     also = f", and {percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
     random = told["pairs_correct_random"]
@@ -303,6 +327,15 @@ def verdict_text(board: Standings) -> str:
         f"Does the subset rank like all tasks? {sentence(told['word'])} {VERDICTS[told['protocol']]} it puts "
         f"{percent(told['pairs_correct'])}% of pairs in the order of all tasks{also}{beside}."
     )
+
+
+def bounds_text(told: AtTarget) -> str:
+    """Say what the missing outcomes leave open; empty where none is missing."""
+    if told.bounds is None or not told.n_missing:
+        return ""
+    low, high = told.bounds
+    missing = "outcome is" if told.n_missing == 1 else f"{told.n_missing:,} outcomes are"
+    return f"{percent(low)} to {percent(high)}%, whatever the missing {missing}"
 
 
 def not_measured_text(board: Standings) -> str:
@@ -343,12 +376,38 @@ def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool
     )
 
 
+def other_notices(board: Standings) -> tuple[str, ...]:
+    """Return the notices but for what the headline says already: who is listed without a rank."""
+    said = unranked_text(board, of=True)
+    return tuple(told for told in board.notices if told != said)
+
+
 def _compared_text(board: Standings) -> str:
     compared, left_out = board.conditions.compared, board.conditions.left_out
     if not compared:
         return ""
     other = ", ".join(f"{name} ({counted(n, 'agent')})" for name, n in left_out)
     return f"agents are compared under {' and '.join(compared)}" + (f"; left out: {other}" if other else "")
+
+
+# ------------------------------------------------------------------------------------------------- an agent
+
+
+def about(line: Line) -> tuple[tuple[str, str], ...]:
+    """Return what else is stated of an agent, as label and text; links are not among it."""
+    told = (
+        ("Version", line.version),
+        ("Organisation", line.organisation),
+        (
+            "Cost",
+            ""
+            if line.cost_usd is None
+            else f"{money(line.cost_usd)} a run of all tasks, {BASIS[line.cost_basis]}",
+        ),
+        ("Submissions", f"{line.n_submissions:,}" if line.n_submissions > 1 else ""),
+        ("Invalid trials", f"{line.n_invalid:,}" if line.n_invalid else ""),
+    )
+    return tuple((label, text) for label, text in told if text)
 
 
 # ----------------------------------------------------------------------------------------------------- money

@@ -34,8 +34,15 @@ def test_paragraph_has_the_figures(study):
         f"The 95% confidence interval is {interval.lower:.4g} to {interval.upper:.4g} (conservative t, 1 deg"
         in text
     )
-    best = min((c for c in study.interventions() if c.change is not None), key=lambda c: c.change)
-    assert f"{best.name} would help most: {-best.change:.0%} less variance" in text
+    # Of changes at the same cost, twice as many items halve all but the prompts' main effect.
+    parts = study.projection.contributions
+    halved = {
+        name: sum(parts[term] for term in parts if mine <= set(term.split(":")) or term == "Residual") / 2
+        for name, mine in (("items", {"item"}), ("prompts", {"prompt"}))
+    }
+    best = max(halved, key=halved.get)
+    less = halved[best] / study.projection.variance
+    assert f"twice as many {best} would help most: {less:.0%} less variance" in text
     assert "Not measured: temperature (one level)." in text
     assert f"Estimated as exactly 0: {', '.join(study.fit.boundary)}." in text
 
@@ -45,7 +52,7 @@ def test_paragraph_of_the_other_readings():
     assert "for exactly these items and counting the choice of judges" in finite
     assert "design-sensitivity interval" in finite
     assert "confidence interval" not in finite
-    assert "double items" not in finite
+    assert "twice as many items" not in finite
 
 
 def test_paragraph_without_prompts_and_judges():

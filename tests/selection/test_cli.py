@@ -197,8 +197,8 @@ def test_without_dates_nothing_is_temporal(answer, tmp_path):
 
 def test_the_text_leads_with_pairs_correct_and_skill(text, tmp_path):
     out = text("validate", board(tmp_path / "a.csv", 16)[0], "--protocol", "loao", "lomo")
-    head = next(line for line in out.splitlines() if "pairs_correct" in line).split()
-    assert head[:5] == ["strategy", "pairs_correct", "±", "skill", "±"]
+    head = next(line for line in out.splitlines() if "  strategy" in line).split()
+    assert head[:7] == ["strategy", "Pairs", "in", "order", "±", "Skill", "±"]
     assert "loao, 16 of 16 folds" in out
     assert "lomo    not available: " in out
     assert "coverage of all but mid_range  measured for the policy's strategy" in out

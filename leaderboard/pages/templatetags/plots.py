@@ -25,9 +25,11 @@ HISTOGRAM_TOP, HISTOGRAM_HEIGHT = 20, 90
 @register.simple_tag
 def score_plot(line: Line) -> SafeString | str:
     """A dot at the score, with a line over its 95% interval, on 0 to 100%."""
-    if line.score is None:
+    told = line.told
+    if told.score is None:
         return ""
-    low, high = line.interval or (line.score, line.score)
+    low = told.score if told.lower is None else told.lower
+    high = told.score if told.upper is None else told.upper
     return format_html(
         '<svg class="plot" width="{width}" height="14" viewBox="0 0 {width} 14"'
         ' aria-hidden="true" focusable="false">'
@@ -39,7 +41,7 @@ def score_plot(line: Line) -> SafeString | str:
         end=_along(1),
         low=_along(low),
         high=_along(high),
-        at=_along(line.score),
+        at=_along(told.score),
     )
 
 

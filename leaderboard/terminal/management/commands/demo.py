@@ -16,9 +16,10 @@ from django.utils.text import slugify
 from leaderboard.boards.queries import latest_board
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.queries import benchmark_of
-from leaderboard.operations.services import measure_variance, validate
+from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
+from leaderboard.terminal.management.commands.recompute import told
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 
@@ -34,7 +35,7 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0)
         slug = self._load(file) if file else self._load_demonstration()
         self._study(slug)
-        call_command("recompute", slug, stdout=self.stdout)
+        self._recompute(slug)
         self.stdout.write("")
         call_command("standings", slug, stdout=self.stdout)
         if serve:
@@ -46,7 +47,7 @@ class Command(BaseCommand):
             history, newcomers = Path(folder) / "history.csv", Path(folder) / "newcomers.csv"
             write_history(history)
             slug = self._load(history)
-            call_command("recompute", slug, stdout=self.stdout)
+            self._recompute(slug)
             subset = head_of(latest_board(benchmark_of(slug))).subset
             write_newcomers(newcomers, tasks=subset.tasks if subset else ())
             return self._load(newcomers)
@@ -57,6 +58,11 @@ class Command(BaseCommand):
             slug = slugify(re.sub(r"\W", " ", flat.benchmark)) or "benchmark"
             self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
         return slug
+
+    def _recompute(self, slug: str) -> None:
+        with refusals_as_errors():
+            board, is_new = recompute(benchmark=benchmark_of(slug), as_of=timezone.now())
+        self.stdout.write(told(board, is_new=is_new))
 
     def _study(self, slug: str) -> None:
         """Measure variances and validate before the board that names both."""

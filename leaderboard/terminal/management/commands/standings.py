@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 from argparse import ArgumentParser
 from typing import Any
 
@@ -37,8 +36,7 @@ class Command(BaseCommand):
             why = standings.targets[target].reason
             raise CommandError(f"The board says nothing about the target {target}: {why}.")
         if format == "table":
-            width = shutil.get_terminal_size((160, 24)).columns
-            self.stdout.write(board_text(board, standings, width=width, target=target or standings.target))
+            self.stdout.write(board_text(board, standings, target or standings.target))
         elif format == "json":
             self.stdout.write(json.dumps(as_dict(board), ensure_ascii=False, indent=2))
         else:

@@ -1,0 +1,149 @@
+"""What would shorten an error bar: changes of the design that cost the same, over measured facets alone.
+
+Model
+-----
+A run of N tasks with one prompt, one judge and one trial a task has Var(θ̂) as `analytics.tee.dstudy`
+projects it. Twice as many levels of any one facet make twice as many outcomes, so that these changes cost the
+same where outcomes do. They are compared for these tasks (`finite`, where more tasks would be another target)
+and for tasks like these (`domain`)::
+
+    SE_change / SE_now,  one facet of {tasks, prompts, judges, trials} doubled
+
+A facet with one level says nothing: it is named as unknown, neither recommended nor called harmless. The
+panel of judges is no random sample: its sensitivity σ_λ is told beside, and stays out of the error.
+
+Symbols
+-------
+=============  ==============  ====================  =======
+symbol         code            shape                 unit
+=============  ==============  ====================  =======
+σ²             ``variances``   one a term            score²
+SE_now         ``now``         scalar                score
+SE_change      ``se``          one a change          score
+=============  ==============  ====================  =======
+
+Not done here
+-------------
+Prices by facet: a judge's call counts as an outcome. Temperatures stay at one level. Differences between two
+agents, in which main effects cancel, are `analytics.differences`'.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3 and 8-10 (projections), Eq. 7 (sensitivity).
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+from analytics.tee.components import Component, Components
+from analytics.tee.dstudy import DStudyRefused, Reading, project
+
+Estimand = Literal["finite", "domain"]
+ESTIMANDS: tuple[Estimand, ...] = ("finite", "domain")
+TARGETS = {"finite": "these tasks", "domain": "tasks like these"}
+CHANGES = {"N": "tasks", "V": "prompts", "M": "judges", "R": "trials a task"}
+FACETS = {"prompt": "V", "judge": "M"}
+ITEMS = ("task", "agent:task")
+
+
+def doubled(
+    components: Components, design: Mapping[str, int], reading: Reading, letters: Iterable[str]
+) -> dict[str, float]:
+    """Project the standard error with twice as many levels of each facet, the smallest first.
+
+    Parameters
+    ----------
+    components : Components
+    design : mapping of str to int
+    reading : Reading
+    letters : iterable of str
+        Facets of the design that were measured; what cannot be projected is left out.
+    """
+    found = {}
+    for letter in letters:
+        if letter == "N" and reading.estimand == "finite":
+            continue  # more tasks would be another target
+        try:
+            found[letter] = project(components, {**design, letter: 2 * design[letter]}, reading).se
+        except DStudyRefused:
+            continue
+    return dict(sorted(found.items(), key=lambda one: one[1]))
+
+
+def advice(
+    variances: Mapping[str, float], *, levels: Mapping[str, int], n_tasks: int, sensitivity: float | None
+) -> dict[str, Any]:
+    """Compare what twice as many levels of each measured facet would do to an agent's standard error.
+
+    Parameters
+    ----------
+    variances : mapping of str to float
+        Components of a benchmark: "task", "agent:task", …, "Residual".
+    levels : mapping of str to int
+        Levels of "prompt" and "judge" that were seen.
+    n_tasks : int
+    sensitivity : float or None
+        σ_λ² of the panel of judges; None where one judge ran.
+
+    Returns
+    -------
+    dict
+        ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se`` and
+        ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
+        ``sentences``.
+    """
+    repeated = "agent:task" in variances
+    measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
+    unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
+    components = _components(variances)
+    design = {"N": n_tasks, "R": 1} | {FACETS[facet]: 1 for facet in measured}
+    letters = [letter for letter in design if letter != "R" or repeated]
+    told: dict[str, Any] = {"now": {}, "changes": {}, "unknown": unknown + ([] if repeated else ["trials"])}
+    for estimand in ESTIMANDS if repeated else ESTIMANDS[1:]:
+        try:
+            now = project(components, design, Reading(estimand=estimand)).se
+        except DStudyRefused:
+            continue
+        told["now"][estimand] = now
+        ses = doubled(components, design, Reading(estimand=estimand), letters)
+        told["changes"][estimand] = [
+            {"change": f"twice as many {CHANGES[letter]}", "se": se, "share": se / now}
+            for letter, se in ses.items()
+        ]
+    return told | {"sentences": list(_sentences(told, levels, sensitivity))}
+
+
+def _components(variances: Mapping[str, float]) -> Components:
+    """Gather what varies in one agent's mean by the facets that it is averaged over."""
+    entries = [Component("item", _sum(variances, *ITEMS), frozenset("N"))]
+    for facet, letter in FACETS.items():
+        if f"agent:{facet}" in variances:
+            own = _sum(variances, facet, f"agent:{facet}")
+            entries.append(Component(facet, own, frozenset(letter)))
+        if f"task:{facet}" in variances:
+            entries.append(Component(f"item:{facet}", variances[f"task:{facet}"], frozenset(f"N{letter}")))
+    return Components((*entries, Component("Residual", variances["Residual"], frozenset("R"))))
+
+
+def _sum(variances: Mapping[str, float], *names: str) -> float:
+    return math.fsum(variances.get(name, 0.0) for name in names)
+
+
+def _sentences(
+    told: Mapping[str, Any], levels: Mapping[str, int], sensitivity: float | None
+) -> Iterator[str]:
+    for estimand, changes in told["changes"].items():
+        if parts := [f"{one['change']}, by {1 - one['share']:.0%}" for one in changes if one["share"] < 1]:
+            yield (
+                f"For {TARGETS[estimand]}, at the cost of twice as many outcomes, one agent's error bar "
+                f"would be shorter with {'; with '.join(parts)}."
+            )
+    if told["unknown"]:
+        yield f"Unknown, since only one level was seen: what more {' and '.join(told['unknown'])} would do."
+    if sensitivity is not None:
+        yield (
+            f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (the standard "
+            "deviation of their main effects): agents that did not share judges differ by that too. It "
+            "belongs to this panel, and is no part of the error of agents that shared it."
+        )

@@ -1,0 +1,188 @@
+"""A validation as a reader sees it: labels, what figures mean, and its tables, for terminals and pages alike.
+
+What is shown is the object of `selection.validation.as_json`. Nothing is computed, and nothing heavy is
+imported. Numbers are rounded where they are set as text.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Plain = Mapping[str, Any]
+
+
+class Named(NamedTuple):
+    """A protocol's name for a reader, and what is new in it."""
+
+    label: str
+    meaning: str
+
+
+PROTOCOLS = {
+    "loao": Named("Leave one agent out", "each complete agent in turn is taken for new"),
+    "within_scaffold": Named(
+        "Within a scaffold", "the same among the agents of one scaffold, and their mean"
+    ),
+    "random_80_20": Named("Random 80/20", "a fifth of the agents, drawn at random, is taken for new"),
+    "loso": Named("Leave one scaffold out", "all agents of one scaffold are new"),
+    "lomo": Named("Leave one model out", "all agents of one model are new"),
+    "temporal": Named("In time", "each agent meets a selection made on agents that came before it"),
+}
+STRATEGIES = {
+    "mid_range": "Mid-range band",
+    "greedy": "Greedy",
+    "random": "Random",
+    "easiest": "Easiest",
+    "hardest": "Hardest",
+    "stratified": "Stratified",
+    "information": "Information",
+    "spread": "Spread",
+    "forecast": "Forecast",
+}
+FIGURES = {
+    "pairs_correct": "Pairs in order",
+    "skill": "Skill",
+    "pairs_clear": "Clear pairs",
+    "rho_rest": "ρ with the rest",
+    "r2": "R²",
+    "rho": "ρ",
+    "rho_null": "ρ without differences",
+    "tau": "τ",
+    "rho_calibrated": "ρ calibrated",
+    "coverage": "95% intervals hit",
+}
+LEADING = ("pairs_correct", "skill", "pairs_clear", "rho_rest", "r2", "coverage")
+LEGEND = {
+    "Pairs in order": "What a board is read for: of the pairs of a new agent and an older one whose full "
+    "scores differ, the share that the subset puts in the same order; a tie on the subset counts half. The "
+    "subset is part of the full score, so that this is high even where agents do not differ at all: skill "
+    "takes that into account.",
+    "Skill": "How far Spearman's ρ lies above the value it has without any difference between agents, as a "
+    "share of what is left up to 1.",
+    "Clear pairs": "Pairs in order among those whose full scores differ by more than their error allows.",
+    "ρ with the rest": "Spearman's correlation of the subset score with the mean over the tasks outside the "
+    "subset.",
+    "R²": "Of the estimated full score against the measured one. Below 0 the mean of all agents would be the "
+    "better guess.",
+    "95% intervals hit": "How often the interval of the estimated score held the measured one. New scaffolds "
+    "and the passing of time make it fall short of 95%.",
+    "±": "A jackknife standard error; for random 80/20 the spread over its draws.",
+}
+
+
+def label(strategy: str) -> str:
+    """Return the name of a strategy for a reader."""
+    return STRATEGIES.get(strategy, strategy)
+
+
+def in_order(strategies: Plain, in_use: str) -> list[str]:
+    """Return the strategies that were validated, the one in use first."""
+    return sorted(strategies, key=lambda name: (name != in_use, list(STRATEGIES).index(name)))
+
+
+def error(figures: Plain, name: str) -> float | None:
+    """Return the standard error of a figure, or its spread over random draws."""
+    errors = figures.get("se") or figures.get("spread") or {}
+    found: float | None = errors.get(name)
+    return found
+
+
+def agents_text(result: Plain) -> str:
+    """Say how many agents the figures rest on."""
+    return f"{result['agents']:,} complete, of {result['agents_in_file']:,}"
+
+
+def subset_text(result: Plain) -> str:
+    """Say which tasks the band holds, or why there is none."""
+    subset = result["subset"]
+    if not subset["suited"]:
+        return f"none: {subset['reason']}"
+    return f"{subset['size']:,} tasks, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
+
+
+def folds_text(protocol: Plain) -> str:
+    """Say in how many folds strategies met, and on how many tasks."""
+    n_used = protocol["n_folds"] - protocol["n_skipped"]
+    return f"{n_used} of {protocol['n_folds']} folds, {protocol['k_mean']:.1f} tasks on average"
+
+
+def notes(strategies: Mapping[str, Plain], figures: Sequence[str] = ()) -> dict[str, str]:
+    """Return why figures are missing or doubtful: every note once, under the figure and the strategies.
+
+    Parameters
+    ----------
+    strategies : mapping of str to mapping
+        Of one protocol.
+    figures : sequence of str
+        All of them where none is named.
+    """
+    about: dict[tuple[str, str], list[str]] = {}
+    for strategy, told in strategies.items():
+        for figure, note in (told.get("notes") or {}).items():
+            if not figures or figure not in FIGURES or figure in figures:
+                about.setdefault((figure, note), []).append(strategy)
+    return {
+        f"{NOTED.get(figure, figure)} of {_all_of(names, strategies)}": note
+        for (figure, note), names in about.items()
+    }
+
+
+NOTED = FIGURES | {"all": "All figures", "se": "±", "folds": "Folds", "seeds": "Seeds"}
+
+
+def _all_of(names: Sequence[str], strategies: Plain) -> str:
+    others = [name for name in strategies if name not in names]
+    if len(others) > 1 or len(names) == 1:
+        return ", ".join(map(label, names))
+    return f"all but {label(others[0])}" if others else "all"
+
+
+def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
+    """Arrange a validation for a terminal, a table for each protocol; see `analytics.text`.
+
+    Parameters
+    ----------
+    result : mapping
+    in_use : str
+        The strategy that a board uses, which comes first, with a star.
+    """
+    about = {
+        "agents": agents_text(result),
+        "tasks": result["tasks"],
+        "subset": subset_text(result),
+    }
+    known = result["protocols"]
+    for name, protocol in known.items():
+        if not protocol["available"]:
+            about[PROTOCOLS[name].label] = f"not available: {protocol['reason']}"
+    for name, protocol in known.items():
+        if protocol["available"]:
+            about |= _protocol(PROTOCOLS[name].label, protocol, in_use)
+    used = any(protocol["available"] for protocol in known.values())
+    return about | ({"\nHow to read it": _legend(in_use)} if used else {})
+
+
+def _legend(in_use: str) -> dict[str, str]:
+    return LEGEND | ({"*": "The strategy in use."} if in_use else {})
+
+
+def _protocol(title: str, protocol: Plain, in_use: str) -> dict[str, Any]:
+    """Set a protocol as one table, what a board is read for first, and the notes of its figures below."""
+    strategies = protocol["strategies"]
+    block: dict[str, Any] = {f"\n{title}, {folds_text(protocol)}": list(_rows(strategies, in_use))}
+    for scaffold, figures in protocol.get("per_scaffold", {}).items():
+        block[f"{title}: {scaffold}"] = list(_rows(figures, in_use))
+    return block | {f"{title}: notes": notes(strategies)}
+
+
+def _rows(strategies: Mapping[str, Plain], in_use: str) -> Iterator[dict[str, Any]]:
+    for name in in_order(strategies, in_use):
+        yield _row(name, strategies[name], in_use)
+
+
+def _row(strategy: str, figures: Plain, in_use: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"strategy": f"{label(strategy)}{' *' if strategy == in_use else ''}"}
+    for place, (name, head) in enumerate(FIGURES.items()):
+        row[head] = figures[name]
+        if name in ("pairs_correct", "skill"):
+            row[f"±{' ' * place}"] = error(figures, name)
+    return row | {"agents": figures["n"], "left out": figures["n_left_out"]}

@@ -1,0 +1,75 @@
+"""Checks by hand: Var = task/N + prompt/V + (task:prompt)/(N·V) + Residual/(N·V·M·R)."""
+
+import math
+
+import pytest
+
+from analytics.tee.advice import advice
+
+PARTS = {"agent": 0.02, "task": 0.06, "agent:task": 0.04, "agent:prompt": 0.001, "prompt": 0.0005}
+MORE = {"task:prompt": 0.03, "Residual": 0.08}
+ONE = {"prompt": 1, "judge": 1}
+
+
+def told(parts, **options):
+    known = {"levels": ONE, "n_tasks": 50, "sensitivity": None}
+    return advice({"agent": 0.02, **parts}, **(known | options))
+
+
+def test_twice_the_trials_of_these_tasks():
+    found = told({"task": 0.06, "agent:task": 0.04, "Residual": 0.08})
+    assert found["now"]["finite"] == pytest.approx(math.sqrt(0.08 / 50))
+    (only,) = found["changes"]["finite"]
+    assert only["change"] == "twice as many trials a task"
+    assert only["share"] == pytest.approx(math.sqrt(0.5))
+    assert found["sentences"][0].endswith("shorter with twice as many trials a task, by 29%.")
+
+
+def test_of_tasks_like_these_more_tasks_help_more_than_trials_at_the_same_cost():
+    found = told({"task": 0.06, "agent:task": 0.04, "Residual": 0.08})
+    tasks, trials = found["changes"]["domain"]
+    assert (tasks["change"], trials["change"]) == ("twice as many tasks", "twice as many trials a task")
+    assert tasks["se"] == pytest.approx(math.sqrt((0.1 + 0.08) / 100))
+    assert trials["se"] == pytest.approx(math.sqrt(0.1 / 50 + 0.08 / 100))
+
+
+def test_what_had_one_level_is_unknown_and_never_recommended():
+    found = told({"task": 0.06, "agent:task": 0.04, "Residual": 0.08})
+    assert found["unknown"] == ["prompts", "judges"]
+    said = [one["change"] for changes in found["changes"].values() for one in changes]
+    assert not any("prompt" in change or "judge" in change for change in said)
+    assert (
+        "Unknown, since only one level was seen: what more prompts and judges would do." in found["sentences"]
+    )
+
+
+def test_without_repeated_trials_nothing_is_said_of_them():
+    found = told({"task": 0.06, "Residual": 0.12})
+    assert found["unknown"] == ["prompts", "judges", "trials"]
+    assert list(found["changes"]) == ["domain"]
+    assert [one["change"] for one in found["changes"]["domain"]] == ["twice as many tasks"]
+
+
+def test_measured_prompts_are_compared_with_the_rest():
+    found = advice(PARTS | MORE, levels={"prompt": 4, "judge": 1}, n_tasks=50, sensitivity=None)
+    by_change = {one["change"]: one["se"] for one in found["changes"]["domain"]}
+    assert found["now"]["domain"] == pytest.approx(math.sqrt(0.1 / 50 + 0.0015 + (0.03 + 0.08) / 50))
+    assert by_change["twice as many prompts"] == pytest.approx(
+        math.sqrt(0.1 / 50 + 0.0015 / 2 + (0.03 + 0.08) / 100)
+    )
+    assert by_change["twice as many tasks"] == pytest.approx(
+        math.sqrt(0.1 / 100 + 0.0015 + (0.03 + 0.08) / 100)
+    )
+    assert found["unknown"] == ["judges"]
+
+
+def test_the_judges_are_a_sensitivity_of_the_panel():
+    found = told(
+        {"task": 0.06, "agent:task": 0.04, "Residual": 0.08}, sensitivity=0.0009, levels={"judge": 3}
+    )
+    assert "The 3 judges differ by 3.0 points" in found["sentences"][-1]
+
+
+def test_where_nothing_varies_nothing_is_advised():
+    found = told({"task": 0.0, "agent:task": 0.0, "Residual": 0.0})
+    assert found["changes"] == {}
