@@ -11,6 +11,7 @@ import pytest
 from selection.given import Given
 from selection.rules import Rules
 from selection.standings import answer, printed, table, words
+from selection.standings.gaps import gaps
 from selection.standings.lines import AtTarget, Conditions, Line, Standings, TargetLine
 from selection.standings.verdict import verdict, word
 from tests.selection.records import board, record_of, with_newcomers
@@ -241,14 +242,13 @@ def test_the_verdict_is_in_time_where_that_is_available():
 
 def test_gaps_are_grouped_by_reason():
     outcomes, _ = with_newcomers(n_agents=9)
-    gaps = {
-        (gap.what, gap.agents): gap.reason
-        for gap in words.gaps(answer(record_of(outcomes), Rules(target="full")))
+    found = {
+        (gap.what, gap.agents): gap.reason for gap in gaps(answer(record_of(outcomes), Rules(target="full")))
     }
-    assert gaps[("Not ranked", ("a09", "a10"))] == "residuals of 9 agents; an interval needs at least 10"
+    assert found[("Not ranked", ("a09", "a10"))] == "residuals of 9 agents; an interval needs at least 10"
     outcomes = board(4, 20)
     outcomes[:2] = [[1.0], [0.0]]
-    (gap,) = words.gaps(answer(record_of(outcomes)))
+    (gap,) = gaps(answer(record_of(outcomes)))
     assert (gap.what, gap.agents) == ("No standard error", ("a00", "a01"))
     assert gap.reason.startswith("the mean is 0 or 1")
 
@@ -319,7 +319,7 @@ def test_a_board_on_a_terminal():
 def test_reading_a_board_imports_nothing_heavy():
     code = (
         "import sys\n"
-        "from selection.standings import lines, words, table, printed\n"
+        "from selection.standings import lines, words, gaps, table, printed\n"
         "heavy = {'numpy', 'scipy', 'pyarrow', 'selection.bands', 'analytics.record'} & set(sys.modules)\n"
         "print(*sorted(heavy))"
     )
