@@ -295,11 +295,11 @@ def record(
     return replace(stacked, complete=_complete(stacked))
 
 
-def shared_tasks(found: Record) -> int:
-    """Count the active tasks with an outcome from at least 95% of the agents that were asked for all."""
+def shared_tasks(found: Record) -> tuple[str, ...]:
+    """Name the active tasks with an outcome from at least 95% of the agents that were asked for all."""
     free = found.asked.all(axis=1)
     n_holders = np.asarray(found.table.valid()[free].sum(axis=0), dtype=np.int64)
-    return int(is_common(n_holders, int(free.sum())).sum())
+    return tuple(found.table.tasks[j] for j in np.flatnonzero(is_common(n_holders, int(free.sum()))).tolist())
 
 
 def offer(found: Record) -> str:
@@ -311,7 +311,7 @@ def offer(found: Record) -> str:
         Empty where at least half are complete, or where they share fewer than 10 tasks or all.
     """
     free = found.asked.all(axis=1)
-    n_complete, n_free, n_shared = int(found.complete[free].sum()), int(free.sum()), shared_tasks(found)
+    n_complete, n_free, n_shared = int(found.complete[free].sum()), int(free.sum()), len(shared_tasks(found))
     if 2 * n_complete >= n_free or not FEWEST_TASKS <= n_shared < found.n_tasks:
         return ""
     return (

@@ -47,6 +47,7 @@ def test_from_file_to_board(db, run, file):
     assert run("load", str(file), "--benchmark", "toy") == (
         "Stored in toy: 320 new, 0 already there; "
         "16 submissions from 16 agents on 20 tasks, 20 of them new.\n"
+        "Next: manage.py recompute toy\n"
     )
     assert "Published board 1 of toy." in run("recompute", "toy")
     assert run("recompute", "toy") == "Board 1 of toy is up to date.\n"
@@ -64,7 +65,7 @@ def test_loading_twice_says_so(db, run, file):
 def test_aliases_and_metadata_are_reported(db, run, file):
     file.write_text(file.read_text().replace("outcome", "score", 1).replace("valid", "failure_mode", 1))
     printed = run("load", str(file), "--benchmark", "toy").splitlines()
-    assert printed[1:] == ["The column score was read as outcome.", "Kept as metadata: failure_mode."]
+    assert printed[1:-1] == ["The column score was read as outcome.", "Kept as metadata: failure_mode."]
 
 
 def test_names_are_printed_as_they_are(db, run, tmp_path, monkeypatch):
