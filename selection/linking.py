@@ -65,6 +65,7 @@ from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMisma
 FEWEST_COMPLETE = 10
 MOST_ONE_BY_ONE = 100
 N_TENTHS = 10
+LARGEST_DERIVATIVE = 1e-9  # θ̂ to about 1e-10 logits
 N_DECIMALS = 9
 
 
@@ -136,24 +137,30 @@ class Reference:
         return read_only(np.array(without)[fold])
 
     @cached_property
-    def known(self) -> Mask:
-        """Valid cells, shape (n_complete, m)."""
-        return ~np.isnan(self.outcomes)
-
-    @cached_property
-    def filled(self) -> FloatArray:
-        """X with 0 where missing."""
-        return np.where(self.known, self.outcomes, 0.0)
-
-    @cached_property
     def rated(self) -> Mask:
         """Cells whose task has a difficulty without the agent, shape (n_complete, m)."""
         return ~np.isnan(self.difficulties_without)
 
     @cached_property
+    def seen(self) -> Mask:
+        """Valid cells among them, those that tell an ability."""
+        return ~np.isnan(self.outcomes) & self.rated
+
+    @cached_property
+    def filled(self) -> FloatArray:
+        """X with 0 where not seen."""
+        return np.where(self.seen, self.outcomes, 0.0)
+
+    @cached_property
     def logits(self) -> FloatArray:
         """b̂ without each agent, 0 where there is none."""
         return np.where(self.rated, self.difficulties_without, 0.0)
+
+    @cached_property
+    def passing(self) -> FloatArray:
+        """σ(θ̂_c − b̂_j) with each agent's ability by all its tasks, 0 where not seen."""
+        abilities = np.nan_to_num(self.abilities_from(np.ones(self.outcomes.shape[1], dtype=np.bool_)))
+        return expit(abilities[:, None] - self.logits) * self.seen
 
     def abilities_from(self, observed: Mask) -> FloatArray:
         """θ̂_c of every complete agent from these tasks alone, by b̂ fitted without it, shape (n_complete,).
@@ -162,10 +169,19 @@ class Reference:
         """
         key = observed.tobytes()
         if key not in self.abilities:
-            start = None if observed.all() else self.abilities_from(np.ones_like(observed))
-            seen = self.known & self.rated & observed
-            self.abilities[key] = read_only(_abilities(self.filled, self.logits, seen, start))
+            start = np.zeros(self.n_complete) if observed.all() else self._without(~observed)
+            x, b, seen = self.filled[:, observed], self.logits[:, observed], self.seen[:, observed]
+            self.abilities[key] = read_only(_abilities(x, b, seen, start))
         return self.abilities[key]
+
+    def _without(self, missing: Mask) -> FloatArray:
+        """θ̂_c by all tasks and one Newton step towards θ̂_c without these, from where the search is short."""
+        p, gone = self.passing, self.passing[:, missing]
+        slope = gone.sum(axis=1) - self.filled[:, missing].sum(axis=1)
+        left = p.sum(axis=1) - np.einsum("ij,ij->i", p, p)
+        left -= gone.sum(axis=1) - np.einsum("ij,ij->i", gone, gone)
+        abilities = np.nan_to_num(self.abilities_from(np.ones_like(missing)))
+        return np.asarray(abilities + slope / (left + 1.0 / rasch.PRIOR_VARIANCE), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,16 +330,15 @@ def _difficulties(outcomes: FloatArray) -> FloatArray:
     return difficulties
 
 
-def _abilities(x: FloatArray, b: FloatArray, seen: Mask, start: FloatArray | None) -> FloatArray:
+def _abilities(x: FloatArray, b: FloatArray, seen: Mask, level: FloatArray) -> FloatArray:
     """θ̂ of every row from the cells seen: the steps of `selection.rasch.ability`, all rows at once."""
-    level = np.zeros(len(x)) if start is None else np.nan_to_num(start)
-    totals = np.where(seen, x, 0.0).sum(axis=1)
+    totals = x.sum(axis=1)
     for _ in range(rasch.MOST_ITERATIONS):
         passing = expit(level[:, None] - b)
         passing *= seen
         expected = passing.sum(axis=1)
         slope = totals - expected - level / rasch.PRIOR_VARIANCE
-        if np.abs(slope).max(initial=0.0) < rasch.LARGEST_DERIVATIVE:
+        if np.abs(slope).max(initial=0.0) < LARGEST_DERIVATIVE:
             return np.where(seen.any(axis=1), level, np.nan)
         curvature = expected - np.einsum("ij,ij->i", passing, passing)
         step = slope / (curvature + 1.0 / rasch.PRIOR_VARIANCE)
@@ -333,15 +348,15 @@ def _abilities(x: FloatArray, b: FloatArray, seen: Mask, start: FloatArray | Non
 
 def _errors(agents: Reference, observed: Mask, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:
     """r_c and e_c of every complete agent, shape (n_complete,) each; NaN where it has no such cells."""
-    known, rated = agents.known[:, tasks], agents.rated[:, tasks]
-    counted = known & (observed[tasks] | rated)
+    known = ~np.isnan(agents.outcomes[:, tasks])
+    counted = known & (observed[tasks] | agents.rated[:, tasks])
     n_counted = np.count_nonzero(counted, axis=1)
     abilities = agents.abilities_from(observed)
     lacking = tasks[~observed[tasks]]
     beyond = expit(abilities[:, None] - agents.logits[:, lacking]) - agents.filled[:, lacking]
-    beyond = np.where(agents.known[:, lacking] & agents.rated[:, lacking], beyond, 0.0).sum(axis=1)
+    beyond = np.where(agents.seen[:, lacking], beyond, 0.0).sum(axis=1)
     means, errors = (np.full(len(counted), np.nan) for _ in range(2))
-    totals = np.where(counted, agents.filled[:, tasks], 0.0).sum(axis=1)
+    totals = np.where(counted, agents.outcomes[:, tasks], 0.0).sum(axis=1)
     np.divide(totals, n_counted, out=means, where=n_counted > 0)
     np.divide(beyond, n_counted, out=errors, where=(n_counted > 0) & ~np.isnan(abilities))
     return means, errors
