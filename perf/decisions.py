@@ -73,9 +73,6 @@ def main() -> None:
         ours = seconds(lambda x=outcomes, a=names: rank_intervals(resample(x, a, seed=1)), n_runs)
         rival = scaled(outcomes, bootstrap_pair)
         report(f"rank intervals (at most {limit:g} s)", ours, "bootstrap of each pair", rival)
-        part = resample(outcomes[:-1], names[:-1], seed=1)
-        one = seconds(lambda p=part, x=outcomes, a=names: p.with_agent(a[-1], x[-1]), n_runs)
-        report("one agent more", one, "all agents again", ours)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"  peak memory of the process so far {peak:.0f} MiB (at most {LIMIT_MIB})")
 

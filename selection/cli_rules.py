@@ -137,7 +137,7 @@ def given_of(arguments: argparse.Namespace, rules: Rules) -> Given:
     try:
         stated = json.loads(path.read_text(encoding="utf-8"))
         versions = tuple(_version(one, number, rules) for number, one in enumerate(stated, 1))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise FlagRefused(f"{path.name} is no list of versions with tasks and chosen_from: {told}") from error
     return Given(subsets=versions)
@@ -165,8 +165,10 @@ def _universe(stated: str) -> Literal["all", "common"] | tuple[str, ...]:
     return tuple(sorted({line.strip() for line in lines} - {""}))
 
 
-def _version(stated: Mapping[str, Any], number: int, rules: Rules) -> SubsetVersion:
+def _version(stated: Any, number: int, rules: Rules) -> SubsetVersion:
     """Read a version; what is not stated follows from the rules and its place in the list."""
+    if not isinstance(stated, dict):
+        raise TypeError(f"{stated!r} is no version")
     tasks, chosen_from = (tuple(sorted(map(str, stated[name]))) for name in ("tasks", "chosen_from"))
     unknown = sorted(set(stated) - {entry.name for entry in fields(SubsetVersion)})
     if unknown:

@@ -1,29 +1,20 @@
-"""Linking: ranking an agent that has not run all of the subset, and what that adds to its error.
+"""Linking: completing what an agent lacks of a set of tasks, and what that adds to its error.
 
 Model
 -----
-An agent a with valid outcomes on all k tasks of S is ranked directly, on its mean. One that lacks some is
-completed: on the missing tasks its outcome is what the Rasch model of `selection.rasch` expects::
+On the tasks of T that an agent a lacks its outcome is what the Rasch model of `selection.rasch` expects::
 
-    r̂_a = (Σ_{j ∈ S observed} X_aj + Σ_{j ∈ S missing} σ(θ̂_a − b̂_j)) / k
+    r̂_a = (Σ_{j ∈ T observed} X_aj + Σ_{j ∈ T missing} σ(θ̂_a − b̂_j)) / k
 
-with b̂ fitted to the complete agents on all their tasks, and θ̂_a from every task a has, in S or not. The error
+with b̂ fitted to the complete agents on all their tasks, and θ̂_a from every task a has, in T or not. The error
 of that is measured on agents for whom the truth is known: each complete agent c in turn is cut down to the
-tasks that a has and completed by b̂ fitted without c, and ::
+tasks that a has and completed by b̂ fitted without c (above 100 complete agents: without the tenth of them
+that c is in), and ::
 
     e_c = r̂_c − r_c,    v_link = mean of e_c² over the n_complete agents,    t with n_complete − 1 degrees
 
 so that bias is part of v_link. Completion draws agents towards what is expected of them; the mean e_c of the
 quarter of complete agents with the highest r_c shows what that costs the best.
-
-==================  =====================================================  ==========================
-how                 when                                                   needs
-==================  =====================================================  ==========================
-ranked directly     all of S valid
-completed           20·n_missing ≤ k, every one a harness failure          10 complete agents
-linked              anyone else with 2·n_valid ≥ k                         10 complete agents
-unranked            the rest, with the reason
-==================  =====================================================  ==========================
 
 Incumbent shift. Agents that helped to choose S meet tasks chosen with their own outcomes in view, newcomers
 do not. For the n agents S was chosen from, with S₋ᵢ chosen by the same rule without i::
@@ -38,10 +29,10 @@ Symbols
 symbol    code                            shape                             unit
 ========  ==============================  ================================  ==========
 X         ``outcomes``                    (n_complete, m), NaN: missing     0 to 1
-S, k      ``tasks``, ``k``                (k,) task indices                 tasks
+T, k      ``tasks``                       (k,) task indices                 tasks
 b̂         ``difficulties``                (m,), NaN: nobody has run it      logits
 b̂ − c     ``difficulties_without``        (n_complete, m)                   logits
-r̂_a       ``Ranked.mean``                 scalar                            0 to 1
+θ̂_c       ``abilities``                   (n_complete,)                     logits
 v_link    ``v_link``                      scalar                            score²
 d         ``shifts``                      (n,), NaN: skipped                score
 ========  ==============================  ================================  ==========
@@ -51,8 +42,8 @@ else has run, is left out of its r̂_c and r_c alike.
 
 Not done here
 -------------
-No linked agent feeds pass rates, validation or monitors: the caller passes complete agents. Ridge is not used
-to link: it shrinks the best agents.
+Who is completed: that is `selection.standings.placing`. No completed agent feeds pass rates, validation or
+monitors. Ridge is not used to link: it shrinks the best agents.
 
 Source
 ------
@@ -61,9 +52,8 @@ Equating, Scaling, and Linking*, 3rd ed. 2014, ch. 6 (item response theory). The
 own.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -72,8 +62,10 @@ from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection import rasch
 from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMismatch
 
-How = Literal["ranked directly", "completed", "linked"]
 FEWEST_COMPLETE = 10
+MOST_ONE_BY_ONE = 100
+N_TENTHS = 10
+LARGEST_DERIVATIVE = 1e-9  # θ̂ to about 1e-10 logits
 N_DECIMALS = 9
 
 
@@ -103,7 +95,7 @@ class Completion:
         Mean error of the quarter (rounded up) of the complete agents with the highest means; score. Negative:
         the best are drawn down.
     n_completed : int
-        Tasks of S completed.
+        Tasks completed.
     """
 
     v_link: float
@@ -113,53 +105,18 @@ class Completion:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
-    """An agent's mean over S, and how it came about.
-
-    Attributes
-    ----------
-    how : {"ranked directly", "completed", "linked"}
-    outcomes : float array, shape (k,)
-        On the tasks of S in ascending order, missing ones completed; 0 to 1.
-    completion : Completion or None
-        None when ranked directly.
-    """
-
-    how: How
-    outcomes: FloatArray
-    completion: Completion | None
-
-    @property
-    def mean(self) -> float:
-        """r̂_a, the mean over all k tasks; 0 to 1."""
-        return float(np.mean(self.outcomes))
-
-
-@dataclass(frozen=True)
-class Unranked:
-    """An agent that is listed without a rank.
-
-    Attributes
-    ----------
-    reason : str
-    """
-
-    reason: str
-
-
-@dataclass(frozen=True, eq=False)
 class Reference:
     """The complete agents that others are linked to. Made by `reference`; fits are made when first needed.
 
     Attributes
     ----------
     outcomes : float array, shape (n_complete, m)
-    tasks : int array, shape (k,)
-        The subset, ascending.
+    abilities : mapping of bytes to float array, shape (n_complete,)
+        θ̂_c for each set of observed tasks asked for so far.
     """
 
     outcomes: FloatArray
-    tasks: IndexArray
+    abilities: dict[bytes, FloatArray] = field(default_factory=dict)
 
     @property
     def n_complete(self) -> int:
@@ -173,9 +130,58 @@ class Reference:
 
     @cached_property
     def difficulties_without(self) -> FloatArray:
-        """b̂ from all complete agents but one, shape (n_complete, m)."""
-        without = [_difficulties(np.delete(self.outcomes, c, axis=0)) for c in range(self.n_complete)]
-        return read_only(np.array(without))
+        """b̂ from all complete agents but one, or but its tenth, shape (n_complete, m)."""
+        n = self.n_complete
+        fold = np.arange(n) if n <= MOST_ONE_BY_ONE else np.arange(n) % N_TENTHS
+        without = [_difficulties(self.outcomes[fold != f]) for f in range(int(fold.max(initial=-1)) + 1)]
+        return read_only(np.array(without)[fold])
+
+    @cached_property
+    def rated(self) -> Mask:
+        """Cells whose task has a difficulty without the agent, shape (n_complete, m)."""
+        return ~np.isnan(self.difficulties_without)
+
+    @cached_property
+    def seen(self) -> Mask:
+        """Valid cells among them, those that tell an ability."""
+        return ~np.isnan(self.outcomes) & self.rated
+
+    @cached_property
+    def filled(self) -> FloatArray:
+        """X with 0 where not seen."""
+        return np.where(self.seen, self.outcomes, 0.0)
+
+    @cached_property
+    def logits(self) -> FloatArray:
+        """b̂ without each agent, 0 where there is none."""
+        return np.where(self.rated, self.difficulties_without, 0.0)
+
+    @cached_property
+    def passing(self) -> FloatArray:
+        """σ(θ̂_c − b̂_j) with each agent's ability by all its tasks, 0 where not seen."""
+        abilities = np.nan_to_num(self.abilities_from(np.ones(self.outcomes.shape[1], dtype=np.bool_)))
+        return expit(abilities[:, None] - self.logits) * self.seen
+
+    def abilities_from(self, observed: Mask) -> FloatArray:
+        """θ̂_c of every complete agent from these tasks alone, by b̂ fitted without it, shape (n_complete,).
+
+        NaN for an agent with none of them.
+        """
+        key = observed.tobytes()
+        if key not in self.abilities:
+            start = np.zeros(self.n_complete) if observed.all() else self._without(~observed)
+            x, b, seen = self.filled[:, observed], self.logits[:, observed], self.seen[:, observed]
+            self.abilities[key] = read_only(_abilities(x, b, seen, start))
+        return self.abilities[key]
+
+    def _without(self, missing: Mask) -> FloatArray:
+        """θ̂_c by all tasks and one Newton step towards θ̂_c without these, from where the search is short."""
+        p, gone = self.passing, self.passing[:, missing]
+        slope = gone.sum(axis=1) - self.filled[:, missing].sum(axis=1)
+        left = p.sum(axis=1) - np.einsum("ij,ij->i", p, p)
+        left -= gone.sum(axis=1) - np.einsum("ij,ij->i", gone, gone)
+        abilities = np.nan_to_num(self.abilities_from(np.ones_like(missing)))
+        return np.asarray(abilities + slope / (left + 1.0 / rasch.PRIOR_VARIANCE), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,114 +210,81 @@ class IncumbentShift:
     warns: bool | None
 
 
-def reference(outcomes: FloatArray, tasks: IndexArray) -> Reference:
+def reference(outcomes: FloatArray) -> Reference:
     """Take complete agents as those that others are linked to.
 
     Parameters
     ----------
     outcomes : float array, shape (n_complete, m)
         Mean outcomes of *complete* agents on the active tasks, 0 to 1; NaN where missing.
-    tasks : int array, shape (k,)
-        The subset.
 
     Raises
     ------
-    ShapeMismatch, NoTasks, SubsetRefused
+    ShapeMismatch
     """
-    outcomes, tasks = np.array(outcomes, dtype=np.float64), np.asarray(tasks, dtype=np.intp)
+    outcomes = np.array(outcomes, dtype=np.float64)
     if outcomes.ndim != 2:
         raise ShapeMismatch(f"outcomes have shape {outcomes.shape}, not (n_complete, m)")
-    if not tasks.size:
-        raise NoTasks("no task in the subset")
-    _check_subset(outcomes, tasks)
-    return Reference(read_only(outcomes), read_only(np.sort(tasks)))
+    return Reference(read_only(outcomes))
 
 
-def ranked(agents: Reference, outcomes: FloatArray, failed: Mask | None = None) -> Ranked | Unranked:
-    """Rank an agent on S: directly, completed, linked, or not at all.
+def complete(agents: Reference, outcomes: FloatArray, tasks: IndexArray) -> tuple[FloatArray, Completion]:
+    """Complete an agent's outcomes on some tasks from all that it has, and tell how far off that is.
 
     Parameters
     ----------
     agents : Reference
     outcomes : float array, shape (m,)
         The agent's mean outcomes on the active tasks, 0 to 1; NaN where missing.
-    failed : bool array, shape (m,), optional
-        Missing tasks that the agent did run, but whose every trial the harness failed; none when not given.
-
-    Raises
-    ------
-    ShapeMismatch, OutcomeRefused, LinkUnknown
-    """
-    outcomes, failed = _checked_agent(agents, outcomes, failed)
-    missing = np.isnan(outcomes[agents.tasks])
-    how = _how(missing, failed[agents.tasks])
-    if how is None:
-        n_valid, k = missing.size - np.count_nonzero(missing), missing.size
-        return Unranked(
-            f"{n_valid} of {k} tasks of the subset are valid; at least {-(-k // 2)} (50%) are needed"
-        )
-    if how == "ranked directly":
-        return Ranked(how, read_only(outcomes[agents.tasks]), None)
-    if agents.n_complete < FEWEST_COMPLETE:
-        return Unranked(
-            f"{np.count_nonzero(missing)} of {missing.size} tasks of the subset are missing; completing them "
-            f"needs {FEWEST_COMPLETE} complete agents and there are {agents.n_complete}"
-        )
-    return Ranked(how, *complete(agents, outcomes))
-
-
-def complete(agents: Reference, outcomes: FloatArray) -> tuple[FloatArray, Completion]:
-    """Complete an agent's outcomes on S from all tasks that it has, and tell how far off that is.
-
-    Parameters
-    ----------
-    agents : Reference
-    outcomes : float array, shape (m,)
-        The agent's mean outcomes on the active tasks, 0 to 1; NaN where missing.
+    tasks : int array, shape (k,)
 
     Returns
     -------
     outcomes : float array, shape (k,)
-        On the tasks of S, none missing.
+        On the tasks in ascending order, none missing.
     completion : Completion
 
     Raises
     ------
-    ShapeMismatch, OutcomeRefused, LinkUnknown
+    ShapeMismatch, OutcomeRefused, NoTasks, SubsetRefused, LinkUnknown
     """
-    outcomes, _ = _checked_agent(agents, outcomes, None)
+    outcomes, tasks = _checked_agent(agents, outcomes), _checked_tasks(agents, tasks)
     observed = ~np.isnan(outcomes)
-    completed = _completed(outcomes, observed, agents.tasks, agents.difficulties)
-    return read_only(completed), completion(agents, observed)
+    told = observed & ~np.isnan(agents.difficulties)
+    ability = rasch.ability(outcomes[told], agents.difficulties[told])
+    expected = expit(ability - agents.difficulties[tasks])
+    completed = np.where(observed[tasks], outcomes[tasks], expected)
+    return read_only(completed), completion(agents, observed, tasks)
 
 
-def completion(agents: Reference, observed: Mask) -> Completion:
-    """Measure the error of completing S from the tasks observed, on each complete agent in turn.
+def completion(agents: Reference, observed: Mask, tasks: IndexArray) -> Completion:
+    """Measure the error of completing tasks from those observed, on each complete agent in turn.
 
     Parameters
     ----------
     agents : Reference
     observed : bool array, shape (m,)
-        Tasks the agent to be linked has a valid outcome for, in S or not.
+        Tasks the agent to be linked has a valid outcome for.
+    tasks : int array, shape (k,)
 
     Raises
     ------
-    ShapeMismatch, LinkUnknown
+    ShapeMismatch, NoTasks, SubsetRefused, LinkUnknown
     """
-    observed = np.asarray(observed, dtype=np.bool_)
+    observed, tasks = np.asarray(observed, dtype=np.bool_), _checked_tasks(agents, tasks)
     if observed.shape != agents.outcomes.shape[1:]:
         raise ShapeMismatch(f"observed {observed.shape} for {agents.outcomes.shape[1]} tasks")
-    pairs = [pair for c in range(agents.n_complete) if (pair := _completed_pair(agents, observed, c))]
-    if len(pairs) < 2:
-        raise LinkUnknown(f"{len(pairs)} complete agents have any of the tasks observed; 2 are needed")
-    completed, means = np.array(pairs).T
-    errors = completed - means
+    means, errors = _errors(agents, observed, tasks)
+    known = ~np.isnan(errors)
+    means, errors = means[known], errors[known]
+    if errors.size < 2:
+        raise LinkUnknown(f"{errors.size} complete agents have any of the tasks observed; 2 are needed")
     best = np.argsort(-np.round(means, N_DECIMALS), kind="stable")[: -(-means.size // 4)]
     return Completion(
         v_link=float(np.mean(errors**2)),
         degrees=means.size - 1,
         top_quartile_error=float(np.mean(errors[best])),
-        n_completed=int(np.count_nonzero(~observed[agents.tasks])),
+        n_completed=int(np.count_nonzero(~observed[tasks])),
     )
 
 
@@ -349,13 +322,6 @@ def incumbent_shift(means: FloatArray, without: FloatArray) -> IncumbentShift:
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-class _Pair(NamedTuple):
-    """A complete agent's mean as completed, and as it is."""
-
-    completed: float
-    mean: float
-
-
 def _difficulties(outcomes: FloatArray) -> FloatArray:
     """b̂ of the tasks that some agent has run; NaN for the others."""
     difficulties = np.full(outcomes.shape[1], np.nan)
@@ -364,24 +330,36 @@ def _difficulties(outcomes: FloatArray) -> FloatArray:
     return difficulties
 
 
-def _completed(
-    outcomes: FloatArray, observed: Mask, tasks: IndexArray, difficulties: FloatArray
-) -> FloatArray:
-    """Outcomes on S where observed, σ(θ̂ − b̂_j) elsewhere, θ̂ from all that is observed."""
-    told = observed & ~np.isnan(difficulties)
-    ability = rasch.ability(outcomes[told], difficulties[told])
-    return np.where(observed[tasks], outcomes[tasks], expit(ability - difficulties[tasks]))
+def _abilities(x: FloatArray, b: FloatArray, seen: Mask, level: FloatArray) -> FloatArray:
+    """θ̂ of every row from the cells seen: the steps of `selection.rasch.ability`, all rows at once."""
+    totals = x.sum(axis=1)
+    for _ in range(rasch.MOST_ITERATIONS):
+        passing = expit(level[:, None] - b)
+        passing *= seen
+        expected = passing.sum(axis=1)
+        slope = totals - expected - level / rasch.PRIOR_VARIANCE
+        if np.abs(slope).max(initial=0.0) < LARGEST_DERIVATIVE:
+            return np.where(seen.any(axis=1), level, np.nan)
+        curvature = expected - np.einsum("ij,ij->i", passing, passing)
+        step = slope / (curvature + 1.0 / rasch.PRIOR_VARIANCE)
+        level = level + np.log1p(np.abs(step)) * np.sign(step)
+    raise rasch.RaschUnfinished(f"a derivative is left after {rasch.MOST_ITERATIONS} steps")
 
 
-def _completed_pair(agents: Reference, observed: Mask, c: int) -> _Pair | None:
-    """Complete agent c from the tasks observed, by b̂ fitted without c; None where it has none of them."""
-    row, difficulties, tasks = agents.outcomes[c], agents.difficulties_without[c], agents.tasks
-    counted = ~np.isnan(row[tasks]) & (observed[tasks] | ~np.isnan(difficulties[tasks]))
-    seen = observed & ~np.isnan(row)
-    if not (seen & ~np.isnan(difficulties)).any() or not counted.any():
-        return None
-    completed = _completed(row, seen, tasks, difficulties)[counted]
-    return _Pair(float(np.mean(completed)), float(np.mean(row[tasks][counted])))
+def _errors(agents: Reference, observed: Mask, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:
+    """r_c and e_c of every complete agent, shape (n_complete,) each; NaN where it has no such cells."""
+    known = ~np.isnan(agents.outcomes[:, tasks])
+    counted = known & (observed[tasks] | agents.rated[:, tasks])
+    n_counted = np.count_nonzero(counted, axis=1)
+    abilities = agents.abilities_from(observed)
+    lacking = tasks[~observed[tasks]]
+    beyond = expit(abilities[:, None] - agents.logits[:, lacking]) - agents.filled[:, lacking]
+    beyond = np.where(agents.seen[:, lacking], beyond, 0.0).sum(axis=1)
+    means, errors = (np.full(len(counted), np.nan) for _ in range(2))
+    totals = np.where(counted, agents.outcomes[:, tasks], 0.0).sum(axis=1)
+    np.divide(totals, n_counted, out=means, where=n_counted > 0)
+    np.divide(beyond, n_counted, out=errors, where=(n_counted > 0) & ~np.isnan(abilities))
+    return means, errors
 
 
 def _median_gap(means: FloatArray) -> float | None:
@@ -390,36 +368,27 @@ def _median_gap(means: FloatArray) -> float | None:
     return float(np.median(np.diff(distinct))) if distinct.size > 1 else None
 
 
-def _how(missing: Mask, failed: Mask) -> How | None:
-    n_missing, k = int(np.count_nonzero(missing)), missing.size
-    if not n_missing:
-        return "ranked directly"
-    if 20 * n_missing <= k and failed[missing].all():
-        return "completed"
-    return "linked" if 2 * (k - n_missing) >= k else None
-
-
 # -------------------------------------------------------------------------------------------------- checks
 
 
-def _check_subset(outcomes: FloatArray, tasks: IndexArray) -> None:
-    m = outcomes.shape[1]
-    if tasks.min() < 0 or tasks.max() >= m or np.unique(tasks).size != tasks.size:
+def _checked_tasks(agents: Reference, tasks: IndexArray) -> IndexArray:
+    """Positions of tasks, ascending."""
+    tasks, m = np.sort(np.asarray(tasks, dtype=np.intp)), agents.outcomes.shape[1]
+    if not tasks.size:
+        raise NoTasks("no task in the subset")
+    if tasks[0] < 0 or tasks[-1] >= m or (np.diff(tasks) == 0).any():
         raise SubsetRefused(f"a subset of {tasks.size} tasks that are not positions of {m} active tasks")
-    unrated = np.isnan(outcomes[:, tasks]).all(axis=0)
-    if outcomes.size and unrated.any():
+    unrated = np.isnan(agents.outcomes[:, tasks]).all(axis=0)
+    if agents.n_complete and unrated.any():
         raise SubsetRefused(f"task {tasks[np.argmax(unrated)]} of the subset: no complete agent has run it")
+    return tasks
 
 
-def _checked_agent(agents: Reference, outcomes: FloatArray, failed: Mask | None) -> tuple[FloatArray, Mask]:
+def _checked_agent(agents: Reference, outcomes: FloatArray) -> FloatArray:
     outcomes = np.asarray(outcomes, dtype=np.float64)
-    failed = (
-        np.zeros(outcomes.shape, dtype=np.bool_) if failed is None else np.asarray(failed, dtype=np.bool_)
-    )
-    if outcomes.shape != agents.outcomes.shape[1:] or failed.shape != outcomes.shape:
-        m = agents.outcomes.shape[1]
-        raise ShapeMismatch(f"outcomes {outcomes.shape} and failures {failed.shape} for {m} tasks")
+    if outcomes.shape != agents.outcomes.shape[1:]:
+        raise ShapeMismatch(f"outcomes {outcomes.shape} for {agents.outcomes.shape[1]} tasks")
     wrong = ~np.isnan(outcomes) & ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         raise OutcomeRefused(f"task {np.argmax(wrong)}: {outcomes[np.argmax(wrong)]} is not from 0 to 1")
-    return outcomes, failed
+    return outcomes

@@ -286,34 +286,39 @@ def _largest(
     noise: FloatArray,
     v: FloatArray,
 ) -> FloatArray:
-    """T*² of every draw, each pair once: a block of agents with those from the block on."""
+    """T*² of every draw, each pair once: a block of agents with those from the block on.
+
+    With T*² multiplied out by (k + 2)², the numerator is (u_a − u_b)², u = (Σw·x/k − x̄ + g*)·(k + 2), and the
+    denominator q_a + q_b + t_a·t_b − 2Σw·x_a·x_b, q = Σw·x² + ½ + v·(k + 2)² − t²/2, t = Σw·x·√(2/(k + 2)).
+    """
     n_agents, k = x.shape
-    moved = ((sums - x.sum(axis=1)) / k + noise) * (k + 2)
-    own = squares + 0.5 + v * (k + 2) ** 2
-    cells = _narrowed(x)
+    u = ((sums - x.sum(axis=1)) / k + noise) * (k + 2)
+    t = sums * np.sqrt(2.0 / (k + 2))
+    q = squares + 0.5 + v * (k + 2) ** 2 - t**2 / 2
+    cells = np.ascontiguousarray(_narrowed(x).T)
     blocks = [(start, min(start + N_BLOCK, n_agents)) for start in range(0, n_agents, N_BLOCK)]
     largest = np.zeros(len(weights))
     for draw, w in enumerate(weights.astype(cells.dtype)):
-        weighted = cells * w
+        drawn = np.flatnonzero(w)
+        seen = cells[drawn]
+        weighted = (seen * (-2 * w[drawn, None])).T
         for a, b in blocks:
-            spread = own[draw, a:b, None] + own[draw, a:] - 2.0 * (weighted[a:b] @ cells[a:].T)
-            ratios = _ratios(moved[draw], sums[draw], spread, a, b, k)
+            ratios = _ratios(weighted[a:b] @ seen[:, a:], u[draw], t[draw], q[draw], a, b)
             largest[draw] = max(largest[draw], ratios.max())
     return largest
 
 
-def _ratios(moved: FloatArray, sums: FloatArray, spread: FloatArray, a: int, b: int, k: int) -> FloatArray:
-    """(d* − d + g*_a − g*_b)²/se*², both multiplied by (k + 2)², of the agents a to b with those from a on.
-
-    `moved` is (Σw·x/k − x̄ + g*)·(k + 2), `spread` Σw·d² + 1 + (v_a + v_b)·(k + 2)².
-    """
-    gaps = sums[a:b, None] - sums[a:]
-    gaps *= gaps
-    gaps /= k + 2
-    spread -= gaps
-    ratios = moved[a:b, None] - moved[a:]
+def _ratios(
+    products: npt.NDArray[np.floating], u: FloatArray, t: FloatArray, q: FloatArray, a: int, b: int
+) -> FloatArray:
+    """T*² of the agents a to b with those from a on; `products` −2Σw·x_a·x_b."""
+    variances = np.multiply.outer(t[a:b], t[a:])
+    variances += products
+    variances += q[a:b, None]
+    variances += q[a:]
+    ratios = np.subtract.outer(u[a:b], u[a:])
     ratios *= ratios
-    ratios /= spread
+    ratios /= variances
     return ratios
 
 

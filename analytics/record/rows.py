@@ -217,6 +217,11 @@ def assigned(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
     return found
 
 
+def is_full_run(n_rows: int, n_tasks: int) -> bool:
+    """Whether so many rows could hold a run of all tasks: one for at least 95% of them, 20·n ≥ 19·m."""
+    return n_rows > 0 and 20 * n_rows >= 19 * n_tasks
+
+
 def in_order(deliveries: Sequence[Delivery]) -> list[int]:
     """Positions of the deliveries by arrival, then as given."""
     return sorted(range(len(deliveries)), key=lambda d: deliveries[d].arrival)

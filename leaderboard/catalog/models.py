@@ -157,7 +157,12 @@ class Policy(models.Model):
     band_hi = models.FloatField(
         default=0.70, validators=FRACTION, help_text="Upper edge of the band, included."
     )
-    strategy = models.CharField(max_length=16, choices=Strategy, default=Strategy.MID_RANGE)
+    strategy = models.CharField(
+        max_length=16,
+        choices=Strategy,
+        default=Strategy.MID_RANGE,
+        help_text="How the tasks of the subset are chosen.",
+    )
     history_window = models.PositiveIntegerField(
         null=True,
         blank=True,
@@ -219,7 +224,12 @@ class Policy(models.Model):
     )
     n_trials = models.PositiveSmallIntegerField(default=1, help_text="Trials asked for on each task.")
     audit_share = models.FloatField(default=0.05, help_text="Share of k asked for outside the subset.")
-    review = models.CharField(max_length=16, choices=Review, default=Review.AUTOMATIC)
+    review = models.CharField(
+        max_length=16,
+        choices=Review,
+        default=Review.AUTOMATIC,
+        help_text="Whether a submission counts at once, or waits for an operator.",
+    )
     members_only = models.BooleanField(default=True, help_text="Only members submit.")
     quota_per_token = models.PositiveIntegerField(
         default=100, help_text="Submissions a token makes in a UTC day."

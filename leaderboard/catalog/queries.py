@@ -2,7 +2,7 @@
 
 from django.db.models import Q, QuerySet
 
-from leaderboard.accounts.models import User
+from leaderboard.accounts.models import ApiToken, Scope, User
 from leaderboard.catalog.models import Agent, Benchmark, Membership, Policy, Role, Task, Visibility
 from leaderboard.errors import Missing
 
@@ -43,6 +43,11 @@ def role_of(user: User, benchmark: Benchmark) -> Role | None:
         return Role.OPERATOR
     role = Membership.objects.filter(user=user, benchmark=benchmark).values_list("role", flat=True).first()
     return Role(role) if role else None
+
+
+def operates(token: ApiToken, benchmark: Benchmark) -> bool:
+    """Whether the token acts as an operator: the lesser of its scopes and its owner's role."""
+    return Scope.OPERATE in token.scopes and role_of(token.user, benchmark) == Role.OPERATOR
 
 
 def policy_in_force(benchmark: Benchmark) -> Policy:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Lower
 
 from leaderboard.accounts.models import User
@@ -37,6 +37,10 @@ class AgentDescription(NamedTuple):
 
 class AgentDescribedOtherwise(Conflict):
     """An agent of this name is known with another scaffold, model or version."""
+
+
+class SecondName(Conflict):
+    """An agent of the same owner, scaffold, model and version is known by another name."""
 
 
 class TaskInAnotherCategory(Conflict):
@@ -101,6 +105,16 @@ def ensure_agents(
     names = [d.name for d in descriptions]
     known = {folded(name) for name in _same_names(benchmark, names).values_list("name", flat=True)}
     new = [d for d in descriptions if folded(d.name) not in known]
+    if owner and new:
+        _check_no_second_name(benchmark, new, owner)
+    _create_agents(benchmark, new, owner)
+    locked = _same_names(benchmark, names).select_related("scaffold", "model", "owner")
+    agents = {folded(a.name): a for a in locked.order_by("id").select_for_update(of=("self",), no_key=True)}
+    _check_same(((agents[folded(d.name)], d) for d in descriptions), by_operator=owner is None)
+    return {d.name: agents[folded(d.name)] for d in descriptions}
+
+
+def _create_agents(benchmark: Benchmark, new: list[AgentDescription], owner: User | None) -> None:
     scaffolds = _ensure_names(Scaffold, [d.scaffold for d in new])
     models = _ensure_names(Model, [d.model for d in new])
     Agent.objects.bulk_create(
@@ -118,10 +132,52 @@ def ensure_agents(
         ),
         ignore_conflicts=True,
     )
-    locked = _same_names(benchmark, names).select_related("scaffold", "model", "owner")
-    agents = {folded(a.name): a for a in locked.order_by("id").select_for_update(of=("self",), no_key=True)}
-    _check_same((agents[folded(d.name)], d) for d in descriptions)
-    return {d.name: agents[folded(d.name)] for d in descriptions}
+
+
+def _check_no_second_name(
+    benchmark: Benchmark, descriptions: Iterable[AgentDescription], owner: User
+) -> None:
+    """Refuse an agent that its owner has delivered under another name, whatever became of it.
+
+    The owner is locked, so that two such names that come at once wait for each other.
+    """
+    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+    theirs = {}
+    for agent in benchmark.agents.filter(owner=owner).select_related("scaffold", "model").order_by("-id"):
+        theirs[_identity(_description(agent))] = agent.name
+    for described in descriptions:
+        if (name := theirs.get(_identity(described), described.name)) != described.name:
+            raise SecondName(
+                f"You have delivered this agent before as {name!r}: {described.name!r} has the same scaffold "
+                f"{described.scaffold!r}, model {described.model!r} and version {described.version!r}. "
+                "Deliver further runs under that name, or give a changed agent a version of its own.",
+                agents=[name, described.name],
+            )
+
+
+def _identity(described: AgentDescription) -> tuple[str, ...]:
+    return folded(described.scaffold), folded(described.model), folded(described.version)
+
+
+def complete_agents(
+    *, benchmark: Benchmark, agents: Mapping[str, Agent], descriptions: Iterable[AgentDescription]
+) -> None:
+    """Fill in what an operator states of agents and nobody stated before; near the transaction's end."""
+    completed = []
+    for described in descriptions:
+        agent = agents[described.name]
+        for field in ("version", "organisation"):
+            if getattr(described, field) and not getattr(agent, field):
+                setattr(agent, field, getattr(described, field))
+                completed.append(agent)
+    if completed:
+        Agent.objects.bulk_update(completed, ["version", "organisation"])
+        bump_shown_version(benchmark=benchmark)
+
+
+def bump_shown_version(*, benchmark: Benchmark) -> None:
+    """Say that something else changes that a page shows: the last statement but that of the data version."""
+    Benchmark.objects.filter(pk=benchmark.pk).update(shown_version=F("shown_version") + 1)
 
 
 def _same_names(benchmark: Benchmark, names: list[str]) -> QuerySet[Agent]:
@@ -139,8 +195,14 @@ def _ensure_names(kind: type[Named], names: list[str]) -> dict[str, Named]:
     return {folded(row.name): row for row in rows}
 
 
-def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]]) -> None:
-    differing = [pair for pair in pairs if _differences(*pair)]
+def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator: bool) -> None:
+    """Refuse agents that are known otherwise; an operator may state a version where none is known."""
+    differing = [
+        (agent, described)
+        for agent, described in pairs
+        if _differences(agent, described)
+        not in ([], ["version"] if by_operator and not agent.version else [])
+    ]
     if differing:
         raise AgentDescribedOtherwise(
             "\n".join(_sentence(*pair) for pair in differing[:N_NAMED]) + _in_all(len(differing), "agents"),

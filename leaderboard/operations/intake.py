@@ -1,30 +1,30 @@
 """A submission through the API: one agent's outcomes, checked and stored in one transaction."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
 
-from leaderboard.accounts.models import ApiToken, Scope, User
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Review, Role
-from leaderboard.catalog.queries import policy_in_force, role_of
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Resubmission, Review
+from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.catalog.services import AgentDescription, ensure_agents
 from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen
-from leaderboard.submissions.models import LIVE, IdempotencyKey, Status, StatusChange, Submission
+from leaderboard.operations import asking
+from leaderboard.operations.corrections import has_been_shown
+from leaderboard.submissions.delivering import Part, Placed, Terms, record
+from leaderboard.submissions.models import LIVE, IdempotencyKey, Setting, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
 from leaderboard.submissions.parsing.flat import Fault, FlatFile
-from leaderboard.submissions.queries import live_outcomes
-from leaderboard.submissions.rows import KEY, content_sha256, place
-from leaderboard.submissions.services import (
-    append_changes,
-    change_status,
-    ensure_settings,
-    record_submission,
-)
+from leaderboard.submissions.queries import withheld
+from leaderboard.submissions.rows import KEY
+from leaderboard.submissions.services import append_changes
 
 N_NAMED_KEYS = 100
 
@@ -72,13 +72,13 @@ def submit(
     tasks = benchmark.tasks.values_list("name", flat=True)
     parsed = read_body(body, benchmark=benchmark.slug, tasks=list(tasks), as_of=as_of)
     with transaction.atomic():
-        if idempotency_key is None:
-            _, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
-        else:
+        claim = None
+        if idempotency_key is not None:
             claim, is_new = _claim(idempotency_key, benchmark, token.user, body_sha256, as_of)
             if not is_new:
                 return Receipt(claim.body or {}, replayed=True)
-            submission, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
+        submission, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
+        if claim:
             _keep_answer(claim, submission, content)
         append_changes(benchmark=benchmark, changes=changes)
     return Receipt(content, replayed=False)
@@ -106,41 +106,34 @@ def _deliver(
     if benchmark.frozen_at:
         raise Frozen(f"Intake of this benchmark is frozen: {benchmark.frozen_reason}")
     policy = policy_in_force(benchmark)
-    operates = Scope.OPERATE in token.scopes and role_of(token.user, benchmark) == Role.OPERATOR
-    if not operates:
+    by_operator = operates(token, benchmark)
+    if not by_operator:
         _check_date(parsed.flat, policy, as_of)
-    agent = _agent_of(parsed, benchmark, token.user, operates)
-    rows, sha256 = _placed(parsed.flat, benchmark, agent)
-    old = _replaced(parsed.replaces, agent)
-    _check_not_delivered(agent, sha256, rows, old, parsed.flat)
-    submission = _submission(parsed, agent, policy, token, as_of)
-    submission.content_sha256, submission.replaces = sha256, old
-    changes: list[StatusChange] = []
-    if old and submission.status == Status.ACCEPTED:
-        reason = f"by {submission.uuid}"
-        changes += change_status(
-            submissions=[old], status=Status.SUPERSEDED, at=as_of, by=token.user, reason=reason
-        )
-    changes.append(record_submission(submission=submission, rows=rows, by=token.user))
-    return submission, _content(submission, parsed.flat), changes
+    agent = _agent_of(parsed, benchmark, token.user, by_operator)
+    placed = Placed.of(parsed.flat, benchmark=benchmark, agents={agent.name: agent})
+    part = _part(parsed, placed, _replaced(parsed.replaces, agent), policy, as_of)
+    _check_not_delivered(agent, placed, part)
+    terms = Terms(
+        as_of=as_of,
+        status=Status.WAITING if policy.review == Review.MANUAL else Status.ACCEPTED,
+        by=token.user,
+        token=token,
+        asked=asking.asked_tasks(benchmark),
+        taken_back_after_board=bool(part.replaces) and not by_operator and has_been_shown(agent),
+    )
+    submission, changes = record(part, placed=placed, terms=terms)
+    return submission, _content(submission, part, placed, policy, changes), changes
 
 
-def _placed(flat: FlatFile, benchmark: Benchmark, agent: Agent) -> tuple[pa.Table, bytes]:
-    """The rows with their ids, and their hash, which knows names only."""
-    task_ids = dict(benchmark.tasks.values_list("name", "id"))
-    setting_ids = ensure_settings(benchmark=benchmark, settings=flat.settings)
-    rows = place(
-        flat,
-        agents=[agent.pk],
-        tasks=[task_ids[name] for name in flat.tasks],
-        settings=[setting_ids[tuple(setting)] for setting in flat.settings],
+def _part(parsed: Body, placed: Placed, replaces: list[Submission], policy: Policy, as_of: datetime) -> Part:
+    return Part(
+        rows=placed.rows,
+        submitted_at=_submitted_at(parsed.flat),
+        imprecise=bool(parsed.flat.imprecise[0]),
+        backdated=_is_backdated(parsed.flat, policy, as_of),
+        links=parsed.links,
+        replaces=replaces,
     )
-    sha256 = content_sha256(
-        rows,
-        task_names={pk: name for name, pk in task_ids.items()},
-        settings={pk: facets for facets, pk in setting_ids.items()},
-    )
-    return rows, sha256
 
 
 def _check_date(flat: FlatFile, policy: Policy, as_of: datetime) -> None:
@@ -160,83 +153,86 @@ def _submitted_at(flat: FlatFile) -> datetime:
     return flat.submitted_at[0].item().replace(tzinfo=UTC)
 
 
-def _agent_of(parsed: Body, benchmark: Benchmark, user: User, operates: bool) -> Agent:
+def _agent_of(parsed: Body, benchmark: Benchmark, user: User, by_operator: bool) -> Agent:
     flat = parsed.flat
     described = AgentDescription(
         flat.agents[0], flat.scaffolds[0], flat.models[0], parsed.version, parsed.organisation
     )
     agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=user)[described.name]
-    if agent.owner != user and not operates:
+    if agent.owner != user and not by_operator:
         raise NotYourAgent
     return agent
 
 
-def _replaced(uuid: UUID | None, agent: Agent) -> Submission | None:
+def _replaced(uuid: UUID | None, agent: Agent) -> list[Submission]:
     if uuid is None:
-        return None
+        return []
     if old := Submission.objects.filter(uuid=uuid, agent=agent, status__in=LIVE).first():
-        return old
+        return [old]
     raise NothingToReplace
 
 
-def _check_not_delivered(
-    agent: Agent, sha256: bytes, rows: pa.Table, old: Submission | None, flat: FlatFile
-) -> None:
+def _check_not_delivered(agent: Agent, placed: Placed, part: Part) -> None:
+    sha256 = placed.sha256(part.rows)
     if twin := Submission.objects.filter(agent=agent, content_sha256=sha256, status__in=LIVE).first():
         raise AlreadyDelivered(submission=str(twin.uuid))
-    live = live_outcomes([agent.pk])
-    live = live.filter(pc.invert(live["free"]))
-    if old:
-        live = live.filter(pc.not_equal(live["submission"], old.pk))
-    held = (
-        rows.select(KEY)
-        .append_column("row", pa.array(range(rows.num_rows)))
-        .join(live.select([*KEY, "submission"]), keys=KEY, join_type="inner")
-    )
-    if held.num_rows:
-        raise DuplicateOutcomes(n_keys=held.num_rows, keys=_named_keys(held.sort_by("row"), flat))
+    replaced = [0, *(old.pk for old in part.replaces)]
+    if len(held := np.flatnonzero(~np.isin(placed.holder, replaced))):
+        raise DuplicateOutcomes(n_keys=len(held), keys=_named_keys(held[:N_NAMED_KEYS], placed))
 
 
-def _named_keys(held: pa.Table, flat: FlatFile) -> list[dict[str, Any]]:
-    first = held.slice(0, N_NAMED_KEYS).to_pylist()
-    uuids = dict(
-        Submission.objects.filter(pk__in={key["submission"] for key in first}).values_list("pk", "uuid")
-    )
+def _named_keys(held: np.ndarray, placed: Placed) -> list[dict[str, Any]]:
+    flat, holders = placed.flat, placed.holder[held].tolist()
+    uuids = dict(Submission.objects.filter(pk__in=holders).values_list("pk", "uuid"))
     return [
         {
-            "row": key["row"] + 1,
-            "task": flat.tasks[flat.task[key["row"]]],
-            "trial": key["trial"],
-            **flat.settings[flat.setting[key["row"]]]._asdict(),
-            "submission": str(uuids[key["submission"]]),
+            "row": row + 1,
+            "task": flat.tasks[flat.task[row]],
+            "trial": int(flat.trial[row]),
+            **flat.settings[flat.setting[row]]._asdict(),
+            "submission": str(uuids[holder]),
         }
-        for key in first
+        for row, holder in zip(held.tolist(), holders, strict=True)
     ]
 
 
-def _submission(parsed: Body, agent: Agent, policy: Policy, token: ApiToken, as_of: datetime) -> Submission:
-    flat = parsed.flat
-    return Submission(
-        agent=agent,
-        status=Status.WAITING if policy.review == Review.MANUAL else Status.ACCEPTED,
-        submitted_by=token.user,
-        token=token,
-        submitted_at=_submitted_at(flat),
-        imprecise=bool(flat.imprecise[0]),
-        received_at=as_of,
-        backdated=_is_backdated(flat, policy, as_of),
-        n_outcomes=flat.n_rows,
-        n_invalid=flat.n_rows - int(flat.valid.sum()),
-        links=parsed.links,
-    )
-
-
-def _content(submission: Submission, flat: FlatFile) -> dict[str, Any]:
+def _content(
+    submission: Submission, part: Part, placed: Placed, policy: Policy, changes: list[StatusChange]
+) -> dict[str, Any]:
     return {
         "id": str(submission.uuid),
         "status": submission.status,
         "agent": submission.agent.name,
         "n_outcomes": submission.n_outcomes,
         "n_invalid": submission.n_invalid,
-        "warnings": [f"{alias} was read as {name}" for alias, name in flat.aliases.items()],
+        "n_outside": asking.n_outside(part.rows, submission.asked),
+        "warnings": [
+            *(f"{alias} was read as {name}" for alias, name in placed.flat.aliases.items()),
+            *asking.lacking(_standing(part, placed), asking.names_asked(policy, submission.asked)),
+            *_doubts(submission, policy, changes),
+        ],
     }
+
+
+def _standing(part: Part, placed: Placed) -> pa.Table:
+    """Task and condition of all that the agent has delivered, this included; a run is no condition."""
+    replaced = pa.array([old.pk for old in part.replaces], pa.int32())
+    kept = placed.stored.filter(pc.invert(pc.is_in(placed.stored["submission"], replaced)))
+    every = pa.concat_tables([kept.select(KEY), part.rows.select(KEY)]).group_by(KEY).aggregate([])
+    condition = {pk: str(facets[: Setting.N_CONDITION]) for pk, facets in placed.settings.items()}
+    return every.append_column("condition", pa.array([condition[pk] for pk in every["setting"].to_pylist()]))
+
+
+def _doubts(submission: Submission, policy: Policy, changes: list[StatusChange]) -> Iterator[str]:
+    """Say what keeps the outcomes from counting as they stand."""
+    if submission.n_invalid:
+        yield (
+            f"{submission.n_invalid:,} invalid outcomes count as failures until an operator confirms that"
+            " the harness failed"
+        )
+    taken_back = any(change.after_board for change in changes) and policy.resubmission != Resubmission.FREE
+    if taken_back or submission.agent_id in withheld(policy.benchmark, policy=policy):
+        yield (
+            "outcomes of this agent were taken back after a board had shown it: it is listed without a rank "
+            "until an operator approves"
+        )

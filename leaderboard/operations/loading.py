@@ -9,26 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
 
-from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.catalog.services import (
     AgentDescription,
+    complete_agents,
     ensure_agents,
     ensure_tasks,
     get_or_create_benchmark,
 )
 from leaderboard.errors import Faulty
-from leaderboard.submissions.models import Status, StatusChange, Submission
+from leaderboard.operations.stated import Stated, stated_in
+from leaderboard.submissions.delivering import Part, Placed, Terms, record
+from leaderboard.submissions.models import StatusChange, Submission
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile
-from leaderboard.submissions.queries import live_outcomes
-from leaderboard.submissions.rows import KEY, OUTCOME, content_sha256, place, same_outcome
-from leaderboard.submissions.services import (
-    append_changes,
-    bump_data_version,
-    carry_details,
-    change_status,
-    ensure_settings,
-    record_submission,
-)
+from leaderboard.submissions.rows import KEY, OUTCOME
+from leaderboard.submissions.services import append_changes, carry_details
 
 
 @dataclass(frozen=True)
@@ -59,96 +53,86 @@ def load(
     """Store what is new in the file: a submission for each agent and run.
 
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
-    `replace` supersedes the submission that holds it.
+    `replace` supersedes the submission that holds it. A failure of the harness holds its key against
+    nothing: the trial may be delivered again.
     """
     _check_one_benchmark(flat)
+    stated = stated_in(flat)
     benchmark, _ = get_or_create_benchmark(slug=slug, title=flat.benchmarks[0])
     n_new_tasks = ensure_tasks(
         benchmark=benchmark, categories=dict(zip(flat.tasks, flat.categories, strict=True))
     )
-    placed = _Placed.of(flat, benchmark)
-    if placed.n_changed and not replace:
-        raise placed.contradiction()
-    groups = list(placed.groups())
-    changes: list[StatusChange] = []
-    for done, group in enumerate(groups):
-        progress(done, len(groups))
-        changes += _record(group, placed, as_of=as_of)
-    progress(len(groups), len(groups))
-    if changes:
-        append_changes(benchmark=benchmark, changes=changes)
-    elif n_new_tasks:
-        bump_data_version(benchmark=benchmark)
-    if n_new_tasks:
-        benchmark.refresh_from_db(fields=["data_version"])
-        benchmark.tasks.filter(since=None).update(since=benchmark.data_version)
+    described = _descriptions(stated)
+    agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
+    delivery = _Load(Placed.of(stated.flat, benchmark=benchmark, agents=agents), stated)
+    if delivery.changed.any() and not replace:
+        raise delivery.contradiction()
+    parts = list(delivery.parts())
+    changes = _record(parts, delivery.placed, as_of, progress)
+    complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
+    append_changes(benchmark=benchmark, changes=changes, tasks_came=n_new_tasks > 0)
     transaction.set_rollback(dry_run)
-    return LoadReport(
-        benchmark=slug,
-        n_rows=flat.n_rows,
-        n_new=placed.n_new,
-        n_same=flat.n_rows - placed.n_new - placed.n_changed,
-        n_replaced=placed.n_changed,
-        n_submissions=len(groups),
-        n_agents=len(flat.agents),
-        n_tasks=len(flat.tasks),
-        n_new_tasks=n_new_tasks,
-    )
+    return delivery.report(slug=slug, n_submissions=len(parts), n_new_tasks=n_new_tasks)
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """The file's rows with their ids, beside what is stored under the same keys."""
+def _descriptions(stated: Stated) -> list[AgentDescription]:
+    flat = stated.flat
+    columns = (flat.agents, flat.scaffolds, flat.models, stated.versions, stated.organisations)
+    return [AgentDescription(*told) for told in zip(*columns, strict=True)]
 
-    flat: FlatFile
-    agents: dict[int, Agent]
-    task_names: dict[int, str]
-    settings: dict[int, tuple[object, ...]]
-    rows: pa.Table
-    stored: pa.Table
-    holder: np.ndarray  # (n_rows,) id of the submission that holds the row's key; 0: none does
-    changed: np.ndarray  # (n_rows,) bool: it holds another outcome
-    new: np.ndarray  # (n_rows,) bool: nothing holds it
 
-    @classmethod
-    def of(cls, flat: FlatFile, benchmark: Benchmark) -> "_Placed":
-        described = [AgentDescription(*d) for d in zip(flat.agents, flat.scaffolds, flat.models, strict=True)]
-        agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
-        task_ids = dict(benchmark.tasks.values_list("name", "id"))
-        setting_ids = ensure_settings(benchmark=benchmark, settings=flat.settings)
-        rows = place(
-            flat,
-            agents=[agents[name].pk for name in flat.agents],
-            tasks=[task_ids[name] for name in flat.tasks],
-            settings=[setting_ids[tuple(setting)] for setting in flat.settings],
-        )
-        stored = live_outcomes([agent.pk for agent in agents.values()])
-        holder, changed = _compare(rows, stored)
-        return cls(
-            flat=flat,
-            agents={agent.pk: agent for agent in agents.values()},
-            task_names={pk: name for name, pk in task_ids.items()},
-            settings={pk: facets for facets, pk in setting_ids.items()},
-            rows=rows,
-            stored=stored,
-            holder=holder,
-            changed=changed,
-            new=holder == 0,
-        )
+def _record(
+    parts: list[Part], placed: Placed, as_of: datetime, progress: Callable[[int, int], None]
+) -> list[StatusChange]:
+    terms = Terms(as_of=as_of, loaded=True, reason="load")
+    changes: list[StatusChange] = []
+    for done, part in enumerate(parts):
+        progress(done, len(parts))
+        submission, more = record(part, placed=placed, terms=terms)
+        changes += more
+        if part.replaces:
+            carry_details(old=part.replaces, new=submission)
+    progress(len(parts), len(parts))
+    return changes
+
+
+@dataclass(frozen=True, eq=False)
+class _Load:
+    """The file's rows, as far as they are new or contradict what is stored."""
+
+    placed: Placed
+    stated: Stated
 
     @property
-    def n_new(self) -> int:
-        return int(self.new.sum())
+    def changed(self) -> np.ndarray:
+        """(n_rows,) bool: another outcome is stored."""
+        return (self.placed.holder > 0) & ~self.placed.same
 
     @property
-    def n_changed(self) -> int:
-        return int(self.changed.sum())
+    def new(self) -> np.ndarray:
+        """(n_rows,) bool: nothing is stored, or a failure of the harness."""
+        return (self.placed.holder == 0) & ~self.placed.same
+
+    def report(self, *, slug: str, n_submissions: int, n_new_tasks: int) -> LoadReport:
+        flat, n_new, n_changed = self.placed.flat, int(self.new.sum()), int(self.changed.sum())
+        return LoadReport(
+            benchmark=slug,
+            n_rows=flat.n_rows,
+            n_new=n_new,
+            n_same=flat.n_rows - n_new - n_changed,
+            n_replaced=n_changed,
+            n_submissions=n_submissions,
+            n_agents=len(flat.agents),
+            n_tasks=len(flat.tasks),
+            n_new_tasks=n_new_tasks,
+        )
 
     def contradiction(self) -> Faulty:
         """Name the rows that contradict what is stored, with both outcomes."""
-        where = np.flatnonzero(self.changed)
-        rows = self.rows.take(where[:MAX_FAULTS])
-        stored = rows.select(KEY).join(self.stored, keys=KEY, join_type="left outer")
+        placed, where = self.placed, np.flatnonzero(self.changed)
+        rows = placed.rows.take(where[:MAX_FAULTS])
+        holding = placed.stored.filter(pc.invert(placed.stored["free"]))
+        stored = rows.select(KEY).join(holding, keys=KEY, join_type="inner")
         both = {tuple(r[k] for k in KEY): r for r in stored.to_pylist()}
         faults = tuple(
             Fault(
@@ -156,7 +140,7 @@ class _Placed:
                 field="outcome",
                 value=_said(row),
                 rule=f"is stored as {_said(both[tuple(row[k] for k in KEY)])} for agent "
-                f"{self.agents[row['agent']].name!r}, task {self.task_names[row['task']]!r}, "
+                f"{placed.agents[row['agent']].name!r}, task {placed.task_names[row['task']]!r}, "
                 f"trial {row['trial']}; --replace supersedes the stored submission",
             )
             for i, row in zip(where, rows.to_pylist(), strict=False)
@@ -165,98 +149,43 @@ class _Placed:
             "The file contradicts what is stored; nothing was stored.", faults=faults, n_faults=len(where)
         )
 
-    def groups(self) -> Iterator["_Group"]:
-        """The rows to store, one group for each agent and run, in order of agent name and run."""
+    def parts(self) -> Iterator[Part]:
+        """The rows to store, one part for each agent and run, in order of agent name and run."""
+        flat = self.placed.flat
         wanted = np.flatnonzero(self.new | self.changed)
-        runs = sorted({self._run(i) for i in range(len(self.flat.settings))})
-        run_of_setting = np.array([runs.index(self._run(i)) for i in range(len(self.flat.settings))])
-        run = run_of_setting[self.flat.setting[wanted]]
-        agent, task, setting, trial = (
-            getattr(self.flat, name)[wanted] for name in ("agent", "task", "setting", "trial")
-        )
-        order = np.lexsort((trial, setting, task, run, agent))
-        label = agent[order].astype(np.int64) * len(runs) + run[order]
+        label = self.stated.delivery[wanted]
+        columns = (getattr(flat, name)[wanted] for name in ("trial", "setting", "task"))
+        order = np.lexsort((*columns, label))
         superseded: set[int] = set()
-        for part in np.split(order, np.flatnonzero(np.diff(label)) + 1):
+        for part in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
             if len(part):
-                group = self._group(wanted[part], superseded)
-                superseded |= set(group.supersedes)
-                yield group
+                yield self._part(wanted[part], superseded)
 
-    def _run(self, setting: int) -> str:
-        return self.flat.settings[setting].run or ""
-
-    def _group(self, index: np.ndarray, superseded: set[int]) -> "_Group":
-        old = sorted(set(self.holder[index][self.changed[index]].tolist()) - superseded)
-        rows = self.rows.take(index)
-        if old:
-            left = self.stored.filter(pc.is_in(self.stored["submission"], pa.array(old, pa.int32())))
-            taken = self.rows.filter(pa.array(self.new | self.changed)).select(KEY)
-            carried = left.join(taken, keys=KEY, join_type="left anti").drop_columns("submission")
-            rows = pa.concat_tables([rows, carried.select(OUTCOME)], promote_options="default")
-        dates = self.flat.submitted_at[index]
+    def _part(self, index: np.ndarray, superseded: set[int]) -> Part:
+        """One part; what earlier parts have superseded is left alone, what this one does is added."""
+        old = sorted(set(self.placed.holder[index][self.changed[index]].tolist()) - superseded)
+        superseded.update(old)
+        flat = self.placed.flat
+        dates = flat.submitted_at[index]
         dated = index[~np.isnat(dates)]
-        earliest = dated[np.argmin(self.flat.submitted_at[dated])] if len(dated) else None
-        return _Group(
-            rows=rows,
-            supersedes=old,
-            submitted_at=None
-            if earliest is None
-            else self.flat.submitted_at[earliest].item().replace(tzinfo=UTC),
-            imprecise=earliest is None or bool(self.flat.imprecise[earliest]),
+        earliest = dated[np.argmin(flat.submitted_at[dated])] if len(dated) else None
+        return Part(
+            rows=self._with_carried(self.placed.rows.take(index), old),
+            submitted_at=None if earliest is None else flat.submitted_at[earliest].item().replace(tzinfo=UTC),
+            imprecise=earliest is None or bool(flat.imprecise[earliest]),
+            links=self.stated.links[self.stated.delivery[index[0]]],
+            replaces=list(Submission.objects.filter(pk__in=old).order_by("pk")),
         )
 
-
-@dataclass(frozen=True)
-class _Group:
-    rows: pa.Table
-    supersedes: list[int]
-    submitted_at: datetime | None
-    imprecise: bool
-
-
-def _record(group: _Group, placed: _Placed, *, as_of: datetime) -> list[StatusChange]:
-    rows = group.rows
-    old = list(Submission.objects.filter(pk__in=group.supersedes).order_by("pk"))
-    submission = Submission(
-        agent=placed.agents[rows["agent"][0].as_py()],
-        status=Status.ACCEPTED,
-        submitted_at=group.submitted_at,
-        imprecise=group.imprecise,
-        received_at=as_of,
-        content_sha256=content_sha256(rows, task_names=placed.task_names, settings=placed.settings),
-        n_outcomes=rows.num_rows,
-        n_invalid=rows.num_rows - pc.sum(rows["valid"]).as_py(),
-        replaces=old[0] if old else None,
-        loaded=True,
-    )
-    changes = change_status(
-        submissions=old, status=Status.SUPERSEDED, at=as_of, by=None, reason=f"load: {submission.uuid}"
-    )
-    changes.append(record_submission(submission=submission, rows=rows, by=None, reason="load"))
-    if old:
-        carry_details(old=old, new=submission)
-    return changes
-
-
-def _compare(rows: pa.Table, stored: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each row the submission that holds its key (0: none) and whether the outcomes differ.
-
-    A confirmed failure of the harness holds its key against nothing but itself.
-    """
-    if not stored.num_rows:
-        return np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, bool)
-    numbered = rows.select(OUTCOME).append_column("row", pa.array(np.arange(rows.num_rows)))
-    both = numbered.join(stored, keys=KEY, join_type="inner", right_suffix="_stored")
-    same = pc.and_(
-        same_outcome(both["value"], both["value_stored"]), same_outcome(both["valid"], both["valid_stored"])
-    )
-    matches = pc.or_(same, pc.invert(both["free"])).to_numpy()
-    at, found = both["row"].to_numpy()[matches], both["submission"].to_numpy()[matches]
-    holder, is_same = np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, bool)
-    holder[at] = found
-    is_same[both["row"].to_numpy()[same.to_numpy()]] = True
-    return holder, (holder > 0) & ~is_same
+    def _with_carried(self, rows: pa.Table, old: list[int]) -> pa.Table:
+        """Add what the superseded submissions hold and the file does not contradict."""
+        if not old:
+            return rows
+        stored = self.placed.stored
+        left = stored.filter(pc.is_in(stored["submission"], pa.array(old, pa.int32())))
+        taken = self.placed.rows.filter(pa.array(self.new | self.changed)).select(KEY)
+        carried = left.join(taken, keys=KEY, join_type="left anti")
+        return pa.concat_tables([rows, carried.select(OUTCOME)], promote_options="default")
 
 
 def _check_one_benchmark(flat: FlatFile) -> None:

@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from analytics.record import is_full_run
 from leaderboard.catalog.models import Benchmark, MissingPlaces, Policy
 from leaderboard.submissions.models import Status, StatusChange
 
@@ -92,7 +93,9 @@ class _Past:
 
     def _may_be_complete(self, agent: int, needed: int) -> bool:
         n_rows = sum(self.n_rows[agent].values())
-        return n_rows > 0 and (self.policy.missing == MissingPlaces.ZERO or 20 * n_rows >= 19 * needed)
+        if self.policy.missing == MissingPlaces.ZERO:
+            return n_rows > 0
+        return is_full_run(n_rows, needed)
 
     def _n_tasks(self) -> int:
         if self.policy.universe is not None:

@@ -18,9 +18,9 @@ def settle_validation(
         return study, False
     from selection.validation import as_json, validate
 
-    rules = snapshot.rules
+    record, rules = snapshot.record, snapshot.rules
     validation = validate(
-        snapshot.record.table,
+        record.table.restrict(agents=record.complete),
         lo=rules.lo,
         hi=rules.hi,
         history_window=rules.history_window,
@@ -30,4 +30,5 @@ def settle_validation(
         jobs=n_jobs,
         progress=progress,
     )
-    return keep(ValidationStudy, snapshot=snapshot, result=as_json(validation), as_of=as_of), True
+    result = as_json(validation) | {"agents_in_file": record.n_agents}
+    return keep(ValidationStudy, snapshot=snapshot, result=result, as_of=as_of), True

@@ -43,6 +43,8 @@ def standing(rows: pa.Table) -> pa.Table:
     Of the rows of one key, in order of delivery, only the last is kept. Where it is valid it gets the first
     one's `submission`, so that it comes in the order in which its trial was asked for.
     """
+    if pc.all(rows["valid"]).as_py() in (True, None):
+        return rows  # a key is free for another delivery after an invalid outcome only
     keys = rows.select(KEY).append_column("row", pa.array(np.arange(rows.num_rows)))
     ends = keys.group_by(KEY).aggregate([("row", "min"), ("row", "max")])
     if ends.num_rows == rows.num_rows:

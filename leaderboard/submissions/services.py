@@ -83,16 +83,21 @@ def change_status(
     ]
 
 
-def append_changes(*, benchmark: Benchmark, changes: Sequence[StatusChange]) -> None:
+def append_changes(
+    *, benchmark: Benchmark, changes: Sequence[StatusChange], tasks_came: bool = False
+) -> None:
     """Append to the history, under one new data version where what counts has changed.
 
-    These are the last statements of a transaction: the row of the benchmark is locked from here on.
+    These are the last statements of a transaction: the row of the benchmark is locked from here on. Tasks
+    that came with it bear the same version.
     """
     counting = [change for change in changes if change.status in COUNTING]
-    if counting:
+    if counting or tasks_came:
         version = bump_data_version(benchmark=benchmark)
         for change in counting:
             change.data_version = version
+        if tasks_came:
+            benchmark.tasks.filter(since=None).update(since=version)
     StatusChange.objects.bulk_create(changes)
 
 

@@ -10,6 +10,7 @@ from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
 from analytics.record import Record, offer
 from selection.given import Given
+from selection.linking import reference
 from selection.rules import Rules
 from selection.standings import words
 from selection.standings.agents import lines
@@ -66,11 +67,12 @@ def basis(record: Record, rules: Rules, given: Given) -> Basis:
     SelectionError
     """
     chosen, tasks = choice(record, rules, given), rated_tasks(record)
-    on_all = place(record, tasks)
+    agents = reference(record.table.means[record.complete])
+    on_all = place(record, tasks, agents)
     subset = np.intersect1d(chosen.tasks, tasks)
     if not subset.size:
         return Basis(record, chosen, tasks, subset, on_all, on_all)
-    on_subset = place(record, subset, chosen.earlier, of="tasks of the subset")
+    on_subset = place(record, subset, agents, chosen.earlier, of="tasks of the subset")
     return Basis(record, chosen, tasks, subset, on_all, on_subset)
 
 

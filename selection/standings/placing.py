@@ -29,7 +29,7 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
-from selection.linking import FEWEST_COMPLETE, Reference, complete, reference
+from selection.linking import FEWEST_COMPLETE, Reference, complete
 from selection.standings.words import counted, first_names
 
 How = Literal["direct", "completed", "linked", "incomplete"]
@@ -73,7 +73,12 @@ def rated_tasks(record: Record) -> IndexArray:
 
 
 def place(
-    record: Record, tasks: IndexArray, earlier: Sequence[IndexArray] = (), *, of: str = "tasks"
+    record: Record,
+    tasks: IndexArray,
+    agents: Reference,
+    earlier: Sequence[IndexArray] = (),
+    *,
+    of: str = "tasks",
 ) -> tuple[Placed, ...]:
     """Place every agent on these tasks.
 
@@ -82,12 +87,13 @@ def place(
     record : Record
     tasks : int array, shape (k,)
         Each with a valid outcome of a complete agent, where there is one; k ≥ 1.
+    agents : Reference
+        The complete agents.
     earlier : sequence of int arrays
         Active tasks of earlier versions of the subset, by which agents may be linked.
     of : str
         What the tasks are called in reasons.
     """
-    agents = reference(record.table.means[record.complete], tasks) if record.complete.any() else None
     direct, linked = record.is_direct(tasks), _linkable(record, tasks, earlier)
     lower, upper, n_missing = record.bounds(tasks)
     found = []
@@ -132,15 +138,13 @@ class Known(NamedTuple):
     bounds: tuple[float, float]
 
 
-def _placed(
-    known: Known, row: FloatArray, tasks: IndexArray, agents: Reference | None, direct: bool
-) -> Placed:
+def _placed(known: Known, row: FloatArray, tasks: IndexArray, agents: Reference, direct: bool) -> Placed:
     """Rank an agent on what it has, and complete what it lacks."""
     n_missing = tasks.size - known.n_valid
     if not n_missing:
         return _ranked(known, "direct", row[tasks])
-    n = agents.n_complete if agents else 0
-    if agents is None or n < FEWEST_COMPLETE:
+    n = agents.n_complete
+    if n < FEWEST_COMPLETE:
         verb, them = ("has", "it") if n_missing == 1 else ("have", "them")
         there = f"there {'is' if n == 1 else 'are'} {n}"
         return _unranked(
@@ -149,7 +153,7 @@ def _placed(
             f"{FEWEST_COMPLETE} complete agents and {there}",
         )
     try:
-        outcomes, error = complete(agents, row)
+        outcomes, error = complete(agents, row, tasks)
     except SelectionError as refusal:
         return _unranked(known, str(refusal))
     how: How = "completed" if direct else "linked"

@@ -2,17 +2,20 @@ import numpy as np
 import pytest
 from scipy.stats import studentized_range, t
 
-from analytics.differences.normal_ranks import ErrorsRefused, normal_rank_intervals
+from analytics.differences.normal_ranks import DRAW, ErrorsRefused, normal_rank_intervals
 
 NAMES = [f"a{i:02d}" for i in range(40)]
 
 
-def ranked(scores, se2, estimated=False, df=np.inf, seed=1, n_draws=20_000):
+def ranked(scores, se2, estimated=False, df=9, seed=1, n_draws=20_000):
+    """`df` of one calibration for all estimated agents, or of several with `estimated` their positions."""
     scores = np.asarray(scores, float)
     se2 = np.broadcast_to(np.asarray(se2, float), scores.shape)
-    estimated = np.broadcast_to(estimated, scores.shape)
+    if np.ndim(df) == 0:
+        estimated, df = np.where(estimated, 0, -1), (df,)
+    which = np.broadcast_to(estimated, scores.shape)
     return normal_rank_intervals(
-        scores, se2, NAMES[: scores.size], estimated=estimated, df=df, seed=seed, n_draws=n_draws
+        scores, se2, NAMES[: scores.size], calibration=which, df=df, seed=seed, n_draws=n_draws
     )
 
 
@@ -45,6 +48,26 @@ def test_coverage_of_all_differences_at_once():
         found = ranked(errors, seen, estimated, df, seed=0, n_draws=2_000)
         hits += not found.beats.any()  # all true scores are equal
     assert hits / 400 >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 400)
+
+
+@pytest.mark.parametrize("n", [2, 3, 17])
+def test_the_quantile_is_that_of_all_pairs_of_all_draws(n):
+    """By definition, without the bound that spares most pairs; two calibrations beside measured agents."""
+    rng = np.random.default_rng(n)
+    se2, which, df = rng.uniform(0.001, 0.02, n), rng.integers(-1, 2, n), (12, 5)
+    found = ranked(rng.random(n), se2, which, df, seed=3, n_draws=500)
+    draws = np.random.default_rng((3, DRAW))
+    errors = draws.standard_normal((500, n)) * np.sqrt(se2)
+    scales = np.array([draws.chisquare(one, 500) / one for one in df] + [np.ones(500)])
+    largest = [
+        max(
+            abs(e[a] - e[b]) / np.sqrt(se2[a] * scales[which[a], i] + se2[b] * scales[which[b], i])
+            for a in range(n)
+            for b in range(a)
+        )
+        for i, e in enumerate(errors)
+    ]
+    assert found.critical == pytest.approx(np.sort(largest)[int(np.ceil(0.95 * 501)) - 1], rel=1e-12)
 
 
 def test_it_is_deterministic_for_a_seed_and_refuses_what_has_no_error():

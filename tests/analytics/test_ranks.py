@@ -154,7 +154,7 @@ def test_what_cannot_be_ranked_is_refused(changes, message):
 
 @pytest.mark.parametrize("place", [0, 3, 6])
 @pytest.mark.parametrize("kind", ["binary", "fifths", "irrational"])
-def test_an_added_agent_gives_what_all_at_once_gives(place, kind):
+def test_an_agent_more_leaves_the_draws_of_the_others(place, kind):
     rng = np.random.default_rng(place)
     outcomes = {
         "binary": np.rint(rng.random((7, 33))),
@@ -164,20 +164,34 @@ def test_an_added_agent_gives_what_all_at_once_gives(place, kind):
     table, v = outcomes[kind], np.where(rng.random(7) < 0.5, 0.0, 0.003)
     others = np.delete(np.arange(7), place)
     part = resample(table[others], [names(7)[i] for i in others], seed=9, v=v[others], n_draws=100)
-    added = part.with_agent(names(7)[place], table[place], v[place])
     whole = resample(table, names(7), seed=9, v=v, n_draws=100)
-    assert added.agents == whole.agents
-    for field in FIELDS:
-        assert getattr(added, field).tobytes() == getattr(whole, field).tobytes(), field
-    assert rank_intervals(added).critical == rank_intervals(whole).critical
+    for field in ("sums", "squares", "noise"):
+        assert getattr(whole, field)[:, others].tobytes() == getattr(part, field).tobytes(), field
+    assert (whole.largest >= part.largest).all()
 
 
-def test_an_added_agent_is_looked_at_like_the_others():
-    part = resample(fifths(0, 2, 6), ("a", "c"), seed=0, n_draws=50)
-    with pytest.raises(RanksRefused, match="none twice"):
-        part.with_agent("c", np.ones(6))
-    with pytest.raises(RanksRefused, match="agent 'b', task 0: nan"):
-        part.with_agent("b", np.full(6, math.nan))
+def test_the_pairs_of_many_agents_are_those_of_every_two(monkeypatch):
+    """Blocks of agents, single precision and tasks not drawn change no pair, to the last bit."""
+    table = np.random.default_rng(3).integers(0, 2, (7, 33)).astype(float)
+    v = np.array([0, 0, 0.002, 0, 0.001, 0, 0])
+    whole = resample(table, names(7), seed=2, v=v, n_draws=50)
+    monkeypatch.setattr("analytics.differences.domain_ranks.N_BLOCK", 3)
+    assert resample(table, names(7), seed=2, v=v, n_draws=50).largest.tobytes() == whole.largest.tobytes()
+    pairs = [
+        resample(table[[i, j]], [names(7)[i], names(7)[j]], seed=2, v=v[[i, j]], n_draws=50).largest
+        for i in range(7)
+        for j in range(i + 1, 7)
+    ]
+    assert np.max(pairs, axis=0).tobytes() == whole.largest.tobytes()
+
+
+def test_what_is_added_counts_in_the_decision_and_not_in_the_draws():
+    drawn = resample(fifths(1, 4, 40), names(4), seed=0, n_draws=200)
+    added = np.zeros((4, 4))
+    added[0, 1:] = added[1:, 0] = 0.02
+    plain, wider = rank_intervals(drawn), rank_intervals(drawn, added)
+    assert wider.critical == plain.critical
+    assert wider.se**2 == pytest.approx(plain.se**2 + added, rel=1e-12)
 
 
 def test_the_seed_decides_and_nothing_else():

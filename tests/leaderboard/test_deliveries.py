@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.db.utils import ProgrammingError
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.submissions.models import Approval, InvalidConfirmation, Status, StatusChange, Submission
@@ -85,6 +86,15 @@ def test_what_was_taken_back_after_a_board_waits_for_an_operator(db):
     )
     assert withheld(toy) == {}
     assert list(withheld(toy, upto=version - 1)) == [submission.agent_id]
+
+
+def test_confirmations_and_approvals_are_append_only(toy):
+    submission, told = Submission.objects.first(), {"data_version": 2, "at": AS_OF, "reason": "seen"}
+    confirmation = InvalidConfirmation.objects.create(submission=submission, **told)
+    for row in (confirmation, Approval.objects.create(agent=submission.agent, **told)):
+        for change in (row.delete, row.save):
+            with pytest.raises(ProgrammingError, match="Cannot"), transaction.atomic():
+                change()
 
 
 @pytest.mark.parametrize(

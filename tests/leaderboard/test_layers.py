@@ -1,5 +1,6 @@
 """The house: every arrow points down."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,98 @@ def test_import_contracts_hold():
         text=True,
     )
     assert linted.returncode == 0, linted.stdout
+
+
+CORE = {"analytics", "selection"}
+MAY_ASK_THE_CORE = ("leaderboard.studies.", "leaderboard.submissions.parsing.")
+
+
+def core_imports(source):
+    """The modules of the core that a module imports, wherever the line stands in it."""
+    named = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            named.add(node.module)
+    return {name for name in named if name.split(".")[0] in CORE}
+
+
+def test_only_studies_and_the_reader_of_files_ask_the_core():
+    asking = {}
+    for path in (ROOT / "leaderboard").rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if found := core_imports(path.read_text()):
+            asking[module] = found
+    assert {name for name in asking if not name.startswith(MAY_ASK_THE_CORE)} == set()
+    of_files = [found for name, found in asking.items() if name.startswith(MAY_ASK_THE_CORE[1])]
+    assert set().union(*of_files) == {"analytics.flat_file"}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("def late():\n    from selection.bands import mid_range", {"selection.bands"}),
+        ("import analytics", {"analytics"}),
+        ("from leaderboard.studies.answers import Line", set()),
+    ],
+)
+def test_who_asks_the_core_is_seen(source, found):
+    assert core_imports(source) == found
+
+
+REDUCTIONS = {
+    *("sum", "mean", "std", "var", "median", "quantile", "percentile", "average", "prod", "dot", "cumsum"),
+    *("nansum", "nanmean", "nanstd", "nanvar", "sqrt", "log", "exp", "einsum", "bincount", "corrcoef"),
+}
+FORMULAS = (ast.Mult, ast.Div, ast.FloorDiv, ast.Pow, ast.MatMult, ast.Sub, ast.Mod)
+UNTIL_THE_CORE_WATCHES = {"drift_checks.py"}
+
+
+def formulas(source):
+    """Lines on which something is computed: arithmetic but for addition, and reductions of arrays."""
+    return sorted(
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if (isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, FORMULAS))
+        or (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in REDUCTIONS
+        )
+    )
+
+
+def test_studies_hold_no_formula():
+    files = list((ROOT / "leaderboard" / "studies").glob("*.py"))
+    assert len(files) > 10
+    computing = {path.name: lines for path in files if (lines := formulas(path.read_text()))}
+    assert computing.keys() <= UNTIL_THE_CORE_WATCHES, computing
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("x = a * b", [1]),
+        ("y = 0\ny -= x", [2]),
+        ("np.mean(x)\nx.sum(axis=1)", [1, 2]),
+        ("names + more\nfirst | second\nx[order]", []),
+    ],
+)
+def test_a_formula_is_seen(source, lines):
+    assert formulas(source) == lines
+
+
+def test_what_faces_know_of_the_answer_imports_nothing_heavy():
+    code = (
+        "import sys, leaderboard.studies.answers;"
+        "heavy = {'numpy', 'scipy', 'pandas', 'pyarrow', 'sklearn', 'joblib'};"
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("label", ORDER)

@@ -15,6 +15,7 @@ from leaderboard.operations import services
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
 from leaderboard.studies import validations
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from tests.leaderboard.stored_validation import made, stored
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, only, recomputed, rows_text
 
 LATER = AS_OF.replace(day=2)
@@ -156,6 +157,18 @@ def test_validation_holds_what_the_command_line_of_the_core_prints(bench, quick)
     assert {"available", "reason", "n_folds", "n_skipped", "k_mean", "strategies"} <= set(loao)
     figures = loao["strategies"]["mid_range"]
     assert {"rho", "tau", "pairs_correct", "skill", "n", "coverage", "se"} <= set(figures)
+
+
+def test_the_stored_validation_of_the_tests_has_the_present_form():
+    """Else: python -m tests.leaderboard.stored_validation."""
+    present = made(protocols=("loao", "temporal"), strategies=("mid_range",))
+    kept = stored()
+    assert kept.keys() == present.keys()
+    assert kept["subset"] == present["subset"]
+    for name, protocol in present["protocols"].items():
+        assert kept["protocols"][name].keys() == protocol.keys()
+    figures = present["protocols"]["loao"]["strategies"]["mid_range"]
+    assert kept["protocols"]["loao"]["strategies"]["mid_range"].keys() == figures.keys()
 
 
 def test_validation_is_asked_with_the_rules_of_the_policy(bench, monkeypatch):

@@ -10,11 +10,10 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from leaderboard.boards.queries import entries_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Visibility
 from leaderboard.operations.services import issue_token, recompute
 from leaderboard.submissions.models import IdempotencyKey, Outcome, Submission
-from tests.toys import AS_OF, csv_text, ladder, load_text
+from tests.toys import AS_OF, csv_text, ladder, lines_of, load_text
 
 TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
 
@@ -51,8 +50,8 @@ def test_a_delivery_is_on_the_next_board(post, toy):
     assert submission.agent.owner == submission.submitted_by
     board, is_new = recompute(benchmark=toy, as_of=AS_OF)
     assert is_new
-    entry = {e.name: e for e in entries_of(board)}["newcomer"]
-    assert (entry.full_score, entry.scaffold, entry.model) == (0.5, "Loop", "Model 9")
+    line = lines_of(board)["newcomer"]
+    assert (line.at["full"].score, line.scaffold, line.model, line.run_by) == (0.5, "Loop", "Model 9", "self")
 
 
 def test_a_delivery_counts_once(post):

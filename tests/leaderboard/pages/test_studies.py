@@ -8,6 +8,7 @@ import pytest
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
+from tests.leaderboard.stored_validation import store
 from tests.toys import csv_text, ladder, load_text
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
@@ -85,7 +86,7 @@ def test_the_sections_lead_to_each_other(client, toy, page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_it_needs_no_more_than_the_policy_allows_and_is_only_read(client, toy, page):
-    validate(benchmark=toy, as_of=AS_OF)
+    store(toy)
     measure_variance(benchmark=toy, as_of=AS_OF)
     response = client.get(f"/b/toy/{page}")
     html = response.content.decode()
@@ -98,7 +99,7 @@ def test_it_needs_no_more_than_the_policy_allows_and_is_only_read(client, toy, p
 
 @pytest.mark.parametrize("page", PAGES)
 def test_changed_data_are_told(client, toy, page):
-    validate(benchmark=toy, as_of=AS_OF)
+    store(toy)
     measure_variance(benchmark=toy, as_of=AS_OF)
     assert "The data have changed" not in text_of(client.get(f"/b/toy/{page}"))
     Benchmark.objects.update(data_version=9)
@@ -106,13 +107,13 @@ def test_changed_data_are_told(client, toy, page):
 
 
 def test_validity_takes_three_queries(client, toy, django_assert_num_queries):
-    validate(benchmark=toy, as_of=AS_OF)
+    store(toy)
     with django_assert_num_queries(3):  # the benchmark; its latest study; the study's policy
         client.get("/b/toy/validity")
 
 
 def test_validity_shows_the_stored_figures_and_leads_with_pairs_and_skill(client, toy):
-    study, _ = validate(benchmark=toy, as_of=AS_OF)
+    study = store(toy)
     html = client.get("/b/toy/validity").content.decode()
     protocols = {row[0].split("  ")[0]: row for row in cells(html, "protocols")}
     figures = study.result["protocols"]["loao"]["strategies"]["mid_range"]
@@ -128,7 +129,7 @@ def test_validity_shows_the_stored_figures_and_leads_with_pairs_and_skill(client
 
 
 def test_every_strategy_is_shown_and_the_one_in_use_first(client, toy):
-    study, _ = validate(benchmark=toy, as_of=AS_OF)
+    study = store(toy)
     html = client.get("/b/toy/validity").content.decode()
     first = html.index('<h2 id="loao-title">')
     rows = cells(html[first : html.index("</section>", first)], "strategies")

@@ -9,7 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_slug
 from django.utils import timezone
 
+from leaderboard.catalog.queries import benchmark_of, policy_in_force
+from leaderboard.operations.coverage import is_partial, offered
 from leaderboard.operations.loading import LoadReport, load
+from leaderboard.operations.stated import stated_in
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
@@ -34,6 +37,8 @@ class Command(BaseCommand):
             flat = read(file)
             report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
         self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
+        if not dry_run:
+            self.stdout.write(_offer(flat, benchmark) + f"Next: manage.py recompute {benchmark}")
 
 
 def read(file: Path) -> FlatFile:
@@ -61,9 +66,21 @@ def check_slug(slug: str) -> None:
 def notes(flat: FlatFile) -> str:
     """Say which columns were taken for others, and which were kept as they are."""
     lines = [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
-    if flat.metadata:
-        lines.append(f"\nKept as metadata: {', '.join(flat.metadata)}.")
+    stated = stated_in(flat)
+    if stated.taken:
+        lines.append(f"\nTaken for the agent or the submission: {', '.join(stated.taken)}.")
+    if stated.flat.metadata:
+        lines.append(f"\nKept as metadata: {', '.join(stated.flat.metadata)}.")
     return "".join(lines)
+
+
+def _offer(flat: FlatFile, slug: str) -> str:
+    """Where most agents cannot be ranked, say on which tasks they could be."""
+    benchmark = benchmark_of(slug)
+    if policy_in_force(benchmark).universe is not None or not is_partial(flat, benchmark):
+        return ""
+    offer = offered(benchmark)
+    return offer and f"{offer}: manage.py policy {slug} --set universe=common\n"
 
 
 def summary(report: LoadReport, *, dry_run: bool) -> str:

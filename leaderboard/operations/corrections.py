@@ -1,0 +1,163 @@
+"""What is taken back, confirmed or approved after it was delivered. Nothing is deleted: the log says why."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.boards.models import Entry
+from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.catalog.queries import operates
+from leaderboard.errors import Conflict, Forbidden, Missing
+from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Status, Submission
+from leaderboard.submissions.queries import deliveries, withheld
+from leaderboard.submissions.services import append_changes, bump_data_version, change_status
+
+
+class NoSuchSubmission(Missing):
+    """There is no such submission."""
+
+
+class NoSuchAgent(Missing):
+    """There is no such agent."""
+
+
+class NotYourSubmission(Forbidden):
+    """This submission belongs to another account; its owner or an operator can withdraw it."""
+
+
+class CountsNoMore(Conflict):
+    """A submission that was refused, superseded or withdrawn does not count any more."""
+
+
+class SeveralBenchmarks(Conflict):
+    """These submissions are of several benchmarks; unload those of one at a time."""
+
+
+class NothingToUnload(Conflict):
+    """No load counts on this benchmark."""
+
+
+class NothingToConfirm(Conflict):
+    """There is no invalid outcome that needs to be confirmed."""
+
+
+class NothingToApprove(Conflict):
+    """This agent is not withheld."""
+
+
+def has_been_shown(agent: Agent) -> bool:
+    """Whether a board has shown this agent, so that its owner knows how it came out."""
+    return Entry.objects.filter(agent=agent).exists()
+
+
+@transaction.atomic
+def withdraw(*, uuid: UUID, token: ApiToken, reason: str, as_of: datetime) -> Submission:
+    """Take a submission back, by its owner or an operator.
+
+    Once a board has shown the agent, its owner's withdrawal leaves it without a rank until an operator
+    approves.
+    """
+    (submission,) = _locked([uuid])
+    agent = submission.agent
+    by_operator = operates(token, agent.benchmark)
+    if agent.owner != token.user and not by_operator:
+        raise NotYourSubmission
+    shown = not by_operator and has_been_shown(agent)
+    _withdraw([submission], by=token.user, reason=reason, as_of=as_of, after_board=shown)
+    return submission
+
+
+@transaction.atomic
+def unload(*, uuids: Sequence[UUID], reason: str, as_of: datetime) -> list[Submission]:
+    """Withdraw these submissions, which are of one benchmark, by an operator's hand."""
+    submissions = _locked(uuids)
+    if len({submission.agent.benchmark_id for submission in submissions}) > 1:
+        raise SeveralBenchmarks
+    _withdraw(submissions, by=None, reason=reason, as_of=as_of)
+    return submissions
+
+
+@transaction.atomic
+def unload_latest(*, benchmark: Benchmark, reason: str, as_of: datetime) -> list[Submission]:
+    """Withdraw what still counts of the latest load."""
+    loaded = [one for one in deliveries(benchmark) if one.operator]
+    latest = max((one.arrival for one in loaded), default=None)
+    if latest is None:
+        raise NothingToUnload
+    uuids = [one.uuid for one in loaded if one.arrival == latest]
+    return unload(uuids=uuids, reason=reason, as_of=as_of)
+
+
+@transaction.atomic
+def confirm(*, uuid: UUID, reason: str, as_of: datetime) -> Submission:
+    """Confirm that the invalid outcomes of a submission are failures of the harness.
+
+    From then on they are missing instead of failures, and their keys may be delivered again.
+    """
+    (submission,) = _locked([uuid])
+    obstacle = _why_not_to_confirm(submission)
+    if obstacle:
+        raise NothingToConfirm(f"There is nothing to confirm in {uuid}: {obstacle}.")
+    version = bump_data_version(benchmark=submission.agent.benchmark)
+    InvalidConfirmation.objects.create(submission=submission, data_version=version, at=as_of, reason=reason)
+    return submission
+
+
+def _why_not_to_confirm(submission: Submission) -> str:
+    if not submission.n_invalid:
+        return "none of its outcomes is invalid"
+    if submission.loaded:
+        return "an operator loaded it, so they count as failures of the harness already"
+    if InvalidConfirmation.objects.filter(submission=submission).exists():
+        return "they were confirmed before"
+    return ""
+
+
+@transaction.atomic
+def approve(*, benchmark: Benchmark, agent: str, reason: str, as_of: datetime) -> Agent:
+    """Let an agent be ranked again that took outcomes back after a board had shown it."""
+    found = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
+    if found is None:
+        raise NoSuchAgent(f"There is no agent {agent!r} on {benchmark}.")
+    if found.pk not in withheld(benchmark):
+        raise NothingToApprove(f"{agent!r} is not withheld: nothing needs to be approved.")
+    version = bump_data_version(benchmark=benchmark)
+    Approval.objects.create(agent=found, data_version=version, at=as_of, reason=reason)
+    return found
+
+
+def _locked(uuids: Sequence[UUID]) -> list[Submission]:
+    """Return live submissions, their agents locked in the order in which deliveries lock them."""
+    agents = Agent.objects.filter(submissions__uuid__in=uuids).order_by("id")
+    ids = sorted(set(agents.values_list("id", flat=True)))
+    list(Agent.objects.filter(pk__in=ids).order_by("id").select_for_update(no_key=True))
+    found = Submission.objects.filter(uuid__in=uuids).select_related("agent__benchmark", "agent__owner")
+    submissions = list(found.order_by("id"))
+    if absent := set(uuids) - {submission.uuid for submission in submissions}:
+        raise NoSuchSubmission(f"There is no submission {', '.join(sorted(map(str, absent)))}.")
+    for submission in submissions:
+        if submission.status not in LIVE:
+            raise CountsNoMore(f"The submission {submission.uuid} is {submission.status}; it does not count.")
+    return submissions
+
+
+def _withdraw(
+    submissions: Sequence[Submission],
+    *,
+    by: User | None,
+    reason: str,
+    as_of: datetime,
+    after_board: bool = False,
+) -> None:
+    changes = change_status(
+        submissions=submissions,
+        status=Status.WITHDRAWN,
+        at=as_of,
+        by=by,
+        reason=reason,
+        after_board=after_board,
+    )
+    append_changes(benchmark=submissions[0].agent.benchmark, changes=changes)

@@ -1,0 +1,57 @@
+"""Which tasks the agents of a benchmark have in common: as the record tells."""
+
+import numpy as np
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import active_tasks
+from leaderboard.errors import Conflict
+from leaderboard.studies.records import Reader, Snapshot, store_scores
+from leaderboard.studies.services import CoreError
+from leaderboard.studies.shared import offer, shared_tasks
+from leaderboard.studies.subsets import active_subset
+from leaderboard.submissions.parsing.flat import FlatFile
+
+MIN_COMMON = 10
+
+
+class TooFewCommonTasks(Conflict):
+    """The agents have too few tasks in common."""
+
+
+def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
+    """Whether most agents of a file lack over 5% of the active tasks: what it costs little to see first."""
+    n_active = active_tasks(benchmark).count()
+    cells = np.unique(flat.agent.astype(np.int64) * len(flat.tasks) + flat.task)
+    n_tasks = np.bincount(cells // len(flat.tasks))
+    return int(np.count_nonzero(20 * n_tasks >= 19 * n_active)) * 2 < len(flat.agents)
+
+
+def offered(benchmark: Benchmark) -> str:
+    """Where most agents cannot be ranked, say on which tasks they could be; else empty."""
+    try:
+        now = _all_tasks(benchmark)
+    except CoreError:
+        return ""  # a recompute says what the outcomes do not carry
+    if now is None:
+        return ""
+    store_scores(now.stale)
+    return offer(now)
+
+
+def common_tasks(benchmark: Benchmark) -> list[str]:
+    """Return the common tasks, from 10 on: fewer rank nobody."""
+    now = _all_tasks(benchmark)
+    common = shared_tasks(now) if now else ()
+    if len(common) < MIN_COMMON:
+        raise TooFewCommonTasks(
+            f"Only {len(common)} tasks have an outcome from at least 95% of the agents; from {MIN_COMMON} on "
+            "they can be made the tasks of the benchmark."
+        )
+    return list(common)
+
+
+def _all_tasks(benchmark: Benchmark) -> Snapshot | None:
+    """The present record, whatever tasks the policy names."""
+    reader = Reader(benchmark)
+    reader.policy.universe = None
+    return reader.now(active_subset(benchmark))

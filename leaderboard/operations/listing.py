@@ -1,0 +1,114 @@
+"""What a benchmark is: its tasks from a list, and what is said about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from leaderboard.catalog.models import Benchmark, Task, Visibility
+from leaderboard.catalog.services import (
+    N_NAMED,
+    bump_shown_version,
+    ensure_tasks,
+    get_or_create_benchmark,
+)
+from leaderboard.errors import Conflict, Faulty
+from leaderboard.submissions.parsing.flat import Fault
+from leaderboard.submissions.parsing.task_list import ListedTask
+from leaderboard.submissions.services import append_changes
+
+DESCRIBED = ("title", "description", "url", "licence", "citation", "unit", "visibility")
+
+
+class TaskInAnotherGroup(Conflict):
+    """A task of this name is known in another group."""
+
+
+@dataclass(frozen=True)
+class ListingReport:
+    """What a list of tasks did."""
+
+    n_tasks: int
+    n_new: int
+    n_changed: int
+    is_new_benchmark: bool
+
+
+@transaction.atomic
+def list_tasks(*, slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
+    """Make the tasks that are new; give category and group where there is none, and the positions listed."""
+    benchmark, is_new = get_or_create_benchmark(slug=slug, title=slug)
+    before = dict(benchmark.tasks.values_list("name", "category"))
+    n_new = ensure_tasks(benchmark=benchmark, categories={task.name: task.category for task in tasks})
+    known = {task.name: task for task in benchmark.tasks.select_for_update(no_key=True).order_by("id")}
+    _check_groups(known, tasks)
+    changed = [known[task.name] for task in tasks if _take(known[task.name], task)]
+    Task.objects.bulk_update(changed, ["group", "position"])
+    renewed = {task.name for task in changed} | {
+        task.name for task in tasks if task.category != before.get(task.name, "") and task.category
+    }
+    n_changed = len(renewed & before.keys())
+    if n_changed:
+        bump_shown_version(benchmark=benchmark)
+    append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0)
+    return ListingReport(len(tasks), n_new, n_changed, is_new)
+
+
+def _check_groups(known: Mapping[str, Task], tasks: Sequence[ListedTask]) -> None:
+    moved = [task for task in tasks if task.group and known[task.name].group not in ("", task.group)]
+    if moved:
+        raise TaskInAnotherGroup(
+            "\n".join(
+                f"The task {task.name!r} is in the group {known[task.name].group!r}, but is listed in "
+                f"{task.group!r}."
+                for task in moved[:N_NAMED]
+            )
+        )
+
+
+def _take(task: Task, listed: ListedTask) -> bool:
+    """Take group and position over; return whether that changes anything."""
+    group = listed.group or task.group
+    position = task.position if listed.position is None else listed.position
+    changes = (group, position) != (task.group, task.position)
+    task.group, task.position = group, position
+    return changes
+
+
+@transaction.atomic
+def describe_benchmark(*, benchmark: Benchmark, said: Mapping[str, str]) -> list[str]:
+    """Set what is said of a benchmark and return the names of the fields that changed."""
+    locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+    unknown = [name for name in said if name not in DESCRIBED]
+    changed = [name for name in DESCRIBED if name in said and getattr(locked, name) != said[name]]
+    for name in changed:
+        setattr(locked, name, said[name])
+    faults = [
+        *(
+            Fault(None, name, None, f"is not a field here; known are {', '.join(DESCRIBED)}")
+            for name in unknown
+        ),
+        *_faults(locked, changed),
+    ]
+    if faults:
+        raise Faulty("Nothing was changed.", faults=tuple(faults))
+    if changed:
+        locked.save(update_fields=changed)
+        bump_shown_version(benchmark=locked)
+    return changed
+
+
+def _faults(benchmark: Benchmark, fields: Sequence[str]) -> list[Fault]:
+    try:
+        benchmark.clean_fields(exclude={f.name for f in Benchmark._meta.fields} - set(fields))
+    except ValidationError as error:
+        return [
+            Fault(None, field, getattr(benchmark, field)[:80], _rule(field, messages[0]))
+            for field, messages in error.message_dict.items()
+        ]
+    return []
+
+
+def _rule(field: str, message: str) -> str:
+    return f"one of {', '.join(Visibility.values)}" if field == "visibility" else message

@@ -1,0 +1,66 @@
+"""Changing the rules of a benchmark: a new row of its policy, checked as a whole."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.queries import active_tasks, policy_in_force
+from leaderboard.catalog.rules import COMMON, RULES
+from leaderboard.errors import Conflict, Faulty
+from leaderboard.operations.coverage import common_tasks
+from leaderboard.submissions.parsing.flat import Fault
+
+
+class PolicyChangedMeanwhile(Conflict):
+    """The policy was changed meanwhile; look at it again."""
+
+
+def changed_policy(*, benchmark: Benchmark, said: Mapping[str, str]) -> Policy:
+    """Return the policy in force with these fields set, not yet stored; every fault is told at once."""
+    before = policy_in_force(benchmark)
+    values, faults = _values(benchmark, said)
+    kept = {field: getattr(before, field) for field in RULES}
+    policy = Policy(benchmark=benchmark, number=before.number + 1, **(kept | values))
+    if not faults and not policy.band_lo < policy.band_hi:
+        faults.append(Fault(None, "band_hi", f"{policy.band_hi}", f"lies above band_lo, {policy.band_lo}"))
+    if faults:
+        raise Faulty("The policy was not changed.", faults=tuple(faults))
+    return policy
+
+
+def _values(benchmark: Benchmark, said: Mapping[str, str]) -> tuple[dict[str, Any], list[Fault]]:
+    values: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for field, text in said.items():
+        if field not in RULES:
+            rule = f"is not a field of a policy; known are {', '.join(RULES)}"
+            faults.append(Fault(None, field, None, rule))
+            continue
+        try:
+            is_common = field == "universe" and text == COMMON
+            values[field] = common_tasks(benchmark) if is_common else RULES[field].read(text)
+        except (ValueError, KeyError, RecursionError):
+            faults.append(Fault(None, field, text[:80], f"it is {RULES[field].words}"))
+    return values, faults + _unknown_tasks(benchmark, values.get("universe"))
+
+
+def _unknown_tasks(benchmark: Benchmark, universe: Sequence[str] | None) -> list[Fault]:
+    unknown = set(universe or ()) - set(active_tasks(benchmark).values_list("name", flat=True))
+    return [Fault(None, "universe", name[:80], "is not an active task") for name in sorted(unknown)]
+
+
+def changes(before: Policy, after: Policy) -> dict[str, tuple[Any, Any]]:
+    """The fields that differ, with both values."""
+    both = {field: (getattr(before, field), getattr(after, field)) for field in RULES}
+    return {field: pair for field, pair in both.items() if pair[0] != pair[1]}
+
+
+@transaction.atomic
+def put_in_force(*, policy: Policy) -> None:
+    """Store a changed policy, unless another was stored since it was read."""
+    Benchmark.objects.select_for_update(no_key=True).get(pk=policy.benchmark_id)
+    if policy_in_force(policy.benchmark).number != policy.number - 1:
+        raise PolicyChangedMeanwhile
+    policy.save(force_insert=True)

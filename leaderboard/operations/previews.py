@@ -1,0 +1,74 @@
+"""What a changed policy would change, before it is put in force: the same answer twice. Nothing is stored."""
+
+from collections.abc import Iterator
+
+from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.studies.answers import Standings
+from leaderboard.studies.given import decided
+from leaderboard.studies.records import Reader
+from leaderboard.studies.services import CoreError, answered
+from leaderboard.studies.subsets import active_subset
+
+N_NAMED = 5
+
+
+def preview(benchmark: Benchmark, changed: Policy) -> list[str]:
+    """Say, a sentence each, what would change with this policy; nothing without outcomes."""
+    reader = Reader(benchmark)
+    before = _standings(reader, reader.policy)
+    if before is None:
+        return []
+    try:
+        after = _standings(reader, changed)
+    except CoreError as error:
+        return [f"With this policy the present outcomes carry no board: {error}."]
+    if after is None:
+        return ["With this policy there would be nothing to rank."]
+    return [*_subset(before, after), *_ranks(before, after)] or ["No rank changes, nor the subset."]
+
+
+def _standings(reader: Reader, policy: Policy) -> Standings | None:
+    """The answer by this policy, on the subset and calibration in use; a new fit comes with a recompute."""
+    reader.policy = policy
+    subset = active_subset(reader.benchmark)
+    now = reader.now(subset)
+    if now is None:
+        return None
+    calibration = subset.calibrations.order_by("-data_version").first() if subset else None
+    return answered(now, decided(now, subset, calibration))
+
+
+def _subset(before: Standings, after: Standings) -> Iterator[str]:
+    if before.n_tasks != after.n_tasks:
+        yield f"{after.n_tasks:,} tasks would be active instead of {before.n_tasks:,}."
+    if before.n_complete != after.n_complete:
+        yield f"{after.n_complete:,} agents would be complete instead of {before.n_complete:,}."
+    old, new = (set(one.subset.tasks) if one.subset else set() for one in (before, after))
+    if old != new:
+        yield (
+            f"The subset would have {len(new):,} tasks instead of {len(old):,}: {len(new - old):,} enter, "
+            f"{len(old - new):,} leave ({_band(before)} now, {_band(after)} then)."
+        )
+    elif after.subset and after.subset.number:
+        yield f"The subset stays, with {len(new):,} tasks: it is fixed until a reselection."
+
+
+def _band(board: Standings) -> str:
+    return f"band {board.subset.lo:.0%} to {board.subset.hi:.0%}" if board.subset else "no subset"
+
+
+def _ranks(before: Standings, after: Standings) -> Iterator[str]:
+    if before.target != after.target:
+        yield f"The board would be ordered by the target {after.target} instead of {before.target}."
+    old, new = ({line.agent: line.at[one.target].rank for line in one.agents} for one in (before, after))
+    moved = [agent for agent in new if new[agent] != old.get(agent)]
+    if moved:
+        told = ", ".join(
+            f"{agent} {_rank(old.get(agent))} → {_rank(new[agent])}" for agent in moved[:N_NAMED]
+        )
+        more = f" and {len(moved) - N_NAMED:,} more" if len(moved) > N_NAMED else ""
+        yield f"{len(moved):,} of {len(new):,} agents would change rank: {told}{more}."
+
+
+def _rank(rank: int | None) -> str:
+    return "unranked" if rank is None else f"{rank}"

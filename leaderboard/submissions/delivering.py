@@ -1,0 +1,153 @@
+"""The one path on which outcomes come in.
+
+What the interface and files deliver differs in how it is parsed and in what is allowed to stand beside it.
+From there on it is the same: `Placed.of` gives the rows their ids and compares them with what is stored,
+`record` stores a part of them as a submission, and `services.append_changes` ends the transaction.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.submissions.models import Status, StatusChange, Submission
+from leaderboard.submissions.parsing.flat import FlatFile
+from leaderboard.submissions.queries import live_outcomes
+from leaderboard.submissions.rows import KEY, OUTCOME, content_sha256, place, same_outcome
+from leaderboard.submissions.services import change_status, ensure_settings, record_submission
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Delivered rows with their ids, beside what is stored under the same keys."""
+
+    flat: FlatFile
+    agents: dict[int, Agent]
+    task_names: dict[int, str]
+    settings: dict[int, tuple[object, ...]]
+    rows: pa.Table
+    stored: pa.Table  # all live outcomes of these agents
+    holder: np.ndarray  # (n_rows,) id of the submission that holds the row's key; 0: it is free
+    same: np.ndarray  # (n_rows,) bool: this very outcome is stored
+
+    @classmethod
+    def of(cls, flat: FlatFile, *, benchmark: Benchmark, agents: Mapping[str, Agent]) -> "Placed":
+        """Place the rows of these agents, who are locked, so that what is stored stays as it is."""
+        task_ids = dict(benchmark.tasks.values_list("name", "id"))
+        setting_ids = ensure_settings(benchmark=benchmark, settings=flat.settings)
+        rows = place(
+            flat,
+            agents=[agents[name].pk for name in flat.agents],
+            tasks=[task_ids[name] for name in flat.tasks],
+            settings=[setting_ids[tuple(setting)] for setting in flat.settings],
+        )
+        stored = live_outcomes([agent.pk for agent in agents.values()])
+        holder, same = _compare(rows, stored)
+        return cls(
+            flat=flat,
+            agents={agent.pk: agent for agent in agents.values()},
+            task_names={pk: name for name, pk in task_ids.items()},
+            settings={pk: facets for facets, pk in setting_ids.items()},
+            rows=rows,
+            stored=stored,
+            holder=holder,
+            same=same,
+        )
+
+    def sha256(self, rows: pa.Table) -> bytes:
+        """The hash of some of the rows, which knows names only."""
+        return content_sha256(rows, task_names=self.task_names, settings=self.settings)
+
+
+def _compare(rows: pa.Table, stored: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each row the submission that holds its key (0: none) and whether the same is stored."""
+    holder, same = np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, bool)
+    if stored.num_rows:
+        numbered = rows.select(OUTCOME).append_column("row", pa.array(np.arange(rows.num_rows)))
+        both = numbered.join(stored, keys=KEY, join_type="inner", right_suffix="_stored")
+        equal = pc.and_(
+            same_outcome(both["value"], both["value_stored"]),
+            same_outcome(both["valid"], both["valid_stored"]),
+        )
+        at, holds = both["row"].to_numpy(), ~both["free"].to_numpy()
+        holder[at[holds]] = both["submission"].to_numpy()[holds]
+        same[at[equal.to_numpy()]] = True
+    return holder, same
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What all submissions of one delivery have in common.
+
+    `asked` and `n_trials`: what the agent was asked to run; None: all active tasks, as often as it did.
+    `taken_back_after_board`: what this replaces is its owner's, and a board has shown the agent.
+    """
+
+    as_of: datetime
+    status: Status = Status.ACCEPTED
+    by: User | None = None
+    token: ApiToken | None = None
+    loaded: bool = False
+    reason: str = ""
+    asked: Sequence[int] | None = None
+    n_trials: int | None = None
+    taken_back_after_board: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The rows that become one submission, all of one agent."""
+
+    rows: pa.Table
+    submitted_at: datetime | None
+    imprecise: bool
+    backdated: bool = False
+    links: Mapping[str, str] = field(default_factory=dict)
+    replaces: Sequence[Submission] = ()
+
+
+def record(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, list[StatusChange]]:
+    """Store a part; what it replaces is superseded once it counts.
+
+    Returns the submission and the changes that are to be appended at the end of the transaction.
+    """
+    submission = _submission(part, placed, terms)
+    changes: list[StatusChange] = []
+    if submission.status == Status.ACCEPTED:
+        changes += change_status(
+            submissions=part.replaces,
+            status=Status.SUPERSEDED,
+            at=terms.as_of,
+            by=terms.by,
+            reason=f"by {submission.uuid}",
+            after_board=terms.taken_back_after_board,
+        )
+    changes.append(record_submission(submission=submission, rows=part.rows, by=terms.by, reason=terms.reason))
+    return submission, changes
+
+
+def _submission(part: Part, placed: Placed, terms: Terms) -> Submission:
+    rows = part.rows
+    return Submission(
+        agent=placed.agents[rows["agent"][0].as_py()],
+        status=terms.status,
+        submitted_by=terms.by,
+        token=terms.token,
+        submitted_at=part.submitted_at,
+        imprecise=part.imprecise,
+        received_at=terms.as_of,
+        backdated=part.backdated,
+        content_sha256=placed.sha256(rows),
+        n_outcomes=rows.num_rows,
+        n_invalid=rows.num_rows - pc.sum(rows["valid"]).as_py(),
+        replaces=part.replaces[0] if part.replaces else None,
+        links=dict(part.links),
+        loaded=terms.loaded,
+        asked=None if terms.asked is None else list(terms.asked),
+        n_trials=terms.n_trials,
+    )

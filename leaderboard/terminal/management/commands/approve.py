@@ -1,0 +1,27 @@
+"""Let an agent be ranked again."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.corrections import approve
+from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = "Let an agent be ranked again whose owner took outcomes back after a board had shown it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("agent")
+        parser.add_argument("--reason", required=True, help="why this is no second try; it is kept")
+
+    def handle(self, *, benchmark: str, agent: str, reason: str, **_: Any) -> None:
+        reason = stated_reason(reason)
+        with refusals_as_errors():
+            approve(benchmark=benchmark_of(benchmark), agent=agent, reason=reason, as_of=timezone.now())
+        self.stdout.write(f"{agent} may be ranked again.\nNext: manage.py recompute {benchmark}")

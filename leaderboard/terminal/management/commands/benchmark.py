@@ -1,0 +1,48 @@
+"""Show and say what a benchmark is."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.listing import DESCRIBED, describe_benchmark
+from leaderboard.terminal.arguments import settings_in
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = "Show what is said of a benchmark, or set it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument(
+            "--set",
+            dest="said",
+            nargs="+",
+            action="extend",
+            metavar="FIELD=VALUE",
+            help=", ".join(DESCRIBED),
+        )
+
+    def handle(self, *, benchmark: str, said: list[str] | None, **_: Any) -> None:
+        with refusals_as_errors():
+            found = benchmark_of(benchmark)
+            changed = describe_benchmark(benchmark=found, said=settings_in(said or []))
+        found.refresh_from_db()
+        self.stdout.write(_text(found))
+        if said:
+            self.stdout.write(f"Changed: {', '.join(changed) or 'nothing'}.")
+
+
+def _text(benchmark: Benchmark) -> str:
+    counts = f"{benchmark.tasks.count():,} tasks, {benchmark.agents.count():,} agents"
+    lines = [f"{benchmark.slug}: {counts}, data version {benchmark.data_version:,}"]
+    width = max(map(len, DESCRIBED))
+    lines += [f"  {field:<{width}}  {getattr(benchmark, field) or '–'}" for field in DESCRIBED]
+    for flag in ("frozen", "hidden", "full_runs_only"):
+        if since := getattr(benchmark, f"{flag}_at"):
+            words = flag.replace("_", " ")
+            lines.append(f"  {words} since {since:%Y-%m-%d}: {getattr(benchmark, f'{flag}_reason')}")
+    return "\n".join(lines)

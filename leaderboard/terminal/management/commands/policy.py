@@ -1,0 +1,63 @@
+"""Show and change the rules of a benchmark."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.queries import benchmark_of, policy_in_force
+from leaderboard.catalog.rules import RULES, shown
+from leaderboard.operations.policies import changed_policy, changes, put_in_force
+from leaderboard.operations.previews import preview
+from leaderboard.terminal.arguments import settings_in
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Show the policy of a benchmark with a sentence for each field, or put a changed one in force and "
+        "tell what changes with it."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument(
+            "--set", dest="said", nargs="+", action="extend", metavar="FIELD=VALUE", help=", ".join(RULES)
+        )
+        parser.add_argument("--dry-run", action="store_true", help="tell what would change, store nothing")
+
+    def handle(self, *, benchmark: str, said: list[str] | None, dry_run: bool, **_: Any) -> None:
+        with refusals_as_errors():
+            found = benchmark_of(benchmark)
+            if not said:
+                self.stdout.write("\n".join(_sentences(policy_in_force(found))))
+                return
+            after = changed_policy(benchmark=found, said=settings_in(said))
+            self.stdout.write("\n".join(_told(found, after)))
+            if not dry_run and changes(policy_in_force(found), after):
+                put_in_force(policy=after)
+                self.stdout.write(
+                    f"Policy {after.number} is in force.\nNext: manage.py recompute {benchmark}"
+                )
+
+
+def _sentences(policy: Policy) -> Iterator[str]:
+    yield f"Policy {policy.number} of {policy.benchmark}, in force since {policy.created_at:%Y-%m-%d}"
+    width = max(map(len, RULES))
+    sentences = {field.name: field.help_text for field in Policy._meta.fields}
+    for field, rule in RULES.items():
+        about = sentences[field].rstrip(".")
+        yield f"  {field:<{width}}  {shown(field, getattr(policy, field)) or '(empty)'}"
+        yield f"  {'':<{width}}    {about}. It is {rule.words}."
+
+
+def _told(benchmark: Benchmark, after: Policy) -> Iterator[str]:
+    changed = changes(policy_in_force(benchmark), after)
+    for field, (old, new) in changed.items():
+        yield f"{field}: {shown(field, old) or '(empty)'} → {shown(field, new) or '(empty)'}"
+    if not changed:
+        yield "This is the policy in force; nothing changes."
+    else:
+        yield from preview(benchmark, after)

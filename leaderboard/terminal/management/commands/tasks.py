@@ -1,0 +1,36 @@
+"""Make tasks from a list."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from leaderboard.operations.listing import list_tasks
+from leaderboard.submissions.parsing.task_list import read_tasks
+from leaderboard.terminal.management.commands.load import check_slug
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Make the tasks of a benchmark, which is made if it is new, from a list: CSV with a header, or "
+        "NDJSON, with name and optional category, group and position. Listing them again changes nothing."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *, benchmark: str, file: Path, **_: Any) -> None:
+        check_slug(benchmark)
+        if not file.is_file():
+            raise CommandError(f"There is no file {file}.")
+        with refusals_as_errors():
+            report = list_tasks(slug=benchmark, tasks=read_tasks(file))
+        self.stdout.write(
+            f"{benchmark}: {report.n_tasks:,} tasks listed, {report.n_new:,} new, "
+            f"{report.n_changed:,} changed."
+        )
+        if report.is_new_benchmark:
+            self.stdout.write(f"Next: manage.py benchmark {benchmark} --set title=…")

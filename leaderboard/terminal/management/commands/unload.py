@@ -1,0 +1,59 @@
+"""Take back what was loaded or submitted."""
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.corrections import unload, unload_latest
+from leaderboard.submissions.models import Submission
+from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Withdraw submissions, all or none. They stay stored and keep their place in the history, but count "
+        "no more; what they replaced stays superseded, and may be loaded again."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "what",
+            nargs="+",
+            metavar="SUBMISSION",
+            help="ids of submissions; with --latest a benchmark's slug",
+        )
+        parser.add_argument("--latest", action="store_true", help="all of the latest load of a benchmark")
+        parser.add_argument("--reason", required=True, help="why; it is kept")
+
+    def handle(self, *, what: list[str], latest: bool, reason: str, **_: Any) -> None:
+        reason = stated_reason(reason)
+        with refusals_as_errors():
+            submissions = _latest(what, reason) if latest else _named(what, reason)
+        n_outcomes = sum(submission.n_outcomes for submission in submissions)
+        benchmark = submissions[0].agent.benchmark
+        self.stdout.write(
+            f"Withdrew {len(submissions):,} submissions with {n_outcomes:,} outcomes from {benchmark}.\n"
+            f"Next: manage.py recompute {benchmark}"
+        )
+
+
+def _latest(what: list[str], reason: str) -> list[Submission]:
+    if len(what) > 1:
+        raise CommandError("--latest takes the slug of one benchmark.")
+    return unload_latest(benchmark=benchmark_of(what[0]), reason=reason, as_of=timezone.now())
+
+
+def _named(what: list[str], reason: str) -> list[Submission]:
+    return unload(uuids=[_uuid(text) for text in what], reason=reason, as_of=timezone.now())
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise CommandError(f"{text!r} is not the id of a submission.") from None

@@ -1,0 +1,48 @@
+"""What the lines of a board do not show, and why, grouped by the reason. Nothing heavy is imported."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from selection.standings.lines import AtTarget, Line, Standings, TargetLine
+from selection.standings.words import in_order
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What some agents lack, and why.
+
+    Attributes
+    ----------
+    what, reason : str
+    agents : tuple of str
+    """
+
+    what: str
+    reason: str
+    agents: tuple[str, ...]
+
+
+def gaps(board: Standings, target: str = "") -> tuple[Gap, ...]:
+    """Return what the lines do not show, grouped by its reason."""
+    target = target or board.target
+    has_icc = any(line.icc.get("icc") is not None for line in board.agents)
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in in_order(board, target):
+        for what, reason in _gaps_of(line, board.targets[target], line.at[target], has_icc=has_icc):
+            found.setdefault((what, reason), []).append(line.agent)
+    return tuple(Gap(what, reason, tuple(names)) for (what, reason), names in found.items())
+
+
+def _gaps_of(line: Line, told: TargetLine, at: AtTarget, *, has_icc: bool) -> Iterable[tuple[str, str]]:
+    if at.rank is None:
+        yield "Not ranked", at.reason
+    elif at.se is None:
+        yield "No standard error", at.reason
+    elif at.rank_lower is None:
+        yield "No rank interval", told.reason
+    if at.estimated and at.lower is None and at.rank is not None:
+        yield "No interval", at.reason
+    if has_icc and line.icc.get("reason"):
+        yield "No intraclass correlation", str(line.icc["reason"]).removeprefix("not measured: ")
+    elif line.icc.get("note"):
+        yield "Intraclass correlation unreliable", str(line.icc["note"])

@@ -1,0 +1,366 @@
+"""The operator's hand: tasks, descriptions, policies, and what is taken back, confirmed or approved."""
+
+import io
+import json
+import re
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
+from leaderboard.catalog.rules import RULES, shown
+from leaderboard.operations.coverage import TooFewCommonTasks, common_tasks, offered
+from leaderboard.operations.policies import PolicyChangedMeanwhile, changed_policy, put_in_force
+from leaderboard.operations.services import recompute
+from leaderboard.submissions.models import OutcomeDetail, Submission
+from leaderboard.submissions.queries import deliveries
+from tests.toys import AS_OF, HEAD, csv_text, load_text, rows_text
+
+
+@pytest.fixture
+def run(db):
+    def call(*arguments):
+        out = io.StringIO()
+        call_command(*arguments, stdout=out, stderr=io.StringIO())
+        return out.getvalue()
+
+    return call
+
+
+@pytest.fixture
+def listed(run, tmp_path):
+    def call(text, *, slug="new", name="tasks.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return run("tasks", slug, str(path))
+
+    return call
+
+
+def tasks():
+    return list(Task.objects.order_by("name").values_list("name", "category", "group", "position"))
+
+
+class TestTasks:
+    CSV = 'name,category,group,position\nb/1,easy,repo,2\n"a, c",,,1\n'
+
+    def test_a_benchmark_from_a_list(self, listed):
+        assert "2 tasks listed, 2 new, 0 changed" in listed(self.CSV)
+        assert tasks() == [("a, c", "", "", 1), ("b/1", "easy", "repo", 2)]
+        assert Benchmark.objects.get().data_version == 1
+
+    def test_again_changes_nothing(self, listed):
+        listed(self.CSV)
+        assert "2 tasks listed, 0 new, 0 changed" in listed(self.CSV)
+        benchmark = Benchmark.objects.get()
+        assert (benchmark.data_version, benchmark.shown_version) == (1, 0)
+
+    def test_ndjson_completes_what_is_known(self, listed):
+        listed("name\na\nb\n")
+        lines = [{"name": "a", "group": "g", "position": 7}, {"name": "b", "category": "c"}, {"name": "d"}]
+        printed = listed("\n".join(map(json.dumps, lines)), name="tasks.ndjson")
+        assert "3 tasks listed, 1 new, 2 changed" in printed
+        assert [task[:3] for task in tasks()] == [("a", "", "g"), ("b", "c", ""), ("d", "", "")]
+        assert Task.objects.get(name="a").position == 7
+        benchmark = Benchmark.objects.get()
+        assert (benchmark.data_version, benchmark.shown_version) == (2, 1)
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("category\nx\n", ["name: the column is missing"]),
+            ("name,position\na,x\n,1\n", ['row 1, position: "x"', "row 2, name: the field is empty"]),
+            ("name\na\na\n", ["row 2, name", "row 1 too"]),
+            ("name,colour\na,red\n", ["row 1, colour: is not a field of a task"]),
+            ("name\na,b\n", ["row 1"]),
+            ("", ["the column is missing"]),
+            ("name\n", ["the list has no task"]),
+            ('{"name": 7}', ["row 1, name", "a name is text"]),
+            ('{"name": "a"}\n{', ["row 2: the line is not JSON"]),
+            ('{"name": "a", "position": true}', ["position"]),
+            (b"name\n\xff\n", ["not UTF-8"]),
+            ("name\na\u202eb\n", ["row 1, name"]),
+        ],
+    )
+    def test_every_fault_is_told_and_nothing_stored(self, listed, text, words):
+        with pytest.raises(CommandError) as refusal:
+            listed(text)
+        for word in words:
+            assert word in str(refusal.value)
+        assert not Benchmark.objects.exists()
+
+    def test_a_task_stays_in_its_group_and_category(self, listed):
+        listed(self.CSV)
+        with pytest.raises(CommandError, match=r"group 'repo', but is listed in 'other'"):
+            listed("name,group\nb/1,other\n")
+        with pytest.raises(CommandError, match=r"category 'easy'"):
+            listed("name,category\nb/1,hard\n")
+
+
+class TestBenchmark:
+    def test_what_is_said_is_shown(self, run, toy):
+        said = ["title=Toys", "description=Small = fine", "url=https://example.org/toy", "licence=CC-BY-4.0"]
+        printed = run("benchmark", "toy", "--set", *said)
+        assert "Changed: title, description, url, licence." in printed
+        toy.refresh_from_db()
+        assert (toy.title, toy.description, toy.shown_version) == ("Toys", "Small = fine", 1)
+        assert run("benchmark", "toy") in printed
+        assert "Changed: nothing." in run("benchmark", "toy", "--set", *said)
+        toy.refresh_from_db()
+        assert (toy.shown_version, toy.data_version) == (1, 1)
+
+    @pytest.mark.parametrize(
+        ("said", "words"),
+        [
+            (["url=example"], 'url: "example" is not allowed'),
+            (["visibility=secret"], "public, unlisted, private"),
+            (["slug=other"], "slug: is not a field here"),
+            (["title="], "title"),
+            (["title=" + "x" * 256], "title"),
+            (["title"], "not FIELD=VALUE"),
+            (["title=a", "title=b"], "twice"),
+        ],
+    )
+    def test_faults(self, run, toy, said, words):
+        with pytest.raises(CommandError, match=words):
+            run("benchmark", "toy", "--set", *said)
+        toy.refresh_from_db()
+        assert toy.shown_version == 0
+
+
+class TestPolicy:
+    def test_every_field_has_a_rule_and_a_sentence(self, run, toy):
+        fields = {field.name for field in Policy._meta.fields}
+        assert set(RULES) == fields - {"id", "benchmark", "number", "created_at", "created_by"}
+        printed = run("policy", "toy")
+        for field in RULES:
+            assert Policy._meta.get_field(field).help_text.rstrip(".") in printed
+            assert f"  {field} " in printed
+
+    def test_defaults_obey_their_rules(self, toy):
+        policy = toy.policies.get()
+        for field, rule in RULES.items():
+            value = getattr(policy, field)
+            assert rule.read(shown(field, value)) == value, field
+
+    def test_a_change_is_a_new_row(self, run, toy):
+        before = Policy.objects.values().get()
+        printed = run("policy", "toy", "--set", "refit_every=7", "history_window=5", "estimator=ridge")
+        assert "refit_every: 5 → 7\n" in printed
+        assert "Policy 2 is in force." in printed
+        after = Policy.objects.values().get(number=2)
+        changed = {name for name in RULES if after[name] != before[name]}
+        assert changed == {"refit_every", "history_window", "estimator"}
+        assert after["created_at"] >= before["created_at"]
+
+    def test_a_dry_run_and_no_change_store_nothing(self, run, toy):
+        assert "strategy: mid_range → random" in run("policy", "toy", "--set", "strategy=random", "--dry-run")
+        assert "nothing changes" in run("policy", "toy", "--set", "strategy=mid_range")
+        assert Policy.objects.count() == 1
+
+    def test_the_preview_tells_the_band(self, run, toy):
+        wide = ("policy", "toy", "--set", "subset_from=20", "band_lo=0.1", "band_hi=0.9", "--dry-run")
+        printed = run(*wide)
+        assert re.search(r"The subset would have 1\d tasks instead of \d: \d enter, 0 leave", printed)
+        assert "(band 30% to 70% now, band 10% to 90% then)" in printed
+        recompute(benchmark=toy, as_of=AS_OF)
+        assert "fixed until a reselection" in run(*wide)
+
+    def test_the_preview_tells_ranks(self, run, db):
+        """By hand: x has 1, then 0 on all tasks, y ½ on each; the mean ties them, the first does not."""
+        load_text(csv_text({"x": "1" * 10, "y": "1" * 5 + "0" * 5}))
+        second = csv_text({"x": "0" * 10, "y": "0" * 5 + "1" * 5}).replace(",1,", ",2,")
+        load_text(second)
+        printed = run("policy", "toy", "--set", "duplicates=first", "--dry-run")
+        assert "1 of 2 agents would change rank: y 1 → 2." in printed
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "band_lo=-0.1",
+            "band_lo=NaN",
+            "band_hi=0.2",
+            "band_hi=1.1",
+            "strategy=fastest",
+            "history_window=4",
+            "hysteresis=0.5",
+            "subset_from=4",
+            "subset_from=51",
+            "subset_from=１５",
+            "estimator=lasso",
+            "refit_every=11",
+            "default_target=all",
+            "missing=none",
+            "universe=[]",
+            "universe=some",
+            'universe=["no such task"]',
+            "duplicates=best",
+            "counted_settings=[{}]",
+            'counted_settings=[{"run": "r1"}]',
+            'counted_settings=[{"temperature": "hot"}]',
+            "n_trials=0",
+            "n_trials=99999999999999999999999",
+            "resubmission=never",
+            "audit_share=2",
+            "review=",
+            "members_only=perhaps",
+            "quota_per_token=0",
+            "base_seed=-1",
+            "number=7",
+        ],
+    )
+    def test_a_fault_names_field_and_rule(self, run, toy, said):
+        field = said.partition("=")[0]
+        with pytest.raises(CommandError, match=f"{field}: "):
+            run("policy", "toy", "--set", said)
+        assert Policy.objects.count() == 1
+
+    def test_all_faults_come_at_once(self, run, toy):
+        with pytest.raises(CommandError) as refusal:
+            run("policy", "toy", "--set", "strategy=fastest", "refit_every=1", "n_trials=3")
+        assert "strategy: " in str(refusal.value)
+        assert "refit_every: " in str(refusal.value)
+        assert "n_trials" not in str(refusal.value)
+
+    def test_conditions_are_named_whole(self, run, toy):
+        run("policy", "toy", "--set", 'counted_settings=[{"judge": "j1"}]')
+        assert Policy.objects.get(number=2).counted_settings == [
+            {"prompt_variant": None, "judge": "j1", "temperature": None}
+        ]
+        run("policy", "toy", "--set", "counted_settings=comparable")
+        assert Policy.objects.get(number=3).counted_settings is None
+
+    def test_two_changes_at_once_do_not_undo_each_other(self, toy):
+        first, second = (changed_policy(benchmark=toy, said={"n_trials": n}) for n in "23")
+        put_in_force(policy=first)
+        with pytest.raises(PolicyChangedMeanwhile):
+            put_in_force(policy=second)
+
+
+class TestCommonTasks:
+    """Four or five agents share 12 of 20 tasks; one has them all."""
+
+    @pytest.fixture
+    def thin(self, db):
+        marks = {f"a{i}": "1" * 12 + "." * 8 for i in range(3)} | {"whole": "1" * 20}
+        load_text(csv_text(marks))
+        return Benchmark.objects.get()
+
+    def test_counted_by_hand(self, thin):
+        assert common_tasks(thin) == [f"t{j:02d}" for j in range(12)]
+        assert offered(thin).startswith("1 of 4 agents have run all 20 tasks; they share 12: ")
+
+    def test_load_says_so_and_the_policy_freezes_them(self, run, thin, tmp_path):
+        path = tmp_path / "more.csv"
+        path.write_text(csv_text({"a3": "0" * 12}))  # the whole benchmark is judged, not this file
+        printed = run("load", str(path), "--benchmark", "toy")
+        assert "1 of 5 agents have run all 20 tasks; they share 12: " in printed
+        assert "manage.py policy toy --set universe=common" in printed
+        assert "universe: all → 12 tasks" in run("policy", "toy", "--set", "universe=common")
+        names = [f"t{j:02d}" for j in range(12)]
+        assert Policy.objects.get(number=2).universe == names
+        path.write_text(csv_text({"few": "1"}))
+        assert "universe" not in run("load", str(path), "--benchmark", "toy")
+        assert Policy.objects.latest("number").universe == names
+
+    def test_fewer_than_ten_are_refused(self, db):
+        load_text(csv_text({"a": "1" * 9 + ".", "b": "1" * 10}))
+        with pytest.raises(TooFewCommonTasks, match="Only 9 tasks"):
+            common_tasks(Benchmark.objects.get())
+
+
+class TestCorrections:
+    def test_unload_the_latest(self, run, toy):
+        assert "Withdrew 16 submissions with 320 outcomes from toy." in run(
+            "unload", "toy", "--latest", "--reason", "the wrong file"
+        )
+        assert deliveries(toy) == []
+
+    def test_unload_by_name(self, run, toy):
+        ids = [str(uuid) for uuid in Submission.objects.values_list("uuid", flat=True)[:2]]
+        assert "Withdrew 2 submissions" in run("unload", *ids, "--reason", "broken")
+        assert len(deliveries(toy)) == 14
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["toy", "--reason", "x"], "not the id of a submission"),
+            (["toy", "--latest", "--reason", " "], "--reason says why"),
+            (["toy", "other", "--latest", "--reason", "x"], "one benchmark"),
+            (["0" * 32, "--reason", "x"], "There is no submission"),
+        ],
+    )
+    def test_unload_refuses(self, run, toy, arguments, words):
+        with pytest.raises(CommandError, match=words):
+            run("unload", *arguments)
+        assert len(deliveries(toy)) == 16
+
+    def test_confirm_and_approve_refuse_what_needs_neither(self, run, toy):
+        uuid = str(Submission.objects.values_list("uuid", flat=True)[0])
+        with pytest.raises(CommandError, match="nothing to confirm"):
+            run("confirm", uuid)
+        with pytest.raises(CommandError, match="nothing needs to be approved"):
+            run("approve", "toy", "a00", "--reason", "x")
+        with pytest.raises(CommandError, match="no agent 'nobody'"):
+            run("approve", "toy", "nobody", "--reason", "x")
+
+
+class TestStated:
+    """What a file says of agents and runs beside their outcomes."""
+
+    ROWS = (
+        {"agent": "a", "task": "t1", "run": "r1", "version": "1.2", "organisation": "Acme"},
+        {"agent": "a", "task": "t2", "run": "r1", "version": "1.2"},
+        {"agent": "a", "task": "t1", "run": "r2", "version": "1.2"},
+        {"agent": "b", "task": "t1", "run": "r1"},
+    )
+
+    def load(self, *changes, **options):
+        rows = [row | {"outcome": 1} | more for row, more in zip(self.ROWS, changes or [{}] * 4, strict=True)]
+        return load_text(rows_text(rows), **options)
+
+    def test_of_agents(self, db):
+        self.load()
+        said = Agent.objects.order_by("name").values_list("name", "version", "organisation")
+        assert list(said) == [("a", "1.2", "Acme"), ("b", "", "")]
+        assert not OutcomeDetail.objects.exists()
+
+    def test_of_runs(self, db):
+        logs = [{"logs": f"https://example.org/{n}", "code": ""} for n in (1, 1, 2)]
+        self.load(*logs, {"code": "https://example.org/b"})
+        links = Submission.objects.order_by("id").values_list("agent__name", "links")
+        assert list(links) == [
+            ("a", {"logs": "https://example.org/1"}),
+            ("a", {"logs": "https://example.org/2"}),
+            ("b", {"code": "https://example.org/b"}),
+        ]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            [{"link": "https://example.org/1"}, {"link": "https://example.org/2"}, {}, {}],
+            [{"link": "see below"}, {}, {}, {}],
+            [{"link": "javascript:alert(1)"}, {}, {}, {}],
+        ],
+    )
+    def test_what_is_no_one_address_stays_metadata(self, db, changes):
+        self.load(*changes)
+        assert all(submission.links == {} for submission in Submission.objects.all())
+        assert all(set(detail.metadata) == {"link"} for detail in OutcomeDetail.objects.all())
+
+    def test_a_version_stated_later_is_filled_in_and_no_other(self, db):
+        load_text(f"{HEAD}\nToy,a,Loop,Model a,2026-01-05,t1,1,1\n")
+        self.load()
+        assert Agent.objects.get(name="a").version == "1.2"
+        assert Benchmark.objects.get().shown_version == 1
+        with pytest.raises(Exception, match=r"version '1.2', but was delivered with version '2'"):
+            self.load(*[{"version": "2"}] * 3, {})
+
+
+def test_a_preview_of_nothing_is_empty(run, db):
+    Policy.objects.create(benchmark=Benchmark.objects.create(slug="empty", title="Empty"), number=1)
+    assert "strategy: mid_range → random" in run("policy", "empty", "--set", "strategy=random", "--dry-run")
+
+
+def test_nothing_is_offered_where_agents_are_complete(toy):
+    assert offered(toy) == ""

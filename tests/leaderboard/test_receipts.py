@@ -1,0 +1,393 @@
+"""Deliveries through the service: what is asked, what a receipt says, what gains nothing."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import ClassVar
+
+import pytest
+from django.db import connection
+
+from leaderboard.boards.models import Entry
+from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.catalog.services import SecondName
+from leaderboard.operations.corrections import (
+    CountsNoMore,
+    NothingToApprove,
+    NothingToConfirm,
+    NothingToUnload,
+    NotYourSubmission,
+    approve,
+    confirm,
+    unload,
+    unload_latest,
+    withdraw,
+)
+from leaderboard.operations.intake import DuplicateOutcomes, submit
+from leaderboard.operations.services import issue_token, recompute
+from leaderboard.submissions.models import Submission
+from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
+from tests.toys import AS_OF, csv_text, in_subset, ladder, load_text
+
+TODAY = f"{AS_OF:%Y-%m-%d}"
+
+
+@pytest.fixture
+def ada(toy):
+    return token("ada@example.org")
+
+
+def token(email, scope="submit"):
+    return issue_token(email=email, slug="toy", scope=scope, name="ci", as_of=AS_OF, life=timedelta(days=1))[
+        0
+    ]
+
+
+def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", first=1, **more):
+    """Submit {task: outcomes of its trials, None for an invalid one} and return the receipt."""
+    rows = [
+        {"task": task, "trial": trial, "outcome": outcome, "valid": outcome is not None}
+        for task, trials in outcomes.items()
+        for trial, outcome in enumerate(trials, start=first)
+    ]
+    described = {"name": agent, "scaffold": "Loop", "model": model} | (
+        {"version": version} if version else {}
+    )
+    body = {"agent": described, "submitted_at": TODAY, "outcomes": rows} | more
+    return submit(
+        benchmark=Benchmark.objects.get(slug="toy"),
+        token=by,
+        body=body,
+        body_sha256=b"",
+        idempotency_key=None,
+        as_of=AS_OF,
+    ).content
+
+
+def every_task(outcome=1, *, n=20):
+    return {f"t{j:02d}": [outcome] for j in range(n)}
+
+
+def stored(receipt):
+    return Submission.objects.get(uuid=receipt["id"])
+
+
+def counted(benchmark, receipt):
+    return [one for one in deliveries(benchmark) if str(one.uuid) == receipt["id"]]
+
+
+class TestAsked:
+    def test_all_tasks_before_there_is_a_subset(self, ada, toy):
+        receipt = deliver(ada, every_task())
+        assert (stored(receipt).asked, receipt["n_outside"], receipt["warnings"]) == (None, 0, [])
+
+    def test_the_tasks_of_the_subset_once_it_is_fixed(self, ada, toy):
+        board, _ = recompute(benchmark=toy, as_of=AS_OF)
+        names = in_subset(board)
+        receipt = deliver(ada, every_task())
+        assert sorted(toy.tasks.filter(pk__in=stored(receipt).asked).values_list("name", flat=True)) == names
+        assert receipt["n_outside"] == 20 - len(names) > 0
+        assert receipt["warnings"] == []
+        (one,) = counted(toy, receipt)
+        assert (one.asked, one.n_trials, one.operator) == (frozenset(stored(receipt).asked), None, False)
+
+    def test_a_retired_task_is_not_asked_for(self, ada, toy):
+        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        toy.tasks.filter(name=names[0]).update(retired_at=AS_OF, retired_reason="broken")
+        assert len(stored(deliver(ada, every_task())).asked) == len(names) - 1
+
+    def test_all_tasks_where_an_operator_wants_full_runs(self, ada, toy):
+        recompute(benchmark=toy, as_of=AS_OF)
+        Benchmark.objects.update(full_runs_only_at=AS_OF, full_runs_only_reason="an audit")
+        assert stored(deliver(ada, every_task())).asked is None
+
+    def test_all_tasks_while_the_subset_is_a_preview(self, db):
+        load_text(csv_text(ladder(8, 20)))
+        recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+        assert stored(deliver(token("ada@example.org"), every_task())).asked is None
+
+
+class TestReceipts:
+    def test_what_is_lacking_is_counted_and_named(self, ada):
+        receipt = deliver(ada, every_task(n=17))
+        assert receipt["warnings"] == [
+            "3 of the 20 tasks asked for have no outcome ('t17', 't18', 't19'): until all are delivered, the "
+            "agent is listed without a rank"
+        ]
+        again = deliver(ada, {task: [1] for task in ("t17", "t18", "t19")})
+        assert again["warnings"] == []
+
+    def test_only_the_first_names_are_told(self, ada):
+        (warning,) = deliver(ada, every_task(n=1))["warnings"]
+        assert warning.startswith("19 of the 20 tasks asked for have no outcome ('t01', ")
+        assert "'t10' and 9 more)" in warning
+
+    def test_more_trials_on_some_tasks_count_for_nothing(self, ada):
+        receipt = deliver(ada, every_task() | {"t03": [0, 1, 1]})
+        (warning,) = receipt["warnings"]
+        assert warning.startswith("tasks have from 1 to 3 trials: on each only the first trial counts")
+        assert receipt["n_outcomes"] == 22
+
+    def test_trials_delivered_later_even_out(self, ada):
+        deliver(ada, every_task())
+        assert deliver(ada, {"t00": [1]}, first=2)["warnings"] != []
+        assert deliver(ada, every_task(), first=3)["warnings"] != []
+        rest = {task: [1] for task in every_task() if task != "t00"}
+        assert deliver(ada, rest, first=2)["warnings"] == []
+
+    def test_solved_extras_are_counted_as_outside(self, ada, toy):
+        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        extras = [task for task in every_task() if task not in names]
+        receipt = deliver(ada, {task: [0] for task in names} | {extras[0]: [1]})
+        assert (receipt["n_outside"], receipt["warnings"]) == (1, [])
+
+    def test_failed_trials_called_invalid_count_as_failures(self, ada, toy):
+        receipt = deliver(ada, every_task() | {"t04": [None], "t05": [None]})
+        assert receipt["n_invalid"] == 2
+        assert receipt["warnings"] == [
+            "2 invalid outcomes count as failures until an operator confirms that the harness failed"
+        ]
+        assert not counted(toy, receipt)[0].confirmed
+
+
+class TestConfirmation:
+    def test_it_counts_and_frees_the_keys(self, ada, toy):
+        receipt = deliver(ada, every_task() | {"t04": [None]})
+        with pytest.raises(DuplicateOutcomes):
+            deliver(ada, {"t04": [1]})
+        before = Benchmark.objects.get().data_version
+        confirm(uuid=stored(receipt).uuid, reason="the sandbox was down", as_of=AS_OF)
+        assert Benchmark.objects.get().data_version == before + 1
+        assert counted(toy, receipt)[0].confirmed
+        again = deliver(ada, {"t04": [1]})
+        assert again["warnings"] == []
+        ids = [stored(receipt).pk, stored(again).pk]
+        assert outcomes_of(ids).num_rows == 20
+        assert outcomes_of(ids)["valid"].to_pylist() == [True] * 20
+        with pytest.raises(DuplicateOutcomes) as refusal:
+            deliver(ada, {"t04": [0]})
+        assert refusal.value.details["keys"][0]["submission"] == again["id"]
+
+    def test_only_what_needs_it(self, ada, toy):
+        with pytest.raises(NothingToConfirm, match="none of its outcomes"):
+            confirm(uuid=stored(deliver(ada, every_task())).uuid, reason="", as_of=AS_OF)
+        receipt = deliver(ada, every_task() | {"t04": [None]}, agent="other", version="2")
+        confirm(uuid=stored(receipt).uuid, reason="", as_of=AS_OF)
+        with pytest.raises(NothingToConfirm, match="before"):
+            confirm(uuid=stored(receipt).uuid, reason="", as_of=AS_OF)
+        load_text(csv_text({"loaded": "1x"}))
+        with pytest.raises(NothingToConfirm, match="operator loaded"):
+            confirm(uuid=Submission.objects.latest("id").uuid, reason="", as_of=AS_OF)
+
+
+class TestResubmission:
+    def taken_back(self, ada, toy, how, by=None):
+        receipt = deliver(ada, every_task(0))
+        recompute(benchmark=toy, as_of=AS_OF)
+        if how == "replaces":
+            return deliver(by or ada, every_task(1), replaces=receipt["id"])
+        withdraw(uuid=stored(receipt).uuid, token=by or ada, reason="a bug", as_of=AS_OF)
+        return deliver(ada, every_task(1))
+
+    @pytest.mark.parametrize("how", ["replaces", "withdraws"])
+    def test_a_second_try_after_a_board_waits_for_approval(self, ada, toy, how):
+        receipt = self.taken_back(ada, toy, how)
+        agent = Agent.objects.get(name="newcomer")
+        assert list(withheld(toy)) == [agent.pk]
+        assert "until an operator approves" in receipt["warnings"][-1]
+        approve(benchmark=toy, agent="newcomer", reason="the scorer was at fault", as_of=AS_OF)
+        assert withheld(toy) == {}
+        with pytest.raises(NothingToApprove):
+            approve(benchmark=toy, agent="newcomer", reason="again", as_of=AS_OF)
+
+    @pytest.mark.parametrize("how", ["replaces", "withdraws"])
+    def test_an_operator_may(self, ada, toy, how):
+        self.taken_back(ada, toy, how, by=token("olga@example.org", "operate"))
+        assert withheld(toy) == {}
+
+    def test_a_policy_may_allow_it(self, ada, toy):
+        Policy.objects.create(benchmark=toy, number=2, resubmission="free")
+        assert self.taken_back(ada, toy, "replaces")["warnings"] == []
+        assert withheld(toy) == {}
+
+    def test_before_a_board_it_is_free(self, ada, toy):
+        receipt = deliver(ada, every_task(0))
+        deliver(ada, every_task(1), replaces=receipt["id"])
+        assert withheld(toy) == {}
+
+    def test_what_waits_for_review_was_not_shown(self, ada, toy):
+        deliver(ada, every_task(0))
+        recompute(benchmark=toy, as_of=AS_OF)
+        Policy.objects.create(benchmark=toy, number=2, review="manual")
+        waiting = deliver(ada, every_task(0), run="second")
+        withdraw(uuid=stored(waiting).uuid, token=ada, reason="a bug", as_of=AS_OF)
+        assert withheld(toy) == {}
+
+    def test_only_its_owner_and_operators_withdraw(self, ada, toy):
+        receipt = deliver(ada, every_task())
+        with pytest.raises(NotYourSubmission):
+            withdraw(uuid=stored(receipt).uuid, token=token("eve@example.org"), reason="", as_of=AS_OF)
+        withdraw(uuid=stored(receipt).uuid, token=ada, reason="", as_of=AS_OF)
+        with pytest.raises(CountsNoMore):
+            withdraw(uuid=stored(receipt).uuid, token=ada, reason="", as_of=AS_OF)
+
+
+class TestSecondName:
+    def test_one_agent_has_one_name(self, ada):
+        first = deliver(ada, every_task(0))
+        with pytest.raises(SecondName, match="'newcomer': 'fresh'") as refusal:
+            deliver(ada, every_task(1), agent="fresh", model="MODEL 9")
+        assert refusal.value.details["agents"] == ["newcomer", "fresh"]
+        withdraw(uuid=stored(first).uuid, token=ada, reason="", as_of=AS_OF)
+        with pytest.raises(SecondName):
+            deliver(ada, every_task(1), agent="fresh")
+
+    def test_another_version_owner_or_model_is_another_agent(self, ada):
+        deliver(ada, every_task())
+        deliver(ada, every_task(), agent="newer", version="2")
+        deliver(ada, every_task(), agent="larger", model="Model 10")
+        deliver(token("eve@example.org"), every_task(), agent="eve's")
+        assert Agent.objects.exclude(owner=None).count() == 4
+
+
+class TestCheats:
+    """A mid-table agent that fails every other task gains nothing by how it delivers."""
+
+    HONEST: ClassVar = {f"t{j:02d}": [j % 2] for j in range(20)}
+
+    def entry(self, toy, name="newcomer"):
+        board, _ = recompute(benchmark=toy, as_of=AS_OF)
+        return Entry.objects.get(board=board, name=name)
+
+    def full_score(self, toy):
+        return self.entry(toy).at["full"]["score"]
+
+    def failed(self, outcomes):
+        return {task for task, (outcome, *_) in outcomes.items() if not outcome}
+
+    def test_the_honest_delivery(self, ada, toy):
+        deliver(ada, self.HONEST)
+        assert self.full_score(toy) == 0.5
+
+    def test_failures_called_invalid(self, ada, toy):
+        one = min(self.failed(self.HONEST))
+        receipt = deliver(ada, self.HONEST | {one: [None]})
+        assert self.full_score(toy) == 0.5
+        confirm(uuid=stored(receipt).uuid, reason="the sandbox was down", as_of=AS_OF)
+        assert self.full_score(toy) > 0.5  # by completion: an operator has looked
+
+    def test_more_trials_on_failed_tasks(self, ada, toy):
+        deliver(ada, self.HONEST | {task: [0, 1, 1] for task in self.failed(self.HONEST)})
+        assert self.full_score(toy) == 0.5
+
+    def test_more_trials_in_a_later_delivery(self, ada, toy):
+        deliver(ada, self.HONEST)
+        deliver(ada, {task: [1, 1] for task in self.failed(self.HONEST)}, first=2)
+        assert self.full_score(toy) == 0.5
+
+    def test_failed_tasks_left_out(self, ada, toy):
+        one = min(self.failed(self.HONEST))
+        deliver(ada, {task: trials for task, trials in self.HONEST.items() if task != one})
+        assert self.entry(toy).rank is None
+
+    def test_solved_extras(self, ada, toy):
+        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        deliver(ada, {task: trials for task, trials in self.HONEST.items() if task in names})
+        honest = self.entry(toy).at
+        easy = next(task for task in sorted(self.HONEST) if task not in names)
+        deliver(ada, {easy: [1]})
+        cheating = self.entry(toy).at
+        for target in ("full", "subset"):
+            assert cheating[target]["score"] == honest[target]["score"]
+
+    def test_a_second_try(self, ada, toy):
+        first = deliver(ada, self.HONEST)
+        assert self.entry(toy).rank is not None
+        deliver(ada, every_task(1), replaces=first["id"])
+        entry = self.entry(toy)
+        assert entry.rank is None
+        assert "resubmitted" in entry.at["full"]["reason"]
+        approve(benchmark=toy, agent="newcomer", reason="the scorer was at fault", as_of=AS_OF)
+        assert self.entry(toy).rank == 1
+
+
+class TestUnload:
+    def test_the_latest_load_goes_as_a_whole(self, toy):
+        load_text(csv_text({"b0": "1" * 20, "b1": "0" * 20}))
+        version = Benchmark.objects.get().data_version
+        gone = unload_latest(benchmark=toy, reason="the wrong file", as_of=AS_OF)
+        assert [submission.agent.name for submission in gone] == ["b0", "b1"]
+        assert Benchmark.objects.get().data_version == version + 1
+        changes = gone[0].status_changes.order_by("id")
+        assert [(c.status, c.reason, c.data_version) for c in changes] == [
+            ("accepted", "load", version),
+            ("withdrawn", "the wrong file", version + 1),
+        ]
+        assert len(deliveries(toy)) == 16
+        assert load_text(csv_text({"b0": "1" * 20})).n_new == 20
+
+    def test_submissions_are_left_alone(self, ada, toy):
+        receipt = deliver(ada, every_task())
+        unload_latest(benchmark=toy, reason="all of it", as_of=AS_OF)
+        assert [str(one.uuid) for one in deliveries(toy)] == [receipt["id"]]
+        with pytest.raises(NothingToUnload):
+            unload_latest(benchmark=toy, reason="more", as_of=AS_OF)
+
+    def test_all_or_none(self, toy):
+        first, second = Submission.objects.values_list("uuid", flat=True)[:2]
+        unload(uuids=[first], reason="broken", as_of=AS_OF)
+        with pytest.raises(CountsNoMore):
+            unload(uuids=[second, first], reason="broken", as_of=AS_OF)
+        assert len(deliveries(toy)) == 15
+
+
+def at_once(n, call):
+    """Call with 0 … n−1 in n threads; return what came back, exceptions included."""
+
+    def one(i):
+        try:
+            return call(i)
+        except Exception as error:
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(n) as pool:
+        return list(pool.map(one, range(n)))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deliveries_at_once_each_have_their_version():
+    load_text(csv_text(ladder(6, 20)))
+    ada, toy = token("ada@example.org"), Benchmark.objects.get()
+    before = toy.data_version
+    receipts = at_once(4, lambda i: deliver(ada, every_task(), agent=f"n{i}", version=str(i)))
+    arrivals = sorted(one.arrival for one in deliveries(toy) if not one.operator)
+    assert arrivals == [before + 1, before + 2, before + 3, before + 4]
+    assert len({receipt["id"] for receipt in receipts}) == 4
+    assert Benchmark.objects.get().data_version == before + 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_names_at_once_are_one_agent():
+    load_text(csv_text(ladder(6, 20)))
+    ada = token("ada@example.org")
+    answers = at_once(4, lambda i: deliver(ada, every_task(), agent=f"n{i}"))
+    assert sum(isinstance(answer, SecondName) for answer in answers) == 3
+    assert Agent.objects.exclude(owner=None).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_withdrawal_and_a_replacement_at_once_take_back_once():
+    load_text(csv_text(ladder(6, 20)))
+    ada = token("ada@example.org")
+    first = deliver(ada, every_task(0))
+    at_once(
+        2,
+        lambda i: (
+            deliver(ada, every_task(1), replaces=first["id"])
+            if i
+            else withdraw(uuid=stored(first).uuid, token=ada, reason="", as_of=AS_OF)
+        ),
+    )
+    statuses = list(stored(first).status_changes.order_by("id").values_list("status", flat=True))
+    assert statuses in (["accepted", "superseded"], ["accepted", "withdrawn"])

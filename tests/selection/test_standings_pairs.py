@@ -1,0 +1,155 @@
+"""Two agents on request: against scipy and scikit-learn, by definition, and who is left out and why."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from selection.given import Given
+from selection.linking import complete, reference
+from selection.rules import Rules
+from selection.standings import answer
+from selection.standings.pairs import PairsRefused, pairs
+from tests.selection.records import NAN, band, board, by_name, record_of, with_newcomers
+from tests.selection.test_standings_places import submission, version
+
+
+def pair_of(found, a, b):
+    return next(one for one in found.pairs if {one.a, one.b} == {a, b})
+
+
+def test_the_domain_is_the_paired_t_test_of_scipy():
+    outcomes = board(14)
+    found = pairs(record_of(outcomes), target="domain")
+    assert (found.n_tasks, len(found.pairs)) == (60, 14 * 13 // 2)
+    for one in found.pairs:
+        a, b = (outcomes[int(name[1:])] for name in (one.a, one.b))
+        test = stats.ttest_rel(a, b)
+        assert one.estimate.value == pytest.approx(a.mean() - b.mean())
+        assert one.estimate.p_value == pytest.approx(test.pvalue, rel=1e-9)
+        low, high = test.confidence_interval()
+        assert (one.estimate.interval.lower, one.estimate.interval.upper) == pytest.approx((low, high))
+    p = [one.estimate.p_value for one in found.pairs]
+    assert [one.p_adjusted for one in found.pairs] == pytest.approx(stats.false_discovery_control(p))
+
+
+def test_one_trial_on_the_subset_is_neyman_on_its_tasks():
+    outcomes = board(14)
+    found, tasks = pairs(record_of(outcomes)), band(outcomes)
+    assert (found.target, found.n_tasks, found.omega) == ("subset", tasks.size, None)
+    one = found.pairs[0]
+    a, b = (outcomes[int(name[1:]), tasks] for name in (one.a, one.b))
+    assert one.estimate.method == "neyman"
+    assert one.estimate.interval.se == pytest.approx(stats.sem(a - b))
+    assert one.estimate.omitted == ("agent:run", "agent:prompt", "agent:judge")
+
+
+def test_estimated_agents_have_the_error_of_their_calibration():
+    outcomes, _ = with_newcomers()
+    record = record_of(outcomes)
+    found = pairs(record, target="full")
+    lines = by_name(answer(record, Rules(target="full")))
+    s = lines["a14"].at["full"].se
+    both = pair_of(found, "a14", "a15").estimate
+    assert both.interval.se == pytest.approx(math.sqrt(2) * s)
+    assert both.interval.df == 13
+    mixed = pair_of(found, "a03", "a14").estimate
+    y = outcomes[3].mean()
+    assert mixed.interval.se == pytest.approx(math.sqrt(s**2 + y * (1 - y) / 60))  # one trial: upper bound
+    assert pair_of(found, "a03", "a04").estimate.method == "neyman"
+    assert {name: at.score for name, at in found.agents.items()} == {
+        name: line.at["full"].score for name, line in lines.items()
+    }
+
+
+def test_an_agent_that_passed_everything_is_held_against_estimated_ones():
+    outcomes, _ = with_newcomers(n_agents=20)
+    outcomes[3] = 1.0
+    outcomes[20:, band(outcomes[:20])] = 0.5
+    estimate = pair_of(pairs(record_of(outcomes), target="full"), "a03", "a20").estimate
+    rate = (60 + 2) / (60 + 4)
+    assert next(term.variance for term in estimate.terms if term.name == "measured") == pytest.approx(
+        rate * (1 - rate) / 60
+    )
+
+
+def test_the_incumbent_shift_counts_between_old_and_new_alone():
+    outcomes, tasks = with_newcomers()
+    found = pairs(record_of(outcomes))
+    complete_ = outcomes[:14]
+    shifts = [
+        complete_[i, tasks].mean() - complete_[i, band(np.delete(complete_, i, 0))].mean() for i in range(14)
+    ]
+
+    def linking(a, b):
+        return sum(t.variance for t in pair_of(found, a, b).estimate.terms if t.name == "linking")
+
+    assert linking("a00", "a14") == pytest.approx(np.var(shifts, ddof=1))
+    assert linking("a14", "a15") == linking("a00", "a01") == 0.0
+
+
+def test_a_linked_agent_brings_the_error_of_its_completion():
+    outcomes = board(16)
+    tasks = band(outcomes)
+    second = np.sort(np.concatenate([tasks[6:], np.setdiff1d(np.arange(60), tasks)[:6]]))
+    names = [f"a{i:02d}" for i in range(16)]
+    row = np.full(60, NAN)
+    row[tasks] = np.arange(tasks.size) % 2
+    given = Given(subsets=(version(tasks, (), 1), version(second, (), 2)))
+    found = pairs(submission(outcomes, row, asked=tasks), None, given, agents=["new", names[3]])
+    completed, error = complete(reference(outcomes), row, second)
+    (one,) = found.pairs
+    assert {term.name: term.variance for term in one.estimate.terms}["linking"] == pytest.approx(error.v_link)
+    assert abs(one.estimate.value) == pytest.approx(abs(completed.mean() - outcomes[3, second].mean()))
+
+
+def test_task_groups_stand_beside_the_domain():
+    outcomes = board(14)
+    groups = np.arange(60) % 6
+    found = pairs(record_of(outcomes), target="domain", agents=["a00", "a13"], groups=groups)
+    (one,) = found.pairs
+    d = outcomes[13] - outcomes[0]
+    sums = [np.sum(d[groups == g] - d.mean()) for g in range(6)]
+    assert one.estimate.grouped.se == pytest.approx(math.sqrt(6 / 5 * np.sum(np.square(sums))) / 60)
+    assert one.estimate.grouped.df == 5
+
+
+def test_a_choice_of_agents_moves_no_pair():
+    record = record_of(board(14))
+    some, whole = pairs(record, agents=["a01", "a02", "a03"]), pairs(record)
+    for one in some.pairs:
+        assert one.estimate == pair_of(whole, one.a, one.b).estimate
+
+
+def test_agents_without_a_full_run_are_no_part_of_the_domain():
+    outcomes, tasks = with_newcomers()
+    found = pairs(record_of(outcomes), target="domain")
+    assert set(found.left_out) == {"a14", "a15"}
+    assert found.left_out["a14"].startswith(f"{60 - tasks.size} of 60 tasks were not run: t0")
+
+
+def test_identical_agents_differ_by_nothing_that_is_known():
+    outcomes = board(6)
+    outcomes[1] = outcomes[0]
+    one = pair_of(pairs(record_of(outcomes), target="full"), "a00", "a01")
+    assert (one.estimate.interval, one.p_adjusted) == (None, None)
+    assert "standard error of 0" in one.reason
+
+
+def test_refusals():
+    record = record_of(board(4))
+    assert pairs(record).target == "full"
+    cases = [
+        ({"target": "subset"}, "no_subset", "only 4 complete agents"),
+        ({"target": "all"}, "target_unknown", "subset, full, domain, not 'all'"),
+        ({"agents": ["A0", "a01"]}, "agent_unknown", "no agent 'A0' among 4; near are 'a00', 'a01', 'a02'"),
+        ({"agents": ["zzz"]}, "agent_unknown", r"no agent 'zzz' among 4$"),
+        ({"agents": ["a00"]}, "too_few", "1 of 1 agents can be compared; 2 are needed"),
+    ]
+    for options, code, message in cases:
+        with pytest.raises(PairsRefused, match=message) as refused:
+            pairs(record, **options)
+        assert refused.value.code == code
+    with pytest.raises(PairsRefused, match="0 of 3 agents"):
+        pairs(record_of(np.full((3, 8), NAN)))

@@ -1,0 +1,401 @@
+"""Which subset is in use, who is ranked on it and who is listed with a reason, phases and savings."""
+
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+
+from analytics.record import Counting
+from selection.folds import generator
+from selection.given import Given, SubsetVersion
+from selection.linking import complete, reference
+from selection.rules import Rules
+from selection.standings import answer
+from selection.strategies import STRATEGIES, Training
+from tests.selection.records import (
+    NAN,
+    band,
+    board,
+    by_name,
+    completed,
+    days,
+    record_of,
+    with_newcomers,
+)
+
+
+def version(tasks, chosen_from, number=1, **other):
+    stated = {
+        "number": number,
+        "tasks": tuple(f"t{j:03d}" for j in tasks),
+        "chosen_from": tuple(chosen_from),
+        "arrival": number,
+        "fixed_on": date(2026, 1, number),
+        "lo": 0.3,
+        "hi": 0.7,
+        "widened": False,
+        "provisional": False,
+        "strategy": "mid_range",
+        "reason": f"version {number}",
+        "n_complete": len(chosen_from),
+        "n_tasks": 60,
+    }
+    return SubsetVersion(**stated | other)
+
+
+def on_subset(found, name):
+    return by_name(found)[name].at["subset"]
+
+
+# ------------------------------------------------------------------------------------------- phases, choices
+
+
+@pytest.mark.parametrize(
+    ("n", "phase", "has_subset"),
+    [
+        (1, "cold_start", 0),
+        (4, "cold_start", 0),
+        (5, "provisional", 1),
+        (14, "provisional", 1),
+        (15, "ongoing", 1),
+    ],
+)
+def test_the_phase_follows_from_the_complete_agents(n, phase, has_subset):
+    found = answer(record_of(board(n, 60)))
+    assert (found.phase, found.subset is not None, found.n_complete) == (phase, bool(has_subset), n)
+    assert (found.savings is not None) == bool(has_subset)
+    assert found.target == ("subset" if has_subset else "full")
+    if phase == "provisional":
+        assert found.subset.provisional
+        assert found.why.endswith("the subset is a preview until 15 agents have run all tasks.")
+    assert found.why[0].isupper() or found.why[0].isdigit()
+    assert found.why.endswith(".")
+
+
+def test_the_rules_say_from_when_on_a_subset_is_more_than_a_preview():
+    record = record_of(board(15, 60))
+    assert answer(record, Rules(subset_from=16)).phase == "provisional"
+    assert answer(record_of(board(8, 60)), Rules(subset_from=8)).phase == "ongoing"
+
+
+def test_without_a_usable_band_agents_run_everything():
+    outcomes = np.zeros((16, 40))
+    outcomes[:, :20] = 1.0
+    found = answer(record_of(outcomes))
+    assert (found.phase, found.subset, found.savings, found.target) == ("unsuited", None, None, "full")
+    assert found.why.startswith("None of 40 tasks has a pass rate")
+    assert found.targets["subset"].n_ranked == 0
+    assert {line.at["subset"].reason for line in found.agents} == {found.targets["subset"].reason}
+
+
+def test_an_operator_asks_for_full_runs_or_a_drift_request_is_open():
+    record = record_of(board(16, 60))
+    full = answer(record, None, Given(full_runs_only="the suite is being repaired"))
+    assert (full.phase, full.subset) == ("ongoing", None)
+    assert full.why == "An operator asked for full runs: the suite is being repaired."
+    again = answer(
+        record, None, Given(revalidating="rank fidelity fell: 8 agents are asked to run all tasks")
+    )
+    assert again.phase == "revalidating"
+    assert again.why.startswith("Rank fidelity fell")
+    assert again.subset is not None
+
+
+def test_the_subset_is_the_band_of_the_complete_agents():
+    outcomes, tasks = with_newcomers(n_agents=16)
+    line = answer(record_of(outcomes)).subset
+    assert line.tasks == tuple(f"t{j:03d}" for j in tasks)
+    assert (line.number, line.size, line.n_complete, line.lo, line.hi) == (None, tasks.size, 16, 0.3, 0.7)
+
+
+def test_the_latest_agents_set_the_pass_rates():
+    outcomes = board(20, 60)
+    record = record_of(outcomes, dates=days(20))
+    found = answer(record, Rules(history_window=10))
+    assert found.subset.tasks == tuple(f"t{j:03d}" for j in band(outcomes[10:]))
+    assert found.subset.n_complete == 10
+
+
+def test_a_narrow_band_widens_unless_the_rules_forbid_it():
+    outcomes = board(16, 60)
+    rules = Rules(lo=0.51, hi=0.53)  # no pass rate of 16 agents lies there
+    assert answer(record_of(outcomes), rules).subset.widened
+    found = answer(record_of(outcomes), replace(rules, widening=False))
+    assert (found.phase, found.subset) == ("unsuited", None)
+    assert "the band is not widened" in found.why
+
+
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"mid_range"}))
+def test_a_strategy_chooses_as_many_tasks_as_the_band(strategy):
+    outcomes = board(16, 40)
+    record = record_of(outcomes, dates=days(16))
+    found = answer(record, Rules(strategy=strategy, seed=7))
+    training = Training.of(outcomes, outcomes.mean(axis=1), record.table.dates)
+    chosen = STRATEGIES[strategy](training, band(outcomes).size, generator(7, strategy, "subset"))
+    assert found.subset.tasks == tuple(f"t{j:03d}" for j in sorted(chosen))
+    assert found.subset.strategy == strategy
+    assert "by the strategy" in found.subset.reason
+
+
+def test_a_strategy_that_refuses_means_full_runs():
+    found = answer(record_of(board(16, 40)), Rules(strategy="forecast"))
+    assert (found.subset, found.phase, found.target) == (None, "ongoing", "full")
+    assert found.why == (
+        "The strategy forecast chooses no subset: forecast: 16 of 16 training agents have no date."
+    )
+
+
+def test_a_version_that_was_fixed_stands_less_what_was_retired():
+    outcomes = board(16, 60)
+    record = record_of(outcomes)
+    fixed = version([1, 2, 5, 8, 13, 99], record.table.agents[:15])
+    found = answer(record, None, Given(subsets=(fixed,)))
+    assert found.subset.tasks == ("t001", "t002", "t005", "t008", "t013")
+    assert found.subset.number == 1
+    assert found.subset.reason == "version 1; 1 of its tasks were retired since"
+    assert (found.phase, found.targets["subset"].n_tasks) == ("ongoing", 5)
+    gone = answer(record, None, Given(subsets=(version([98, 99], record.table.agents),)))
+    assert gone.subset.number is None
+
+
+# -------------------------------------------------------------------------------------------- who is ranked
+
+
+def submission(outcomes, row, *, asked, lost=()):
+    """The record with one agent more, a submitter's, that was asked for some tasks."""
+    outcomes = np.vstack([outcomes, row])
+    gone = np.zeros(outcomes.shape, bool)
+    gone[-1, list(lost)] = True
+    wanted = np.zeros(outcomes.shape[1], bool)
+    wanted[list(asked)] = True
+    names = [f"a{i:02d}" for i in range(len(outcomes) - 1)] + ["new"]
+    new = len(outcomes) - 1
+    return record_of(outcomes, submitted=[new], asked={new: wanted}, lost=gone, names=names)
+
+
+@pytest.fixture
+def history():
+    """16 complete agents on 60 tasks, and a subset of at least 20 tasks."""
+    outcomes = board(16, 60)
+    tasks = band(outcomes)
+    assert tasks.size >= 20
+    return outcomes, tasks
+
+
+def test_all_of_the_subset_is_ranked_directly(history):
+    outcomes, tasks = history
+    row = np.full(60, NAN)
+    row[tasks] = np.arange(tasks.size) % 2
+    found = answer(submission(outcomes, row, asked=tasks))
+    told = on_subset(found, "new")
+    assert told.score == pytest.approx(np.mean(row[tasks]))
+    assert (told.n_valid, told.n_missing, told.reason) == (tasks.size, 0, "")
+    line = by_name(found)["new"]
+    assert (line.how, line.marks, line.n_tasks) == ("estimated", ("estimated",), tasks.size)
+
+
+def test_one_harness_failure_is_completed_and_marked(history):
+    outcomes, tasks = history
+    row = np.full(60, NAN)
+    row[tasks[1:]] = 1.0
+    found = answer(submission(outcomes, row, asked=tasks, lost=tasks[:1]))
+    told = on_subset(found, "new")
+    expected, error = complete(reference(outcomes), row, tasks)
+    assert told.score == pytest.approx(expected.mean(), abs=1e-12)
+    assert told.score < 1
+    assert by_name(found)["new"].marks == ("estimated", "completed")
+    assert (told.n_valid, told.n_missing) == (tasks.size - 1, 1)
+    assert told.se is None or told.se**2 >= error.v_link
+
+
+def test_more_than_5_percent_lost_is_listed_with_its_bounds(history):
+    outcomes, tasks = history
+    n_lost = tasks.size // 20 + 1
+    row = np.full(60, NAN)
+    row[tasks[n_lost:]] = 1.0
+    found = answer(submission(outcomes, row, asked=tasks, lost=tasks[:n_lost]))
+    told = on_subset(found, "new")
+    assert (told.rank, told.score) == (None, None)
+    assert told.bounds == pytest.approx(((tasks.size - n_lost) / tasks.size, 1.0))
+    assert told.reason == (
+        f"{n_lost} of its {tasks.size} trials on {tasks.size} tasks of the subset have no valid outcome, "
+        "more than 5%"
+    )
+
+
+def test_a_task_that_never_arrived_is_listed_by_name_even_if_it_is_one(history):
+    outcomes, tasks = history
+    row = np.full(60, NAN)
+    row[tasks[1:]] = 1.0
+    found = answer(submission(outcomes, row, asked=tasks))
+    told = on_subset(found, "new")
+    assert told.rank is None
+    assert told.reason == (
+        f"1 of the {tasks.size} tasks that it was asked to run never arrived: t{tasks[0]:03d}"
+    )
+    assert by_name(found)["new"].how == "incomplete"
+    assert found.savings["so_far"]["n_runs"] == 0
+
+
+def test_from_a_file_nobody_is_linked(history):
+    outcomes, tasks = history
+    row = np.full(60, NAN)
+    row[tasks[: -(-tasks.size // 2)]] = 1.0
+    found = answer(record_of(np.vstack([outcomes, row])))
+    assert on_subset(found, "a16").rank is None
+    assert "were not run: " in on_subset(found, "a16").reason
+
+
+def test_linked_are_those_ranked_under_an_earlier_version(history):
+    """The second version lets six tasks of the first go and takes six others in."""
+    outcomes, tasks = history
+    second = np.sort(np.concatenate([tasks[6:], np.setdiff1d(np.arange(60), tasks)[:6]]))
+    names = [f"a{i:02d}" for i in range(16)]
+    given = Given(subsets=(version(tasks, names, 1), version(second, names, 2)))
+    row = np.full(60, NAN)
+    row[tasks] = np.arange(tasks.size) % 2
+    record = submission(outcomes, row, asked=tasks)
+    found = answer(record, None, given)
+    told = on_subset(found, "new")
+    expected, error = complete(reference(outcomes), row, second)
+    assert by_name(found)["new"].how == "linked"
+    assert by_name(found)["new"].marks == ("linked",)
+    assert told.score == pytest.approx(expected.mean(), abs=1e-12)
+    rate = row[second][~np.isnan(row[second])].mean()
+    noise = rate * (1 - rate) / np.sum(~np.isnan(row[second]))
+    assert told.se**2 == pytest.approx(noise + error.v_link, abs=1e-12)
+    assert (told.lower + told.upper) / 2 == pytest.approx(told.score, abs=1e-12)
+    assert by_name(found)["new"].at["full"].rank is None
+    assert by_name(found)["new"].at["full"].score is None
+    only_second = answer(record, None, Given(subsets=given.subsets[1:]))
+    assert on_subset(only_second, "new").rank is None
+
+
+def test_a_linked_agent_has_half_of_todays_subset(history):
+    outcomes, _ = history
+    row = np.full(60, NAN)
+    row[:20] = np.arange(20) % 2
+    names = [f"a{i:02d}" for i in range(16)]
+    record = submission(outcomes, row, asked=range(20))
+    for last, ranked in ((40, True), (41, False)):
+        given = Given(subsets=(version(range(20), names, 1), version(range(last), names, 2)))
+        assert (on_subset(answer(record, None, given), "new").rank is not None) == ranked
+
+
+@pytest.mark.parametrize("n", [9, 10])
+def test_under_ten_complete_agents_nothing_is_completed(n):
+    outcomes = board(n, 60)
+    tasks = band(outcomes)
+    row = np.full(60, NAN)
+    row[tasks[1:]] = 1.0
+    told = on_subset(answer(submission(outcomes, row, asked=tasks, lost=tasks[:1])), "new")
+    assert (told.rank is None) == (n == 9)
+    if n == 9:
+        assert told.reason == (
+            f"1 of {tasks.size} tasks has no valid outcome; completing it needs 10 complete agents and there "
+            "are 9"
+        )
+
+
+def test_withheld_agents_and_other_conditions_are_listed(history):
+    outcomes, _ = history
+    record = record_of(outcomes)
+    about = list(record.about)
+    about[3] = replace(about[3], withheld="resubmitted: waits for an operator")
+    conditions = ["judge j2" if i == 5 else "" for i in range(16)]
+    found = answer(
+        completed(
+            replace(
+                record,
+                about=tuple(about),
+                condition=tuple(conditions),
+                compared=("judge j1",),
+                left_out=(("judge j2", 1),),
+            )
+        )
+    )
+    assert found.n_complete == 14
+    for target in ("subset", "full", "domain"):
+        assert by_name(found)["a03"].at[target].reason == "resubmitted: waits for an operator"
+        assert by_name(found)["a05"].at[target].reason == "ran under judge j2; compared is judge j1"
+        assert found.targets[target].n_ranked == 14
+    assert by_name(found)["a03"].marks == ("incomplete", "withheld")
+    assert by_name(found)["a05"].condition == "judge j2"
+    assert found.conditions.compared == ("judge j1",)
+    assert found.notices[0] == "Agents are compared under judge j1; left out: judge j2 (1 agent)."
+    assert found.notices[1].startswith("2 of 16 agents are listed without a rank: ")
+    assert {"1 waits for an operator's approval", "1 ran under judge j2"} <= set(
+        found.notices[1].removesuffix(".").split(": ")[1].split(", ")
+    )
+
+
+def test_a_task_nobody_ran_keeps_nobody_from_a_rank():
+    outcomes = np.column_stack([board(4, 40), np.full(4, NAN)])
+    found = answer(record_of(outcomes))
+    assert (found.n_tasks, found.targets["full"].n_tasks) == (41, 40)
+    assert all(line.at["full"].rank_lower for line in found.agents)
+
+
+# -------------------------------------------------------------------------------------------- what is spared
+
+
+def test_savings_count_what_was_not_run_by_assignment(history):
+    """Two runs of the subset, a full run without 3 of 60 tasks, and a part of an assignment."""
+    outcomes, tasks = history
+    rows = np.full((4, 60), NAN)
+    rows[0, tasks] = rows[1, tasks] = 1.0
+    rows[2, 3:] = 1.0
+    rows[3, tasks[:4]] = 1.0
+    every = np.vstack([outcomes, rows])
+    wanted = np.zeros(60, bool)
+    wanted[tasks] = True
+    record = record_of(every, submitted=[16, 17, 19], asked={16: wanted, 17: wanted, 19: wanted})
+    spared = answer(record).savings["so_far"]
+    assert (spared["n_runs"], spared["n_tasks_saved"]) == (3, 2 * (60 - tasks.size) + 3)
+    assert (spared["saved"], spared["n_not_measured"]) == (None, 3)
+
+
+def test_savings_in_money_are_at_the_agents_own_mean(history):
+    outcomes, tasks = history
+    costs = np.full((17, 60), NAN)
+    costs[0] = 2.0
+    costs[16, tasks] = 0.5
+    row = np.full(60, NAN)
+    row[tasks] = 1.0
+    found = answer(record_of(np.vstack([outcomes, row]), costs=costs))
+    assert found.savings["so_far"]["saved"] == pytest.approx(0.5 * (60 - tasks.size))
+    assert found.savings["subset_run"]["largest"] == pytest.approx(2.0 * tasks.size)
+    lines = by_name(found)
+    assert (lines["a00"].cost_usd, lines["a00"].cost_basis) == (pytest.approx(120.0), "linear")
+    assert lines["a16"].cost_usd == pytest.approx(30.0)
+    assert (lines["a01"].cost_usd, lines["a01"].cost_basis) == (None, "not stated")
+
+
+# ------------------------------------------------------------------------------------------------- notices
+
+
+def test_over_a_quarter_without_outcomes_names_the_other_way_to_count_them():
+    outcomes = board(12, 60)
+    lost = np.zeros(outcomes.shape, bool)
+    lost[:4, :6] = True
+    outcomes[lost] = NAN
+    found = answer(record_of(outcomes, lost=lost))
+    told = "4 of 12 agents lack outcomes; `missing = zero` counts them as failures."
+    assert told in found.notices
+    zero = answer(record_of(outcomes, lost=lost, counting=Counting(missing="zero")))
+    assert told not in zero.notices
+    lost[3] = False
+    outcomes[3] = 1.0
+    assert told not in answer(record_of(outcomes, lost=lost)).notices
+
+
+def test_where_fewer_than_half_are_ranked_the_common_tasks_are_offered():
+    outcomes = board(12, 60)
+    outcomes[:8, 40:] = NAN
+    found = answer(record_of(outcomes))
+    assert any("they share 40: `universe = common`" in told for told in found.notices)
+    assert found.target == "full"
+    outcomes = board(12, 60)
+    outcomes[:5, 40:] = NAN
+    assert not any("universe" in told for told in answer(record_of(outcomes)).notices)

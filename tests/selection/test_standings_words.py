@@ -1,0 +1,329 @@
+"""What a board says of itself: headlines, notices, tables; and that saying it imports nothing heavy."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from selection.given import Given
+from selection.rules import Rules
+from selection.standings import answer, printed, table, words
+from selection.standings.gaps import gaps
+from selection.standings.lines import AtTarget, Conditions, Line, Standings, TargetLine
+from selection.standings.verdict import verdict, word
+from tests.selection.records import board, record_of, with_newcomers
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def line(agent, rank, score, *, lower=None, upper=None, cost=None, how="measured", **other):
+    at = AtTarget(rank=rank, score=score, rank_lower=lower, rank_upper=upper, se=0.01, naive_se=0.02)
+    stated = {
+        "agent": agent,
+        "scaffold": "Loop",
+        "model": f"M{agent}",
+        "version": "",
+        "organisation": "",
+        "links": {},
+        "run_by": "operator",
+        "submitted_at": "2026-01-02",
+        "how": how,
+        "condition": "",
+        "n_tasks": 40,
+        "n_trials": 40,
+        "n_invalid": 0,
+        "n_submissions": 1,
+        "cost_usd": cost,
+        "cost_basis": "linear" if cost is not None else "not stated",
+        "n_tokens": None,
+        "seconds": None,
+        "icc": {},
+        "marks": (),
+        "flags": (),
+        "at": {"full": at},
+    }
+    return Line(**stated | other)
+
+
+def standings(*lines, first=(), reason="", **other):
+    n_ranked = sum(one.at["full"].rank is not None for one in lines)
+    told = TargetLine("…", 40, n_ranked, may_be_first=tuple(first), reason=reason)
+    stated = {
+        "n_tasks": 40,
+        "n_complete": n_ranked,
+        "phase": "ongoing",
+        "why": "",
+        "target": "full",
+        "subset": None,
+        "conditions": Conditions(),
+        "verdict": None,
+        "targets": {"full": told},
+        "agents": lines,
+        "not_measured": (),
+        "savings": None,
+    }
+    return Standings(**stated | other)
+
+
+# ------------------------------------------------------------------------------------------------ headlines
+
+
+def test_several_could_be_the_best():
+    found = standings(
+        line("a", 1, 0.9, lower=1, upper=2, cost=200.0),
+        line("b", 2, 0.8, lower=1, upper=3, cost=12.34),
+        line("c", 3, 0.1, lower=3, upper=3, cost=90.0),
+        first=("a", "b"),
+    )
+    assert words.headline(found) == (
+        "2 of 3 agents could be the best. Ma with Loop scores highest, 90.0% on all 40 tasks, for $200 a run"
+        "; the cheapest of the 2 costs $12.3."
+    )
+
+
+def test_one_is_the_best():
+    found = standings(
+        line("a", 1, 0.9, lower=1, upper=1, cost=3.0),
+        line("b", 2, 0.5, lower=2, upper=3),
+        line("c", 3, 0.4, lower=2, upper=3),
+        first=("a",),
+    )
+    assert words.headline(found) == (
+        "Ma with Loop is the best of 3 agents, at 95%: 90.0% on all 40 tasks, for $3.00 a run. The next "
+        "could be any of 2."
+    )
+    alone = replace(found, agents=(*found.agents[:1], line("b", 2, 0.5, lower=2, upper=2)))
+    assert words.headline(alone).endswith("The next is Mb with Loop.")
+
+
+def test_nothing_is_ordered_and_no_cost_was_stated():
+    found = standings(
+        line("a", 1, 0.9, lower=1, upper=2), line("b", 2, 0.8, lower=1, upper=2), first=("a", "b")
+    )
+    assert words.headline(found) == (
+        "These data do not order the 2 agents. The highest score on all 40 tasks is 90.0%, the lowest 80.0%."
+    )
+    several = standings(
+        *(line(name, i, 0.9 - i / 10, lower=1, upper=3) for i, name in enumerate("abc", 1)), first=("a", "b")
+    )
+    assert words.headline(several).endswith("80.0% on all 40 tasks. Cost was not stated.")
+
+
+def test_one_agent_is_never_better_than_the_others_that_are_not_ranked():
+    lacking = [line(name, None, None, how="incomplete") for name in "bcd"]
+    found = standings(line("a", 1, 0.9, lower=1, upper=1), *lacking, first=("a",))
+    told = words.headline(found)
+    assert told == (
+        "One agent so far: a, 90.0% on all 40 tasks. 3 more are listed without a rank: they lack outcomes."
+    )
+    assert "best" not in told
+    assert words.headline(standings(*lacking[:1])) == (
+        "No agent is ranked yet. 1 more is listed without a rank: it lacks outcomes."
+    )
+
+
+def test_reasons_of_unranked_agents_are_grouped():
+    lines = [
+        line("a", 1, 0.9, lower=1, upper=1),
+        line("b", None, None, how="incomplete"),
+        line("c", None, None, how="incomplete"),
+        line("d", None, None, how="incomplete", condition="judge j2"),
+        line("e", None, None, how="incomplete", marks=("incomplete", "withheld")),
+        line("f", None, 0.5, how="estimated"),
+    ]
+    assert words.unranked_text(standings(*lines)) == (
+        "5 more are listed without a rank: 2 lack outcomes, 1 ran under judge j2, 1 waits for an operator's "
+        "approval, 1 ran the subset alone."
+    )
+    assert words.unranked_text(standings(*lines[:2]), of=True) == (
+        "1 of 2 agents is listed without a rank: it lacks outcomes."
+    )
+
+
+def test_leaders_share_the_first_place_and_names_that_say_nothing_are_not_used():
+    pair = [line(name, 1, 0.9, lower=1, upper=2, model="not stated") for name in "ab"]
+    found = standings(*pair, line("c", 3, 0.1, lower=3, upper=3), first=("a", "b"))
+    assert "a and 1 more score highest, 90.0%" in words.headline(found)
+    twins = [line(name, i, 0.9 - i / 10, lower=1, upper=2, model="M") for i, name in enumerate("ab", 1)]
+    found = standings(*twins, line("c", 3, 0.1, lower=3, upper=3), first=("a", "b"))
+    assert "a scores highest" in words.headline(found)
+
+
+def test_without_rank_intervals_the_headline_says_why():
+    found = standings(line("a", 1, 0.9), line("b", 2, 0.1), reason="no rank intervals: 3 tasks")
+    assert words.headline(found) == (
+        "Ma with Loop scores highest, 90.0% on all 40 tasks. Cost was not stated. No rank intervals: 3 tasks."
+    )
+
+
+def test_an_estimated_score_carries_its_sign():
+    estimated = line("a", 1, 0.9, lower=1, upper=2)
+    estimated = replace(estimated, at={"full": replace(estimated.at["full"], estimated=True)})
+    found = standings(estimated, line("b", 2, 0.3, lower=1, upper=2), first=("a", "b"))
+    assert "is ~90.0%" in words.headline(found)
+
+
+def test_a_cost_below_a_fiftieth_of_the_median_is_not_believed():
+    stated = {"a": 0.0, "b": 1.0, "c": 100.0, "d": 100.0}
+    lines = [line(name, i, 0.5, cost=cost) for i, (name, cost) in enumerate(stated.items(), 1)]
+    assert set(words.costs(standings(*lines))) == {"c", "d"}
+    assert [row["Cost"] for row in table.rows(standings(*lines))] == ["?", "?", "$100", "$100"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(0.294, "$0.29"), (10.42, "$10.4"), (99.96, "$100.0"), (1686.2, "$1,686"), (0, "$0.00")],
+)
+def test_money(amount, text):
+    assert words.money(amount) == text
+
+
+# ------------------------------------------------------------------------------------- savings, verdict, gaps
+
+
+def test_savings_in_words():
+    spared = {"n_runs": 0, "n_tasks_saved": 0, "saved": None, "n_not_measured": 0}
+    saved = {"n_tasks": 1000, "k": 300, "reduction": 0.7, "per_run": None, "note": "", "so_far": spared}
+    assert words.savings_text(saved) == (
+        "A run on the subset takes 300 of 1,000 tasks, 70% fewer; what that saves in money was not measured."
+    )
+    one = saved | {"so_far": {"n_runs": 1, "n_tasks_saved": 700, "saved": 41.2978, "n_not_measured": 0}}
+    assert words.savings_text(one).endswith("So far 1 run was spared 700 tasks and $41.3.")
+    two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
+    assert words.savings_text(two).endswith(
+        "So far 2 runs were spared 1 task and $5.00, 1 of them without a stated cost left out."
+    )
+    assert words.savings_text(two, with_money=False).endswith("So far 2 runs were spared 1 task.")
+    assert words.savings_text(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("correct", "clear", "told"),
+    [
+        (0.95, 0.99, "yes"),
+        (0.95, None, "yes"),
+        (0.95, 0.98, "mostly"),
+        (0.9, 0.95, "mostly"),
+        (0.949, 1.0, "mostly"),
+        (0.9, 0.94, "not yet"),
+        (0.89, 1.0, "not yet"),
+    ],
+)
+def test_the_verdict_follows_a_fixed_rule(correct, clear, told):
+    assert word(correct, clear) == told
+
+
+def figures(correct, clear=0.999):
+    return {"pairs_correct": correct, "pairs_clear": clear, "se": {"pairs_correct": 0.01}, "n": 12}
+
+
+def test_the_verdict_is_in_time_where_that_is_available():
+    strategies = {"mid_range": figures(0.96), "random": figures(0.91)}
+    loao = {"available": True, "strategies": {"mid_range": figures(0.93, None)}}
+    both = {"protocols": {"temporal": {"available": True, "strategies": strategies}, "loao": loao}}
+    told = verdict(both, "mid_range")
+    assert (told["word"], told["protocol"], told["pairs_correct_random"]) == ("yes", "temporal", 0.91)
+    without = {"protocols": {"temporal": {"available": False, "strategies": {}}, "loao": loao}}
+    told = verdict(without, "mid_range")
+    assert (told["word"], told["protocol"], told["pairs_correct_random"]) == ("mostly", "loao", None)
+    assert verdict(without, "spread") is None
+    assert verdict(None, "mid_range") is None
+    found = answer(record_of(board()), None, Given(validation=both))
+    assert words.verdict_text(found) == (
+        "Does the subset rank like all tasks? Yes. For agents that came after it was chosen, it puts 96.0% "
+        "of pairs in the order of all tasks, and 99.9% of those that all tasks can tell apart; as many "
+        "random tasks 91.0%."
+    )
+    assert words.verdict_text(answer(record_of(board()))) == ""
+
+
+def test_gaps_are_grouped_by_reason():
+    outcomes, _ = with_newcomers(n_agents=9)
+    found = {
+        (gap.what, gap.agents): gap.reason for gap in gaps(answer(record_of(outcomes), Rules(target="full")))
+    }
+    assert found[("Not ranked", ("a09", "a10"))] == "residuals of 9 agents; an interval needs at least 10"
+    outcomes = board(4, 20)
+    outcomes[:2] = [[1.0], [0.0]]
+    (gap,) = gaps(answer(record_of(outcomes)))
+    assert (gap.what, gap.agents) == ("No standard error", ("a00", "a01"))
+    assert gap.reason.startswith("the mean is 0 or 1")
+
+
+def test_every_mark_and_method_has_its_meaning():
+    outcomes, _ = with_newcomers(n_agents=20, n_new=2)
+    found = answer(record_of(outcomes), Rules(target="full"))
+    for one in found.agents:
+        assert set(one.marks) <= set(words.MARKS)
+        assert {told.method for told in one.at.values() if told.method} <= set(words.METHODS)
+    assert {told.method for told in found.targets.values()} <= set(words.METHODS)
+
+
+# --------------------------------------------------------------------------------------------------- tables
+
+
+def test_columns_of_a_board():
+    found = answer(record_of(board(16, 60)))
+    rows = table.rows(found)
+    assert list(rows[0]) == [
+        *("Rank", "May hold", "Agent", "Subset %", "95%", "± SE", "naive", "All %", "Ties", "Tasks", "Trials")
+    ]
+    first = found.agents[0]
+    told = first.at["subset"]
+    assert rows[0]["Subset %"] == f"{100 * told.score:.1f}"
+    assert rows[0]["± SE"] == f"≤{100 * told.se:.1f}"
+    assert rows[0]["Ties"] == str(sum(b - a + 1 for a, b in told.tied_with))
+    shared = [row["Rank"] for row in rows if row["Rank"].endswith("=")]
+    assert all(shared.count(rank) > 1 for rank in shared)
+
+
+def test_a_table_for_another_target_stands_in_its_order():
+    outcomes, _ = with_newcomers(n_agents=20, n_new=2)
+    found = answer(record_of(outcomes))
+    rows = table.rows(found, "full")
+    ranks = [int(row["Rank"].removesuffix("=")) for row in rows]
+    assert ranks == sorted(ranks)
+    signs = {row["Agent"] for row in rows if row["Score %"].startswith("~")}
+    assert signs == {"a20", "a21"}
+
+
+def test_a_flat_row_has_every_target_unrounded():
+    found = answer(record_of(board(16, 60)))
+    row = table.flat(found.agents[0])
+    told = found.agents[0].at["full"]
+    assert (row["agent"], row["full_score"], row["full_se"]) == (found.agents[0].agent, told.score, told.se)
+    assert {f"{t}_rank" for t in ("subset", "full", "domain")} <= set(row)
+    assert all(value is None or isinstance(value, str | int | float | bool) for value in row.values())
+    assert {tuple(table.flat(line)) for line in found.agents} == {tuple(row)}
+
+
+def test_a_board_on_a_terminal():
+    outcomes, _ = with_newcomers(n_agents=20, n_new=2)
+    found = answer(record_of(np.vstack([outcomes, np.where(np.arange(60) < 3, 1.0, np.nan)])))
+    out = printed.text(found)
+    assert out.startswith(words.headline(found)[:60])
+    assert "1 more is listed without a rank: it lacks outcomes." in out.replace("\n", " ")
+    for told in ("Phase: ongoing.", "May hold", "≤ ", "Never measured", "Not ranked: a22: ", "--target full"):
+        assert told in out
+    assert "~" in printed.text(found, "full")
+    assert "chance is 50%" not in out
+    assert not any(row.endswith(" ") for row in out.splitlines())
+
+
+# -------------------------------------------------------------------------------------------------- imports
+
+
+def test_reading_a_board_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from selection.standings import lines, words, gaps, table, printed\n"
+        "heavy = {'numpy', 'scipy', 'pyarrow', 'selection.bands', 'analytics.record'} & set(sys.modules)\n"
+        "print(*sorted(heavy))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "", "")
