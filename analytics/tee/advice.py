@@ -134,10 +134,10 @@ def _sentences(
     told: Mapping[str, Any], levels: Mapping[str, int], sensitivity: float | None
 ) -> Iterator[str]:
     for estimand, changes in told["changes"].items():
-        if parts := [f"{one['change']}, by {1 - one['share']:.0%}" for one in changes if one["share"] < 1]:
+        if parts := [f"{1 - one['share']:.0%} shorter with {one['change']}" for one in changes]:
             yield (
                 f"For {TARGETS[estimand]}, at the cost of twice as many outcomes, one agent's error bar "
-                f"would be shorter with {'; with '.join(parts)}."
+                f"would be {', '.join(parts)}."
             )
     if told["unknown"]:
         yield f"Unknown, since only one level was seen: what more {' and '.join(told['unknown'])} would do."

@@ -3,7 +3,7 @@
 from analytics.progress import progress_bar
 from analytics.text import as_text
 from selection import validated
-from selection.standings import printed, table, words
+from selection.standings import gaps, printed, table, words
 from selection.standings.lines import (
     AtTarget,
     Conditions,
@@ -26,6 +26,7 @@ __all__ = [
     "SubsetLine",
     "TargetLine",
     "as_text",
+    "gaps",
     "printed",
     "progress_bar",
     "table",

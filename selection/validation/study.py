@@ -361,5 +361,7 @@ def _missing(study: Study, strategy: str, result: Figures, found: Mapping[str, s
         notes["skill"] = notes.get("rho") or notes.get("rho_null") or "rho is 1 without agent effects already"
     if result.coverage is None:
         is_measured = strategy == study.coverage_of
-        notes["coverage"] = "no fold has an interval" if is_measured else "measured for the policy's strategy"
+        notes["coverage"] = (
+            "no fold has an interval" if is_measured else "measured for the strategy in use alone"
+        )
     return notes

@@ -22,7 +22,7 @@ def test_twice_the_trials_of_these_tasks():
     (only,) = found["changes"]["finite"]
     assert only["change"] == "twice as many trials a task"
     assert only["share"] == pytest.approx(math.sqrt(0.5))
-    assert found["sentences"][0].endswith("shorter with twice as many trials a task, by 29%.")
+    assert found["sentences"][0].endswith("would be 29% shorter with twice as many trials a task.")
 
 
 def test_of_tasks_like_these_more_tasks_help_more_than_trials_at_the_same_cost():

@@ -201,7 +201,7 @@ def test_the_text_leads_with_pairs_correct_and_skill(text, tmp_path):
     assert head[:7] == ["strategy", "Pairs", "in", "order", "±", "Skill", "±"]
     assert "loao, 16 of 16 folds" in out
     assert "lomo    not available: " in out
-    assert "coverage of all but mid_range  measured for the policy's strategy" in out
+    assert "95% intervals hit of all but Mid-range band  measured for the strategy in use alone" in out
 
 
 def test_refusals_of_validate(refusal, tmp_path):

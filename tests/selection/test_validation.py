@@ -585,7 +585,7 @@ def test_coverage_is_measured_from_training_agents_alone(protocol):
     assert found["mid_range"].n_intervals == len(hits) > 0
     assert found["mid_range"].coverage == pytest.approx(np.mean(hits))
     assert found["easiest"].coverage is None
-    assert found["easiest"].notes["coverage"] == "measured for the policy's strategy"
+    assert found["easiest"].notes["coverage"] == "measured for the strategy in use alone"
 
 
 # ------------------------------------------------------------------------------------------------- odd data
