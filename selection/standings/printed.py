@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 
 from selection.standings import words
+from selection.standings.gaps import gaps
 from selection.standings.lines import Standings
 from selection.standings.table import Column, columns
 
@@ -31,10 +32,9 @@ def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
     yield fill(words.covers_text(board, target), width)
     if told := words.not_measured_text(board):
         yield fill(told, width)
-    if gaps := [
-        f"{gap.what}: {words.first_names(gap.agents)}: {gap.reason}" for gap in words.gaps(board, target)
-    ]:
-        yield "\n".join(fill(gap, width, subsequent_indent="  ") for gap in gaps)
+    if lacking := gaps(board, target):
+        reasons = [f"{gap.what}: {words.first_names(gap.agents)}: {gap.reason}" for gap in lacking]
+        yield "\n".join(fill(one, width, subsequent_indent="  ") for one in reasons)
     if flagged := [f"Flagged: {line.agent}: {'; '.join(line.flags)}" for line in board.agents if line.flags]:
         yield "\n".join(fill(one, width, subsequent_indent="  ") for one in flagged)
     if saved := words.savings_text(board.savings):
