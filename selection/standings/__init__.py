@@ -20,8 +20,8 @@ module             holds
 ``answering``      the steps in their order
 =================  =====================================================================================
 
-Importing this package, ``lines``, ``words``, ``gaps``, ``table`` and ``printed`` imports nothing heavy; `answer`
-does when called.
+Importing this package, ``lines``, ``words``, ``gaps``, ``table`` and ``printed`` imports nothing heavy;
+`answer` does when called.
 """
 
 from typing import TYPE_CHECKING
