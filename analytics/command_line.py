@@ -21,7 +21,8 @@ import numpy.typing as npt
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, read
-from analytics.outcome_table import OutcomeTable, outcome_table
+from analytics.outcome_table import OutcomeTable
+from analytics.record import Record
 from analytics.text import as_text
 from analytics.trials.flags import Dependence, dependent_trials
 
@@ -186,20 +187,9 @@ def flat_file(path: Path) -> FlatFile:
 
 
 def table_of(flat: FlatFile) -> OutcomeTable:
-    """Make the outcome table of a flat file; an agent's date is its earliest."""
-    return outcome_table(
-        agents=flat.agents,
-        tasks=flat.tasks,
-        agent=flat.agent,
-        task=flat.task,
-        setting=flat.setting,
-        trial=flat.trial,
-        outcome=flat.outcome,
-        valid=flat.valid,
-        dates=_dates(flat),
-        scaffolds=flat.scaffolds,
-        models=flat.models,
-    )
+    """Make the outcome table of a flat file: what is compared, of the agents that have any of it."""
+    table = Record.from_flat(flat).table
+    return table.restrict(agents=table.n_valid_tasks() > 0)
 
 
 def copied_trials(flat: FlatFile) -> dict[str, Dependence]:
@@ -327,15 +317,6 @@ def progress_bar(title: str) -> Iterator[Progress]:
     with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _dates(flat: FlatFile) -> list[date | None]:
-    earliest: list[date | None] = []
-    for i in range(len(flat.agents)):
-        stated = flat.submitted_at[flat.agent == i]
-        stated = stated[~np.isnat(stated)]
-        earliest.append(stated.min().astype("datetime64[D]").astype(date) if stated.size else None)
-    return earliest
 
 
 def _newlines(csv: Any) -> Any:

@@ -17,6 +17,9 @@ that makes it the variance of the cell are::
     s²_ij = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1)
     R_ij  = S² / Σ_s (1/R_s),             so that Var(X[i, j]) = s²_ij / R_ij
 
+Where C conditions are compared, X is the mean over conditions of such means, valid only where all have one,
+and R_ij = C² / Σ_c (1/R_c).
+
 Symbols
 -------
 ========================  ======================  =============================================  ==========

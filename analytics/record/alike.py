@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray
-from analytics.record.rows import Rows, Setting
+from analytics.record.rows import Rows, Setting, distinct
 from analytics.repeats import Repeats
 from analytics.trials.flags import dependent_trials, only_gains
 from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
@@ -22,7 +22,7 @@ FACETS = {"run": 3, "prompt": 0, "judge": 1}  # places in a setting
 class Trials(NamedTuple):
     """Outcomes under the compared conditions, shape (n_rows,) each.
 
-    ``condition`` is the place among those compared, ``run`` tells trials apart: delivery, setting and number.
+    Rows stand in canonical order; ``condition`` is the place among those compared.
     """
 
     rows: Rows
@@ -95,22 +95,20 @@ def _in_one_condition(trials: Trials, n_agents: int) -> Trials:
 
 
 def _by_agent(trials: Trials, n_agents: int) -> list[Trials]:
-    """Split by agent; within one, rows stand by task and value, so that their order leaves no trace."""
-    rows = trials.rows
-    order = np.lexsort((trials.outcome, rows.task, rows.agent))
-    ends = np.searchsorted(rows.agent[order], np.arange(n_agents + 1))
-    return [_where(trials, order[start:end]) for start, end in pairwise(ends.tolist())]
+    """Split by agent; rows stand in canonical order, agent by agent."""
+    ends = np.searchsorted(trials.rows.agent, np.arange(n_agents + 1))
+    return [_where(trials, slice(start, end)) for start, end in pairwise(ends.tolist())]
 
 
-def _where(trials: Trials, positions: CodeArray) -> Trials:
+def _where(trials: Trials, positions: CodeArray | slice) -> Trials:
     return Trials(trials.rows.where(positions), trials.outcome[positions], trials.condition[positions])
 
 
 def _copies(part: Trials) -> str:
     """Two trials that agree too often to be two draws, in words."""
     rows = part.rows
-    run = np.unique(np.stack([rows.delivery, rows.setting, rows.trial]), axis=1, return_inverse=True)[1]
-    found = dependent_trials(rows.task, run.reshape(-1), part.outcome)
+    setting = rows.delivery * (int(rows.setting.max()) + 1) + rows.setting
+    found = dependent_trials(rows.task, setting * (int(rows.trial.max()) + 1) + rows.trial, part.outcome)
     if found is None:
         return ""
     return (
@@ -122,7 +120,7 @@ def _copies(part: Trials) -> str:
 def _levels(rows: Rows, n_agents: int, settings: Sequence[Setting]) -> list[dict[str, int]]:
     """Over how many runs, prompts and judges each agent's mean is taken; not stated counts as a level."""
     ran: list[list[Setting]] = [[] for _ in range(n_agents)]
-    for pair in np.unique(rows.agent * len(settings) + rows.setting).tolist():
+    for pair in distinct(rows.agent * len(settings) + rows.setting).tolist():
         ran[pair // len(settings)].append(settings[pair % len(settings)])
     return [{facet: max(1, len({one[at] for one in mine})) for facet, at in FACETS.items()} for mine in ran]
 
@@ -131,7 +129,7 @@ def _gains(trials: Trials, order: CodeArray, n_agents: int) -> list[str]:
     """Agents whose latest delivery is better on some tasks and worse on none than the one before."""
     told = [""] * n_agents
     place, n_deliveries = order[trials.rows.delivery], len(order)
-    pairs = np.unique(trials.rows.agent * n_deliveries + place)
+    pairs = distinct(trials.rows.agent * n_deliveries + place)
     several = np.bincount(pairs // n_deliveries, minlength=n_agents) > 1
     if not several.any():
         return told

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analytics.arrays import CodeArray, Mask
-from analytics.record.counting import Condition, Counting
+from analytics.record.counting import Condition, Counting, RecordRefused
 from analytics.record.rows import (
     Delivery,
     Rows,
@@ -43,6 +43,8 @@ from analytics.record.rows import (
     checked,
     counted_deliveries,
     counts_as_outcome,
+    distinct,
+    none_first,
 )
 
 FACETS = ("prompt", "judge", "temperature")
@@ -129,13 +131,13 @@ def held(
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
     by_temperature = _two_temperatures(counted, settings)
     of_setting = conditions_of(settings, by_temperature, counting)
-    conditions = tuple(sorted({of_setting[s] for s in np.unique(counted.setting).tolist()}, key=_none_first))
+    conditions = tuple(sorted({of_setting[s] for s in distinct(counted.setting).tolist()}, key=none_first))
     code = np.array([conditions.index(c) if c in conditions else -1 for c in of_setting], dtype=np.int64)
     asked = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
     outcomes = counted.where(counts_as_outcome(counted, counting))
     shape = (n_agents, len(conditions))
     column = outcomes.agent * shape[1] + code[outcomes.setting]
-    cells = np.unique(column * len(tasks) + outcomes.task)
+    cells = distinct(column * len(tasks) + outcomes.task)
     of_cell, task = np.divmod(cells, len(tasks))
     wanted = asked[of_cell // max(shape[1], 1), task]
     return Held(
@@ -153,13 +155,20 @@ def compare(found: Held, counting: Counting) -> Compared:
     """Choose the conditions compared, and say in words which they are and who lacks them.
 
     With one condition in all nothing is said.
+
+    Raises
+    ------
+    RecordRefused
+        When the rules name no condition at all.
     """
+    if not counting.settings:
+        raise RecordRefused("settings: no condition is named")
     has = (20 * found.n_asked_tasks >= 19 * found.n_asked[:, None]) & (found.n_asked_tasks > 0)
     if counting.settings == "comparable":
         chosen = tuple(found.conditions[c] for c in _comparable(found, has))
     else:
-        chosen = tuple(sorted(set(counting.settings), key=_none_first))
-    known = sorted({*found.conditions, *chosen}, key=_none_first)
+        chosen = tuple(sorted(set(counting.settings), key=none_first))
+    known = sorted({*found.conditions, *chosen}, key=none_first)
     if len(known) < 2:
         return Compared(chosen, found.by_temperature, (), (), ("",) * len(found.n_asked))
     words = dict(zip(known, _words(known), strict=True))
@@ -198,7 +207,7 @@ def _two_temperatures(rows: Rows, settings: Sequence[Setting]) -> bool:
     levels = {setting[2] for setting in settings}
     if len(levels) < 2:
         return False
-    pairs = np.unique(rows.agent * len(settings) + rows.setting)
+    pairs = distinct(rows.agent * len(settings) + rows.setting)
     heats = {(int(pair) // len(settings), settings[int(pair) % len(settings)][2]) for pair in pairs}
     return len(heats) > len({agent for agent, _ in heats})
 
@@ -254,7 +263,3 @@ def _level(facet: str, level: str | float | None) -> str:
     if level is None:
         return f"no {facet} stated"
     return f"{facet} {level:g}" if isinstance(level, float) else f"{facet} {level}"
-
-
-def _none_first(condition: Condition) -> tuple[tuple[bool, str | float], ...]:
-    return tuple((value is not None, "" if value is None else value) for value in condition)

@@ -23,10 +23,13 @@ from analytics.record.rows import (
     Rows,
     Setting,
     asked_tasks,
+    by_levels,
     checked,
     counted_deliveries,
     counts_as_outcome,
+    distinct,
     in_order,
+    places,
 )
 from analytics.record.spending import spending, total
 from analytics.repeats import Repeats
@@ -50,7 +53,7 @@ class AgentRow:
         All its deliveries were loaded by an operator.
     arrival, completed : int
         Its first delivery; the one with which it had delivered every task (−1: none yet), in what an operator
-        loads at least 95% of them.
+        loads at least 95% of them, or any where missing ones count as failures.
     n_deliveries : int
         With a row on an active task; 0 for an agent without one.
     n_tokens, seconds : float or None
@@ -146,11 +149,12 @@ def agent_rows(
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
     delivered = _delivered(rows, frame.shape, settings, counting, compared)
-    completed = _completed(delivered, frame)
+    zero = counting.missing == "zero"
+    completed = _completed(delivered, frame, zero=zero)
     counted = delivered.where(frame.counting[delivered.rows.delivery])
     n_asked_trials = _asked_trials(counted, frame)
     counted = counted.where(_counts(counted, frame, completed, n_asked_trials))
-    places = _places(counted, frame, n_asked_trials, zero=counting.missing == "zero")
+    counted_places = _places(counted, frame, n_asked_trials, zero=zero)
     alike = repeats(
         _trials(counted, frame),
         _trials(delivered, frame),
@@ -162,13 +166,13 @@ def agent_rows(
     arrival, n_deliveries = _arrivals(rows, frame)
     return tuple(
         AgentRow(
-            means=places.cells.means[i],
-            trial_variances=places.cells.trial_variances[i],
-            n_trials=places.cells.n_trials[i],
+            means=counted_places.cells.means[i],
+            trial_variances=counted_places.cells.trial_variances[i],
+            n_trials=counted_places.cells.n_trials[i],
             costs=costs[i],
-            n_valid=places.cells.n_valid[i],
-            n_places=places.n_places[i],
-            n_gaps=places.n_gaps[i],
+            n_valid=counted_places.cells.n_valid[i],
+            n_places=counted_places.n_places[i],
+            n_gaps=counted_places.n_gaps[i],
             asked=frame.asked[i],
             n_asked_trials=int(n_asked_trials[i]),
             operator=bool(frame.operator[i]),
@@ -207,9 +211,9 @@ def _frame(
         limits=limits,
         ranked=np.array([not one for one in compared.condition], dtype=np.bool_),
         arrivals=np.array([delivery.arrival for delivery in deliveries], dtype=np.int64),
-        order=_numbers(in_order(deliveries)),
+        order=places(in_order(deliveries)),
         counting=counted_deliveries(deliveries, counting),
-        setting_order=_numbers(sorted(range(len(settings)), key=lambda s: _none_first(settings[s]))),
+        setting_order=places(by_levels(settings)),
     )
 
 
@@ -232,20 +236,21 @@ def _delivered(
 def _arrivals(rows: Rows, frame: _Frame) -> tuple[CodeArray, CodeArray]:
     """Arrival of each agent's first delivery with a row, and the number of such, (n_agents,) each."""
     n_agents, n_deliveries = frame.shape[0], len(frame.arrivals)
-    pairs = np.unique(rows.agent * n_deliveries + rows.delivery)
+    pairs = distinct(rows.agent * n_deliveries + rows.delivery)
     agent, delivery = np.divmod(pairs, max(n_deliveries, 1))
     first = np.full(n_agents, NEVER, dtype=np.int64)
     np.minimum.at(first, agent, frame.arrivals[delivery])
     return np.where(first == NEVER, -1, first), np.bincount(agent, minlength=n_agents)
 
 
-def _completed(delivered: _Slots, frame: _Frame) -> CodeArray:
+def _completed(delivered: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
     """Find the arrival with which every task was there under every condition, (n_agents,); −1: none yet."""
     n_agents, n_tasks, n_conditions = frame.shape
     first = np.full(n_agents * n_tasks * n_conditions, NEVER, dtype=np.int64)
     np.minimum.at(first, delivered.slot, frame.arrivals[delivered.rows.delivery])
-    of_task = np.sort(first.reshape(frame.shape).max(axis=2), axis=1)
-    n_needed = np.where(frame.operator, -(-19 * n_tasks // 20), n_tasks)
+    first, filled = first.reshape(frame.shape), frame.operator[:, None] & zero
+    of_task = np.sort(np.where(filled, first.min(axis=2), first.max(axis=2)), axis=1)
+    n_needed = np.where(frame.operator, 1 if zero else -(-19 * n_tasks // 20), n_tasks)
     last = of_task[np.arange(n_agents), n_needed - 1]
     return np.where(last == NEVER, -1, last)
 
@@ -258,9 +263,13 @@ def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
 
 
 def _asked_trials(counted: _Slots, frame: _Frame) -> CodeArray:
-    """R_a, (n_agents,): of an operator's agent what most tasks have, the lower median; 0 without a row."""
+    """R_a, (n_agents,): of an operator's agent what most tasks have, the lower median.
+
+    All tasks are looked at where none of those asked for is active. 0 without a row.
+    """
     n = _in_slots(counted.slot, frame.shape)
-    there = (n > 0) & frame.asked[:, :, None]
+    wanted = frame.asked | ~frame.asked.any(axis=1, keepdims=True)
+    there = (n > 0) & wanted[:, :, None]
     fewest = np.where(there, n, NEVER).min(axis=(1, 2))
     least = np.where(fewest == NEVER, 0, np.minimum(fewest, frame.limits))
     for i in np.flatnonzero(frame.operator & there.any(axis=(1, 2))):
@@ -314,10 +323,10 @@ def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: 
         cells.n_trials.reshape(n_agents, n_tasks),
     )
     n = n + _in_slots(failed, frame.shape)
-    places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0)
+    n_places = np.where((n > 0).all(axis=2), n.sum(axis=2), 0)
     gaps = _in_slots(counted.slot[~counted.has_outcome], frame.shape).sum(axis=2)
-    gaps = np.where(table.n_valid > 0, gaps, places)
-    return _Places(table, places.astype(np.int32), gaps.astype(np.int32))
+    gaps = np.where(table.n_valid > 0, gaps, n_places)
+    return _Places(table, n_places.astype(np.int32), gaps.astype(np.int32))
 
 
 def _absent(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> CodeArray:
@@ -355,14 +364,3 @@ def _number_in_run(sorted_codes: CodeArray) -> CodeArray:
     n = len(sorted_codes)
     first = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
     return np.arange(n) - np.repeat(first, np.diff(first, append=n))
-
-
-def _numbers(order: list[int]) -> CodeArray:
-    """Return the place of each position in the order, (len(order),)."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return place
-
-
-def _none_first(setting: Setting) -> tuple[tuple[bool, str | float], ...]:
-    return tuple((value is not None, "" if value is None else value) for value in setting)

@@ -109,9 +109,9 @@ class Rows:
         """Number of rows."""
         return len(self.agent)
 
-    def where(self, chosen: npt.NDArray[Any]) -> "Rows":
-        """Return the rows of a mask, (n_rows,), or of positions, in their order."""
-        if chosen.dtype == np.bool_ and chosen.all():
+    def where(self, chosen: npt.NDArray[Any] | slice) -> "Rows":
+        """Return the rows of a mask, (n_rows,), of positions or of a slice, in their order."""
+        if isinstance(chosen, np.ndarray) and chosen.dtype == np.bool_ and chosen.all():
             return self
         columns = {one.name: getattr(self, one.name) for one in fields(self)}
         return replace(self, **{name: one[chosen] for name, one in columns.items() if one is not None})
@@ -134,7 +134,11 @@ def checked(
     settings: Sequence[Setting],
     deliveries: Sequence[Delivery],
 ) -> Rows:
-    """Return the rows with codes of 64 bits, none out of range.
+    """Return the rows in canonical order, with codes of 64 bits, none out of range.
+
+    Invalid rows of what an operator loaded are confirmed.
+    The order is by agent, task, setting (by its levels), delivery (by arrival) and trial: sums over it do not
+    depend on the order in which rows came, or on how settings are numbered.
 
     Raises
     ------
@@ -152,7 +156,47 @@ def checked(
     if not tasks or list(tasks) != sorted(set(tasks)):
         raise RecordRefused("tasks ascend by code point, none twice, and there is one at least")
     codes = {name: getattr(rows, name).astype(np.int64, copy=False) for name in (*sizes, "trial")}
-    return replace(rows, **codes)
+    loaded = np.array([delivery.operator for delivery in deliveries], dtype=np.bool_)[codes["delivery"]]
+    rows = replace(rows, **codes, confirmed=rows.confirmed | loaded)
+    return _canonical(rows, len(tasks), settings, deliveries)
+
+
+def _canonical(rows: Rows, n_tasks: int, settings: Sequence[Setting], deliveries: Sequence[Delivery]) -> Rows:
+    setting, delivery = places(by_levels(settings)), places(in_order(deliveries))
+    cell = rows.agent * n_tasks + rows.task
+    run = setting[rows.setting] * len(deliveries) + delivery[rows.delivery]
+    span = int(rows.trial.max(initial=0)) + 1
+    if (int(cell.max(initial=0)) + 1) * len(settings) * len(deliveries) * span >= 2**62:
+        return rows.where(np.lexsort((rows.trial, run, cell)))
+    key = (cell * (len(settings) * len(deliveries)) + run) * span + rows.trial
+    if (key[1:] >= key[:-1]).all():
+        return rows
+    return rows.where(np.argsort(key, kind="stable"))
+
+
+def by_levels(settings: Sequence[Setting]) -> list[int]:
+    """Positions of the settings in ascending order of their levels, None before any value."""
+    return sorted(range(len(settings)), key=lambda s: none_first(settings[s]))
+
+
+def none_first(levels: Sequence[str | float | None]) -> tuple[tuple[bool, str | float], ...]:
+    """Return a sort key: None before any value."""
+    return tuple((level is not None, "" if level is None else level) for level in levels)
+
+
+def places(order: Sequence[int]) -> CodeArray:
+    """Return the place of each position in the order, (len(order),)."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return place
+
+
+def distinct(codes: CodeArray) -> CodeArray:
+    """Return the codes that occur, ascending, (n_distinct,)."""
+    ascending = np.sort(codes)
+    new = np.ones(len(codes), dtype=np.bool_)
+    new[1:] = ascending[1:] > ascending[:-1]
+    return np.asarray(ascending[new], dtype=np.int64)
 
 
 def asked_tasks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequence[str]) -> Mask:

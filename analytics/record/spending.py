@@ -1,7 +1,7 @@
 """What a run cost: trials added up within a run, mean over the runs that state it.
 
-A run of a task is what one delivery holds of it under one setting. Addends are sorted by value, so that the
-order of rows leaves no trace.
+A run of a task is what one delivery holds of it under one setting. Rows come in the canonical order of
+`analytics.record.rows.checked`, so that the order of the file leaves no trace in the sums.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ def spending(cell: CodeArray, run: CodeArray, amount: FloatArray | None, n_cells
     cell : int array, shape (n_rows,)
         Agent and task, 0 to `n_cells` − 1.
     run : int array, shape (n_rows,)
-        Any whole numbers from 0 that tell the runs of a cell apart.
+        Any whole numbers that tell the runs of a cell apart; the rows of one stand together.
     amount : float array, shape (n_rows,), or None
         Of the trial; NaN where not stated.
 
@@ -29,25 +29,16 @@ def spending(cell: CodeArray, run: CodeArray, amount: FloatArray | None, n_cells
     if amount is None:
         return np.full(n_cells, np.nan)
     stated = ~np.isnan(amount)
-    group = cell[stated] * (int(run.max(initial=0)) + 1) + run[stated]
-    groups, number = np.unique(group, return_inverse=True)
-    of_run = _sums(number, amount[stated], len(groups))
-    of_cell = groups // (int(run.max(initial=0)) + 1)
-    return _means(of_cell, of_run, n_cells)
+    cell, run, amount = cell[stated], run[stated], amount[stated]
+    first = np.ones(len(cell), dtype=np.bool_)
+    first[1:] = (cell[1:] != cell[:-1]) | (run[1:] != run[:-1])
+    of_run = np.bincount(np.cumsum(first) - 1, amount, int(first.sum()))
+    means, n_runs = np.full(n_cells, np.nan), np.bincount(cell[first], minlength=n_cells)
+    np.divide(np.bincount(cell[first], of_run, n_cells), n_runs, out=means, where=n_runs > 0)
+    return means
 
 
 def total(per_task: FloatArray) -> float | None:
     """Return the sum over the tasks that state it; None where none does."""
     stated = per_task[~np.isnan(per_task)]
     return float(stated.sum()) if stated.size else None
-
-
-def _means(group: CodeArray, values: FloatArray, n_groups: int) -> FloatArray:
-    means, n = np.full(n_groups, np.nan), np.bincount(group, minlength=n_groups)
-    np.divide(_sums(group, values, n_groups), n, out=means, where=n > 0)
-    return means
-
-
-def _sums(group: CodeArray, values: FloatArray, n_groups: int) -> FloatArray:
-    order = np.lexsort((values, group))
-    return np.asarray(np.bincount(group[order], values[order], n_groups), dtype=np.float64)

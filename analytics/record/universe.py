@@ -42,12 +42,10 @@ def holders(
 ) -> tuple[CodeArray, int]:
     """Count the agents without an assignment that have an outcome on each task, (n_tasks,), and all such."""
     free = ~assigned(deliveries, n_agents)
-    mine = rows.where(free[rows.agent] & counts_as_outcome(rows, counting))
-    seen = np.zeros((n_agents, n_tasks), dtype=np.bool_)
-    seen[mine.agent, mine.task] = True
-    present = np.zeros(n_agents, dtype=np.bool_)
-    present[rows.agent] = True
-    return np.asarray(seen.sum(axis=0), dtype=np.int64), int((present & free).sum())
+    cell = rows.agent * n_tasks + rows.task
+    seen = np.bincount(cell, counts_as_outcome(rows, counting), n_agents * n_tasks).reshape(n_agents, -1) > 0
+    present = np.bincount(rows.agent, minlength=n_agents) > 0
+    return np.asarray(seen[free].sum(axis=0), dtype=np.int64), int((present & free).sum())
 
 
 def universe(tasks: Sequence[str], n_holders: CodeArray, n_agents: int, counting: Counting) -> Universe:
