@@ -14,7 +14,7 @@ from leaderboard.boards.queries import latest_board
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Target, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.studies.answers import AtTarget, Standings, words
+from leaderboard.studies.answers import AtTarget, Gap, Standings, gaps, words
 from leaderboard.studies.answers import Line as Entrant
 from leaderboard.studies.models import SubsetTask
 
@@ -181,8 +181,8 @@ class BoardPage:
         return words.headline(self.standings, self.target)
 
     @property
-    def gaps(self) -> tuple[words.Gap, ...]:
-        return words.gaps(self.standings, self.target)
+    def gaps(self) -> tuple[Gap, ...]:
+        return gaps(self.standings, self.target)
 
     @property
     def saved(self) -> str:

@@ -1,6 +1,7 @@
 """What a face may know of the answer: its types, words and tables. Nothing heavy is imported."""
 
 from selection.standings import printed, table, words
+from selection.standings.gaps import Gap, gaps
 from selection.standings.lines import (
     AtTarget,
     Conditions,
@@ -15,12 +16,14 @@ from selection.standings.lines import (
 __all__ = [
     "AtTarget",
     "Conditions",
+    "Gap",
     "How",
     "Line",
     "Phase",
     "Standings",
     "SubsetLine",
     "TargetLine",
+    "gaps",
     "printed",
     "table",
     "words",
