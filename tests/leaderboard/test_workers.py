@@ -51,7 +51,8 @@ def served(tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", "--workers", "1"]
+    settings = ["--config", "python:leaderboard.serving", "--bind", f"127.0.0.1:{port}", "--workers", "1"]
+    command = [sys.executable, "-m", "gunicorn", *settings]
     outcomes = tmp_path_factory.mktemp("files") / "toy.csv"
     outcomes.write_text(csv_text(ladder(16, 20)))
     manage(environment, "migrate", "--verbosity", "0")
