@@ -105,21 +105,15 @@ def folds_text(protocol: Plain) -> str:
     return f"{n_used} of {protocol['n_folds']} folds, {protocol['k_mean']:.1f} tasks on average"
 
 
-def notes(strategies: Mapping[str, Plain], figures: Sequence[str] = ()) -> dict[str, str]:
-    """Return why figures are missing or doubtful: every note once, under the figure and the strategies.
+def notes(strategies: Mapping[str, Plain]) -> dict[str, str]:
+    """Return why a protocol's figures are missing or doubtful: every note once, under figure and strategies.
 
-    Parameters
-    ----------
-    strategies : mapping of str to mapping
-        Of one protocol.
-    figures : sequence of str
-        All of them where none is named.
+    No order of the mappings is relied on: a database has its own.
     """
     about: dict[tuple[str, str], list[str]] = {}
-    for strategy, told in strategies.items():
-        for figure, note in (told.get("notes") or {}).items():
-            if not figures or figure not in FIGURES or figure in figures:
-                about.setdefault((figure, note), []).append(strategy)
+    for strategy in in_order(strategies, ""):
+        for figure, note in sorted((strategies[strategy].get("notes") or {}).items()):
+            about.setdefault((figure, note), []).append(strategy)
     return {
         f"{NOTED.get(figure, figure)} of {_all_of(names, strategies)}": note
         for (figure, note), names in about.items()
@@ -150,7 +144,7 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
         "tasks": result["tasks"],
         "subset": subset_text(result),
     }
-    known = result["protocols"]
+    known = {name: result["protocols"][name] for name in PROTOCOLS if name in result["protocols"]}
     for name, protocol in known.items():
         if not protocol["available"]:
             about[PROTOCOLS[name].label] = f"not available: {protocol['reason']}"
@@ -169,7 +163,7 @@ def _protocol(title: str, protocol: Plain, in_use: str) -> dict[str, Any]:
     """Set a protocol as one table, what a board is read for first, and the notes of its figures below."""
     strategies = protocol["strategies"]
     block: dict[str, Any] = {f"\n{title}, {folds_text(protocol)}": list(_rows(strategies, in_use))}
-    for scaffold, figures in protocol.get("per_scaffold", {}).items():
+    for scaffold, figures in sorted(protocol.get("per_scaffold", {}).items()):
         block[f"{title}: {scaffold}"] = list(_rows(figures, in_use))
     return block | {f"{title}: notes": notes(strategies)}
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import active_tasks
-from leaderboard.studies.subsets import active_subset
+from leaderboard.studies.queries import active_subset
 
 N_NAMED = 10
 

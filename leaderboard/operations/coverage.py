@@ -5,10 +5,10 @@ import numpy as np
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.errors import Conflict
+from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.services import CoreError
 from leaderboard.studies.shared import offer, shared_tasks
-from leaderboard.studies.subsets import active_subset
 from leaderboard.submissions.parsing.flat import FlatFile
 
 MIN_COMMON = 10

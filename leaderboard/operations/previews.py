@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.answers import Standings
 from leaderboard.studies.given import decided
+from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.studies.services import CoreError, answered
-from leaderboard.studies.subsets import active_subset
 
 N_NAMED = 5
 

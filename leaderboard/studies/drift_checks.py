@@ -5,9 +5,9 @@ from datetime import datetime
 
 from leaderboard.studies.given import versions
 from leaderboard.studies.models import DriftCheck
+from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import keep, kept
-from leaderboard.studies.subsets import active_subset
 from selection.given import Given, Promise
 from selection.watch import findings
 

@@ -1,24 +1,14 @@
 """Which tasks new agents are asked to run: when a version of S is fixed, and its rows."""
 
-import numpy as np
 from django.db import transaction
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, SubsetTask, TaskSubset
+from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot
 from selection.given import Given
 from selection.standings.choice import Choice, band_of, choice
-
-
-def active_subset(benchmark: Benchmark) -> TaskSubset | None:
-    return benchmark.subsets.order_by("-number").first()
-
-
-def columns_of(snapshot: Snapshot, subset: TaskSubset) -> np.ndarray:
-    """Where the active tasks of the subset stand in the record."""
-    members = set(subset.members.values_list("task_id", flat=True))
-    return np.array([j for j, pk in enumerate(snapshot.task_ids) if pk in members], np.intp)
 
 
 def settle_subset(reader: Reader) -> TaskSubset | None:

@@ -39,7 +39,7 @@ def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
         yield "\n".join(fill(one, width, subsequent_indent="  ") for one in flagged)
     if saved := words.savings_text(board.savings):
         yield fill(saved, width)
-    if more := [name for name, told in board.targets.items() if name != target and told.n_ranked]:
+    if more := [name for name in words.TARGETS if name != target and board.targets[name].n_ranked]:
         yield f"Other targets: {', '.join(f'--target {name}' for name in more)}"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from selection.standings.lines import AtTarget, Line, Standings
-from selection.standings.words import costs, in_order, money, percent
+from selection.standings.words import TARGETS, costs, in_order, money, percent
 
 NOTHING = "–"
 PLAIN = (
@@ -103,7 +103,8 @@ def flat(line: Line) -> dict[str, str | int | float | bool | None]:
     row = {name: getattr(line, name) for name in PLAIN}
     row |= {f"icc_{name}": line.icc.get(name) for name in ("lower", "upper", "n_tasks")}
     row |= {"icc": line.icc.get("icc"), "marks": " ".join(line.marks), "flags": "; ".join(line.flags)}
-    for target, at in line.at.items():
+    for target in TARGETS:
+        at = line.at[target]
         row |= {f"{target}_{name}": getattr(at, name) for name in AT}
         low, high = at.bounds or (None, None)
         row |= {f"{target}_bound_lower": low, f"{target}_bound_upper": high}

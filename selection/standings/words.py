@@ -82,8 +82,8 @@ LEGEND = {
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
 NOT_STATED = {"", "not stated", "unknown"}
 BASIS = {
-    "per task": "the sum of what its tasks cost",
-    "linear": "what the tasks with a stated cost come to, in proportion",
+    "per task": "the sum over its tasks",
+    "linear": "every task taken to cost the same",
     "not stated": "not stated",
 }
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed

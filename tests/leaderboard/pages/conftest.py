@@ -1,8 +1,7 @@
 """Boards that are made once and laid into each test's database as rows."""
 
-import re
+from copy import copy
 from datetime import UTC, datetime
-from html.parser import HTMLParser
 
 import pytest
 from django.apps import apps
@@ -20,68 +19,38 @@ def models():
     return [model for app in APPS for model in apps.get_app_config(app).get_models()]
 
 
-def stored(name, make):
-    """What `make` left in the database, made once and from then on copied."""
-    if name not in KEPT:
+def rows():
+    return [(model, {row.pk: row for row in model._default_manager.all()}) for model in models()]
+
+
+def stored(key, make):
+    """What `make` adds to the database, made once and from then on copied."""
+    if key not in KEPT:
+        before = [found.keys() for _, found in rows()]
         make()
-        KEPT[name] = [(model, list(model._default_manager.all())) for model in models()]
+        KEPT[key] = [
+            (model, [row for pk, row in found.items() if pk not in there])
+            for (model, found), there in zip(rows(), before, strict=True)
+        ]
         return
-    for model, rows in KEPT[name]:
-        model._default_manager.bulk_create(rows)
+    for model, kept in KEPT[key]:
+        model._default_manager.bulk_create(copy(row) for row in kept)
 
 
 @pytest.fixture
 def publish(db):
-    """Load outcomes and publish the board; what was asked for before is copied."""
+    """Load outcomes, for each slug once, and publish the board; what was asked for before is copied."""
+    asked = []
 
-    def do(outcomes, *more, slug="toy", **fields):
+    def do(*deliveries, slug="toy", **fields):
         def make():
-            for one in (outcomes, *more):
-                load_text(one if isinstance(one, str) else csv_text(one), slug=slug)
+            for one in deliveries:
+                load_text(one if isinstance(one, str) else csv_text(one, benchmark=slug.title()), slug=slug)
                 recomputed(slug, as_of=AS_OF)
 
-        stored(repr((outcomes, more, slug)), make)
+        asked.append((deliveries, slug))
+        stored(repr(asked), make)
         Benchmark.objects.filter(slug=slug).update(**fields)
         return Board.objects.filter(benchmark__slug=slug).latest("number")
 
     return do
-
-
-class Tables(HTMLParser):
-    """The text of each row's cells, by the id or class of the table."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.tables, self.cell = {}, None
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        if tag == "table":
-            self.rows = self.tables.setdefault(dict(attributes)["class"], [])
-        elif tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.cell = []
-
-    def handle_endtag(self, tag):
-        if tag in ("td", "th"):
-            self.rows[-1].append(" ".join("".join(self.cell).split()))
-            self.cell = None
-
-    def handle_data(self, text):
-        if self.cell is not None:
-            self.cell.append(text)
-
-
-def table(response, name="ranking"):
-    """The rows of a table without its head."""
-    return Tables(response.content.decode()).tables[name][1:]
-
-
-def text_of(response):
-    main = re.search(r"<main.*</main>", response.content.decode(), re.S)[0]
-    return unescaped(" ".join(re.sub(r"<[^>]+>", " ", main).split()))
-
-
-def unescaped(html):
-    return html.replace("&#x27;", "'").replace("&quot;", '"')

@@ -1,73 +1,30 @@
 import re
 from datetime import UTC, datetime
-from html.parser import HTMLParser
 
 import pytest
 
-from leaderboard.catalog.models import Benchmark, Policy
-from leaderboard.operations.services import recompute
-from tests.toys import csv_text, ladder, load_text
+from leaderboard.boards.reading import standings_of
+from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.studies.answers import gaps, printed, table, words
+from tests.leaderboard.stored_validation import store
+from tests.seen import rows_of, text_of
+from tests.toys import csv_text, graded, in_subset, ladder, load_text, only, recomputed
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
-
-
-class Tables(HTMLParser):
-    """The text of each row's cells, by the id or class of the table."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.tables, self.cell = {}, None
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        if tag == "table":
-            self.rows = self.tables.setdefault(dict(attributes)["class"], [])
-        elif tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.cell = []
-
-    def handle_endtag(self, tag):
-        if tag in ("td", "th"):
-            self.rows[-1].append(" ".join("".join(self.cell).split()))
-            self.cell = None
-
-    def handle_data(self, text):
-        if self.cell is not None:
-            self.cell.append(text)
-
-
-def table(response, name="ranking"):
-    """The rows of a table without its head."""
-    return Tables(response.content.decode()).tables[name][1:]
-
-
-def text_of(response):
-    main = re.search(r"<main.*</main>", response.content.decode(), re.S)[0]
-    return " ".join(re.sub(r"<[^>]+>", " ", main).split())
-
-
-@pytest.fixture
-def publish(db):
-    """Load outcomes and publish the board."""
-
-    def do(outcomes, slug="toy", **fields):
-        load_text(csv_text(outcomes), slug=slug)
-        Benchmark.objects.filter(slug=slug).update(**fields)
-        return recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=AS_OF)[0]
-
-    return do
+TARGETS = ("subset", "full", "domain")
 
 
 @pytest.fixture
 def ongoing(publish):
     """16 complete agents on 40 tasks, one that ran the subset alone, one that broke off."""
     agents = ladder(16, 40)
-    subset = set(publish(agents).subset.tasks.values_list("name", flat=True))
-    names = [f"t{j:02d}" for j in range(40)]
-    agents["newcomer"] = "".join("1" if name in subset else "." for name in names)
-    agents["stopped"] = "".join("1" if name in sorted(subset)[:3] else "." for name in names)
-    return publish(agents)
+    subset = in_subset(publish(agents, slug="first"))
+    late = {"newcomer": only("1" * 40, subset), "stopped": only("1" * 40, subset[:3])}
+    return publish(agents, late)
+
+
+def row_of(response, name):
+    return next(row for row in rows_of(response) if row[1].startswith(name))
 
 
 @pytest.mark.parametrize("query", ["", "?target=full", "?target=domain&sort=-ties"])
@@ -79,129 +36,105 @@ def test_it_takes_four_queries(client, ongoing, django_assert_num_queries, query
 
 def test_without_a_subset_it_takes_three(client, publish, django_assert_num_queries):
     publish(ladder(3, 20))
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(3):  # no subset, so none of its tasks
         client.get("/b/toy")
 
 
-def test_it_says_what_is_ranked_on_what_and_why(client, ongoing):
+@pytest.mark.parametrize("target", TARGETS)
+def test_its_sentences_are_those_of_the_answer(client, ongoing, target):
+    """No face words a figure in its own way."""
+    text, board = text_of(client.get(f"/b/toy?target={target}")), standings_of(ongoing)
+    for said in (
+        words.headline(board, target),
+        words.scores_text(board, target),
+        words.phase_text(board),
+        words.covers_text(board, target),
+        words.savings_text(board.savings),
+        board.why,
+        *board.not_measured,
+        *words.other_notices(board),
+        *printed.legend(board, target, table.columns(board, target)).values(),
+    ):
+        assert " ".join(said.split()) in text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_its_cells_are_those_of_the_answers_table(client, ongoing, target):
+    board, response = standings_of(ongoing), client.get(f"/b/toy?target={target}")
+    ranked = [row for row in table.rows(board, target) if row["Rank"]]
+    seen = rows_of(response)
+    assert [row[1].split(" ")[0] for row in seen] == [row["Agent"] for row in ranked]
+    for cells, row in zip(ranked, seen, strict=True):
+        assert row[0].startswith(cells["Rank"].replace("=", "= shared"))
+        assert row[0].endswith(cells["May hold"])
+        assert cells[table.HEADS[target]] in row[2]
+        assert (
+            ("naive" not in row[2]) if cells["naive"] == "–" else row[2].endswith(f"naive {cells['naive']}")
+        )
+        assert row[3].removesuffix("not known") == cells["95%"]
+        assert cells[table.other_head(target)] in row[5]
+        assert row[6].split() == [cells["Tasks"], cells["Trials"]]
+        assert row[7].startswith(cells["Date"])
+
+
+def test_counts_say_what_they_count(client, ongoing):
+    text = text_of(client.get("/b/toy?target=full"))
+    assert "Agents 17 ranked, of 18 listed" in text
+    assert "Complete agents 16 ran all tasks" in text
+    assert "1 more is listed without a rank" in text
+    assert "A run is spared" in text
+
+
+def test_one_ranked_agent_is_better_than_nobody(client, publish):
+    publish({"only": "01" * 10, "stopped": "1" * 5 + "." * 15})
     text = text_of(client.get("/b/toy"))
-    assert f"17 AI agents, ranked by mean score on {ongoing.subset.members.count()} of 40 tasks" in text
-    assert "Ongoing" in text
-    assert ongoing.why in text
-    assert "16 ran all tasks" in text
-    assert "first place" in text
-    assert "answers another question" in text
+    assert "One agent so far: only, 50.0% on all 20 tasks. 1 more is listed without a rank" in text
+    assert "every other agent" not in text
+    assert "best" not in text.split("Ranking")[0]
 
 
-def test_ranks_ascend_and_equal_scores_share_one(client, ongoing):
-    rows = table(client.get("/b/toy"))
-    ranks = [int(re.match(r"\d+", row[0])[0]) for row in rows]
-    assert ranks == sorted(ranks)
-    assert len(rows) == 17
-    shared = [row for row in rows if "shared" in row[0]]
-    assert all(ranks.count(int(re.match(r"\d+", row[0])[0])) > 1 for row in shared)
-    assert len(shared) == sum(ranks.count(rank) > 1 for rank in ranks) > 0
-
-
-def row_of(response, name):
-    return next(row for row in table(response) if row[1].startswith(name))
-
-
-def percents(*values):
-    return [f"{100 * min(max(value, 0), 1):.1f}" for value in values]
-
-
-def test_a_row_says_what_is_stored_of_the_agent(client, ongoing):
-    entry = ongoing.entries.get(name="a08")
-    told, full = entry.targets["subset"], entry.targets["full"]
+def test_a_standard_error_of_one_trial_is_marked_as_an_upper_bound(client, ongoing):
+    line = next(line for line in standings_of(ongoing).agents if line.agent == "a08")
+    assert line.at["subset"].upper_bound
     row = row_of(client.get("/b/toy"), "a08")
-    score, se, naive = percents(entry.score, told["se"], told["naive_se"])
-    assert row[0].startswith(f"{entry.rank} ")
-    assert row[0].endswith(f" {told['rank_lower']}–{told['rank_upper']}")
-    assert row[1] == "a08 Loop · Model a08"
-    assert row[2] == f"{score} ±{se} naive ±{naive}"
-    assert row[3] == "–".join(percents(told["lower"], told["upper"]))
-    assert row[4].startswith(f"{len(told['tied_with'])} agents")
-    full_score, full_se = percents(entry.full_score, full["se"])
-    assert row[5] == f"{full_score} ±{full_se} " + "–".join(percents(full["lower"], full["upper"]))
-    assert row[6:] == [f"{entry.n_scored} 40", "2026-01-05 full"]
+    assert f"≤{100 * line.at['subset'].se:.1f} upper bound" in row[2]
+    assert "≤ The standard error is an upper bound: one trial a task." in text_of(client.get("/b/toy"))
 
 
-def test_a_calibrated_full_score_is_marked_with_its_source_and_interval(client, ongoing):
-    entry = ongoing.entries.get(name="newcomer")
-    told, (full_score,) = entry.full_interval, percents(entry.full_score)
-    row = row_of(client.get("/b/toy"), "newcomer")
-    assert row[5] == f"~{full_score} calibrated {told['source']} " + "–".join(
-        percents(told["lower"], told["upper"])
-    )
-    assert row[-1].endswith("subset")
-    assert f"calibrated score comes from: {told['note']}." in text_of(client.get("/b/toy"))
+def test_an_estimated_score_is_marked(client, ongoing):
     row = row_of(client.get("/b/toy?target=full"), "newcomer")
-    (error,) = percents(entry.targets["full"]["se"])
-    assert row[2] == f"~{full_score} calibrated ±{error} {told['source']}"
-
-
-def test_a_calibrated_full_score_without_an_interval_says_why(client, publish):
-    subset = set(publish(ladder(16, 40)).subset.tasks.values_list("name", flat=True))
-    marks = "".join("1" if f"t{j:02d}" in subset else "." for j in range(40))
-    load_text(csv_text({"newcomer": marks}).replace("newcomer,Loop", "newcomer,Another"))
-    board = recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)[0]
-    reason = board.entries.get(name="newcomer").full_interval["reason"]
-    assert "–" not in row_of(client.get("/b/toy"), "newcomer")[5]
-    assert f"No interval of the full score of newcomer : {reason}." in text_of(client.get("/b/toy"))
-
-
-TARGETS = ("subset", "full", "domain")
+    score = next(line for line in standings_of(ongoing).agents if line.agent == "newcomer").at["full"].score
+    assert row[2].startswith(f"~{100 * score:.1f} estimated")
+    assert row[-1].endswith("estimated")
+    assert "~ Estimated from the subset" in text_of(client.get("/b/toy?target=full"))
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_switch_shows_what_is_stored_for_the_target(client, ongoing, target):
-    response = client.get(f"/b/toy?target={target}")
-    for entry in ongoing.entries.filter(rank__isnull=False):
-        told, row = entry.targets.get(target, {}), row_of(response, entry.name)
-        if told.get("score") is None:
-            assert row[0] == row[2] == "–none"
-            assert row[4] == "–not known"
-            continue
-        assert percents(told["score"])[0] in row[2]
-        if "rank_lower" in told:
-            assert row[0].endswith(f"{told['rank_lower']}–{told['rank_upper']}")
-            assert row[4].startswith((f"{len(told['tied_with'])} agents", *told["tied_with"]))
+def test_the_switch_says_what_is_chosen(client, ongoing, target):
+    page = client.get(f"/b/toy?target={target}").content.decode()
+    nav = re.search(r'<nav id="targets".*?</nav>', page, re.S)[0]
+    ((address, label),) = re.findall(r'<a href="([^"]*)#ranking-title" aria-current="true">(.*?)</a>', nav)
+    assert address == ("?" if target == "subset" else f"?target={target}")
+    assert label.lower() == words.tasks_of(standings_of(ongoing), target)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_the_switch_says_what_is_chosen_and_what_it_covers(client, ongoing, target):
-    response = client.get(f"/b/toy?target={target}")
-    html, text = response.content.decode(), text_of(response)
-    nav = re.search(r'<nav id="targets".*?</nav>', html, re.S)[0]
-    (chosen,) = re.findall(r'<a href="([^"]*)#ranking-title" aria-current="true">', nav)
-    assert chosen == ("?" if target == "subset" else f"?target={target}")
-    assert html_text(ongoing.targets[target]["covers"]) in text
-    assert ("the board itself ranks on the subset" in text) == (target != "subset")
-
-
-def html_text(text):
-    return text.replace("'", "&#x27;")
-
-
-def test_the_default_is_the_policys_target(client, publish):
-    policy = Policy.objects.filter(benchmark=publish(ladder(16, 40)).benchmark)
-    values = policy.values().get() | {"number": 2, "default_target": "domain"}
+def test_the_default_is_the_policys_target(client, ongoing):
+    values = Policy.objects.values().get(benchmark__slug="toy") | {"number": 2, "default_target": "domain"}
     Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
-    board = recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)[0]
-    assert board.policy.default_target == "domain"
+    board = recomputed(as_of=AS_OF)
+    assert board.target == "domain"
     assert client.get("/b/toy").content == client.get("/b/toy?target=domain").content
-    assert html_text(board.targets["domain"]["covers"]) in text_of(client.get("/b/toy"))
     assert '<a href="?target=subset#ranking-title">' in client.get("/b/toy").content.decode()
 
 
 def test_the_switch_and_the_order_carry_each_other_along(client, ongoing):
-    html = client.get("/b/toy?target=full&sort=-score").content.decode()
-    assert 'href="?target=full&amp;sort=score#ranking" data-column="score"' in html
-    assert 'href="?target=domain&amp;sort=-score#ranking-title"' in html
-    assert 'href="?sort=-score#ranking-title"' in html
+    page = client.get("/b/toy?target=full&sort=-score").content.decode()
+    assert 'href="?target=full&amp;sort=score#ranking" data-column="score"' in page
+    assert 'href="?target=domain&amp;sort=-score#ranking-title"' in page
+    assert 'href="?sort=-score#ranking-title"' in page
     scores = [
-        float(re.search(r"[\d.]+", row[2])[0]) for row in table(client.get("/b/toy?target=full&sort=-score"))
+        float(re.search(r"[\d.]+", row[2])[0])
+        for row in rows_of(client.get("/b/toy?target=full&sort=-score"))
     ]
     assert scores == sorted(scores)
 
@@ -212,119 +145,128 @@ def test_an_unknown_target_is_ignored(client, ongoing, target):
 
 
 def test_a_target_that_nothing_is_said_about_says_why(client, publish):
-    board = publish(ladder(3, 20))
+    board = standings_of(publish(ladder(3, 20)))
     response = client.get("/b/toy?target=subset")
-    text = text_of(response)
-    assert f"The subset: {board.targets['subset']['reason']}." in text
+    assert f"The subset: {words.sentence(board.targets['subset'].reason)}" in text_of(response)
     assert "target=subset" not in response.content.decode()
     assert response.content == client.get("/b/toy?target=full").content
 
 
-def test_without_rank_intervals_the_reason_is_told(client, publish):
-    board = publish({"a": "0101", "b": "0011"})
-    reason = board.targets["full"]["reason"]
-    assert reason
-    assert reason in text_of(client.get("/b/toy"))
-    assert all(row[4] == "–not known" for row in table(client.get("/b/toy")))
+def test_what_rows_lack_is_told_with_the_reason(client, publish):
+    board = standings_of(publish({"a": "0101", "b": "0011"}))
+    text = text_of(client.get("/b/toy"))
+    for gap in gaps.gaps(board):
+        assert gap.reason in text
+    assert all(row[4] == "–not known" for row in rows_of(client.get("/b/toy")))
 
 
 def test_ties_unfold_without_a_script(client, ongoing):
-    entry = max(
-        ongoing.entries.all(), key=lambda entry: len(entry.targets.get("subset", {}).get("tied_with", []))
+    board = standings_of(ongoing)
+    line = max(
+        board.agents, key=lambda line: sum(last - first for first, last in line.at["subset"].tied_with)
     )
-    tied = entry.targets["subset"]["tied_with"]
+    names = [one.agent for one in board.agents]
+    tied = [name for first, last in line.at["subset"].tied_with for name in names[first : last + 1]]
     assert len(tied) > 2
     (row,) = re.findall(
-        rf'<bdi>{entry.name}</bdi> <span class="made-of">.*?</tr>',
-        client.get("/b/toy").content.decode(),
-        re.S,
+        rf'<bdi>{line.agent}</bdi> <div class="made-of">.*?</tr>', client.get("/b/toy").content.decode(), re.S
     )
     details = re.search(r"<details><summary>(.*?)</summary>(.*?)</details>", row, re.S)
     assert details[1] == f"{len(tied)} agents"
-    assert sorted(re.findall(r"<bdi>(.*?)</bdi>", details[2])) == tied
+    assert re.findall(r"<bdi>(.*?)</bdi>", details[2]) == tied
 
 
-def test_what_a_tie_is_and_what_was_never_measured_is_said(client, ongoing):
+def test_that_money_was_not_measured_is_said(client, ongoing):
+    assert "what that saves in money was not measured" in text_of(client.get("/b/toy"))
+
+
+def priced(outcomes, **options):
+    return csv_text(outcomes, **options).replace(",valid", ",valid,cost_usd").replace(",1\n", ",1,2.5\n")
+
+
+def test_costs_are_shown_with_their_basis(client, publish):
+    board = publish(priced(graded(16, 20)))
     text = text_of(client.get("/b/toy"))
-    assert "A may be tied with B, and B with C, while A is better than C" in text
-    assert ongoing.not_measured
-    assert all(source in text for source in ongoing.not_measured)
+    assert f"saves ${2.5 * (20 - board.subset.members.count()):.1f} in the median" in text
+    assert "Cost $50.0 a run of all tasks, every task taken to cost the same" in text
+    assert "$" in row_of(client.get("/b/toy"), "a08")[6]
+    assert client.get("/api/v1/benchmarks/toy/board").json()["agents"][0]["cost_usd"] == 50
 
 
-def test_savings_in_tasks_and_that_money_was_not_measured(client, ongoing):
-    text = text_of(client.get("/b/toy"))
-    n = ongoing.subset.members.count()
-    assert f"A run on the subset takes {n} of 40 tasks" in text
-    assert "what that saves in money was not measured" in text
-
-
-def test_money_is_shown_unless_the_policy_hides_costs(client, publish):
-    text = csv_text(ladder(16, 20)).replace(",valid", ",valid,cost_usd").replace(",1\n", ",1,2.5\n")
-    load_text(text)
-    board = recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)[0]
-    n_saved = 20 - board.subset.members.count()
-    assert f"saves {2.5 * n_saved:.2f} USD in the median" in text_of(client.get("/b/toy"))
+def test_costs_that_the_policy_hides_are_nowhere(client, publish):
+    publish(ladder(3, 20), slug="other")
     values = Policy.objects.values().get() | {"number": 2, "show_costs": False}
     Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
-    recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
-    assert "USD" not in text_of(client.get("/b/toy"))
+    load_text(priced(graded(16, 20, prefix="g"), benchmark="Other"), slug="other")
+    recomputed("other", as_of=AS_OF)
+    assert "$" not in text_of(client.get("/b/other"))
+    assert "$" not in text_of(client.get("/"))
+    shown = client.get("/api/v1/benchmarks/other/board").json()
+    assert {line["cost_usd"] for line in shown["agents"]} == {None}
+    assert (shown["savings"]["per_run"], shown["savings"]["so_far"]["saved"]) == (None, None)
 
 
-def test_one_trial_each_is_said_once_and_makes_no_column(client, ongoing):
-    response = client.get("/b/toy")
-    assert "No intraclass correlation of 17 agents : one trial per task." in text_of(response)
-    assert "ICC" not in text_of(response)
+def test_one_trial_each_makes_no_column(client, ongoing):
+    assert "ICC" not in text_of(client.get("/b/toy"))
 
 
-def test_repeated_trials_are_told_with_the_intraclass_correlation(client, db):
+def test_repeated_trials_are_told_with_the_intraclass_correlation(client, publish):
     head, *rows = csv_text(ladder(6, 20)).splitlines()
     agents = [row for row in rows if row.startswith("Toy,a03")]
     noisy = [
         row.replace(",1,1,1", ",2,1,1").replace(",1,0,1", f",2,{j % 2},1") for j, row in enumerate(agents)
     ]
-    load_text("\n".join([head, *rows, *noisy]) + "\n")
-    entry = recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)[0].entries.get(name="a03")
+    board = standings_of(publish("\n".join([head, *rows, *noisy]) + "\n"))
+    icc = next(line for line in board.agents if line.agent == "a03").icc
     response = client.get("/b/toy")
-    (told,) = [cell for cell in row_of(response, "a03") if "trials a task" in cell]
-    assert told.startswith(f"{entry.icc['icc']:.2f} {entry.icc['lower']:.2f}–{entry.icc['upper']:.2f}")
-    assert told.endswith(" 2.0 trials a task")
-    assert "unreliable" not in told
-    assert "No intraclass correlation of 5 agents" in text_of(response)
+    (cell,) = [row["ICC"] for row in table.rows(board) if row["Agent"] == "a03"]
+    assert f"{cell} {icc['lower']:.2f}–{icc['upper']:.2f}" in row_of(response, "a03")
+    assert icc["note"] in text_of(response)
 
 
 def test_flags_are_marked_and_told(client, publish):
-    board = publish(ladder(6, 20) | {"copy": ladder(6, 20)["a03"]})
-    flagged = [entry for entry in board.entries.all() if entry.flags]
-    assert {entry.name for entry in flagged} == {"a03", "copy"}
+    publish(ladder(6, 20) | {"copy": ladder(6, 20)["a03"]})
     response = client.get("/b/toy")
-    text = text_of(response)
     assert '<a class="mark flagged" href="#flags">' in response.content.decode()
-    assert "copy The same outcome as a03 on every task." in text
+    assert "copy The same outcome as a03 on every task." in text_of(response)
 
 
-def test_linked_agents_are_explained(client, publish):
-    agents = ladder(16, 40)
-    subset = sorted(publish(agents).subset.tasks.values_list("name", flat=True))
-    agents["partly"] = "".join(
-        "1" if f"t{j:02d}" in subset[: len(subset) * 3 // 4] else "." for j in range(40)
-    )
-    assert publish(agents).entries.get(name="partly").marks == ["linked"]
-    assert "Has run at least half of the subset." in text_of(client.get("/b/toy"))
-
-
-def test_who_is_not_ranked_stands_apart_with_the_reason(client, ongoing):
-    response = client.get("/b/toy")
-    (row,) = table(response, "unranked")
+def test_who_is_not_ranked_stands_apart_with_the_reason_and_the_bounds(client, ongoing):
+    response, board = client.get("/b/toy"), standings_of(ongoing)
+    (row,) = rows_of(response, "unranked")
+    told = next(line for line in board.agents if line.agent == "stopped").at["subset"]
     assert row[0].startswith("stopped")
-    assert row[1] == ongoing.entries.get(name="stopped").unranked
-    assert not any(row[1].startswith("stopped") for row in table(response))
+    assert row[1] == told.reason
+    low, high = (100 * end for end in told.bounds)
+    assert row[2] == f"{low:.1f} to {high:.1f}%, whatever the missing {told.n_missing} outcomes are"
+    assert told.bounds == (3 / len(board.subset.tasks), 1)
+    assert not any(row[1].startswith("stopped") for row in rows_of(response))
 
 
-def test_marks_are_explained_where_they_occur(client, ongoing):
+def test_what_is_stated_of_an_agent_stands_in_its_row(client, publish):
+    publish(ladder(6, 20))
+    Agent.objects.filter(name="a03").update(version="v7 <b>", organisation="Ada & Co")
+    load_text(csv_text({"late": "01" * 10}))
+    recomputed(as_of=AS_OF)
+    row = row_of(client.get("/b/toy"), "a03")
+    assert row[1].endswith("More Version v7 <b> Organisation Ada & Co")
+
+
+def test_the_notices_stand_before_the_ranks(client, publish):
+    board = standings_of(publish({"a": "01" * 10} | {f"b{i}": "1" * 5 + "." * 15 for i in range(3)}))
     text = text_of(client.get("/b/toy"))
-    assert "Has valid outcomes on at least 95% of all tasks." in text
-    assert "Ranked on the subset; has not run all tasks." in text
-    assert "lack a valid outcome." not in text
+    others = words.other_notices(board)
+    assert any("`missing = zero` counts them as failures" in notice for notice in others)
+    assert all(text.index(notice) < text.index("Ranking") for notice in others)
+
+
+def test_the_verdict_of_a_validation_leads_to_its_page(client, publish):
+    board = publish(ladder(16, 20))
+    store(board.benchmark)
+    board = recomputed(as_of=AS_OF)
+    said = words.verdict_text(standings_of(board))
+    assert said.startswith("Does the subset rank like all tasks?")
+    assert f"{said} Can I trust it?" in text_of(client.get("/b/toy"))
 
 
 def test_every_task_of_the_subset_is_listed_with_its_pass_rate(client, ongoing):
@@ -342,50 +284,49 @@ def test_it_names_its_version(client, ongoing):
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "phase", "said"),
+    ("outcomes", "phase"),
     [
-        (ladder(3, 20), "Cold start", "ranked by mean score on all 20 tasks"),
-        (ladder(8, 20), "Provisional", "chosen anew as more agents run all tasks"),
-        (dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20}, "Unsuited", "No subset"),
+        (ladder(3, 20), "Cold start"),
+        (ladder(8, 20), "Provisional"),
+        (dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20}, "Unsuited"),
     ],
 )
-def test_each_phase_is_told_in_words(client, publish, outcomes, phase, said):
-    board = publish(outcomes)
-    response = client.get("/b/toy")
-    text = text_of(response)
-    assert f"{phase} " in text
-    assert said in text
+def test_each_phase_is_told_in_words(client, publish, outcomes, phase):
+    board = standings_of(publish(outcomes))
+    text = text_of(client.get("/b/toy"))
+    assert f"{phase} {words.phase_text(board)}" in text
     assert board.why in text
     assert ("Why all tasks:" in text) == (board.subset is None)
-    if board.subset is None:
-        assert "subset score" not in text.lower()
-        assert all(len(row) == 7 for row in table(response))
+
+
+def test_every_phase_has_a_sentence():
+    from leaderboard.boards.models import Phase
+
+    assert set(words.PHASES) == set(Phase.values)
 
 
 def test_names_are_escaped_wherever_they_stand(client, publish):
-    board = publish(
+    publish(
         dict.fromkeys(["<script>alert(1)</script>", "<b>"], "01" * 10) | ladder(3, 20), title="A & <i>B</i>"
     )
-    assert any("<b>" in entry.targets["full"]["tied_with"] for entry in board.entries.all())
-    assert any("<b>" in flag for entry in board.entries.all() for flag in entry.flags)
-    html = client.get("/b/toy").content.decode()
-    assert "<script>alert" not in html
-    assert "<i>" not in html
-    assert "<b>" not in html
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
-    assert "A &amp; &lt;i&gt;B&lt;/i&gt;" in html
+    page = client.get("/b/toy").content.decode()
+    assert "<script>alert" not in page
+    assert "<i>" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "A &amp; &lt;i&gt;B&lt;/i&gt;" in page
 
 
 @pytest.mark.parametrize("sort", ["agent", "score", "ties", "subset", "full", "trials", "rank"])
 def test_it_is_sorted_by_the_column_asked_for(client, ongoing, sort):
-    natural = [row[1] for row in table(client.get(f"/b/toy?sort={sort}"))]
-    reverse = [row[1] for row in table(client.get(f"/b/toy?sort=-{sort}"))]
+    natural = [row[1] for row in rows_of(client.get(f"/b/toy?sort={sort}"))]
+    reverse = [row[1] for row in rows_of(client.get(f"/b/toy?sort=-{sort}"))]
     assert sorted(natural) == sorted(reverse)
     assert natural[0] != reverse[0]
 
 
 def test_full_scores_descend_when_sorted_by_them(client, ongoing):
-    scores = [float(re.search(r"[\d.]+", row[5])[0]) for row in table(client.get("/b/toy?sort=full"))]
+    scores = [float(re.search(r"[\d.]+", row[5])[0]) for row in rows_of(client.get("/b/toy?sort=full"))]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -415,7 +356,7 @@ def test_a_board_without_a_ranked_agent_stands(client, publish):
     publish({"a": "1" * 5 + "." * 15, "b": "." * 5 + "1" * 15})
     response = client.get("/b/toy")
     assert "No agent is ranked yet." in text_of(response)
-    assert len(table(response, "unranked")) == 2
+    assert len(rows_of(response, "unranked")) == 2
 
 
 @pytest.mark.parametrize(

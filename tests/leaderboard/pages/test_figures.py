@@ -3,10 +3,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from leaderboard.boards.models import Entry, Phase
-from leaderboard.boards.reading import Gap, Line
+from leaderboard.pages.queries import Line
 from leaderboard.pages.templatetags import figures, plots
 from leaderboard.studies.models import TaskSubset
+from tests.leaderboard.pages.lines import entrant
 
 
 def words(html):
@@ -20,10 +20,10 @@ def test_percent(value, said):
     assert figures.percent(value) == said
 
 
-def test_nothing_is_said_to_be_nothing():
-    assert "none" in figures.percent(None)
-    assert figures.with_error(None, None) == figures.percent(None)
-    assert figures.day(None) == figures.percent(None)
+def test_nothing_is_blank():
+    assert words(figures.percent(None)) == "– not known"
+    assert words(figures.figure(None)) == "– not available"
+    assert words(figures.day(None)) == "– not stated"
 
 
 @pytest.mark.parametrize(("value", "said"), [(0.3, "30%"), (0.15, "15%"), (1, "100%"), (0.1464, "14.64%")])
@@ -41,20 +41,17 @@ def test_days_and_instants_are_in_utc():
     assert "1 June 2026, 23:30 UTC" in figures.instant(moment)
 
 
-def test_every_phase_has_a_sentence():
-    assert set(figures.PHASES) == set(Phase.values)
-
-
-def line(told, *, tied=(), rank=1, **fields):
-    return Line(Entry(name="a", **fields), told, rank, shares_rank=False, tied=tuple(tied))
+def line(*, tied=(), cells=None, **told):
+    entry = entrant("a", **told)
+    return Line(entry, entry.at["full"], cells or {}, tuple(tied))
 
 
 @pytest.mark.parametrize(
     ("score", "ends"),
-    [(0.5, (0.4, 0.6)), (0.99, (0.8, 1.2)), (0.0, (-0.1, 0.1)), (0.3, (None, None)), (-0.1, (None, None))],
+    [(0.5, (0.4, 0.6)), (0.99, (0.8, 1.0)), (0.0, (0.0, 0.1)), (0.3, (None, None))],
 )
 def test_a_plot_stays_on_its_axis_and_covers_the_interval(score, ends):
-    plot = plots.score_plot(line({"score": score, "lower": ends[0], "upper": ends[1]}))
+    plot = plots.score_plot(line(score=score, lower=ends[0], upper=ends[1]))
     places = [float(text.split('"')[1]) for text in plot.split(" ") if text.startswith(("x1=", "x2=", "cx="))]
     assert len(places) == 5
     assert all(plots.MARGIN <= place <= plots.WIDTH - plots.MARGIN for place in places)
@@ -63,62 +60,50 @@ def test_a_plot_stays_on_its_axis_and_covers_the_interval(score, ends):
     assert (low < high) == (ends[0] is not None)
 
 
+def test_half_stands_half_way():
+    plot = plots.score_plot(line(score=0.5))
+    assert f'cx="{plots.WIDTH / 2:.1f}"' in plot
+
+
 def test_without_a_score_there_is_no_plot():
-    assert plots.score_plot(line({"reason": "not run"})) == ""
-
-
-def test_an_estimate_has_its_error_and_the_naive_one_below():
-    told = {"score": 0.7321, "se": 0.0258, "naive_se": 0.0597, "method": "repeated trials"}
-    shown = figures.estimate(line(told))
-    assert words(shown) == "73.2 ±2.6 naive ±6.0"
-
-
-def test_an_estimate_without_an_error_claims_none():
-    shown = words(figures.estimate(line({"score": 0.0, "se": None, "naive_se": 0.0, "method": "none"})))
-    assert shown == "0.0 naive ±0.0"
-
-
-def test_a_calibrated_estimate_names_its_source():
-    told = {"score": 0.63, "se": 0.02, "naive_se": None, "method": "calibration"}
-    shown = figures.estimate(line(told, full_interval={"source": "jackknife+", "lower": 0.5, "upper": 0.7}))
-    assert words(shown) == "~ 63.0 calibrated ±2.0 jackknife+"
+    assert plots.score_plot(line()) == ""
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
-    [
-        ({"lower": 0.681, "upper": 0.7832}, "68.1–78.3"),
-        ({"lower": -0.02, "upper": 1.01}, "0.0–100.0"),
-        ({"lower": None, "upper": None}, ""),
-        ({}, ""),
-        (None, ""),
-    ],
+    ("text", "said"), [("73.2", "73.2"), ("~73.2", "~ 73.2 estimated"), ("–", "– not known")]
 )
-def test_an_interval_stays_among_scores(told, said):
-    assert figures.interval(told) == said
+def test_a_cell_says_what_its_signs_mean(text, said):
+    assert words(figures.cell(line(cells={"Score %": text}), "Score %")) == said
 
 
-@pytest.mark.parametrize(("lower", "upper", "said"), [(1, 18, "1–18"), (3, 3, "3")])
-def test_the_ranks_it_may_hold(lower, upper, said):
-    assert figures.places(line({"rank_lower": lower, "rank_upper": upper})) == said
-    assert "none" in figures.places(line({}))
+def test_a_cell_of_a_column_that_is_left_out_is_not_known():
+    assert words(figures.cell(line(), "Cost")) == "– not known"
 
 
-def test_an_intraclass_correlation_tells_its_interval_trials_and_doubt():
-    told = {"icc": 0.4138, "lower": 0.0, "upper": 0.781, "trials_per_task": 2.0, "note": "only 5 tasks"}
-    assert words(figures.icc(Entry(icc=told))) == "0.41 0.00–0.78 unreliable 2.0 trials a task"
-    assert "none" in figures.icc(Entry(icc={"reason": "one trial per task"}))
-    assert "none" in figures.icc(Entry(icc=None))
+@pytest.mark.parametrize(("text", "said"), [("2.6", "±2.6"), ("≤2.6", "≤2.6 upper bound"), ("–", "")])
+def test_an_error_is_told_as_what_it_is(text, said):
+    assert words(figures.error_of(line(cells={"± SE": text}), "± SE")) == said
+
+
+@pytest.mark.parametrize(("text", "said"), [("3", "3"), ("3=", "3 = shared")])
+def test_a_shared_rank_says_so(text, said):
+    assert words(figures.rank(line(cells={"Rank": text}))) == said
+
+
+def test_an_intraclass_correlation_has_its_interval_below():
+    told = line(icc={"icc": 0.4138, "lower": 0.0, "upper": 0.781}, cells={"ICC": "0.41?"})
+    assert words(figures.icc(told)) == "0.41? 0.00–0.78"
+    assert words(figures.icc(line())) == "– not known"
 
 
 def test_few_names_are_shown_and_many_are_counted():
-    assert figures.who(Gap("No score", "why", ("a", "b"))) == "a, b"
-    assert figures.who(Gap("No score", "why", tuple("abc"))) == "3 agents"
+    assert figures.who(("a", "b")) == "a, b"
+    assert figures.who(tuple("abc")) == "3 agents"
 
 
 @pytest.mark.parametrize(("n", "few", "n_more"), [(0, True, 0), (2, True, 0), (3, False, 0), (80, False, 30)])
 def test_ties_unfold_and_end_somewhere(n, few, n_more):
-    told = figures.ties(line({"rank_lower": 1, "rank_upper": n + 1}, tied=[f"a{i}" for i in range(n)]))
+    told = figures.ties(line(rank_lower=1, rank_upper=n + 1, tied=[f"a{i}" for i in range(n)]))
     assert (told["n"], told["few"], told["n_more"]) == (n, few, n_more)
     assert len(told["names"]) + n_more == n
 

@@ -1,53 +1,54 @@
-from datetime import UTC, datetime
-
 import pytest
 
-from leaderboard.boards.models import Entry
-from leaderboard.boards.reading import Line
-from leaderboard.pages.queries import COLUMNS, Order
-
-
-def line(entry, told=None):
-    return Line(entry, told or {}, rank=entry.rank, shares_rank=False, tied=())
+from leaderboard.pages.queries import COLUMNS, Line, Order
+from tests.leaderboard.pages.lines import entrant
 
 
 def lines(**columns):
-    """Lines of agents a, b, c … with the values given for each field."""
+    """Lines of agents a, b, c … with the values given for each field; those of targets as (target, field)."""
     n = len(next(iter(columns.values())))
-    rows = [{field: values[i] for field, values in columns.items()} for i in range(n)]
-    return [line(Entry(name="abcdefgh"[i], **row)) for i, row in enumerate(rows)]
+    return [line("abcdefgh"[i], **{field: values[i] for field, values in columns.items()}) for i in range(n)]
+
+
+def line(name, *, target="full", **fields):
+    entry = entrant(name, **fields)
+    return Line(entry, entry.at[target], {}, ())
 
 
 def names(ordered):
-    return "".join(line.entry.name for line in ordered)
+    return "".join(line.entry.agent for line in ordered)
 
 
 @pytest.mark.parametrize(
     ("sort", "expected"), [("tasks", "bca"), ("-tasks", "acb"), ("rank", "abc"), ("-rank", "cba")]
 )
 def test_numbers_begin_with_the_largest_but_ranks_with_the_first(sort, expected):
-    assert names(Order.parse(sort).sort(lines(n_scored=[1, 9, 5], rank=[1, 2, 3]))) == expected
+    assert names(Order.parse(sort).sort(lines(n_tasks=[1, 9, 5], rank=[1, 2, 3]))) == expected
 
 
 @pytest.mark.parametrize(("sort", "expected"), [("full", "cab"), ("-full", "acb")])
 def test_what_has_no_value_comes_last_either_way(sort, expected):
-    assert names(Order.parse(sort).sort(lines(full_score=[0.1, None, 0.9]))) == expected
+    assert names(Order.parse(sort).sort(lines(score=[0.1, None, 0.9]))) == expected
+
+
+@pytest.mark.parametrize(("sort", "expected"), [("cost", "bca"), ("-cost", "acb")])
+def test_the_cheapest_comes_first(sort, expected):
+    assert names(Order.parse(sort).sort(lines(cost_usd=[3.0, 1.0, 2.0]))) == expected
 
 
 @pytest.mark.parametrize(("sort", "expected"), [("date", "bca"), ("-date", "abc")])
 def test_equal_values_keep_their_order(sort, expected):
-    early, late = datetime(2025, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
-    assert names(Order.parse(sort).sort(lines(submitted_at=[early, late, late]))) == expected
+    days = ["2025-01-01", "2026-01-01", "2026-01-01"]
+    assert names(Order.parse(sort).sort(lines(submitted_at=days))) == expected
 
 
 def test_who_has_no_rank_interval_comes_after_who_has_no_ties():
-    known = {"rank_lower": 1, "rank_upper": 1}
-    ordered = [line(Entry(name="a")), line(Entry(name="b"), known)]
+    ordered = [line("a"), line("b", rank_lower=1, rank_upper=1)]
     assert names(Order.parse("ties").sort(ordered)) == names(Order.parse("-ties").sort(ordered)) == "ba"
 
 
 def test_names_are_ordered_without_regard_to_case():
-    mixed = [line(Entry(name=name)) for name in ("b", "C", "A")]
+    mixed = [line(name) for name in ("b", "C", "A")]
     assert names(Order.parse("agent").sort(mixed)) == "AbC"
 
 

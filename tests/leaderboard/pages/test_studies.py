@@ -1,5 +1,6 @@
 """The pages on validity and uncertainty."""
 
+import html
 import re
 from datetime import UTC, datetime
 
@@ -7,22 +8,20 @@ import pytest
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute, validate
+from leaderboard.studies.answers import validated, words
 from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
+from selection.standings.verdict import verdict
 from tests.leaderboard.stored_validation import store
-from tests.toys import csv_text, ladder, load_text
+from tests.seen import text_of
+from tests.toys import csv_text, ladder, load_text, rows_text
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
 PAGES = ("validity", "uncertainty")
 
 
-def text_of(response):
-    main = re.search(r"<main.*</main>", response.content.decode(), re.S)[0]
-    return " ".join(re.sub(r"<[^>]+>", " ", main).split())
-
-
-def cells(html, table):
+def cells(page, table):
     """The text of a table's body, by row."""
-    (body,) = re.findall(rf'<table class="{table}">.*?<tbody>(.*?)</tbody>', html, re.S)
+    (body,) = re.findall(rf'<table class="{table}">.*?<tbody>(.*?)</tbody>', page, re.S)
     rows = re.findall(r"<tr>(.*?)</tr>", body, re.S)
     strip = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows]
     return [[" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in row] for row in strip]
@@ -78,10 +77,10 @@ def test_what_is_not_public_does_not_exist(client, toy, page):
 @pytest.mark.parametrize("page", ["", *(f"/{page}" for page in PAGES)])
 def test_the_sections_lead_to_each_other(client, toy, page):
     recompute(benchmark=toy, as_of=AS_OF)
-    html = client.get(f"/b/toy{page}").content.decode()
+    page_ = client.get(f"/b/toy{page}").content.decode()
     for address in ("/b/toy", *(f"/b/toy/{name}" for name in PAGES)):
-        assert (f'<a href="{address}" aria-current="page">' in html) == (address == f"/b/toy{page}")
-        assert f'href="{address}"' in html
+        assert (f'<a href="{address}" aria-current="page">' in page_) == (address == f"/b/toy{page}")
+        assert f'href="{address}"' in page_
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -89,10 +88,10 @@ def test_it_needs_no_more_than_the_policy_allows_and_is_only_read(client, toy, p
     store(toy)
     measure_variance(benchmark=toy, as_of=AS_OF)
     response = client.get(f"/b/toy/{page}")
-    html = response.content.decode()
+    source = response.content.decode()
     assert response["Cache-Control"] == "public, max-age=0, must-revalidate"
-    assert not re.search(r"<[^>]+\s(style|on\w+)=", html)
-    assert "<script" not in html
+    assert not re.search(r"<[^>]+\s(style|on\w+)=", source)
+    assert "<script" not in source
     assert client.post(f"/b/toy/{page}").status_code == 405
     assert client.get(f"/b/toy/{page}", headers={"If-None-Match": response["ETag"]}).status_code == 304
 
@@ -112,29 +111,55 @@ def test_validity_takes_three_queries(client, toy, django_assert_num_queries):
         client.get("/b/toy/validity")
 
 
-def test_validity_shows_the_stored_figures_and_leads_with_pairs_and_skill(client, toy):
-    study = store(toy)
-    html = client.get("/b/toy/validity").content.decode()
-    protocols = {row[0].split("  ")[0]: row for row in cells(html, "protocols")}
-    figures = study.result["protocols"]["loao"]["strategies"]["mid_range"]
+def test_validity_shows_the_stored_figures(client, toy):
+    result = store(toy).result
+    page = client.get("/b/toy/validity").content.decode()
+    protocols = {row[0].split("  ")[0]: row for row in cells(page, "protocols")}
+    figures = result["protocols"]["loao"]["strategies"]["mid_range"]
     row = next(row for name, row in protocols.items() if name.startswith("Leave one agent out"))
     shown = [f"{figures[name]:.3f} ±{figures['se'][name]:.3f}" for name in ("pairs_correct", "skill")]
     assert row[1:3] == shown
     assert row[7] == str(figures["n"])
     loso = next(row for name, row in protocols.items() if name.startswith("Leave one scaffold out"))
-    assert loso[1] == f"Not available: {study.result['protocols']['loso']['reason']}.".replace("'", "&#x27;")
-    assert f"puts {100 * figures['pairs_correct']:.1f}% in the right order" in text_of(
-        client.get("/b/toy/validity")
-    ).replace(" %", "%")
+    assert html.unescape(loso[1]) == f"Not available: {result['protocols']['loso']['reason']}."
+
+
+def test_validity_says_what_the_board_says_of_the_subset(client, toy):
+    result = store(toy).result
+    assert words.verdict_sentence(verdict(result, "mid_range")) in text_of(client.get("/b/toy/validity"))
+
+
+def test_no_page_takes_a_coin_for_chance(client, toy):
+    """The subset is part of the full score, so that pairs agree even where agents do not differ."""
+    store(toy)
+    text = text_of(client.get("/b/toy/validity"))
+    assert not re.search(r"chance|coin|50%|½", text)
+    assert validated.LEGEND["Pairs in order"] in text
+
+
+def test_what_is_not_available_says_why(client, toy):
+    result = store(toy).result
+    text = text_of(client.get("/b/toy/validity"))
+    for protocol in result["protocols"].values():
+        for what, note in validated.notes(protocol["strategies"]).items():
+            assert f"{what} : {note}." in text
+    figures = result["protocols"]["loao"]["strategies"]["random"]
+    assert figures["coverage"] is None
+    assert "–not available" in client.get("/b/toy/validity").content.decode().replace(
+        '</span><span class="unseen">', ""
+    )
 
 
 def test_every_strategy_is_shown_and_the_one_in_use_first(client, toy):
-    study = store(toy)
-    html = client.get("/b/toy/validity").content.decode()
-    first = html.index('<h2 id="loao-title">')
-    rows = cells(html[first : html.index("</section>", first)], "strategies")
+    result = store(toy).result
+    page = client.get("/b/toy/validity").content.decode()
+    first = page.index('<h2 id="loao-title">')
+    rows = cells(page[first : page.index("</section>", first)], "strategies")
     assert rows[0][0] == "Mid-range band in use"
-    assert len(rows) == len(study.result["protocols"]["loao"]["strategies"]) == 9
+    assert [row[0] for row in rows[1:]] == [
+        validated.label(name) for name in validated.STRATEGIES if name != "mid_range"
+    ]
+    assert len(rows) == len(result["protocols"]["loao"]["strategies"]) == 9
 
 
 def test_an_unsuited_benchmark_says_so(client, db):
@@ -142,7 +167,7 @@ def test_an_unsuited_benchmark_says_so(client, db):
     study, _ = validate(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
     assert f"No subset to validate: {study.result['subset']['reason']}." in text
-    assert "in the right order" not in text.split("How to read it")[0]
+    assert "Does the subset rank like all tasks?" not in text
     assert "every strategy" not in text
 
 
@@ -185,7 +210,7 @@ def test_components_are_shown_as_they_are_stored(client, repeated):
     assert all(source in text for source in study.result["not_measured"])
 
 
-def test_what_halves_an_error_bar_is_told_for_both_estimands(client, repeated):
+def test_what_more_trials_do_is_told_for_both_estimands(client, repeated):
     study, _ = measure_variance(benchmark=repeated, as_of=AS_OF)
     response = client.get("/b/toy/uncertainty")
     first = study.result["projections"][0]
@@ -193,8 +218,34 @@ def test_what_halves_an_error_bar_is_told_for_both_estimands(client, repeated):
         assert row[0] == str(step["n_trials"])
         for cell, name in zip(row[1:], ("finite", "domain"), strict=True):
             assert cell == f"±{100 * step[name]:.1f} {100 * step[name] / first[name]:.1f}%"
-    assert "For these tasks: 5 trials a task instead of one." in text_of(response)
-    assert "only more tasks would." in text_of(response)
+
+
+def test_advice_compares_what_costs_the_same_over_measured_facets_alone(client, repeated):
+    measure_variance(benchmark=repeated, as_of=AS_OF)
+    text = text_of(client.get("/b/toy/uncertainty"))
+    assert (
+        "For these tasks, at the cost of twice as many outcomes, one agent's error bar would be 29% shorter "
+        "with twice as many trials a task."
+    ) in text
+    assert "Unknown, since only one level was seen: what more prompts and judges would do." in text
+    assert "twice as many prompts" not in text
+    assert "+2 prompts" not in text
+
+
+def test_the_judges_are_told_as_a_sensitivity(client, db):
+    """j2 is 20 points milder on average: σ of the two effects is half of the difference."""
+    rows = [
+        {"agent": f"a{i}", "task": f"t{j:02d}", "judge": judge, "outcome": outcome}
+        for i in range(6)
+        for j in range(20)
+        for judge, passed in (("j1", j < 6 + i), ("j2", j < 10 + i))
+        for outcome in [int(passed)]
+    ]
+    load_text(rows_text(rows))
+    study, _ = measure_variance(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+    text = text_of(client.get("/b/toy/uncertainty"))
+    assert "The 2 judges differ by 10.0 points" in text
+    assert study.result["facets"]["judge"]["main"] == pytest.approx(0.01)
 
 
 def test_each_agents_total_error_stands_beside_the_naive_one(client, repeated):
@@ -216,6 +267,6 @@ def test_an_unavailable_study_says_why(client, toy):
     described = {"n_rows": 40, "levels": {"agent": 2, "task": 20}, "agents": [refused]}
     stored(VarianceStudy, toy, available=False, reason="every outcome is <1>", **described)
     response = client.get("/b/toy/uncertainty")
-    assert "Not available: every outcome is &lt;1&gt;." in text_of(response)
-    assert "&lt;b&gt; : 2 prompts; 3 are needed." in text_of(response)
+    assert "Not available: every outcome is <1>." in text_of(response)
+    assert "<b> : 2 prompts; 3 are needed." in text_of(response)
     assert "<table" not in response.content.decode()

@@ -1,0 +1,148 @@
+"""One answer, five surfaces: page, CSV, JSON, API and the file's own command line tell the same numbers."""
+
+import csv
+import html
+import io
+import json
+import re
+
+import pytest
+from django.core.management import call_command
+
+from selection.cli import main
+from tests.seen import rows_of
+from tests.toys import csv_text, graded, load_text, recomputed, rows_text
+
+TARGETS = ("subset", "full", "domain")
+PUBLISHED = {"benchmark", "number", "published_at", "data_version", "digest"}
+FIELDS = ("rank", "rank_lower", "rank_upper", "score", "lower", "upper", "se", "n_missing")
+
+
+def with_repeats():
+    """Two trials of a few agents, costs, and one agent that broke off."""
+    outcomes = graded(16, 30) | {"stopped": graded(1, 30)["a00"][:10] + "." * 20}
+    rows = [
+        {"agent": name, "task": f"t{j:02d}", "trial": trial, "outcome": mark, "cost_usd": 0.1 * (i + j + 1)}
+        for i, (name, marks) in enumerate(outcomes.items())
+        for j, mark in enumerate(marks)
+        for trial in ((1, 2) if i % 3 == 0 else (1,))
+        if mark != "."
+    ]
+    return rows_text(rows)
+
+
+FILES = {"one trial each": csv_text(graded(16, 30)), "repeats, costs, one incomplete": with_repeats()}
+
+
+@pytest.fixture(params=FILES)
+def board(request, db, tmp_path):
+    load_text(FILES[request.param])
+    board = recomputed()
+    board.path = tmp_path / "file.csv"
+    board.path.write_text(FILES[request.param])
+    return board
+
+
+def printed(*arguments):
+    out = io.StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+def by_file(board, capsys, *flags):
+    assert main(["standings", str(board.path), *flags]) == 0
+    return capsys.readouterr().out
+
+
+def flat(agents, target):
+    """The numbers of JSON lines, and who is tied with whom by name."""
+    names = [line["agent"] for line in agents]
+    return {
+        line["agent"]: {field: line["at"][target][field] for field in FIELDS}
+        | {"ties": [n for first, last in line["at"][target]["tied_with"] for n in names[first : last + 1]]}
+        for line in agents
+    }
+
+
+def number(text):
+    return None if text == "" else float(text)
+
+
+def of_csv(text, target):
+    lines = list(csv.DictReader(io.StringIO(text)))
+    names = [line["agent"] for line in lines]
+    ranges = [[part.split("-") for part in line[f"{target}_tied_with"].split()] for line in lines]
+    return {
+        line["agent"]: {field: number(line[f"{target}_{field}"]) for field in FIELDS}
+        | {"ties": [name for first, last in mine for name in names[int(first) : int(last) + 1]]}
+        for line, mine in zip(lines, ranges, strict=True)
+    }
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_csv_json_api_and_the_files_command_line_agree(client, board, capsys, target):
+    of_file = json.loads(by_file(board, capsys, "--json"))
+    of_json = json.loads(printed("standings", "toy", "--format", "json"))
+    of_api = client.get("/api/v1/benchmarks/toy/board").json()
+    expected = flat(of_file["agents"], target)
+    assert flat(of_json["agents"], target) == expected
+    assert flat(of_api["agents"], target) == expected
+    assert of_csv(printed("standings", "toy", "--format", "csv"), target) == expected
+    assert of_json == of_api
+    told = {name: value for name, value in of_json.items() if name in of_file}
+    assert changed(told, of_file) == set()
+    assert of_json.keys() - of_file.keys() == {
+        "benchmark",
+        "number",
+        "published_at",
+        "data_version",
+        "digest",
+    }
+
+
+def changed(one, other):
+    """A file's subset has no number: it was never fixed."""
+    return {name for name in other if without_number(one[name]) != without_number(other[name])}
+
+
+def without_number(value):
+    return {key: one for key, one in value.items() if key != "number"} if isinstance(value, dict) else value
+
+
+def between(lower, upper):
+    if lower is None:
+        return "–not known"
+    assert 0 <= lower < upper <= 1
+    return f"{round(100 * lower)}–{round(100 * upper)}"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_page_shows_the_same_numbers_rounded(client, board, target):
+    told = flat(json.loads(printed("standings", "toy", "--format", "json"))["agents"], target)
+    response = client.get(f"/b/toy?target={target}")
+    page = html.unescape(response.content.decode())
+    rows = rows_of(response)
+    assert len(rows) == sum(one["rank"] is not None for one in told.values())
+    for row in rows:
+        one = told[row[1].split(" ")[0]]
+        assert int(re.match(r"\d+", row[0])[0]) == one["rank"]
+        assert row[0].split()[-1] in (f"{one['rank_lower']}–{one['rank_upper']}", f"{one['rank_lower']}")
+        assert f"{100 * one['score']:.1f}" in row[2]
+        assert one["se"] is None or f"{100 * one['se']:.1f}" in row[2]
+        assert row[3] == between(one["lower"], one["upper"])
+    for name, one in told.items():
+        if len(one["ties"]) > 2:
+            (cell,) = re.findall(
+                rf'<bdi>{name}</bdi> <div class="made-of">.*?<td class="col-ties">(.*?)</td>', page, re.S
+            )
+            assert re.findall(r"<bdi>(.*?)</bdi>", cell) == one["ties"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_terminal_prints_what_the_file_prints_under_a_head_and_over_a_digest(board, capsys, target):
+    text = printed("standings", "toy", "--target", target)
+    head, body = text.split("\n\n", 1)
+    assert head == "Toy: board 1, 2026-06-01"
+    assert (
+        body.removesuffix(f"\n\nDigest {board.digest}\n") == by_file(board, capsys, "--target", target)[:-1]
+    )

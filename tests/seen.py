@@ -1,0 +1,41 @@
+"""What a reader sees of a page."""
+
+import html
+import re
+from html.parser import HTMLParser
+
+
+class Tables(HTMLParser):
+    """The text of each row's cells, by the id or class of the table."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tables, self.cell = {}, None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "table":
+            self.rows = self.tables.setdefault(dict(attributes)["class"], [])
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.cell = []
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.rows[-1].append(" ".join("".join(self.cell).split()))
+            self.cell = None
+
+    def handle_data(self, text):
+        if self.cell is not None:
+            self.cell.append(text)
+
+
+def rows_of(response, name="ranking"):
+    """The rows of a table without its head."""
+    return Tables(response.content.decode()).tables[name][1:]
+
+
+def text_of(response):
+    main = re.search(r"<main.*</main>", response.content.decode(), re.S)[0]
+    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", main).split()))
