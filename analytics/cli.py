@@ -34,12 +34,12 @@ from analytics.command_line import (
     numbers,
     pairs,
     plain,
-    progress_bar,
     run,
     truths,
 )
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, Setting
+from analytics.progress import progress_bar
 from analytics.reml import fitting as reml
 from analytics.reml.factors import LabelMissing
 from analytics.reml.formula import parse

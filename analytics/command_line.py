@@ -7,7 +7,9 @@ under `--json`, else as text. What cannot be computed is a refusal: one line on 
 import argparse
 import json
 import os
+import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -73,7 +75,6 @@ class Answer:
 
 
 Command = Callable[[argparse.Namespace], Answer]
-Progress = Callable[[int, int], None]
 
 
 class Parser(argparse.ArgumentParser):
@@ -110,13 +111,14 @@ def add_command(
 def run(parser: Parser, arguments: Sequence[str] | None) -> int:
     """Parse, call the command, print; return the exit code: 0, or 2 for a refusal.
 
-    Commands multiply many small matrices: with one thread of BLAS they are up to ten times faster.
+    Commands multiply many small matrices: with one thread of BLAS they are up to ten times faster. A command
+    told to end (`timeout`, a shutdown) ends its workers and removes their files.
     """
     from threadpoolctl import threadpool_limits
 
     parsed = parser.parse_args(arguments)
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with _orderly_end(), threadpool_limits(1, user_api="blas"):
             answer = parsed.command(parsed)
         text = answer.json() if parsed.json else answer.text()
     except (CoreError, OSError) as refusal:
@@ -124,6 +126,21 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
         return REFUSED
     _write(f"{text}\n")
     return 0
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Make SIGTERM an exit, so that what is open is closed; by default it ends Python on the spot."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        warnings.simplefilter("ignore")  # that work was cut off is no news
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def plain(value: Any) -> Any:
@@ -312,21 +329,6 @@ def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         if text.lower() not in known:
             raise NumberRefused(f"row {row + 1}: {name} is {text!r}, not 1 or 0, true or false")
     return np.array([known[text.lower()] for text in texts], dtype=np.bool_)
-
-
-# ----------------------------------------------------------------------------------------------- what is seen
-
-
-@contextmanager
-def progress_bar(title: str) -> Iterator[Progress]:
-    """Yield a callback (done, in all) that moves a bar on stderr; silent where that is no terminal."""
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _dates(flat: FlatFile) -> list[date | None]:

@@ -28,13 +28,13 @@ from analytics.command_line import (
     copied_trials,
     flat_file,
     plain,
-    progress_bar,
     run,
     table_of,
 )
 from analytics.differences.pairs import Estimate
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import OutcomeTable
+from analytics.progress import progress_bar
 from selection import decisions
 from selection.bands import Band, table_band
 from selection.decisions import TARGETS, Comparison, Pair, Place, Ranking, Side
@@ -144,8 +144,11 @@ def _add_validate(commands: Any) -> None:
         about="pairs_correct is what a board consumes: the share of pairs of agents whose order on the "
         "subset is their order on all tasks. skill is 0 where agents do not differ, and 1 at best.",
     )
-    for option, metavar, known in (("--protocol", "P", PROTOCOLS), ("--strategy", "S", STRATEGIES)):
-        of = f"of {', '.join(known)} (all)"
+    for option, metavar, known, default in (
+        ("--protocol", "P", PROTOCOLS, "all"),
+        ("--strategy", "S", STRATEGIES, "all but what would take very long on this board, which is named"),
+    ):
+        of = f"of {', '.join(known)} ({default})"
         parser.add_argument(option, nargs="+", action="extend", metavar=metavar, help=of)
     parser.add_argument(
         "--seeds", type=int, default=N_SEEDS, help=f"random splits and random subsets ({N_SEEDS})"
@@ -155,11 +158,11 @@ def _add_validate(commands: Any) -> None:
 
 def _validate(arguments: argparse.Namespace) -> Answer:
     table = table_of(flat_file(arguments.file))
-    with progress_bar("validation") as show:
+    with progress_bar("validation", "folds") as show:
         found = validate(
             table,
             protocols=tuple(dict.fromkeys(arguments.protocol or PROTOCOLS)),
-            strategies=tuple(dict.fromkeys(arguments.strategy or STRATEGIES)),
+            strategies=tuple(dict.fromkeys(arguments.strategy)) if arguments.strategy else None,
             seeds=arguments.seeds,
             jobs=arguments.jobs,
             progress=show,

@@ -9,9 +9,8 @@ from django.core.management.base import CommandError
 from django.db import ProgrammingError
 from psycopg.errors import UndefinedTable
 from rich.console import Console, RenderableType
-from rich.markup import escape
-from rich.progress import Progress
 
+from analytics.progress import progress_bar as progress_bar
 from leaderboard.boards.models import Board, Entry, FullScoreSource
 from leaderboard.boards.reading import (
     Gap,
@@ -44,15 +43,6 @@ TITLES = {
     "domain": "tasks like these",
 }
 N_LINES = 50  # faults printed; their number is always told
-
-
-@contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a callback (done, in all) that moves a bar on stderr; silent where that is no terminal."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(escape(title), total=None)
-        yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 
 @contextmanager
