@@ -7,8 +7,11 @@ under `--json`, else as text. What cannot be computed is a refusal: one line on 
 import argparse
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -112,7 +115,8 @@ def add_command(
 def run(parser: Parser, arguments: Sequence[str] | None) -> int:
     """Parse, call the command, print; return the exit code: 0, or 2 for a refusal.
 
-    A reader that has seen enough, such as `head`, is no error: what it left unread is the last thing done.
+    A reader that has seen enough, such as `head`, is no error: what it left unread is the last thing done. A
+    command told to end (`timeout`, a shutdown) ends its workers and removes their files.
     """
     try:
         try:
@@ -130,7 +134,7 @@ def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
 
     parsed = parser.parse_args(arguments)
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with _orderly_end(), threadpool_limits(1, user_api="blas"):
             answer = parsed.command(parsed)
         text = answer.json() if parsed.json else answer.text()
     except (CoreError, OSError) as refusal:
@@ -138,6 +142,21 @@ def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
         return REFUSED
     sys.stdout.write(f"{text}\n")
     return 0
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Make SIGTERM an exit, so that what is open is closed; by default it ends Python on the spot."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        warnings.simplefilter("ignore")  # that work was cut off is no news
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def plain(value: Any) -> Any:

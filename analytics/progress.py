@@ -1,23 +1,27 @@
-"""How far a long computation has come: a bar on a terminal, now and then a line where stderr is a pipe."""
+"""How far a long computation is, on stderr: a bar on a terminal, elsewhere a line every few seconds."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import monotonic
+from threading import Event, Thread
+
+EVERY = 5.0  # seconds between lines
 
 Progress = Callable[[int, int | None], None]
-SECONDS = 5.0
 
 
 @contextmanager
-def progress_bar(title: str, *, seconds: float = SECONDS) -> Iterator[Progress]:
-    """Yield a callback (done, in all or None) that shows on stderr how far it has come.
+def progress_bar(title: str, counted: str = "") -> Iterator[Progress]:
+    """Yield a callback (done, in all or None) that moves a bar on stderr.
+
+    Where stderr is no terminal, a line is written every few seconds: ``validation: 120 of 900 folds``. What
+    ends sooner is silent.
 
     Parameters
     ----------
     title : str
-    seconds : float
-        Between two lines, where stderr is no terminal; what takes less says nothing.
+    counted : str
+        What is counted, in the plural.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -25,23 +29,32 @@ def progress_bar(title: str, *, seconds: float = SECONDS) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines(title, seconds)
+        with _lines(title, counted) as show:
+            yield show
         return
     with Bar(console=console, transient=True) as bar:
         task = bar.add_task(escape(title), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _lines(title: str, seconds: float) -> Progress:
-    """Return the callback that writes a line whenever so many seconds have gone by."""
-    last = monotonic()
+@contextmanager
+def _lines(title: str, counted: str) -> Iterator[Progress]:
+    """Write where the work stands from a thread of its own, so that one long step is no silence."""
+    stand, ended = [f"{title}: begun"], Event()
 
     def show(done: int, total: int | None) -> None:
-        nonlocal last
-        if monotonic() - last >= seconds:
-            last = monotonic()
-            of = "" if total is None else f" of {total:,}"
-            sys.stderr.write(f"{title}: {done:,}{of}\n")
+        of_all = f" of {total:,}" if total is not None else ""
+        stand[0] = f"{title}: {done:,}{of_all} {counted}".rstrip()
+
+    def write() -> None:
+        while not ended.wait(EVERY):
+            sys.stderr.write(f"{stand[0]}\n")
             sys.stderr.flush()
 
-    return show
+    writer = Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield show
+    finally:
+        ended.set()
+        writer.join()

@@ -29,11 +29,11 @@ from analytics.command_line import (
     add_command,
     flat_file,
     plain,
-    progress_bar,
     run,
 )
 from analytics.differences.pairs import Estimate
 from analytics.flat_file import FlatFile
+from analytics.progress import progress_bar
 from analytics.record import Record
 from selection import validated
 from selection.bands import Band
@@ -168,8 +168,11 @@ def _add_validate(commands: Any) -> None:
         about="pairs_correct is what a board consumes: the share of pairs of agents whose order on the "
         "subset is their order on all tasks. skill is 0 where agents do not differ, and 1 at best.",
     )
-    for option, metavar, known in (("--protocol", "P", PROTOCOLS), ("--strategy", "S", STRATEGIES)):
-        of = f"of {', '.join(known)} (all)"
+    for option, metavar, known, default in (
+        ("--protocol", "P", PROTOCOLS, "all"),
+        ("--strategy", "S", STRATEGIES, "all but what would take very long on this board, which is named"),
+    ):
+        of = f"of {', '.join(known)} ({default})"
         parser.add_argument(option, nargs="+", action="extend", metavar=metavar, help=of)
     parser.add_argument(
         "--seeds", type=int, default=N_SEEDS, help=f"random splits and random subsets ({N_SEEDS})"
@@ -184,7 +187,7 @@ def _validate(arguments: argparse.Namespace) -> Answer:
         _record(arguments, rules),
         rules,
         protocols=tuple(dict.fromkeys(arguments.protocol or PROTOCOLS)),
-        strategies=tuple(dict.fromkeys(arguments.strategy or STRATEGIES)),
+        strategies=tuple(dict.fromkeys(arguments.strategy)) if arguments.strategy else None,
         seeds=arguments.seeds,
         jobs=arguments.jobs,
     )
@@ -193,7 +196,7 @@ def _validate(arguments: argparse.Namespace) -> Answer:
 
 def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
     """Validate the complete agents of a record by its rules."""
-    with progress_bar("validation") as show:
+    with progress_bar("validation", "folds") as show:
         found = validate(
             record.table.restrict(agents=record.complete),
             base_seed=rules.seed,

@@ -257,6 +257,8 @@ def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_
     found = PROTOCOLS[protocol](agents, n_seeds, base_seed)
     if isinstance(found, str):
         return Plan(protocol, (), found)
+    if len(found) == 1:
+        return Plan(protocol, (), f"one fold alone, {found[0].name!r}: nothing to compare it with")
     return Plan(protocol, found, "")
 
 

@@ -40,7 +40,7 @@ Source
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -146,7 +146,13 @@ class Residuals:
 
 
 def choose(
-    agents: CompleteAgents, bands: FoldBands, strategy: str, rule: Rule, base_seed: int, *what: str | int
+    agents: CompleteAgents,
+    bands: FoldBands,
+    strategy: str,
+    rule: Rule,
+    base_seed: int,
+    *what: str | int,
+    each: Callable[[int], None] | None = None,
 ) -> Subsets:
     """Let a strategy choose a subset in every fold that has a band, as large as the band.
 
@@ -160,6 +166,8 @@ def choose(
     base_seed : int
     *what : str or int
         Protocol and number of the draw: with the fold's name, what a draw's generator depends on.
+    each : callable, optional
+        Called with the number of folds that have their subset.
 
     Notes
     -----
@@ -175,6 +183,8 @@ def choose(
         )
         rng = generator(base_seed, strategy, *what, fold.name) if strategy in SEEDED else None
         answers.append(_chosen(strategy, training, band.size, rng) if band.size else band)
+        if each is not None:
+            each(len(answers))
     return _without_refusals(bands.folds, answers)
 
 

@@ -26,7 +26,7 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,7 +50,8 @@ from selection.folds import (
 from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
 from selection.validation.null import with_rho_null
-from selection.validation.study import Figures, Study, is_enough, measure
+from selection.validation.operations import coverage_operations, operations, too_many
+from selection.validation.study import Figures, Study, is_enough, measure, unavailable
 
 COSTLIEST_FIRST = ("random", "greedy", "forecast", "information")
 
@@ -122,7 +123,7 @@ def validate(
     table: OutcomeTable,
     *,
     protocols: Sequence[str] = tuple(PROTOCOLS),
-    strategies: Sequence[str] = tuple(STRATEGIES),
+    strategies: Sequence[str] | None = None,
     seeds: int = N_SEEDS,
     base_seed: int = 0,
     lo: float = LO,
@@ -143,8 +144,11 @@ def validate(
     ----------
     table : OutcomeTable
         All agents; the complete ones are used.
-    protocols, strategies : sequence of str
-        Keys of `PROTOCOLS` and `STRATEGIES`.
+    protocols : sequence of str
+        Keys of `PROTOCOLS`.
+    strategies : sequence of str, optional
+        Keys of `STRATEGIES`, all of which run. When not given, all but those that take more than
+        `operations.MOST_OPERATIONS`; these are named as skipped. The policy's strategy always runs.
     seeds : int
         Splits of `random_80_20`, and draws of `random` in each fold.
     base_seed : int
@@ -161,21 +165,25 @@ def validate(
     n_null_draws : int
         Permuted matrices for rho_null; 0 leaves rho_null and skill out.
     progress : callable, optional
-        Called with (n_done, n_all) on the calling thread after each strategy under a protocol.
+        Called on the calling thread with (n_done, n_all), the folds of every strategy under every protocol,
+        as they are done.
 
     Raises
     ------
     NameUnknown, SeedsRefused, WorkersRefused, BandRefused, WindowRefused, HysteresisRefused, ShapeMismatch,
     WeightRefused
     """
-    _check(protocols, strategies, policy_strategy, seeds, jobs)
+    names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
+    _check(protocols, names, policy_strategy, seeds, jobs)
     rule = Rule(lo, hi, history_window, hysteresis)
     band = table_band(table, weights, lo=lo, hi=hi, history_window=history_window)
     agents = complete_agents(table, weights)
     plans = {name: plan(name, agents, n_seeds=seeds, base_seed=base_seed) for name in protocols}
     bands = {name: fold_bands(agents, folds, rule) for name, folds in plans.items()}
     reasons = {name: _why_not(agents, folds, bands[name], rule) for name, folds in plans.items()}
-    available = [name for name in protocols if not reasons[name]]
+    available = {name: bands[name] for name in protocols if not reasons[name]}
+    skipped = _skipped(names, available, seeds, policy_strategy) if strategies is None else {}
+    run = [name for name in names if name not in skipped]
     study = Study(
         agents=agents,
         clear=_clear(table, agents),
@@ -188,22 +196,22 @@ def validate(
         n_draws=seeds,
         with_errors=standard_errors,
         coverage_of=policy_strategy if coverage else "",
+        no_coverage=too_many(coverage_operations(policy_strategy, available.values())),
     )
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):
         if available and n_null_draws:
-            study = with_rho_null(study, strategies, n_null_draws)
-        measured = _measured(study, _units(available, bands, strategies), jobs, progress)
+            study = with_rho_null(study, run, n_null_draws)
+        measured = _measured(study, _units(available, run), jobs, progress)
+    measured |= {(name, strategy): (skipped[strategy], {}) for name in available for strategy in skipped}
     return Validation(
         n_agents=agents.n,
         n_agents_in_file=table.n_agents,
         n_tasks=table.n_tasks,
         band=band,
         subset=tuple(table.tasks[j] for j in band.tasks),
-        protocols={
-            name: _protocol(name, bands[name], reasons[name], strategies, measured) for name in protocols
-        },
+        protocols={name: _protocol(name, bands[name], reasons[name], names, measured) for name in protocols},
     )
 
 
@@ -266,10 +274,22 @@ def _protocol(
     )
 
 
+def _skipped(
+    names: Sequence[str], bands: Mapping[str, FoldBands], n_draws: int, policy_strategy: str
+) -> dict[str, Figures]:
+    """Strategies that take too many operations, each with what it shows instead of figures."""
+    reasons = {name: too_many(operations(name, bands.values(), n_draws)) for name in names}
+    return {
+        name: unavailable(f"skipped: {reason}; it runs when asked for by name (--strategy {name})")
+        for name, reason in reasons.items()
+        if reason and name != policy_strategy
+    }
+
+
 # ------------------------------------------------------------------------------------------------- workers
 
 
-def _units(available: Sequence[str], bands: Mapping[str, FoldBands], strategies: Sequence[str]) -> list[Unit]:
+def _units(bands: Mapping[str, FoldBands], strategies: Sequence[str]) -> list[Unit]:
     """Strategies under protocols, the costliest first, so that no worker is left with a long one."""
 
     def cost(unit: Unit) -> tuple[int, int]:
@@ -277,30 +297,39 @@ def _units(available: Sequence[str], bands: Mapping[str, FoldBands], strategies:
         rank = COSTLIEST_FIRST.index(strategy) if strategy in COSTLIEST_FIRST else len(COSTLIEST_FIRST)
         return rank, -len(bands[protocol].folds)
 
-    return sorted(((protocol, strategy) for protocol in available for strategy in strategies), key=cost)
+    return sorted(((protocol, strategy) for protocol in bands for strategy in strategies), key=cost)
 
 
 def _measured(
     study: Study, units: Sequence[Unit], jobs: int, progress: Callable[[int, int], None] | None
 ) -> dict[Unit, Measured]:
+    n_all, n_done = sum(len(study.bands[protocol].folds) for protocol, _ in units), 0
+    tell = progress or (lambda done, total: None)
+    tell(0, n_all)
     measured = dict[Unit, Measured]()
-    for unit, answer in zip(units, _answers(study, units, jobs), strict=True):
+    answers = _answers(study, units, jobs, lambda n_folds: tell(n_done + n_folds, n_all))
+    for unit, answer in zip(units, answers, strict=True):
         measured[unit] = answer
-        if progress is not None:
-            progress(len(measured), len(units))
+        n_done += len(study.bands[unit[0]].folds)
+        tell(n_done, n_all)
     return measured
 
 
-def _answers(study: Study, units: Sequence[Unit], jobs: int) -> Iterator[Measured]:
-    """Answers in the order of the units, as they come."""
+def _answers(
+    study: Study, units: Sequence[Unit], jobs: int, within: Callable[[int], None]
+) -> Iterator[Measured]:
+    """Answers in the order of the units, as they come; one worker alone tells the folds within a unit.
+
+    Each worker is sent what its unit needs; nothing is mapped into files, which a kill would leave behind.
+    """
     if jobs == 1:
-        yield from (measure(study, *unit) for unit in units)
+        yield from (measure(study, *unit, within) for unit in units)
         return
     from joblib import Parallel, delayed, parallel_config
 
-    with parallel_config(backend="loky", inner_max_num_threads=1):
+    with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
         yield from Parallel(n_jobs=jobs, return_as="generator")(
-            delayed(measure)(study, *unit) for unit in units
+            delayed(measure)(replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit) for unit in units
         )
 
 

@@ -30,7 +30,7 @@ Source
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. Efron & Tibshirani 1993, ch. 11.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,7 +50,9 @@ from selection.validation.figures import (
 )
 
 N_AGENTS_PER_SCAFFOLD = 5
-RHO = FIGURES.index("rho")
+N_AGENTS_R2, N_FOLDS_R2 = 10, 3
+RHO, R2 = FIGURES.index("rho"), FIGURES.index("r2")
+DRIFT = "the permuted matrices have no drift: the difference would measure the drift, not the subset"
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,11 @@ class Figures:
     spread, worst, best : mapping of str to float
         Over the draws of `random` and over the seeds of `random_80_20`; empty elsewhere.
     notes : mapping of str to str
-        Why a figure, or "se", is None; "folds", "seeds" where some were left out.
+        Why a figure, or "se", is None; "folds", "seeds" where some were left out; "all" where there are none.
+    available : bool
+        Whether there are figures.
+    reason : str
+        Why there are none; "" when available.
     """
 
     rho: float | None = None
@@ -94,6 +100,13 @@ class Figures:
     worst: Mapping[str, float | None] = field(default_factory=dict)
     best: Mapping[str, float | None] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    available: bool = True
+    reason: str = ""
+
+
+def unavailable(reason: str, rho_null: float | None = None) -> Figures:
+    """Make what a strategy shows that has no figures, and why."""
+    return Figures(rho_null=rho_null, notes={"all": reason}, available=False, reason=reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +128,8 @@ class Study:
     with_errors : bool
     coverage_of : str
         The policy's strategy; "" measures none.
+    no_coverage : str
+        Why its coverage is not measured all the same; "" when it is.
     """
 
     agents: CompleteAgents
@@ -128,6 +143,7 @@ class Study:
     n_draws: int
     with_errors: bool
     coverage_of: str
+    no_coverage: str
 
 
 Pool = str | None
@@ -144,35 +160,44 @@ class _Pooled:
     without: FloatArray | None
     has_record: Mask
     covered: FloatArray
+    n_folds: int
     n_left_out: int
     reasons: Mapping[str, str]
 
 
-def measure(study: Study, protocol: str, strategy: str) -> tuple[Figures, dict[str, Figures]]:
+def measure(
+    study: Study, protocol: str, strategy: str, within: Callable[[int], None] | None = None
+) -> tuple[Figures, dict[str, Figures]]:
     """Figures of one strategy under one protocol, and by scaffold where the protocol tells them.
 
     Parameters
     ----------
     study : Study
     protocol, strategy : str
+    within : callable, optional
+        Called with the number of folds done so far.
     """
-    draws = list[dict[Pool, _Pooled]]()
-    for draw in range(study.n_draws if strategy == "random" else 1):
+    draws, bands = list[dict[Pool, _Pooled]](), study.bands[protocol]
+    n_draws = study.n_draws if strategy == "random" else 1
+    for draw in range(n_draws):
+        each = _told(within, draw * len(bands.folds), n_draws)
         subsets = choose(
-            study.agents, study.bands[protocol], strategy, study.rule, study.base_seed, protocol, draw
+            study.agents, bands, strategy, study.rule, study.base_seed, protocol, draw, each=each
         )
         if not is_enough(len(subsets.folds), len(subsets.folds) + subsets.n_refused):
-            return Figures(rho_null=study.rho_null.get(strategy), notes={"all": _few_subsets(subsets)}), {}
+            return unavailable(_few_subsets(subsets), study.rho_null.get(strategy)), {}
         draws.append(_pools(study, protocol, strategy, subsets))
     averaged, told = _pool_names(protocol, subsets.folds)
     notes = {"folds": _few_subsets(subsets)} if subsets.n_refused else {}
-    is_seeds = protocol == "random_80_20"
-    total = _concluded(
-        study, strategy, [[draw[name] for name in averaged] for draw in draws], is_seeds, notes
-    )
-    return total, {
-        name: _concluded(study, strategy, [[draw[name]] for draw in draws], False, {}) for name in told
+    total = _concluded(study, strategy, protocol, [[draw[name] for name in averaged] for draw in draws])
+    return replace(total, notes={**notes, **total.notes}), {
+        name: _concluded(study, strategy, protocol, [[draw[name]] for draw in draws]) for name in told
     }
+
+
+def _told(within: Callable[[int], None] | None, before: int, n_draws: int) -> Callable[[int], None] | None:
+    """Count the folds of one draw towards those of all, which are as many as the folds of a protocol."""
+    return within and (lambda n_folds: within((before + n_folds) // n_draws))
 
 
 def is_enough(n_used: int, n_folds: int) -> bool:
@@ -198,7 +223,7 @@ def _pools(study: Study, protocol: str, strategy: str, subsets: Subsets) -> dict
     """Hold out once, and compute the figures of every pool."""
     records = hold_out(study.agents, subsets)
     hits = np.full(records.n, np.nan)
-    if strategy == study.coverage_of:
+    if strategy == study.coverage_of and not study.no_coverage:
         hits = covered(study.agents, subsets, records, strategy, study.rule, study.base_seed)
     averaged, told = _pool_names(protocol, subsets.folds)
     labels = [fold.pool if protocol == "within_scaffold" else fold.name for fold in subsets.folds]
@@ -221,6 +246,7 @@ def _pooled(study: Study, pool: Records, hits: FloatArray, n_left_out: int, is_s
         without=figures_without(pool, study.clear, study.groups) if with_errors else None,
         has_record=np.bincount(study.groups[pool.agents], minlength=study.groups.max() + 1) > 0,
         covered=hits,
+        n_folds=np.unique(pool.folds).size,
         n_left_out=n_left_out,
         reasons=_reasons(pool, values),
     )
@@ -229,13 +255,14 @@ def _pooled(study: Study, pool: Records, hits: FloatArray, n_left_out: int, is_s
 # --------------------------------------------------------------------------------------------- conclusions
 
 
-def _concluded(
-    study: Study, strategy: str, draws: list[list[_Pooled]], is_seeds: bool, notes: Mapping[str, str]
-) -> Figures:
+def _concluded(study: Study, strategy: str, protocol: str, draws: list[list[_Pooled]]) -> Figures:
     """Average over pools and draws; `draws` holds the pools of every draw."""
+    is_seeds, has_drift = protocol == "random_80_20", protocol == "temporal"
     values = np.array([[pool.values for pool in pools] for pools in draws])
+    few = _too_few_for_r2(draws[0])
+    values[:, :, R2] = np.nan if few else values[:, :, R2]
     runs = _mean_known(values, ~np.isnan(values), axis=0 if is_seeds else 1)
-    null = study.rho_null.get(strategy)
+    null = None if has_drift else study.rho_null.get(strategy)
     estimates: dict[str, Any] = _with_skill(_mean_known(runs, ~np.isnan(runs), axis=0), null)
     hits = np.concatenate([pool.covered for pool in draws[0]])
     n_intervals = int(np.count_nonzero(~np.isnan(hits)))
@@ -243,7 +270,7 @@ def _concluded(
     scatter = _scatter(runs if is_seeds or len(draws) > 1 else runs[:0], null)
     result = Figures(
         **estimates,
-        rho_null=null,
+        rho_null=study.rho_null.get(strategy),
         n=min(sum(pool.covered.size for pool in pools) for pools in draws),
         n_left_out=max(sum(pool.n_left_out for pool in pools) for pools in draws),
         coverage=float(np.nanmean(hits)) if n_intervals else None,
@@ -253,8 +280,10 @@ def _concluded(
         worst=scatter[1],
         best=scatter[2],
     )
-    found = {**_seed_note(runs, is_seeds), **error_note, **draws[0][0].reasons}
-    return replace(result, notes={**notes, **_missing(study, strategy, result, found)})
+    found = {**_seed_note(runs, is_seeds), **error_note, **draws[0][0].reasons, **few}
+    return replace(
+        result, notes=_missing(study, strategy, result, found | ({"skill": DRIFT} if has_drift else {}))
+    )
 
 
 def _mean_known(values: FloatArray, known: Mask, axis: int) -> FloatArray:
@@ -313,11 +342,21 @@ def _errors(
     n_groups = int(np.count_nonzero(has_record))
     if n_groups < N_GROUPS_JACKKNIFE:
         return errors, {"se": f"{n_groups} groups of agents; a jackknife needs {N_GROUPS_JACKKNIFE}"}
-    unknown = [name for name in FIGURES if errors[name] is None]
+    told = np.flatnonzero(known.any(axis=(0, 1)))
+    unknown = [FIGURES[f] for f in told if errors[FIGURES[f]] is None]
     return errors, {"se": f"{', '.join(unknown)}: undefined without some group"} if unknown else {}
 
 
 # ------------------------------------------------------------------------------------------------- reasons
+
+
+def _too_few_for_r2(pools: list[_Pooled]) -> dict[str, str]:
+    """Why there is no R²; empty where there is one."""
+    n, n_folds = sum(pool.covered.size for pool in pools), sum(pool.n_folds for pool in pools)
+    if n >= N_AGENTS_R2 and n_folds >= N_FOLDS_R2:
+        return {}
+    needed = f"R² needs {N_AGENTS_R2} held-out agents in {N_FOLDS_R2} folds"
+    return {"r2": f"{needed}; there are {n} in {n_folds}"}
 
 
 def _few_subsets(subsets: Subsets) -> str:
@@ -358,10 +397,11 @@ def _missing(study: Study, strategy: str, result: Figures, found: Mapping[str, s
     if result.rho_null is None:
         notes["rho_null"] = study.null_notes.get(strategy, "not computed")
     if result.skill is None:
-        notes["skill"] = notes.get("rho") or notes.get("rho_null") or "rho is 1 without agent effects already"
+        already = "rho is 1 without agent effects already"
+        notes["skill"] = found.get("skill") or notes.get("rho") or notes.get("rho_null") or already
     if result.coverage is None:
         is_measured = strategy == study.coverage_of
-        notes["coverage"] = (
-            "no fold has an interval" if is_measured else "measured for the strategy in use alone"
-        )
+        whose = study.no_coverage and f"not measured: {study.no_coverage}"
+        whose = whose or "no fold has an interval"
+        notes["coverage"] = whose if is_measured else "measured for the strategy in use alone"
     return notes

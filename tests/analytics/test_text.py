@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analytics import progress
 from analytics.command_line import (
     Answer,
     ColumnUnknown,
@@ -26,13 +28,13 @@ from analytics.command_line import (
     numbers,
     pairs,
     plain,
-    progress_bar,
     run,
     table_of,
     truths,
 )
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFileError
+from analytics.progress import progress_bar
 from analytics.text import as_text
 
 REPEATABLE = settings(derandomize=True, deadline=None)
@@ -284,8 +286,34 @@ def test_wrong_arguments_are_one_line_too(capsys):
     assert captured.out == ""
 
 
-def test_a_bar_is_silent_where_stderr_is_no_terminal(capsys):
+def test_on_a_pipe_a_line_every_few_seconds_says_how_far_the_work_is(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    with progress_bar("work", "folds") as show:
+        show(1, None)
+        wait_for_line(capsys, "work: 1 folds\n")
+        show(1200, 2000)
+        wait_for_line(capsys, "work: 1,200 of 2,000 folds\n")
+
+
+def wait_for_line(capsys, line):
+    """Read stderr until the line is there; the writer is a thread of its own."""
+    deadline = time.monotonic() + 10
+    while line not in capsys.readouterr().err:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_short_work_is_silent_on_a_pipe(capsys):
     with progress_bar("work") as show:
         show(1, 2)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_the_lines_end_with_the_work(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    with pytest.raises(RuntimeError), progress_bar("work"):
+        raise RuntimeError
+    capsys.readouterr()
+    time.sleep(0.05)
+    assert capsys.readouterr().err == ""

@@ -17,7 +17,8 @@ from selection.errors import (
     TaskUnobserved,
     TooFewAgents,
 )
-from selection.leave_out import NotCovered, leave_one_out, leave_out
+from selection.leave_out import NotCovered, leave_one_out, leave_out, shared_gram
+from selection.leave_out import alone as by_itself
 from selection.ridge import fit, predict, predictable
 
 REPEATABLE = settings(derandomize=True, deadline=None)
@@ -233,6 +234,65 @@ def test_agents_left_out_are_predicted_as_by_a_refit(fold):
     prepared = leave_out(outcomes, scores, base, alpha=alpha)
     assert prepared.covers(tasks)
     assert prepared.predictions(left_out, tasks) == pytest.approx(expected, abs=1e-10)
+
+
+@REPEATABLE
+@given(FOLDS)
+def test_any_subset_by_a_shared_gram_matrix_and_alone_is_predicted_as_by_a_refit(fold):
+    seed, n, m, _, _ = fold
+    outcomes, scores = odd(seed, n, m)
+    rng = np.random.default_rng(seed)
+    tasks = np.sort(rng.choice(m, rng.integers(1, m + 1), replace=False))
+    left_out = rng.permutation(n)[: rng.integers(1, n - 1)]
+    others = np.setdiff1d(np.arange(n), left_out)
+    expected = predict(
+        fit(outcomes[np.ix_(others, tasks)], scores[others]), outcomes[np.ix_(left_out, tasks)]
+    )
+    assert shared_gram(outcomes, scores).predictions(left_out, tasks) == pytest.approx(expected, abs=1e-10)
+    assert by_itself(outcomes.T[tasks], scores, left_out) == pytest.approx(expected, abs=1e-10)
+
+
+@REPEATABLE
+@given(st.integers(0, 2**32 - 1))
+def test_folds_solved_together_are_solved_as_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    outcomes, scores = drawn(seed, 20, 30)
+    prepared = leave_out(outcomes, scores, np.arange(15))
+    members = np.zeros((12, 30), dtype=bool)
+    members[:, :15] = True
+    members ^= rng.random(members.shape) < 0.1
+    left_out = [np.sort(rng.choice(20, size, replace=False)) for size in rng.integers(1, 4, 12)]
+    together = prepared.predictions_each(left_out, members)
+    for rows, row, found in zip(left_out, members, together, strict=True):
+        assert found == pytest.approx(prepared.predictions(rows, np.flatnonzero(row)), abs=1e-13)
+
+
+@pytest.mark.parametrize(("n", "m", "n_gaps"), [(40, 30, 0), (14, 200, 0), (14, 200, 40), (60, 60, 25)])
+def test_every_way_of_predicting_folds_equals_refits(n, m, n_gaps):
+    from selection.fold_predictions import WAYS, predictions
+    from selection.folds import CompleteAgents, plan
+
+    outcomes, scores = drawn(n, n, m)
+    rng = np.random.default_rng(n)
+    outcomes[rng.integers(0, n, n_gaps), rng.integers(0, m, n_gaps)] = NAN
+    names = tuple(f"a{i:02d}" for i in range(n))
+    labels = tuple(f"s{i % 2}" for i in range(n))
+    agents = CompleteAgents(names, outcomes, scores, (None,) * n, labels, labels, np.ones(n))
+    folds = [
+        f
+        for p in ("loao", "within_scaffold", "random_80_20", "loso")
+        for f in plan(p, agents, n_seeds=4).folds
+    ]
+    members = np.zeros((len(folds), m), dtype=bool)
+    members[:, : m // 2] = True
+    members[::3] ^= rng.random(members[::3].shape) < 0.05
+    members[::4] = rng.random(members[::4].shape) < 0.5
+    told = predictions(agents, folds, [fold.held_out for fold in folds], members)
+    assert len(WAYS) == 4
+    for fold, row, found in zip(folds, members, told, strict=True):
+        refitted = fit(outcomes[np.ix_(fold.training, row)], scores[fold.training])
+        expected = predict(refitted, outcomes[np.ix_(fold.held_out, row)])
+        assert found == pytest.approx(expected, abs=1e-10)
 
 
 @REPEATABLE

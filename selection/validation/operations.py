@@ -1,0 +1,108 @@
+"""Floating-point operations that a strategy takes under the protocols, told from sizes alone.
+
+Model
+-----
+In a fold with n training agents, h held out, m tasks and a subset of k, about::
+
+    Ridge                   n²k + n³/3 + n²h, or k³/3 + k²h where that is less
+    greedy                  100·n·k·(m − k/2)
+    information, forecast   5·(s²l + s³/3 + 100·n·m)          s, l the smaller and the larger of n and m
+    the others              nothing worth counting
+
+greedy computes ten numbers a step for every candidate and agent, a Newton step ten for every cell, and a
+number computed by itself takes as long as ten operations inside a product of matrices. `random` does it all
+once for each draw. Coverage chooses again in n inner folds of every fold. Where the sum over the folds of all
+protocols exceeds `MOST_OPERATIONS` (some ten minutes on one core), a strategy that nobody asked for is
+skipped, and so is coverage; each says so.
+
+Symbols
+-------
+==========  =================================  =====================  ==========
+symbol      code                               shape                  unit
+==========  =================================  =====================  ==========
+n, h, k     ``bands``                          one for each fold      agents, tasks
+m           ``bands.rates.shape[1]``           scalar                 tasks
+==========  =================================  =====================  ==========
+
+Not done here
+-------------
+The clock is not asked: what is skipped depends on the table alone, not on the machine or on who else uses it.
+
+Source
+------
+Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §4.2 (products, Cholesky factors).
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from analytics.arrays import FloatArray
+from selection.folds import FoldBands
+from selection.strategies import FITTED
+
+MOST_OPERATIONS = 2e13
+ALONE = 10.0
+N_NEWTON_STEPS = 5
+
+
+def operations(strategy: str, bands: Iterable[FoldBands], n_draws: int = 1) -> float:
+    """About how many operations a strategy takes in all folds that have a band.
+
+    Parameters
+    ----------
+    strategy : str
+        A key of `selection.strategies.STRATEGIES`.
+    bands : iterable of FoldBands
+        One for each protocol.
+    n_draws : int
+        Of `random`, in each fold.
+    """
+    each = sum(_of_protocol(strategy, of_protocol) for of_protocol in bands)
+    return each * n_draws if strategy == "random" else each
+
+
+def coverage_operations(strategy: str, bands: Iterable[FoldBands]) -> float:
+    """About how many operations a strategy takes to choose again in the inner folds of all folds.
+
+    Parameters
+    ----------
+    strategy : str
+    bands : iterable of FoldBands
+    """
+    return sum(_of_inner_folds(strategy, of_protocol) for of_protocol in bands)
+
+
+def too_many(count: float) -> str:
+    """Say that a count is more than `MOST_OPERATIONS`; "" where it is not."""
+    if count <= MOST_OPERATIONS:
+        return ""
+    return f"about {count:.0e} floating-point operations, more than {MOST_OPERATIONS:.0e}"
+
+
+def _of_protocol(strategy: str, bands: FoldBands) -> float:
+    n, h, k = _sizes(bands)
+    ridge = np.minimum(n**2 * k + n**3 / 3 + n**2 * h, k**3 / 3 + k**2 * h)
+    return float(np.sum(ridge + _choosing(strategy, n, k, float(bands.rates.shape[1]))))
+
+
+def _of_inner_folds(strategy: str, bands: FoldBands) -> float:
+    n, _, k = _sizes(bands)
+    return float(np.sum(n * _choosing(strategy, n, k, float(bands.rates.shape[1]))))
+
+
+def _sizes(bands: FoldBands) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """n, h and k of the folds that have a band."""
+    used = [f for f, tasks in enumerate(bands.tasks) if tasks.size]
+    sizes = [(bands.folds[f].training.size, bands.folds[f].held_out.size, bands.tasks[f].size) for f in used]
+    n, h, k = np.array(sizes, dtype=np.float64).reshape(-1, 3).T
+    return n, h, k
+
+
+def _choosing(strategy: str, n: FloatArray, k: FloatArray, m: float) -> FloatArray:
+    if strategy == "greedy":
+        return 10 * ALONE * n * k * (m - k / 2)
+    if strategy in FITTED:
+        small, large = np.minimum(n, m), np.maximum(n, m)
+        return N_NEWTON_STEPS * (small**2 * large + small**3 / 3 + 10 * ALONE * n * m)
+    return np.zeros_like(n)
