@@ -139,7 +139,9 @@ def _sentences(
                 f"would be {', '.join(parts)}."
             )
     if told["unknown"]:
-        yield f"Unknown, since only one level was seen: what more {' and '.join(told['unknown'])} would do."
+        *others, last = told["unknown"]
+        names = f"{', '.join(others)} and {last}" if others else last
+        yield f"Unknown, since only one level was seen: what more {names} would do."
     if sensitivity is not None:
         yield (
             f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (the standard "
