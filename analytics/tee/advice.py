@@ -24,7 +24,7 @@ SE_change      ``se``          one a change          score
 
 Not done here
 -------------
-Prices by facet: a judge's call counts as an outcome. Temperatures stay at one level. Differences between two
+Prices by facet: every outcome is a trial of its own and costs the same, whoever judges it. Temperatures stay at one level. Differences between two
 agents, in which main effects cancel, are `analytics.differences`'.
 
 Source
