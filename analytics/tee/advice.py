@@ -24,8 +24,8 @@ SE_change      ``se``          one a change          score
 
 Not done here
 -------------
-Prices by facet: every outcome is a trial of its own and costs the same, whoever judges it. Temperatures stay at one level. Differences between two
-agents, in which main effects cancel, are `analytics.differences`'.
+Prices by facet: every outcome is a trial of its own and costs the same, whoever judges it. Temperatures stay
+at one level. Differences between two agents, in which main effects cancel, are `analytics.differences`'.
 
 Source
 ------
