@@ -209,9 +209,7 @@ def beside_earlier(at_least: float) -> bool:
         )
         ours = seconds_of(here)
         if archived.returncode:
-            print(
-                f"all strategies, 300 × 586: {ours:.1f} s; commit {EARLIER} is not in this repository: no ratio"
-            )
+            print(f"all strategies, 300 × 586: {ours:.1f} s; commit {EARLIER} is not here: no ratio")
             return True
         with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as packages:
             packages.extractall(folder, filter="data")
