@@ -28,10 +28,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--file", type=Path, help="a flat file of your own")
+        parser.add_argument(
+            "--write", type=Path, help="write the full runs of the demonstration here, and end"
+        )
         parser.add_argument("--serve", action="store_true", help="then serve the pages")
         parser.add_argument("--port", type=int, default=8000)
 
-    def handle(self, *, file: Path | None, serve: bool, port: int, **_: Any) -> None:
+    def handle(self, *, file: Path | None, write: Path | None, serve: bool, port: int, **_: Any) -> None:
+        if write:
+            write_history(write)
+            return
         call_command("migrate", verbosity=0)
         slug = self._load(file) if file else self._load_demonstration()
         self._study(slug)

@@ -1,0 +1,228 @@
+"""The documents: every line of shell and Python runs as it is printed, and what is public stands on a page.
+
+A page is read in a folder of its own that looks like a checkout, with an embedded server of its own. What
+installs or serves (`APART`) is tested in `test_installation` and `leaderboard.test_server`; here gunicorn
+serves on another port than the printed 8000.
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import BaseCommand
+from django.urls import URLPattern, get_resolver
+
+from analytics.cli import main as analytics
+from selection.cli import main as selection
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OPERATOR = (ROOT / "docs" / "operator.md").read_text()
+COMMAND_LINES = (ROOT / "docs" / "command-lines.md").read_text()
+RUN, SHOWN = {"sh", "python"}, {"csv", "json", "ndjson", "text"}
+APART = ("make ", "pip install ", "gunicorn ")
+PRINTED_ADDRESS = "localhost:8000"
+PATIENCE = 120
+TELLS = {
+    "README.md": ["18,000 new, 0 already there", "54 of the 55 tasks asked for have no outcome"],
+    "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
+    "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
+    "docs/submitter.md": ['"n_outcomes":55,"n_invalid":0,"n_outside":0,"warnings":[]'],
+}
+"""What a page says that its lines lead to."""
+
+
+def blocks(text):
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+# ------------------------------------------------------------------------------------------------ as printed
+
+
+class Reader:
+    """Types what a page shows, in order: variables of the shell and names of Python live to its end."""
+
+    def __init__(self, folder, home, address):
+        self.folder, self.address = folder, address
+        self.environment = {
+            "PATH": f"{folder}/bin:{sys.prefix}/bin:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "BANDSTAND_HOME": home,
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        self.names, self.printed = {}, ""
+        for entry in ("manage.py", "pyproject.toml", "analytics", "leaderboard", "selection"):
+            (folder / entry).symlink_to(ROOT / entry)
+        (folder / ".venv").symlink_to(sys.prefix)
+        (folder / "bin").mkdir()
+        (folder / "bin" / "bandstand-server").write_text(
+            f'#!/bin/sh\nexec {sys.executable} {ROOT}/manage.py "$@"\n'
+        )
+        (folder / "bin" / "bandstand-server").chmod(0o755)
+
+    def read(self, text):
+        for language, block in blocks(text.replace(PRINTED_ADDRESS, self.address)):
+            if language == "python":
+                exec(compile(block, "a block of Python", "exec"), self.names)
+            elif language == "sh":
+                self.printed += self.type(
+                    "".join(line for line in block.splitlines(True) if not line.startswith(APART))
+                )
+
+    def type(self, lines):
+        variables = self.folder / "bin" / "variables"
+        script = (
+            f"set -aeuo pipefail\n[ ! -f {variables} ] || . {variables}\n{lines}\nexport -p > {variables}\n"
+        )
+        ended = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert ended.returncode == 0, f"{lines}\n{ended.stdout}\n{ended.stderr}"
+        return ended.stdout + ended.stderr
+
+    def serve(self):
+        command = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
+        server = subprocess.Popen(
+            [*command, "--bind", self.address], cwd=self.folder, env=self.environment, start_new_session=True
+        )
+        end = time.monotonic() + PATIENCE
+        host, port = self.address.split(":")
+        while time.monotonic() < end:
+            with socket.socket() as connection:
+                if connection.connect_ex((host, int(port))) == 0:
+                    return server
+            time.sleep(0.1)
+        raise AssertionError(f"nothing listens at {self.address}")
+
+
+@pytest.fixture
+def reader(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    home = tempfile.mkdtemp(prefix="bst-")
+    yield Reader(tmp_path, home, address)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def served(reader):
+    """The reader, while the demonstration is served as by `make demo`, but for its studies."""
+    reader.type(
+        "bandstand-server migrate --verbosity 0\n"
+        "bandstand-server demo --write demonstration.csv\n"
+        "bandstand-server load demonstration.csv --benchmark demonstration\n"
+        "bandstand-server recompute demonstration\n"
+        "rm demonstration.csv"
+    )
+    server = reader.serve()
+    yield reader
+    os.killpg(server.pid, signal.SIGINT)
+    server.wait(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if RUN & {language for language, _ in blocks(page.read_text())}],
+    ids=name_of,
+)
+def test_what_a_page_shows_runs_as_printed(page, request, capsys):
+    text = page.read_text()
+    reader = request.getfixturevalue("served" if PRINTED_ADDRESS in text else "reader")
+    reader.read(text)
+    printed = reader.printed + capsys.readouterr().out
+    assert not [words for words in TELLS.get(name_of(page), []) if words not in printed]
+
+
+def test_every_page_that_promises_something_is_read():
+    assert set(TELLS) <= set(map(name_of, PAGES))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_says_what_it_is(page):
+    assert {language for language, _ in blocks(page.read_text())} <= RUN | SHOWN
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_inside_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+# ------------------------------------------------------------------------------------------ what is public
+
+
+def commands():
+    return sorted(name for name, app in get_commands().items() if app == "leaderboard.terminal")
+
+
+def options(parser):
+    return {option for action in parser._actions for option in action.option_strings}
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_is_told_with_its_options(name):
+    rows = "\n".join(re.findall(rf"^\| `{name}\b[^\n]*", OPERATOR, re.MULTILINE))
+    assert rows
+    own = options(load_command_class("leaderboard.terminal", name).create_parser("manage.py", name))
+    common = options(BaseCommand().create_parser("manage.py", name))
+    assert not [option for option in own - common if option not in rows]
+
+
+@pytest.mark.parametrize(("package", "main"), [("selection", selection), ("analytics", analytics)])
+def test_every_command_line_is_told_with_its_flags(package, main, capsys):
+    def help_of(*arguments):
+        with pytest.raises(SystemExit):
+            main([*arguments, "--help"])
+        return capsys.readouterr().out
+
+    names = re.findall(r"^    ([a-z]+)\b", help_of(), re.MULTILINE)
+    assert len(names) >= 5
+    table = next(part for part in COMMAND_LINES.split("\n## ") if f"| `python -m {package} …`" in part)
+    for name in names:
+        assert re.search(rf"^\| `{name} ", table, re.MULTILINE), name
+        flags = set(re.findall(r"--[a-z-]+", help_of(name))) - {"--help"}
+        assert not [flag for flag in flags if flag not in table], name
+
+
+def test_every_setting_is_told():
+    reading = r"""(?:\benv\.\w+|\brequired|environ\.get|environ\.setdefault)\(\s*"([A-Z_]+)\""""
+    sources = [*(ROOT / "leaderboard").glob("*.py"), ROOT / "manage.py"]
+    read = {name for path in sources for name in re.findall(reading, path.read_text())}
+    assert {"ALLOWED_HOSTS", "BANDSTAND_HOME", "DATABASE_URL", "LOG_LEVEL", "SECRET_KEY"} <= read
+    assert not [name for name in read if f"\n| `{name}` |" not in OPERATOR]
+
+
+def addresses(patterns, before="/"):
+    for pattern in patterns:
+        address = before + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(pattern.pattern))
+        if isinstance(pattern, URLPattern):
+            yield address
+        else:
+            yield from addresses(pattern.url_patterns, address)
+
+
+def test_every_address_is_told():
+    found = list(addresses(get_resolver().url_patterns))
+    assert len(found) >= 6
+    told = re.findall(r"^\| `(?:[A-Z]+ )?(/[^`]*)`", OPERATOR, re.MULTILINE)
+    assert set(found) == set(told)
