@@ -64,6 +64,7 @@ def record_of(
         counting=counting or Counting(),
         n_places=((valid | lost) * n_trials).astype(np.int32),
         n_gaps=(lost * n_trials).astype(np.int32),
+        n_invalid=(lost * n_trials).astype(np.int32),
         asked=wanted,
         operator=operator,
         arrival=np.arange(n_agents),

@@ -1,6 +1,7 @@
 """``python -m selection``: keys, values of real boards, refusals, and what a reader sees."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -199,8 +200,8 @@ def test_the_text_leads_with_pairs_correct_and_skill(text, tmp_path):
     out = text("validate", board(tmp_path / "a.csv", 16)[0], "--protocol", "loao", "lomo")
     head = next(line for line in out.splitlines() if "  strategy" in line).split()
     assert head[:7] == ["strategy", "Pairs", "in", "order", "±", "Skill", "±"]
-    assert "loao, 16 of 16 folds" in out
-    assert "lomo    not available: " in out
+    assert "Leave one agent out, 16 of 16 folds" in out
+    assert re.search(r"^Leave one model out +not available: ", out, re.MULTILINE)
     assert "95% intervals hit of all but Mid-range band  measured for the strategy in use alone" in out
 
 
@@ -405,7 +406,7 @@ def test_drift_of_swe_bench_verified(answer, text, real_data):
     path = real_data / "swebench_verified_2023_2025.csv.gz"
     found = answer("drift", path)
     assert len(found["chosen_from"]) == 15
-    assert len(found["judged"]) == 42
+    assert len(found["promises"]) == 42
     monitors = found["monitors"]
     assert set(monitors["rank fidelity"]) >= {"state", "statistic", "threshold", "first_warn", "first_alert"}
     fired = {name for name, monitor in monitors.items() if monitor["first_alert"]}
