@@ -3,6 +3,7 @@
 PYTHON ?= python3
 FILE ?=
 SERVE ?= 1
+SEEDS ?=
 
 PY := .venv/bin/python
 
@@ -24,8 +25,8 @@ lint: .venv/dev  ## ruff, mypy and the import contracts
 test: lint  ## everything deterministic
 	$(PY) -m pytest -n auto -m "not slow"
 
-test-slow: .venv/dev  ## crash, crowd and simulation tests
-	$(PY) -m pytest -m slow
+test-slow: .venv/dev  ## crash, crowd and simulation tests; SEEDS=1 takes one parameter set of each
+	$(PY) -m pytest -m slow $(if $(SEEDS),--seeds $(SEEDS))
 
 perf: .venv/run  ## ratios against named rivals
 	@for benchmark in perf/[a-z]*.py; do $(PY) -m perf.$$(basename $$benchmark .py) || exit 1; done

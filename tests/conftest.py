@@ -3,11 +3,35 @@
 import csv
 import gzip
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seeds", type=int, metavar="N", help="of every slow test only the first N parameter sets (all)"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep of every slow test as many parameter sets as were asked for; other tests stay whole."""
+    limit = config.getoption("seeds")
+    if limit is None:
+        return
+    n_seen = Counter[str]()
+    left_out = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("slow"):
+            n_seen[test] += 1
+        if n_seen[test] > limit:
+            left_out.append(item)
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")
