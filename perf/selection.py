@@ -2,17 +2,27 @@
 
 The rival chooses the same subset from the fold's training rows by numpy, fits scikit-learn's Ridge, and
 computes rho, tau and rho_calibrated by scipy's spearmanr and kendalltau; for greedy it solves one hat matrix
-for each candidate. Ours computes all figures of STATISTICS §4 without jackknife, rho_null and coverage; the
-last line is everything. Medians of five runs, except where it says so. Boards are simulated from a Rasch
-model of their size. Run with `python -m perf.selection`.
+for each candidate. Ours computes all figures of STATISTICS §4 without jackknife, rho_null and coverage.
+Medians of five runs, except where it says so. Boards are simulated from a Rasch model of their size.
+
+The last lines are everything, all protocols with all figures: all strategies on 57 × 500 and on 300 × 586,
+the latter beside the packages of commit 9ec05e1, taken out of the repository into a folder of their own, once
+each on one worker, in seconds of the processor; and three strategies on 47 × 12,032. Run with
+`python -m perf.selection`, with `large` for the lines of large boards alone.
 """
 
+import io
+import os
 import resource
 import statistics
+import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import date, timedelta
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import kendalltau, spearmanr
@@ -27,6 +37,20 @@ N_TIMED_FOLDS = 20
 BANDS = ((0.30, 0.70), (0.25, 0.75), (0.15, 0.85))
 BARE = {"coverage": False, "standard_errors": False, "n_null_draws": 0}
 FIVE = ("loao", "loso", "lomo", "temporal", "random_80_20")
+EARLIER = "9ec05e1"
+WHOLE = """
+import sys, time
+from threadpoolctl import threadpool_limits
+sys.path.append(sys.argv[1])  # this benchmark's, for the simulated board
+from selection.validation import validate
+from perf.selection import simulated
+
+table = simulated(300, 586, 7)
+with threadpool_limits(1):
+    begin = time.process_time()
+    validate(table)
+    print(time.process_time() - begin)
+"""
 
 
 def simulated(n: int, m: int, seed: int) -> OutcomeTable:
@@ -35,7 +59,7 @@ def simulated(n: int, m: int, seed: int) -> OutcomeTable:
     logits = rng.standard_normal((n, 1)) - 1.5 * rng.standard_normal((1, m))
     return OutcomeTable(
         agents=tuple(f"a{i:04d}" for i in range(n)),
-        tasks=tuple(f"t{j:04d}" for j in range(m)),
+        tasks=tuple(f"t{j:05d}" for j in range(m)),
         means=(rng.random((n, m)) < 1.0 / (1.0 + np.exp(-logits))).astype(float),
         n_valid=np.ones((n, m), dtype=np.int32),
         dates=tuple(date(2024, 1, 1) + timedelta(days=int(day)) for day in rng.integers(0, 39, n)),
@@ -167,7 +191,47 @@ def everything(at_most: float) -> bool:
     return took <= at_most
 
 
+def seconds_of(packages: Path) -> float:
+    """Processor seconds of a whole validation of 300 × 586 by the `selection` and `analytics` of a folder."""
+    here, environment = Path(__file__).parents[1], {**os.environ, "PYTHONPATH": str(packages)}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", WHOLE, str(here)]
+        ran = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
+    return float(ran.stdout)
+
+
+def beside_earlier(at_least: float) -> bool:
+    """One run each, one after the other."""
+    here = Path(__file__).parents[1]
+    with tempfile.TemporaryDirectory() as folder:
+        archived = subprocess.run(
+            ["git", "-C", here, "archive", EARLIER, "selection", "analytics"], capture_output=True
+        )
+        ours = seconds_of(here)
+        if archived.returncode:
+            print(f"all strategies, 300 × 586: {ours:.1f} s; commit {EARLIER} is not here: no ratio")
+            return True
+        with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as packages:
+            packages.extractall(folder, filter="data")
+        theirs = seconds_of(Path(folder))
+    return line(f"all strategies and figures, 300 × 586 (rival: commit {EARLIER})", ours, theirs, at_least)
+
+
+def long_board() -> bool:
+    """All protocols on 47 × 12,032; what nobody could wait for is named."""
+    table, found = simulated(47, 12_032, 7), []
+    took = seconds(lambda: found.append(validate(table, strategies=["mid_range", "random", "spread"])))
+    print(f"mid_range random spread, all protocols and figures, 47 × 12,032: {took:.0f} s")
+    return all(protocol.available for protocol in found[0].protocols.values())
+
+
+def large_boards() -> list[bool]:
+    return [beside_earlier(3.0), long_board()]
+
+
 def main() -> None:
+    if sys.argv[1:] == ["large"]:
+        sys.exit(0 if all(large_boards()) else 1)
     passed = [
         large(100.0),
         compared(
@@ -179,6 +243,7 @@ def main() -> None:
         ),
         compared("LOAO greedy, 38 × 45", simulated(38, 45, 2), ("loao",), ("greedy",), 25.0),
         everything(120.0),
+        *large_boards(),
     ]
     sys.exit(0 if all(passed) else 1)
 

@@ -24,8 +24,8 @@ SE_change      ``se``          one a change          score
 
 Not done here
 -------------
-Prices by facet: a judge's call counts as an outcome. Temperatures stay at one level. Differences between two
-agents, in which main effects cancel, are `analytics.differences`'.
+Prices by facet: every outcome is a trial of its own and costs the same, whoever judges it. Temperatures stay
+at one level. Differences between two agents, in which main effects cancel, are `analytics.differences`'.
 
 Source
 ------
@@ -140,7 +140,9 @@ def _sentences(
                 f"would be {', '.join(parts)}."
             )
     if told["unknown"]:
-        yield f"Unknown, since only one level was seen: what more {' and '.join(told['unknown'])} would do."
+        *others, last = told["unknown"]
+        names = f"{', '.join(others)} and {last}" if others else last
+        yield f"Unknown, since only one level was seen: what more {names} would do."
     if sensitivity is not None:
         yield (
             f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (the standard "

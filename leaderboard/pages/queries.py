@@ -14,7 +14,7 @@ from leaderboard.boards.queries import latest_board
 from leaderboard.boards.reading import standings_of, standings_with
 from leaderboard.catalog.models import Benchmark, Target, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.studies.answers import AtTarget, Standings, gaps, printed, table, words
+from leaderboard.studies.answers import AtTarget, Gap, Standings, gaps, printed, table, words
 from leaderboard.studies.answers import Line as Entrant
 from leaderboard.studies.models import SubsetTask
 
@@ -211,9 +211,9 @@ class BoardPage:
         return printed.legend(self.standings, self.target, self._shown)
 
     @property
-    def gaps(self) -> tuple[gaps.Gap, ...]:
+    def gaps(self) -> tuple[Gap, ...]:
         """What the rows of ranked agents lack; why others have no rank stands in their own table."""
-        return tuple(gap for gap in gaps.gaps(self.standings, self.target) if gap.what != "Not ranked")
+        return tuple(gap for gap in gaps(self.standings, self.target) if gap.what != "Not ranked")
 
     @property
     def saved(self) -> str:

@@ -3,7 +3,8 @@
 from analytics.progress import progress_bar
 from analytics.text import as_text
 from selection import validated
-from selection.standings import gaps, printed, table, words
+from selection.standings import printed, table, words
+from selection.standings.gaps import Gap, gaps
 from selection.standings.lines import (
     AtTarget,
     Conditions,
@@ -19,6 +20,7 @@ from selection.standings.verdict import verdict
 __all__ = [
     "AtTarget",
     "Conditions",
+    "Gap",
     "How",
     "Line",
     "Phase",

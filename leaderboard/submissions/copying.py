@@ -2,11 +2,23 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 from django.db import connection, models
-from psycopg import Copy, sql
+from psycopg import ClientCursor, Copy, sql
 
-BLOCK_ROWS = 8192  # about 256 KiB of text at the width of an outcome
+BLOCK_ROWS = 8192  # about 256 KiB at the width of an outcome
+# COPY's binary form of a column, where Arrow has the very type: what the server need not read as text.
+BINARY = {
+    "smallint": (pa.int16(), ">i2"),
+    "integer": (pa.int32(), ">i4"),
+    "bigint": (pa.int64(), ">i8"),
+    "real": (pa.float32(), ">f4"),
+    "double precision": (pa.float64(), ">f8"),
+    "boolean": (pa.bool_(), "u1"),
+}
+SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no header extension
+END = b"\xff\xff"
 
 
 def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
@@ -14,25 +26,33 @@ def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
 
     Errors come as Django's (IntegrityError, …), as they do from the ORM.
     """
-    import pyarrow.csv as arrow_csv
-
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
-        sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, table.column_names))
+    numbers = _binary_types(table, model)
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT {})").format(
+        sql.Identifier(model._meta.db_table),
+        sql.SQL(", ").join(map(sql.Identifier, table.column_names)),
+        sql.SQL("binary" if numbers else "csv"),
     )
-    options = arrow_csv.WriteOptions(include_header=False, batch_size=BLOCK_ROWS)
-    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
-        arrow_csv.write_csv(table, pa.PythonFile(_Sink(copy), mode="w"), options)
+    with (
+        connection.wrap_database_errors,
+        connection.cursor() as cursor,
+        cursor.copy(statement.as_string(connection.connection)) as copy,
+    ):
+        if numbers:
+            _write_binary(table, numbers, copy)
+        else:
+            _write_text(table, copy)
 
 
 def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> pa.Table:
     """Return the rows of a query as a table of this schema."""
     import pyarrow.csv as arrow_csv
 
+    # The cursor of a debugging connection copies a statement, but takes no parameters.
     statement = f"COPY ({query}) TO STDOUT (FORMAT csv)"
     with (
         connection.wrap_database_errors,
         connection.cursor() as cursor,
-        cursor.copy(statement, parameters) as copy,
+        cursor.copy(ClientCursor(connection.connection).mogrify(statement, parameters)) as copy,
     ):
         text = b"".join(bytes(block) for block in copy)
     if not text:
@@ -44,6 +64,48 @@ def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> 
             column_types=schema, true_values=["t"], false_values=["f"], strings_can_be_null=True
         ),
     )
+
+
+def _binary_types(table: pa.Table, model: type[models.Model]) -> list[str]:
+    """The binary form of each column; empty where one has none, or is of another type than the database's."""
+    stored = {field.column: field.db_type(connection) for field in model._meta.concrete_fields}
+    forms = [BINARY.get(stored.get(name) or "", (None, "")) for name in table.column_names]
+    is_exact = all(column.type == of for column, (of, _) in zip(table.columns, forms, strict=True))
+    return [form for _, form in forms] if is_exact else []
+
+
+def _write_binary(table: pa.Table, forms: Sequence[str], copy: Copy) -> None:
+    copy.write(SIGNATURE)
+    for batch in table.to_batches(max_chunksize=BLOCK_ROWS):
+        copy.write(_binary_rows(batch, forms))
+    copy.write(END)
+
+
+def _binary_rows(batch: pa.RecordBatch, forms: Sequence[str]) -> bytes:
+    """Rows as COPY's binary format has them: the number of fields, then each one's length and value."""
+    fields = [part for f, form in enumerate(forms) for part in ((f"n{f}", ">i4"), (f"v{f}", form))]
+    rows = np.zeros(batch.num_rows, dtype=[("n", ">i2"), *fields])
+    kept = np.ones((batch.num_rows, rows.itemsize), dtype=np.bool_)
+    rows["n"], ends = len(forms), np.cumsum([rows.dtype[name].itemsize for name in rows.dtype.names or ()])
+    for f, column in enumerate(batch.columns):
+        rows[f"n{f}"], rows[f"v{f}"] = rows.dtype[f"v{f}"].itemsize, _filled(column)
+        if column.null_count:
+            is_null = column.is_null().to_numpy(zero_copy_only=False)
+            rows[f"n{f}"][is_null] = -1
+            kept[is_null, ends[2 * f + 1] : ends[2 * f + 2]] = False
+    octets = rows.view(np.uint8).reshape(kept.shape)
+    return (octets if kept.all() else octets[kept]).tobytes()
+
+
+def _filled(column: pa.Array) -> np.ndarray:
+    return column.fill_null(0 if column.type != pa.bool_() else False).to_numpy(zero_copy_only=False)
+
+
+def _write_text(table: pa.Table, copy: Copy) -> None:
+    import pyarrow.csv as arrow_csv
+
+    options = arrow_csv.WriteOptions(include_header=False, batch_size=BLOCK_ROWS)
+    arrow_csv.write_csv(table, pa.PythonFile(_Sink(copy), mode="w"), options)
 
 
 class _Sink:

@@ -16,9 +16,13 @@ from django.core.management import CommandError, call_command
 
 from leaderboard.accounts.queries import token_of
 from leaderboard.boards.models import Board
+from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.studies.answers import table, verdict, words
+from leaderboard.studies.models import DriftCheck
 from leaderboard.submissions.models import Outcome
-from tests.leaderboard.stored_validation import store
+from leaderboard.terminal.printing import drift_text
+from tests.leaderboard.stored_validation import store, stored
 from tests.toys import AS_OF, csv_text, ladder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,11 +54,15 @@ def test_from_file_to_board(db, run, file):
         "Next: manage.py recompute toy\n"
     )
     assert "Published board 1 of toy." in run("recompute", "toy")
-    assert run("recompute", "toy") == "Board 1 of toy is up to date.\n"
-    table = run("standings", "toy")
-    assert re.search(r"^ +1 +1–\d+ +a15 ", table, re.MULTILINE)
-    assert "phase ongoing" in table
-    assert Board.objects.get().digest in table
+    again = run("recompute", "toy").splitlines()
+    assert again == [
+        "Board 1 of toy is up to date.",
+        "Next: manage.py variance toy (where the noise comes from)",
+    ]
+    board = run("standings", "toy")
+    assert re.search(r"^ +1= +1–\d+ +a15 ", board, re.MULTILINE)
+    assert "Phase: ongoing." in board
+    assert Board.objects.get().digest in board
 
 
 def test_loading_twice_says_so(db, run, file):
@@ -68,9 +76,8 @@ def test_aliases_and_metadata_are_reported(db, run, file):
     assert printed[1:-1] == ["The column score was read as outcome.", "Kept as metadata: failure_mode."]
 
 
-def test_names_are_printed_as_they_are(db, run, tmp_path, monkeypatch):
+def test_names_are_printed_as_they_are(db, run, tmp_path):
     """What a terminal library takes for markup or an emoji's name is a name here, of files and of agents."""
-    monkeypatch.setenv("COLUMNS", "160")
     path = tmp_path / "[bold]x[.csv"
     path.write_text(csv_text({f"[red]a{i}[/] :smile:": "1" * i + "0" * (20 - i) for i in range(16)}))
     run("load", str(path), "--benchmark", "toy")
@@ -79,9 +86,8 @@ def test_names_are_printed_as_they_are(db, run, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def toy(run, db, file, monkeypatch):
-    """A board of 17 agents, one of them with the subset alone, printed in long lines."""
-    monkeypatch.setenv("COLUMNS", "1000")
+def toy(run, db, file):
+    """A board of 17 agents, one of them with the subset alone."""
     run("load", str(file), "--benchmark", "toy")
     run("recompute", "toy")
     subset = set(Board.objects.get().subset.tasks.values_list("name", flat=True))
@@ -92,39 +98,33 @@ def toy(run, db, file, monkeypatch):
     return Board.objects.latest("number")
 
 
+def test_each_study_is_the_next_sensible_command(run, toy):
+    assert "Next: manage.py variance toy" in run("recompute", "toy")
+    assert "Next: manage.py recompute toy" in run("variance", "toy")
+    assert "Next: manage.py validate toy" in run("recompute", "toy")
+    store(toy.benchmark)
+    assert "Next: manage.py standings toy" in run("recompute", "toy")
+
+
 @pytest.mark.parametrize("target", ["subset", "full", "domain"])
-def test_standings_show_errors_ranges_and_ties_of_the_target(run, toy, target):
-    printed = run("standings", "toy", "--target", target)
-    assert f"Target {target}: " in printed
-    assert toy.targets[target]["covers"] in printed
-    for entry in toy.entries.all():
-        told = entry.targets.get(target, {})
-        (row,) = re.findall(rf"^.* {entry.name}  .*$", printed, re.MULTILINE)
-        if told.get("rank_lower"):
-            lower, upper = told["rank_lower"], told["rank_upper"]
-            assert re.search(rf" {lower}–{upper} " if lower < upper else rf" {lower} ", row)
-            assert f" {len(told['tied_with'])} " in row
-        if told.get("se"):
-            assert f" {100 * told['se']:.1f} " in row
-        if told.get("naive_se") is not None:
-            assert f" {100 * told['naive_se']:.1f} " in row
+def test_standings_print_every_row_of_the_answers_table(run, toy, target):
+    printed, board = run("standings", "toy", "--target", target), standings_of(toy)
+    for row in table.rows(board, target):
+        cells = [cell for cell in row.values() if cell]
+        assert re.search(r"^ *" + r" +".join(map(re.escape, cells)) + "$", printed, re.MULTILINE)
 
 
 def test_standings_say_in_words_what_their_numbers_mean(run, toy):
-    printed = run("standings", "toy")
-    assert printed == run("standings", "toy", "--target", "subset")
-    assert "ties form no groups" in printed
-    assert f"Never measured, so in no interval: {'; '.join(toy.not_measured)}." in printed
-    assert f"A run on the subset takes {toy.savings['k']} of 20 tasks" in printed
-    assert "what that saves in money was not measured. So far 1 run was spared" in printed
-    assert "first place" in printed
-    assert "Other targets: --target full, --target domain" in printed
-    newcomer = toy.entries.get(name="newcomer")
-    ends = "–".join(f"{100 * newcomer.full_interval[end]:.1f}" for end in ("lower", "upper"))
-    assert f"~{100 * newcomer.full_score:.1f} {ends}" in printed
-    assert "No score: newcomer: 8 of 20 tasks have a valid outcome; 19 (95%) are needed" in run(
-        "standings", "toy", "--target", "domain"
-    )
+    printed, board = " ".join(run("standings", "toy").split()), standings_of(toy)
+    for said in (
+        words.headline(board),
+        words.covers_text(board),
+        words.savings_text(board.savings),
+        words.LEGEND["Ties"],
+        f"Never measured, so in no interval: {'; '.join(board.not_measured)}.",
+        "Other targets: --target full, --target domain",
+    ):
+        assert said in printed
 
 
 def test_a_target_that_nothing_is_said_about_is_refused(db, run, tmp_path):
@@ -137,27 +137,26 @@ def test_a_target_that_nothing_is_said_about_is_refused(db, run, tmp_path):
     assert run("standings", "toy") == run("standings", "toy", "--target", "full")
 
 
-def test_who_is_flagged_or_not_ranked_is_printed_with_the_reason(db, run, tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "1000")
+def test_who_is_flagged_or_not_ranked_is_printed_with_the_reason(db, run, tmp_path):
     path = tmp_path / "outcomes.csv"
     path.write_text(csv_text(ladder(6, 20) | {"copy": ladder(6, 20)["a03"], "stopped": "1" * 3 + "." * 17}))
     run("load", str(path), "--benchmark", "toy")
     run("recompute", "toy")
     printed = run("standings", "toy")
     assert "Flagged: copy: the same outcome as a03 on every task" in printed
-    assert f"Not ranked: stopped: {Board.objects.get().entries.get(name='stopped').unranked}" in printed
+    board = standings_of(Board.objects.get())
+    stopped = next(line for line in board.agents if line.agent == "stopped")
+    assert f"Not ranked: stopped: {stopped.at[board.target].reason}" in " ".join(printed.split())
 
 
 def test_csv_has_one_level_and_every_target(run, toy):
     lines = list(csv.DictReader(io.StringIO(run("standings", "toy", "--format", "csv"))))
-    for line, entry in zip(lines, toy.entries.order_by("rank", "name"), strict=True):
-        assert line["name"] == entry.name
-        for target in ("subset", "full", "domain"):
-            told = entry.targets.get(target, {})
-            assert line[f"target_{target}_se"] == ("" if told.get("se") is None else str(told["se"]))
-            assert json.loads(line[f"target_{target}_tied_with"] or "[]") == told.get("tied_with", [])
-        assert line["icc_reason"] == entry.icc["reason"]
-        assert line["full_interval_source"] == ((entry.full_interval or {}).get("source") or "")
+    for line, told in zip(lines, standings_of(toy).agents, strict=True):
+        assert line["agent"] == told.agent
+        assert line["marks"] == " ".join(told.marks)
+        for target, at in told.at.items():
+            assert line[f"{target}_se"] == ("" if at.se is None else str(at.se))
+            assert line[f"{target}_source"] == at.source
         assert not any(value.startswith("{") for value in line.values())
 
 
@@ -165,31 +164,52 @@ def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
     store(toy.benchmark)
     printed = run("validate", "toy", "--jobs", "1")
     assert printed.startswith("The data have not changed since this validation.\n")
-    assert "toy: 16 complete agents, 20 tasks" in printed.lower()
+    assert re.search(r"^agents +16 complete, of 16$", printed, re.MULTILINE)
     assert re.search(
-        r"^loao: 16 folds, .* asked on average\n  strategy +pairs in order +skill .*\n\* mid_range ",
+        r"^Leave one agent out, 16 of 16 folds, .* on average:\n  strategy +Pairs in order +± +Skill .*\n"
+        r"  Mid-range band \* ",
         printed,
         re.MULTILINE,
     )
-    assert re.search(r"^loso: not available: ", printed, re.MULTILINE)
+    assert re.search(r"^Leave one scaffold out +not available: ", printed, re.MULTILINE)
+    assert words.verdict_sentence(verdict(stored(), "mid_range")) in printed
+    assert "chance" not in printed
     assert "None" not in printed
     assert "nan" not in printed
 
 
 def test_variance_is_printed_with_what_was_never_measured(run, toy):
     printed = run("variance", "toy")
-    assert re.search(r"^component +variance +share$", printed, re.MULTILINE)
-    assert re.search(r"^task +0\.\d{5} +[\d.]+%", printed, re.MULTILINE)
-    assert "Never measured: " in printed
-    assert "REML, method " in printed
+    assert re.search(r"^ +source +variance +share +what it is$", printed, re.MULTILINE)
+    assert re.search(r"^ +task +0\.\d{3,} +[\d.]+%", printed, re.MULTILINE)
+    assert re.search(r"^never measured +trial noise", printed, re.MULTILINE)
+    assert "Unknown, since only one level was seen: what more prompts, judges and trials would do." in printed
     assert run("variance", "toy").startswith("The data have not changed since this study.\n")
 
 
 def test_drift_is_printed_a_line_for_each_monitor(run, toy):
     printed = run("drift", "toy")
-    assert printed.startswith("Drift of subset 1 of toy\n")
-    assert re.search(r"^insufficient +rank fidelity +\d+ full runs", printed, re.MULTILINE)
-    assert "False alerts expected in a year without any change: " in printed
+    assert re.search(r"^subset +version 1, fixed on \d{4}-\d\d-\d\d$", printed, re.MULTILINE)
+    assert re.search(r"^ +insufficient +rank fidelity .* nothing to do$", printed, re.MULTILINE)
+    assert re.search(r"^since +1 agent$", printed, re.MULTILINE)
+
+
+def test_drift_says_what_to_do(toy):
+    """An alert comes first, with its advice; what it rests on is the monitors' own business."""
+    told = {
+        "state": "alert",
+        "name": "saturation",
+        "reason": "the best passes 99%",
+        "advice": "add harder tasks",
+    }
+    quiet = told | {"state": "ok", "name": "novelty", "advice": "nothing to do"}
+    found = {"reason": "", "subset": 1, "fixed_on": "2026-06-01", "n_later": 3, "false_alerts_a_year": 0.5}
+    check = DriftCheck(benchmark=toy.benchmark, result=found | {"monitors": [quiet, told]})
+    lines = drift_text(check).splitlines()
+    (alert,) = [i for i, line in enumerate(lines) if "alert " in line and "saturation" in line]
+    assert "add harder tasks" in lines[alert]
+    assert "novelty" in lines[alert + 1]
+    assert "0.50 a year are expected without any change" in drift_text(check)
 
 
 def test_drift_without_a_subset(db, run, tmp_path):
@@ -209,8 +229,7 @@ def test_standings_in_three_formats_agree(db, run, file):
     run("recompute", "toy")
     content = json.loads(run("standings", "toy", "--format", "json"))
     lines = list(csv.DictReader(io.StringIO(run("standings", "toy", "--format", "csv"))))
-    assert [line["name"] for line in lines] == [entry["name"] for entry in content["entries"]]
-    assert [float(line["score"]) for line in lines] == [entry["score"] for entry in content["entries"]]
+    assert [line["agent"] for line in lines] == [line["agent"] for line in content["agents"]]
     assert content["subset"]["size"] == len(content["subset"]["tasks"])
 
 
@@ -294,8 +313,7 @@ def test_demo_shows_subset_runs_and_is_the_same_again(db, run):
     first = run("demo")
     assert "from 36 agents" not in first
     content = json.loads(run("standings", "demonstration", "--format", "json"))
-    marks = [entry["marks"] for entry in content["entries"]]
-    assert marks.count(["subset"]) == 6
+    assert [line["marks"] for line in content["agents"]].count(["estimated"]) == 6
     assert 40 <= content["subset"]["size"] <= 60
     assert content["n_tasks"] == 120
     again = run("demo")

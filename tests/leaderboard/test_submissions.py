@@ -4,12 +4,13 @@ import pyarrow as pa
 import pytest
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.utils import ProgrammingError
+from django.test.utils import CaptureQueriesContext
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Policy, Scaffold, Task
 from leaderboard.operations.services import recompute
 from leaderboard.studies.models import Calibration, SubsetTask, TaskSubset
-from leaderboard.submissions.copying import copy_in, copy_out
+from leaderboard.submissions.copying import BLOCK_ROWS, copy_in, copy_out
 from leaderboard.submissions.models import Outcome, Setting, StatusChange, Submission
 from leaderboard.submissions.queries import OUTCOMES
 from tests.toys import AS_OF, csv_text, load_text
@@ -64,6 +65,43 @@ def test_copy_writes_what_it_is_given(db):
     assert list(rows) == [(1, 2, 3, 4, pytest.approx(0.1), True), (1, 2, 3, 5, None, False)]
 
 
+NARROW = pa.schema(
+    dict(
+        zip(COLUMNS, (pa.int32(), pa.int32(), pa.int32(), pa.int16(), pa.float32(), pa.bool_()), strict=True)
+    )
+)
+
+
+def narrow_rows(*rows):
+    """Rows of the very types of the outcome table, which are copied in binary form."""
+    return outcome_rows(*rows).cast(NARROW)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 2 * BLOCK_ROWS + 1])
+def test_numbers_survive_copy_in_binary_form(db, n_rows):
+    # Every third value is NULL, its neighbours are not; the least and the largest number, and a chunk's end.
+    values = [None if i % 3 == 1 else i % 7 / 7 for i in range(n_rows)]
+    rows = [(2**31 - 1, -(2**31), i, 32_767, v, v is not None) for i, v in enumerate(values)]
+    table = narrow_rows(*rows) if rows else NARROW.empty_table()
+    copy_in(table, model=Outcome)
+    stored = list(Outcome.objects.order_by("setting_id").values_list(*COLUMNS))
+    assert [row[:4] + row[5:] for row in stored] == [row[:4] + row[5:] for row in rows]
+    assert pa.array([row[4] for row in stored], pa.float32()) == table["value"].combine_chunks()
+
+
+def test_numbers_are_copied_in_binary_form_and_text_is_not(db):
+    with CaptureQueriesContext(connection) as queries:
+        copy_in(narrow_rows((1, 2, 3, 4, 0.1, True)), model=Outcome)
+        copy_in(outcome_rows((1, 2, 3, 5, 0.1, True)), model=Outcome)
+    assert ["FORMAT binary" in query["sql"] for query in queries] == [True, False]
+
+
+def test_what_an_operator_loads_is_copied_in_binary_form(db):
+    with CaptureQueriesContext(connection) as queries:
+        load_text(csv_text({"a0": "01", "a1": "10"}), slug="small")
+    assert any('"submissions_outcome"' in q["sql"] and "FORMAT binary" in q["sql"] for q in queries)
+
+
 @pytest.mark.parametrize(
     ("row", "error"),
     [
@@ -85,6 +123,25 @@ def test_copy_refuses_a_repeated_key(db):
     row = (1, 2, 3, 4, 1.0, True)
     with pytest.raises(IntegrityError), transaction.atomic():
         copy_in(outcome_rows(row, row), model=Outcome)
+
+
+@pytest.mark.parametrize("row", [(1, 2, 3, 4, 1.5, True), (1, 2, 3, 4, None, True), (1, 2, 3, -1, 1.0, True)])
+def test_binary_copy_errors_are_djangos_and_store_nothing(db, row):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        copy_in(narrow_rows((1, 2, 3, 0, 1.0, True), row), model=Outcome)
+    assert not Outcome.objects.exists()
+
+
+def test_copy_under_a_debugging_connection(db):
+    # Its cursor logs statements and takes no parameters beside them; % and quotes in a parameter are data.
+    schema = pa.schema({"n": pa.int32(), "text": pa.string()})
+    with CaptureQueriesContext(connection) as queries:
+        copy_in(narrow_rows((1, 2, 3, 4, 0.1, True)), model=Outcome)
+        query = "SELECT trial, %s FROM submissions_outcome WHERE task_id = ANY(%s)"
+        assert copy_out(query, ["100% o'clock", [2, 7]], schema=schema).to_pylist() == [
+            {"n": 4, "text": "100% o'clock"}
+        ]
+    assert len(queries) == 2
 
 
 def test_copy_out_of_nothing_keeps_the_schema(db):

@@ -155,7 +155,7 @@ def test_a_target_that_nothing_is_said_about_says_why(client, publish):
 def test_what_rows_lack_is_told_with_the_reason(client, publish):
     board = standings_of(publish({"a": "0101", "b": "0011"}))
     text = text_of(client.get("/b/toy"))
-    for gap in gaps.gaps(board):
+    for gap in gaps(board):
         assert gap.reason in text
     assert all(row[4] == "–not known" for row in rows_of(client.get("/b/toy")))
 

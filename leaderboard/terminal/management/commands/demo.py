@@ -73,13 +73,28 @@ class Command(BaseCommand):
     def _study(self, slug: str) -> None:
         """Measure variances and validate before the board that names both."""
         benchmark, as_of = benchmark_of(slug), timezone.now()
-        measure_variance(benchmark=benchmark, as_of=as_of)
-        with progress_bar("Validating") as progress:
-            validate(benchmark=benchmark, as_of=as_of, n_jobs=os.cpu_count() or 1, progress=progress)
-        self.stdout.write("Measured where the noise comes from, and validated the subset on agents left out.")
+        with refusals_as_errors(), progress_bar("Validating") as progress:
+            variance, _ = measure_variance(benchmark=benchmark, as_of=as_of)
+            jobs = os.cpu_count() or 1
+            validation, _ = validate(benchmark=benchmark, as_of=as_of, n_jobs=jobs, progress=progress)
+        self.stdout.write(f"{_measured(variance.result)} {_validated(validation.result)}")
 
     def _serve(self, slug: str, port: int) -> None:
         self.stdout.write(f"\nServing http://localhost:{port}/b/{slug} (Ctrl-C ends it)")
         self.stdout.flush()
         gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
         os.execv(sys.executable, [*gunicorn, "--bind", f"127.0.0.1:{port}"])
+
+
+def _measured(result: dict[str, Any]) -> str:
+    return (
+        "Measured where the noise comes from." if result["available"] else f"No variance: {result['reason']}."
+    )
+
+
+def _validated(result: dict[str, Any]) -> str:
+    protocols = result["protocols"].values()
+    if any(protocol["available"] for protocol in protocols):
+        return "Validated the subset on agents left out."
+    reasons = dict.fromkeys([result["subset"]["reason"], *(protocol["reason"] for protocol in protocols)])
+    return f"No validation: {next(filter(None, reasons), 'no subset')}."
