@@ -309,6 +309,7 @@ def test_token_is_printed_once_and_works(db, run, file, django_user_model):
     assert user.tokens.count() == 3
 
 
+@pytest.mark.slow
 def test_demo_shows_subset_runs_and_is_the_same_again(db, run):
     first = run("demo")
     assert "from 36 agents" not in first
@@ -319,6 +320,15 @@ def test_demo_shows_subset_runs_and_is_the_same_again(db, run):
     again = run("demo")
     assert "0 new, 18,000 already there" in again
     assert Board.objects.count() == 2
+
+
+def test_demo_writes_its_full_runs_as_a_file_that_can_be_loaded(db, run, tmp_path):
+    path = tmp_path / "outcomes.csv"
+    assert run("demo", "--write", str(path)) == ""
+    assert "Would store in mine: 18,000 new, 0 already there; 30 submissions from 30 agents on 120 tasks" in (
+        run("load", str(path), "--benchmark", "mine", "--dry-run")
+    )
+    assert not Benchmark.objects.exists()
 
 
 def test_demo_with_a_file_takes_the_slug_from_it(db, run, tmp_path):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 60
+PATIENCE = 120
 
 
 @pytest.fixture
@@ -80,7 +80,9 @@ def test_a_stranger_walks_through_and_leaves(server):
     status, page = get(f"{address}/b/demonstration")
     assert (status, "55 of 120 tasks" in page) == (200, True)
     status, board = get(f"{address}/api/v1/benchmarks/demonstration/board")
-    assert (status, json.loads(board)["n_tasks"]) == (200, 120)
+    agents = json.loads(board)["agents"]
+    assert (status, json.loads(board)["n_tasks"], json.loads(board)["n_complete"]) == (200, 120, 29)
+    assert (len(agents), sum(line["at"]["subset"]["rank"] is not None for line in agents)) == (36, 35)
     assert get(f"{address}/b/nope")[0] == 404
     assert get(f"{address}/static/css/bandstand.css")[0] == 200
     libraries = loaded_libraries(home)
@@ -91,4 +93,8 @@ def test_a_stranger_walks_through_and_leaves(server):
     printed, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert b"Serving http://localhost" in printed
+    (promised,) = re.findall(
+        r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert promised in printed.decode()
     assert not (Path(home) / "data" / "postmaster.pid").exists()
