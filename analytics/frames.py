@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,18 +58,7 @@ ABSENT: Mapping[str, object] = {
 
 
 class FrameRefused(CoreError):
-    """A data frame cannot be made, or what was given is none of one benchmark.
-
-    Attributes
-    ----------
-    code : {"pandas_missing", "no_frame", "several_benchmarks"}
-    """
-
-    def __init__(
-        self, code: Literal["pandas_missing", "no_frame", "several_benchmarks"], message: str
-    ) -> None:
-        self.code = code
-        super().__init__(message)
+    """A data frame cannot be made (code pandas_missing), or what was given is none (no_frame)."""
 
 
 def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
@@ -95,7 +84,7 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
         With every fault at once; rows count from 1 in the order of the frame, whatever its index.
     """
     if not isinstance(frame, _pandas().DataFrame):
-        raise FrameRefused("no_frame", f"a pandas DataFrame is needed, not {type(frame).__name__}")
+        raise FrameRefused(f"a pandas DataFrame is needed, not {type(frame).__name__}", code="no_frame")
     _check_columns(list(frame.columns))
     present = {ALIASES.get(name, name) for name in frame.columns}
     constants = {name: value for name, value in ABSENT.items() if name not in present}
@@ -152,8 +141,8 @@ def _pandas() -> Any:
         import pandas
     except ImportError:
         raise FrameRefused(
-            "pandas_missing",
             "a data frame needs pandas, which is not installed: pip install 'bandstand[frames]'",
+            code="pandas_missing",
         ) from None
     return pandas
 

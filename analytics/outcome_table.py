@@ -132,7 +132,7 @@ class OutcomeTable:
 
     @classmethod
     def from_frame(cls, frame: Any, *, as_of: datetime | None = None) -> "OutcomeTable":
-        """Build the table from a pandas DataFrame with a row for each trial.
+        """Build the table from a pandas DataFrame with a row for each trial: that of its `Record`.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class OutcomeTable:
         Raises
         ------
         FrameRefused
-            Without pandas, for anything but a frame, and for several benchmarks in one.
+            Without pandas, and for anything but a frame.
         FlatFileError
             With every fault at once: the row, counted from 1, the column, the value and the rule.
         """

@@ -67,18 +67,7 @@ from selection.strategies import SEEDED, STRATEGIES, Training
 
 
 class EstimatorRefused(SelectionError):
-    """An estimator or a splitter cannot do what it is asked.
-
-    Attributes
-    ----------
-    code : {"name_unknown", "no_subset", "no_groups", "no_folds"}
-    """
-
-    def __init__(
-        self, code: Literal["name_unknown", "no_subset", "no_groups", "no_folds"], message: str
-    ) -> None:
-        self.code = code
-        super().__init__(message)
+    """An estimator or a splitter cannot do what it is asked: name_unknown, no_subset, no_groups, no_folds."""
 
 
 class _OfOutcomes(BaseEstimator):
@@ -154,11 +143,11 @@ class MidRangeSelector(SelectorMixin, _OfOutcomes):
         """
         if self.strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
-            raise EstimatorRefused("name_unknown", f"no strategy {self.strategy!r}; there are {known}")
+            raise EstimatorRefused(f"no strategy {self.strategy!r}; there are {known}", code="name_unknown")
         outcomes = self._outcomes(X, reset=True, n_agents=N_AGENTS_PROVISIONAL)
         self.band_ = mid_range(outcomes, lo=self.lo, hi=self.hi)
         if not self.band_.suited:
-            raise EstimatorRefused("no_subset", self.band_.reason)
+            raise EstimatorRefused(self.band_.reason, code="no_subset")
         self.pass_rates_ = self.band_.pass_rates
         self.tasks_ = self._chosen(outcomes, y)
         return self
@@ -217,7 +206,7 @@ class FullScore(RegressorMixin, _OfOutcomes):
         OutcomeRefused, TaskUnobserved
         """
         if self.estimator != "ridge":
-            raise EstimatorRefused("name_unknown", f"no estimator {self.estimator!r}; there is ridge")
+            raise EstimatorRefused(f"no estimator {self.estimator!r}; there is ridge", code="name_unknown")
         _, scores = validate_data(
             self, X, y, y_numeric=True, ensure_all_finite="allow-nan", ensure_min_samples=2
         )
@@ -283,14 +272,14 @@ class _Protocol(BaseCrossValidator):
         found = plan(self.protocol, agents, n_seeds=self.n_seeds, base_seed=self.seed)
         if not found.folds:
             reason = found.reason or f"{self.n_seeds} splits are asked for"
-            raise EstimatorRefused("no_folds", f"{type(self).__name__}: {reason}")
+            raise EstimatorRefused(f"{type(self).__name__}: {reason}", code="no_folds")
         return found.folds
 
     def _agents(self, n: int, groups: Any) -> CompleteAgents:
         """Agents with all that a plan asks of them, which is no outcome."""
         if self.by and groups is None:
             wanted = f"{type(self).__name__} needs groups, the {self.by} of the agents"
-            raise EstimatorRefused("no_groups", wanted)
+            raise EstimatorRefused(wanted, code="no_groups")
         return CompleteAgents(
             names=tuple(map(str, range(n))),
             outcomes=np.empty((n, 0)),
@@ -369,4 +358,4 @@ def _days(groups: Any) -> tuple[date | None, ...]:
     try:
         return tuple(np.asarray(groups, dtype="datetime64[D]").tolist())
     except ValueError as error:
-        raise EstimatorRefused("no_groups", f"groups are no dates: {error}") from None
+        raise EstimatorRefused(f"groups are no dates: {error}", code="no_groups") from None

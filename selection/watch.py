@@ -238,7 +238,7 @@ def _row_means(values: FloatArray) -> FloatArray:
 def _fidelity(history: History, n: int) -> Monitor:
     rows = history.seen(history.since & history.spontaneous, n)
     means = np.array([np.nanmean(history.outcomes[i, history.tasks]) for i in rows])
-    return drift.fidelity(means, history.scores[rows], history.rho_null, history.names_of(rows))
+    return drift.subset_fidelity(means, history.scores[rows], history.rho_null, history.names_of(rows))
 
 
 def _capability(history: History, n: int) -> Monitor:

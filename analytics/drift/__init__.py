@@ -30,7 +30,7 @@ from analytics.drift.harness import cost_per_task, harness_failures, run_varianc
 from analytics.drift.monitor import Monitor, false_alerts_a_year, insufficient
 from analytics.drift.novelty import scaffold_novelty
 from analytics.drift.promises import calibration, residuals
-from analytics.drift.rank_fidelity import fidelity
+from analytics.drift.rank_fidelity import subset_fidelity
 from analytics.drift.reruns import Rerun, rerun_set
 from analytics.drift.saturation import saturation
 
@@ -42,7 +42,6 @@ __all__ = [
     "capability_jump",
     "cost_per_task",
     "false_alerts_a_year",
-    "fidelity",
     "harness_failures",
     "insufficient",
     "rerun_set",
@@ -50,4 +49,5 @@ __all__ = [
     "run_variance",
     "saturation",
     "scaffold_novelty",
+    "subset_fidelity",
 ]

@@ -15,7 +15,7 @@ N_FIDELITY_ALERT, N_FIDELITY_WARN = 12, 20
 RHO_LIMIT, SKILL_LIMIT = 0.75, 0.5
 
 
-def fidelity(
+def subset_fidelity(
     subset_means: FloatArray, full_scores: FloatArray, rho_null: float | None, agents: Sequence[str]
 ) -> Monitor:
     """Rank fidelity on full runs of agents drawn at random, or complete when they came, in time order.

@@ -55,8 +55,9 @@ def arrow_batches(columns: pa.Table, table: Table) -> Iterator[Batch]:
         If its columns cannot be used.
     """
     _take_header(columns.schema.names, table)
+    readable = _readable(columns.schema, table)
     n = 0
-    for batch in columns.to_batches(N_RECORDS):
+    for batch in (columns if readable is None else columns.select(readable)).to_batches(N_RECORDS):
         n += len(batch)
         yield Batch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
 

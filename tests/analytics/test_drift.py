@@ -23,13 +23,13 @@ def test_fidelity_needs_twelve_runs_and_warns_from_twenty():
     rng = np.random.default_rng(3)
     scores = rng.random(30)
     near = scores + 0.05 * rng.standard_normal(30)
-    assert drift.fidelity(near[:11], scores[:11], 0.7, AGENTS[:11]).state == "insufficient"
-    good = drift.fidelity(near[:12], scores[:12], 0.7, AGENTS[:12])
+    assert drift.subset_fidelity(near[:11], scores[:11], 0.7, AGENTS[:11]).state == "insufficient"
+    good = drift.subset_fidelity(near[:12], scores[:12], 0.7, AGENTS[:12])
     assert (good.state, good.statistic) == ("ok", pytest.approx(spearmanr(near[:12], scores[:12])[0]))
-    assert drift.fidelity(rng.random(12), scores[:12], 0.7, AGENTS[:12]).state == "alert"
+    assert drift.subset_fidelity(rng.random(12), scores[:12], 0.7, AGENTS[:12]).state == "alert"
     # the latest 20 alone are looked at
     broken = np.concatenate([rng.random(10), near[10:]])
-    assert drift.fidelity(broken, scores, 0.7, AGENTS[:30]).evidence["agents"] == AGENTS[10:30]
+    assert drift.subset_fidelity(broken, scores, 0.7, AGENTS[:30]).evidence["agents"] == AGENTS[10:30]
 
 
 def test_fidelity_alerts_on_skill_where_rho_is_high_by_construction():
@@ -37,8 +37,8 @@ def test_fidelity_alerts_on_skill_where_rho_is_high_by_construction():
     swapped = scores[[1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10]]
     rho = spearmanr(swapped, scores)[0]
     assert rho > 0.9
-    assert drift.fidelity(swapped, scores, 0.5, AGENTS[:12]).state == "ok"
-    found = drift.fidelity(swapped, scores, 0.96, AGENTS[:12])
+    assert drift.subset_fidelity(swapped, scores, 0.5, AGENTS[:12]).state == "ok"
+    found = drift.subset_fidelity(swapped, scores, 0.96, AGENTS[:12])
     assert found.state == "alert"
     assert found.evidence["skill"] == pytest.approx((rho - 0.96) / 0.04)
 
@@ -47,15 +47,15 @@ def test_fidelity_warns_where_the_lower_bound_is_low():
     rng = np.random.default_rng(8)
     scores = rng.random(20)
     noisy = scores + 0.16 * rng.standard_normal(20)
-    found = drift.fidelity(noisy, scores, 0.4, AGENTS[:20])
+    found = drift.subset_fidelity(noisy, scores, 0.4, AGENTS[:20])
     assert found.statistic >= 0.75
     assert found.evidence["lower"] < 0.75
     assert found.state == "warn"
-    assert drift.fidelity(noisy[:19], scores[:19], 0.4, AGENTS[:19]).state != "warn"
+    assert drift.subset_fidelity(noisy[:19], scores[:19], 0.4, AGENTS[:19]).state != "warn"
 
 
 def test_equal_scores_are_not_an_order():
-    found = drift.fidelity(np.full(12, 0.5), np.arange(12) / 12, 0.7, AGENTS[:12])
+    found = drift.subset_fidelity(np.full(12, 0.5), np.arange(12) / 12, 0.7, AGENTS[:12])
     assert found.state == "insufficient"
     assert found.statistic is None
 

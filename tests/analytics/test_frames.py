@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from analytics.command_line import flat_file, table_of
@@ -61,9 +61,9 @@ def test_trials_settings_and_what_describes_an_agent_by_hand():
         }
     )
     table = OutcomeTable.from_frame(frame, as_of=AS_OF)
-    # Task x: the mean of p's ½ and q's 1; r has no valid trial.
-    np.testing.assert_array_equal(table.means, [[0.75, 0.25]])
-    np.testing.assert_array_equal(table.n_valid, [[3, 1]])
+    # Compared is p, under which alone the agent has both tasks: x is the mean of its two trials.
+    np.testing.assert_array_equal(table.means, [[0.5, 0.25]])
+    np.testing.assert_array_equal(table.n_valid, [[2, 1]])
     assert (table.dates, table.scaffolds, table.models) == ((date(2026, 1, 2),), ("S",), ("M",))
 
 
@@ -100,7 +100,9 @@ def test_out_and_in_again_is_the_same_to_the_last_bit(rows, described):
         scaffolds=("S" if described else "",) * n,
         models=("M" if described else "",) * n,
     )
-    same(OutcomeTable.from_frame(table.to_frame(), as_of=AS_OF), table)
+    known = table.n_valid_tasks() > 0
+    assume(known.any())
+    same(OutcomeTable.from_frame(table.to_frame(), as_of=AS_OF), table.restrict(agents=known))
 
 
 def test_the_frame_of_a_table_has_a_row_for_each_cell():
@@ -194,9 +196,8 @@ def test_what_is_no_frame_of_one_benchmark():
     with pytest.raises(FrameRefused, match="not dict") as refused:
         OutcomeTable.from_frame({"agent": ["a"]})
     assert refused.value.code == "no_frame"
-    with pytest.raises(FrameRefused, match=r"2 benchmarks in one frame \('p', 'q'\)") as refused:
+    with pytest.raises(FlatFileError, match="benchmark"):
         OutcomeTable.from_frame(small(benchmark=["p", "p", "q", "q"]))
-    assert refused.value.code == "several_benchmarks"
 
 
 def test_pandas_is_not_imported_and_where_it_is_not_there_the_extra_is_named():

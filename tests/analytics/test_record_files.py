@@ -1,14 +1,13 @@
 """A flat file's record: agents, dates, deliveries; and real files, read a second time by the csv module."""
 
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from analytics.command_line import flat_file
 from analytics.outcome_table import outcome_table
-from analytics.record import Condition, Counting, Record, RecordRefused
+from analytics.record import Condition, Counting, Record
 
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
 REAL = (
@@ -88,12 +87,6 @@ def test_tokens_and_seconds_are_added_up(made):
     assert found.n_tokens == (115.0, None)
     assert found.seconds == (1.5, None)
     assert np.isnan(found.costs).all()
-
-
-def test_a_file_of_two_benchmarks_is_refused(real):
-    flat = replace(real("hal_gaia"), benchmarks=("B", "C"))
-    with pytest.raises(RecordRefused, match=r"2 benchmarks \('B', 'C'\)"):
-        Record.from_flat(flat)
 
 
 # ------------------------------------------------------------------------------------------------- real files

@@ -414,7 +414,7 @@ def test_drift_of_swe_bench_verified(answer, text, real_data):
     assert monitors["cost per task"]["reason"] == "not measured: no cost was stated"
     for monitor in monitors.values():
         for firing in (monitor["first_warn"], monitor["first_alert"]):
-            assert firing is None or firing["day"] > found["chosen_on"]
+            assert firing is None or firing["day"] > found["fixed_on"]
     out = text("drift", path)
     assert "first fired:" in out
     assert "not fired" in out
