@@ -33,7 +33,9 @@ EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 CONTROL = r"\p{Cc}"
 # Control characters, line separators, directional embeddings, overrides and isolates, surrogates.
-FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+FORBIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u200b\u200c\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 TRUTH = {"1": True, "true": True, "True": True, "TRUE": True}
 TRUTH |= {"0": False, "false": False, "False": False, "FALSE": False}
 DATE = re.compile(
@@ -209,7 +211,7 @@ OUTCOME = "an outcome is a number from 0 to 1"
 TRIAL = f"a trial is a whole number from 0 to {MAX_TRIAL:,}"
 N_AVERAGED = f"a number of runs is a whole number from 1 to {MAX_TRIAL:,}, or empty for 1"
 TOKENS = "a number of tokens is a whole number of at least 0, or empty"
-FINITE = float(np.finfo(np.float64).max)
+LARGEST = 1e12  # of a cost, a time or a temperature: sums over any file stay finite
 METADATA = Kind(check_metadata, metadata_rule, -1, np.int32)
 
 
@@ -222,7 +224,7 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
             check_valid, lambda _: "valid is 1, 0, true or false, or empty for true", True, np.bool_
         ),
         "n_averaged": Kind(check_n_averaged, partial(number_rule, N_AVERAGED), 1.0, np.float64),
-        "temperature": _number("a temperature is a number of at least 0, or empty", high=FINITE),
+        "temperature": _number("a temperature is a number from 0 to 1e12, or empty", high=LARGEST),
         "submitted_at": Kind(
             partial(check_submitted_at, as_of=as_of),
             partial(submitted_at_rule, as_of=as_of),
@@ -237,7 +239,7 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
 def _measured(name: str) -> Kind:
     if name.startswith("n_"):
         return _number(TOKENS, high=MAX_WHOLE, whole=True)
-    return _number(f"{name} is a finite number of at least 0, or empty", high=FINITE)
+    return _number(f"{name} is a number from 0 to 1e12, or empty", high=LARGEST)
 
 
 class Names:

@@ -4,7 +4,7 @@ Model
 -----
 A *row* is one trial of an agent on a task under a setting, in a delivery. A *place* is a task that the agent
 was asked to run × one of its counted trials. Counted are, on each task, the first R_a trials by order of
-delivery, then number::
+delivery, within a delivery the lowest outcomes first (their numbers are the submitter's own)::
 
     R_a = min(the trials asked for, the fewest delivered on any task asked for, invalid ones included)
 

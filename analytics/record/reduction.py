@@ -283,7 +283,10 @@ def _asked_trials(counted: _Slots, frame: _Frame) -> CodeArray:
 
 
 def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, n_asked_trials: CodeArray) -> Mask:
-    """Mark what was asked for, everything once an agent has delivered every task; the first R_a trials."""
+    """Mark what was asked for, everything once an agent has delivered every task; the first R_a trials.
+
+    A submitter numbers its own trials, so that within a delivery the lowest outcomes come first.
+    """
     rows, slot = counted.rows, counted.slot
     everything = frame.operator | (completed >= 0)
     kept = everything[rows.agent] | frame.asked[rows.agent, rows.task]
@@ -295,6 +298,7 @@ def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, n_asked_trials
             (
                 frame.setting_order[rows.setting[part]],
                 rows.trial[part],
+                np.where(rows.valid[part], rows.outcome[part], 0.0),
                 frame.order[rows.delivery[part]],
                 slot[part],
             )

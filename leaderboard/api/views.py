@@ -49,6 +49,9 @@ class SubmissionsView(APIView):
     def post(self, request: Request, slug: str) -> Response:
         benchmark = benchmark_for(request, slug)
         self.check_object_permissions(request, benchmark)
+        if request.query_params:
+            named = ", ".join(sorted(request.query_params)[:5])
+            raise ParseError(f"A delivery takes no parameter in its address, and was given {named[:200]}.")
         require_length(request)
         receipt = submit(
             benchmark=benchmark,

@@ -236,7 +236,7 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
         Whether to say of how many.
     """
     target = target or board.target
-    groups = Counter(_why_unranked(line, target) for line in board.agents if line.at[target].rank is None)
+    groups = Counter(_why_unranked(board, line, target) for line in board.agents if not line.at[target].rank)
     if not groups:
         return ""
     n = sum(groups.values())
@@ -249,13 +249,14 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     return f"{number} {'is' if n == 1 else 'are'} listed without a rank: {reasons}."
 
 
-def _why_unranked(line: Line, target: str) -> tuple[str, str]:
+def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     """Verb and rest of the reason that an agent shares with others."""
     if line.condition:
         return "ran", f"under {line.condition}"
     if "withheld" in line.marks:
         return "wait", "for an operator's approval"
-    if target != "subset" and line.how in ("estimated", "linked"):
+    alone = 20 * line.n_tasks < 19 * board.n_tasks
+    if target != "subset" and line.how in ("estimated", "linked") and alone:
         return "ran", "the subset alone"
     return "lack", "outcomes"
 
@@ -342,7 +343,7 @@ def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool
         Whether missing outcomes count as failures already.
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
-    why = [_why_unranked(line, "full")[0] for line in board.agents if line.how == "incomplete"]
+    why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]
     n_lacking = why.count("lack")
     return tuple(
         sentence(told)
@@ -351,7 +352,8 @@ def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool
             _compared_text(board),
             unranked_text(board, of=True),
             offer if 2 * n_ranked < n else "",
-            f"{n_lacking:,} of {counted(n, 'agent')} lack outcomes; `missing = zero` counts them as failures"
+            f"{n_lacking:,} of {counted(n, 'agent')} lack outcomes on all tasks; "
+            "`missing = zero` counts them as failures"
             if not zero and SHARE_INCOMPLETE * n_lacking > n
             else "",
         )

@@ -172,11 +172,19 @@ def test_the_first_trials_are_those_accepted_first():
     same(found.table.means, [[0, 0, 0]])
 
 
+def test_numbers_of_trials_gain_nothing_within_a_delivery():
+    """What failed is tried three times more, and a pass numbered first: the failure counts."""
+    rows = [(0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 1, 2), (0, 1, 1, 3), (0, 1, 0, 4), (0, 2, 0, 1)]
+    found = made(rows, deliveries=[self_run()])
+    same(found.table.means, [[1, 0, 0]])
+    same(found.n_places, [[1, 1, 1]])
+
+
 def test_no_more_trials_count_than_were_asked_for():
     rows = full(0, [1, 0, 1], 1) + full(0, [0, 1, 0], 2)
     assert made(rows, deliveries=[self_run()]).table.means.tolist() == [[0.5, 0.5, 0.5]]
     found = made(rows, deliveries=[self_run(n_trials=1)])
-    same(found.table.means, [[1, 0, 1]])
+    same(found.table.means, [[0, 0, 0]])  # of more than was asked for, the lowest
     assert found.table.n_valid.tolist() == [[1, 1, 1]]
 
 

@@ -295,7 +295,7 @@ def reduced(about, rows, given, judges):
         limits = [d.n_trials for d in own if d.n_trials is not None]
         n_counted = min([*sizes, max(limits)] if limits else sizes, default=0)
         for (j, judge), part in slots.items():
-            part.sort(key=lambda t: (deliveries[t["delivery"]].arrival, t["trial"], LEVELS[t["setting"]][3]))
+            part.sort(key=lambda t: (in_turn(t, deliveries), t["trial"], LEVELS[t["setting"]][3]))
             if not loaded:
                 slots[j, judge] = part[:n_counted] if j in asked or len(there) == len(tasks) else []
         for j in range(len(tasks)):
@@ -303,6 +303,12 @@ def reduced(about, rows, given, judges):
                 [slots.get((j, judge), []) for judge in judges], lambda t: deliveries[t["delivery"]].operator
             )
     return cells
+
+
+def in_turn(trial, deliveries):
+    """The earlier delivery first, and in it the lower outcome."""
+    delivery = trial["delivery"]
+    return deliveries[delivery].arrival, delivery, trial["outcome"] if trial["valid"] else 0.0
 
 
 def cell(parts, is_loaded):

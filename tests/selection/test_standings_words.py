@@ -132,7 +132,7 @@ def test_reasons_of_unranked_agents_are_grouped():
         line("c", None, None, how="incomplete"),
         line("d", None, None, how="incomplete", condition="judge j2"),
         line("e", None, None, how="incomplete", marks=("incomplete", "withheld")),
-        line("f", None, 0.5, how="estimated"),
+        line("f", None, 0.5, how="estimated", n_tasks=18),
     ]
     assert words.unranked_text(standings(*lines)) == (
         "5 more are listed without a rank: 2 lack outcomes, 1 ran under judge j2, 1 waits for an operator's "

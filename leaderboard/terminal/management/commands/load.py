@@ -13,6 +13,7 @@ from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.coverage import is_partial, offered
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.stated import stated_in
+from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
@@ -90,8 +91,15 @@ def summary(report: LoadReport, *, dry_run: bool) -> str:
     said = "Would store" if dry_run else "Stored"
     replaced = f", {report.n_replaced:,} replaced" if report.n_replaced else ""
     new_tasks = f", {report.n_new_tasks:,} of them new" if report.n_new_tasks else ""
+    submissions, agents, tasks = (
+        words.counted(n, noun)
+        for n, noun in (
+            (report.n_submissions, "submission"),
+            (report.n_agents, "agent"),
+            (report.n_tasks, "task"),
+        )
+    )
     return (
         f"{said} in {report.benchmark}: {report.n_new:,} new{replaced}, {report.n_same:,} already there; "
-        f"{report.n_submissions:,} submissions from {report.n_agents:,} agents on "
-        f"{report.n_tasks:,} tasks{new_tasks}."
+        f"{submissions} from {agents} on {tasks}{new_tasks}."
     )
