@@ -225,6 +225,8 @@ def _icc(arguments: argparse.Namespace) -> Answer:
     copied = copied_trials(flat)
     repeated = trials.repeated_trials(flat)
     lines = trials.consistency(repeated, flat.categories, copied)
+    if not lines:
+        raise trials.IccRefused("no trial of this file has a valid outcome", code="no_outcome")
     needed = _convergences(repeated, copied, arguments.seed)
     values = {
         "agents": [{**plain(line), "notes": dict(line.notes)} for line in lines],

@@ -364,9 +364,10 @@ def _two_pairs(noun: str, members: dict[str, IndexArray]) -> str:
 
 
 def _too_few(n: int) -> str:
+    agents = "agent" if n == 1 else "agents"
     return (
-        f"{n} complete agents; with one held out at least {N_AGENTS_PROVISIONAL} must remain to choose "
-        "a subset"
+        f"{n} complete {agents}; with one held out at least {N_AGENTS_PROVISIONAL} must remain to "
+        "choose a subset"
     )
 
 

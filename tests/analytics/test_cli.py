@@ -270,6 +270,13 @@ def test_icc_with_one_trial_has_reasons_and_no_number(answer, text, real_data):
     assert "not measured: one trial per task" in text("icc", real_data / "hal_gaia.csv.gz")
 
 
+def test_icc_without_a_valid_outcome_is_refused(refusal, tmp_path):
+    rows = [f"B,a,s,m,,t{j},1,0,0" for j in range(12)]
+    assert "no trial of this file has a valid outcome" in refusal(
+        "icc", flat(tmp_path / "a.csv", rows, ",valid")
+    )
+
+
 def test_icc_by_category_with_trials_needed_and_copies(answer, tmp_path):
     rng = np.random.default_rng(3)
     chance = rng.random(120)
