@@ -187,9 +187,8 @@ def _check_dated(record: Record, needed: int) -> None:
         )
     n_complete = int(np.count_nonzero(record.complete))
     if n_complete < needed:
-        raise ReplayRefused(
-            f"{n_complete} complete agents are too few: a subset that can be watched needs {needed}"
-        )
+        agents = "agent" if n_complete == 1 else "agents"
+        raise ReplayRefused(f"{n_complete} complete {agents}; a subset that can be watched needs {needed}")
 
 
 def _predicted(record: Record, rules: Rules, version: SubsetVersion) -> dict[str, Promise]:
