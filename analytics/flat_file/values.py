@@ -198,7 +198,7 @@ def metadata_rule(text: str) -> str:
 
 def described(character: str) -> str:
     """Name a character that text may not hold, as in ``control character U+0000``."""
-    kinds = {"Cc": "control character", "Cs": "lone surrogate", "Cf": "directional control character"}
+    kinds = {"Cc": "control character", "Cs": "lone surrogate", "Cf": "invisible character"}
     kind = kinds.get(unicodedata.category(character), "line separator")
     return f"{kind} U+{ord(character):04X}"
 

@@ -461,7 +461,8 @@ NAMED = ["benchmark", "agent", "scaffold", "model", "task", "category", "prompt_
         ("\0", r"\x00", "has no control character U+0000 (character 1)"),
         ("x\x85y", r"x\x85y", "has no control character U+0085 (character 2)"),
         ("x\u2028y", r"x\u2028y", "has no line separator U+2028 (character 2)"),
-        ("x\u202ey", r"x\u202ey", "has no directional control character U+202E (character 2)"),
+        ("x\u202ey", r"x\u202ey", "has no invisible character U+202E (character 2)"),
+        ("x\u200by", r"x\u200by", "has no invisible character U+200B (character 2)"),
     ],
 )
 def test_names_have_rules(column, name, shown, rule):

@@ -498,12 +498,15 @@ def test_progress_may_end_the_reading(monkeypatch, write):
 
 # Properties
 
+INVISIBLE = {
+    *map(chr, range(0x202A, 0x202F)),
+    *map(chr, range(0x2060, 0x206A)),
+    *"\xad\u200b\u200c\u200e\u200f\ufeff",
+}
 names = (
     st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20)
     .map(str.strip)
-    .filter(
-        lambda name: name and not set(name) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-    )
+    .filter(lambda name: name and not set(name) & INVISIBLE)
 )
 
 
