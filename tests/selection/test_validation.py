@@ -778,7 +778,7 @@ def test_too_few_agents(n):
     answer = whole_study(table_of(rasch_outcomes(1, max(n, 1), 20)[:n]))
     assert set(reasons(answer)) == set(PROTOCOLS)
     assert answer["agents"] == n
-    assert f"{n} complete agents" in reasons(answer)["loao"]
+    assert f"{n} complete agent{'' if n == 1 else 's'};" in reasons(answer)["loao"]
 
 
 def test_six_agents_are_enough():
