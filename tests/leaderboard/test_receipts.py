@@ -43,12 +43,16 @@ def token(email, scope="submit"):
 
 
 def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", first=1, **more):
-    """Submit {task: outcomes of its trials, None for an invalid one} and return the receipt."""
-    rows = [
-        {"task": task, "trial": trial, "outcome": outcome, "valid": outcome is not None}
-        for task, trials in outcomes.items()
-        for trial, outcome in enumerate(trials, start=first)
-    ]
+    """Submit {task: outcomes of its trials, None for an invalid one}, or rows, and return the receipt."""
+    rows = (
+        outcomes
+        if isinstance(outcomes, list)
+        else [
+            {"task": task, "trial": trial, "outcome": outcome, "valid": outcome is not None}
+            for task, trials in outcomes.items()
+            for trial, outcome in enumerate(trials, start=first)
+        ]
+    )
     described = {"name": agent, "scaffold": "Loop", "model": model} | (
         {"version": version} if version else {}
     )
@@ -278,6 +282,29 @@ class TestCheats:
     def test_more_trials_on_failed_tasks(self, ada, toy):
         deliver(ada, self.HONEST | {task: [0, 1, 1] for task in self.failed(self.HONEST)})
         assert self.full_score(toy) == 0.5
+
+    def test_a_pass_numbered_first(self, ada, toy):
+        deliver(ada, self.HONEST | {task: [1, 1, 1, 0] for task in self.failed(self.HONEST)})
+        assert self.full_score(toy) == 0.5
+
+    def test_failures_told_as_means_of_three_runs(self, ada, toy):
+        failed = self.failed(self.HONEST)
+        plain = [{"task": task, "trial": 1, "outcome": 1} for task in self.HONEST if task not in failed]
+        means = [{"task": task, "trial": 1, "outcome": 1 / 3, "n_averaged": 3} for task in failed]
+        deliver(ada, plain + means)
+        assert self.full_score(toy) == 0.5
+
+    @pytest.mark.parametrize("lucky", [0.0, 1.0])
+    def test_failures_tried_at_another_temperature(self, ada, toy, lucky):
+        rows = [
+            {"task": task, "trial": 1, "outcome": x, "temperature": 0.7} for task, (x,) in self.HONEST.items()
+        ]
+        again = [
+            {"task": task, "trial": 1, "outcome": 1, "temperature": lucky}
+            for task in self.failed(self.HONEST)
+        ]
+        deliver(ada, rows + again)
+        assert (self.entry(toy).at["full"]["score"] or 0) <= 0.5
 
     def test_more_trials_in_a_later_delivery(self, ada, toy):
         deliver(ada, self.HONEST)
