@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.flat_file import FlatFile
-from analytics.outcome_table import OutcomeTable
+from analytics.outcome_table import CellMoments, OutcomeTable
+from analytics.record.absent import absent_trials, uneven, with_failures
 from analytics.record.conditions import Compared, compare, held
 from analytics.record.counting import Counting, RecordRefused
 from analytics.record.files import contents
@@ -53,6 +54,8 @@ class Record:
         What an agent ran under where it lacks a compared condition; else empty.
     universe : str
         Which tasks are active and what was left out, in words; empty where all are.
+    uneven : tuple of str
+        What loaded agents lack of trials on tasks that they ran, in words; see `analytics.record.absent`.
     """
 
     table: OutcomeTable
@@ -75,6 +78,7 @@ class Record:
     left_out: tuple[tuple[str, int], ...] = ()
     condition: tuple[str, ...] = ()
     universe: str = ""
+    uneven: tuple[str, ...] = ()
 
     @property
     def n_agents(self) -> int:
@@ -93,9 +97,8 @@ class Record:
         What an operator loads is never short: a task without a row is a gap. Agents that ran under other
         conditions are told by `condition`.
         """
-        elsewhere = np.array([bool(one) for one in self.condition], dtype=np.bool_)
         undelivered = (self.asked & (self.n_places == 0)).any(axis=1)
-        return np.asarray(~self.operator & ~elsewhere & undelivered, dtype=np.bool_)
+        return np.asarray(~self.operator & ~_elsewhere(self.condition) & undelivered, dtype=np.bool_)
 
     @property
     def copied(self) -> tuple[str, ...]:
@@ -272,15 +275,20 @@ def record(
     kept = [i for i, row in enumerate(rows) if row.n_deliveries]
     order = sorted(kept, key=lambda i: about[i].name)
     told, lines = tuple(about[i] for i in order), [rows[i] for i in order]
+    condition = tuple(compared.condition[i] for i in order)
+    operator = np.array([row.operator for row in lines], dtype=np.bool_)
+    n_places = _stack(lines, "n_places", len(tasks), np.int32)
+    loaded = operator & ~_elsewhere(condition)
+    n_absent, zero = absent_trials(n_places, loaded), counting.missing == "zero"
     stacked = Record(
-        table=_table(told, lines, tasks),
+        table=_table(told, lines, tasks, n_absent if zero else np.zeros_like(n_absent)),
         about=told,
         counting=counting,
-        n_places=_stack(lines, "n_places", len(tasks), np.int32),
-        n_gaps=_stack(lines, "n_gaps", len(tasks), np.int32),
+        n_places=read_only(n_places + n_absent),
+        n_gaps=read_only(_stack(lines, "n_gaps", len(tasks), np.int32) + (0 if zero else n_absent)),
         n_invalid=_stack(lines, "n_invalid", len(tasks), np.int32),
         asked=_stack(lines, "asked", len(tasks), np.bool_),
-        operator=np.array([row.operator for row in lines], dtype=np.bool_),
+        operator=operator,
         arrival=np.array([row.arrival for row in lines], dtype=np.int64),
         completed=np.array([row.completed for row in lines], dtype=np.int64),
         complete=np.zeros(len(lines), dtype=np.bool_),
@@ -291,8 +299,9 @@ def record(
         repeats=tuple(row.repeats for row in lines),
         compared=compared.words,
         left_out=compared.left_out,
-        condition=tuple(compared.condition[i] for i in order),
+        condition=condition,
         universe=universe,
+        uneven=uneven(n_places, n_absent, loaded, zero=zero),
     )
     return replace(stacked, complete=_complete(stacked))
 
@@ -333,17 +342,27 @@ def _complete(stacked: Record) -> Mask:
     return direct & (stacked.operator | (stacked.completed >= 0)) & np.array(allowed, dtype=np.bool_)
 
 
-def _table(about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[str]) -> OutcomeTable:
+def _elsewhere(condition: Sequence[str]) -> Mask:
+    return np.array([bool(one) for one in condition], dtype=np.bool_)
+
+
+def _table(
+    about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[str], n_failed: CountArray
+) -> OutcomeTable:
+    """Stack the cells, each with so many failures more, (n_agents, n_tasks)."""
+    kinds = {"means": np.float64, "n_valid": np.int32, "trial_variances": np.float64, "n_trials": np.float64}
+    stacked = CellMoments(**{name: _stack(lines, name, len(tasks), kind) for name, kind in kinds.items()})
+    cells = with_failures(stacked, n_failed)
     return OutcomeTable(
         agents=tuple(one.name for one in about),
         tasks=tuple(tasks),
-        means=_stack(lines, "means", len(tasks), np.float64),
-        n_valid=_stack(lines, "n_valid", len(tasks), np.int32),
+        means=read_only(cells.means),
+        n_valid=read_only(cells.n_valid),
         dates=tuple(date.fromisoformat(one.submitted_at[:10]) if one.submitted_at else None for one in about),
         scaffolds=tuple(one.scaffold for one in about),
         models=tuple(one.model for one in about),
-        trial_variances=_stack(lines, "trial_variances", len(tasks), np.float64),
-        n_trials=_stack(lines, "n_trials", len(tasks), np.float64),
+        trial_variances=read_only(cells.trial_variances),
+        n_trials=read_only(cells.n_trials),
     )
 
 
