@@ -92,6 +92,8 @@ class Compared:
         Other conditions, with the number of agents that have them.
     condition : tuple of str, length n_agents
         What an agent ran under where it lacks a compared condition and ran more under another; else empty.
+    n_elsewhere : tuple of int, length n_agents
+        The most tasks that it ran under one of those; 0 where `condition` is empty.
     """
 
     conditions: tuple[Condition, ...]
@@ -99,6 +101,7 @@ class Compared:
     words: tuple[str, ...]
     left_out: tuple[tuple[str, int], ...]
     condition: tuple[str, ...]
+    n_elsewhere: tuple[int, ...]
 
 
 def held(
@@ -170,8 +173,10 @@ def compare(found: Held, counting: Counting) -> Compared:
         chosen = tuple(sorted(set(counting.settings), key=none_first))
     known = sorted({*found.conditions, *chosen}, key=none_first)
     if len(known) < 2:
-        return Compared(chosen, found.by_temperature, (), (), ("",) * len(found.n_asked))
+        n_agents = len(found.n_asked)
+        return Compared(chosen, found.by_temperature, (), (), ("",) * n_agents, (0,) * n_agents)
     words = dict(zip(known, _words(known), strict=True))
+    condition, n_elsewhere = _elsewhere(found, has, chosen, [words[one] for one in found.conditions])
     return Compared(
         conditions=chosen,
         by_temperature=found.by_temperature,
@@ -179,7 +184,8 @@ def compare(found: Held, counting: Counting) -> Compared:
         left_out=tuple(
             (words[one], int(has[:, c].sum())) for c, one in enumerate(found.conditions) if one not in chosen
         ),
-        condition=_elsewhere(found, has, chosen, [words[one] for one in found.conditions]),
+        condition=condition,
+        n_elsewhere=n_elsewhere,
     )
 
 
@@ -236,18 +242,20 @@ def _nearly_all(has: Mask) -> Mask:
     return np.asarray(20 * has.sum(axis=0) >= 19 * len(has), dtype=np.bool_)
 
 
-def _elsewhere(found: Held, has: Mask, chosen: Sequence[Condition], words: list[str]) -> tuple[str, ...]:
+def _elsewhere(
+    found: Held, has: Mask, chosen: Sequence[Condition], words: list[str]
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Tell what an agent ran under, where it lacks a compared condition and ran more tasks elsewhere."""
     columns = [found.conditions.index(one) for one in chosen if one in found.conditions]
     unheld = len(columns) < len(chosen)
-    told = []
+    told: list[tuple[str, int]] = []
     for n_tasks, here in zip(found.n_tasks, has, strict=True):
         fewest = 0 if unheld else int(n_tasks[columns].min(initial=found.n_active))
         lacks = unheld or not here[columns].all()
         ran = np.flatnonzero(here) if here.any() else np.flatnonzero(n_tasks == n_tasks.max())
         more = lacks and n_tasks.max(initial=0) > fewest
-        told.append(" and ".join(words[c] for c in ran) if more else "")
-    return tuple(told)
+        told.append((" and ".join(words[c] for c in ran), int(n_tasks[ran].max())) if more else ("", 0))
+    return tuple(name for name, _ in told), tuple(n for _, n in told)
 
 
 # ------------------------------------------------------------------------------------------------------ words

@@ -52,6 +52,8 @@ class Record:
         Other conditions, with the number of agents that have them.
     condition : tuple of str, length n_agents
         What an agent ran under where it lacks a compared condition; else empty.
+    n_elsewhere : tuple of int, length n_agents
+        The most tasks that it ran under one of those conditions; 0 where `condition` is empty.
     universe : str
         Which tasks are active and what was left out, in words; empty where all are.
     uneven : tuple of str
@@ -77,6 +79,7 @@ class Record:
     compared: tuple[str, ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
     condition: tuple[str, ...] = ()
+    n_elsewhere: tuple[int, ...] = ()
     universe: str = ""
     uneven: tuple[str, ...] = ()
 
@@ -300,6 +303,7 @@ def record(
         compared=compared.words,
         left_out=compared.left_out,
         condition=condition,
+        n_elsewhere=tuple(compared.n_elsewhere[i] for i in order),
         universe=universe,
         uneven=uneven(n_places, n_absent, loaded, zero=zero),
     )

@@ -20,7 +20,7 @@ def lines(
     told: Mapping[str, Told],
     target: str,
 ) -> tuple[Line, ...]:
-    """Return the agents by rank for the target, names inside ties, those without a rank last by name.
+    """Return the agents by rank for the target, names inside ties, those without a rank last by condition and name.
 
     Parameters
     ----------
@@ -32,7 +32,10 @@ def lines(
         What the lines are ordered by.
     """
     ranks = [at.rank for at in told[target].at]
-    order = sorted(range(record.n_agents), key=lambda i: (ranks[i] is None, ranks[i] or 0, i))
+    order = sorted(
+        range(record.n_agents),
+        key=lambda i: (ranks[i] is None, ranks[i] or 0, _elsewhere(record, i)[0], i),
+    )
     position = {i: place for place, i in enumerate(order)}
     costs, flags = run_costs(record), _flags(record)
     return tuple(
@@ -58,6 +61,7 @@ def _line(
     cost: tuple[float | None, str],
     flags: tuple[str, ...],
 ) -> Line:
+    condition, n_elsewhere = _elsewhere(record, i)
     about, how = record.about[i], how_of(on_all, on_subset, complete=bool(record.complete[i]))
     return Line(
         agent=about.name,
@@ -69,8 +73,8 @@ def _line(
         run_by=about.run_by,
         submitted_at=about.submitted_at,
         how=how,
-        condition=record.condition[i] if record.condition else "",
-        n_tasks=int(np.count_nonzero(record.table.n_valid[i])),
+        condition=condition,
+        n_tasks=n_elsewhere or int(np.count_nonzero(record.table.n_valid[i])),
         n_trials=int(record.table.n_valid[i].sum()),
         n_invalid=int(record.n_invalid[i].sum()),
         n_submissions=int(record.n_deliveries[i]),
@@ -83,6 +87,12 @@ def _line(
         flags=flags,
         at=at,
     )
+
+
+def _elsewhere(record: Record, i: int) -> tuple[str, int]:
+    """What an agent ran under that is not compared, and the tasks it ran there; empty and 0 for the others."""
+    condition = record.condition[i] if record.condition else ""
+    return condition, record.n_elsewhere[i] if record.n_elsewhere else 0
 
 
 def _at(told: Mapping[str, Told], i: int, position: Mapping[int, int]) -> dict[str, AtTarget]:
@@ -109,7 +119,8 @@ def _marks(record: Record, i: int, how: How, on_subset: Placed, flags: Sequence[
         "estimated": how == "estimated",
         "completed": how == "completed" or on_subset.how == "completed",
         "linked": how == "linked",
-        "incomplete": how == "incomplete",
+        "incomplete": how == "incomplete" and not _elsewhere(record, i)[0],
+        "elsewhere": bool(_elsewhere(record, i)[0]),
         "withheld": bool(about.withheld),
         "flagged": bool(flags),
         "backdated": about.backdated,

@@ -157,7 +157,11 @@ def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Give
     return replace(
         board,
         notices=words.notices(
-            board, offer=offer(record), universe=record.universe, zero=record.counting.missing == "zero"
+            board,
+            offer=offer(record),
+            universe=record.universe,
+            uneven=record.uneven,
+            zero=record.counting.missing == "zero",
         ),
     )
 

@@ -161,7 +161,7 @@ class Line:
     condition : str
         The conditions it ran under, where it lacks those that are compared; else empty.
     n_tasks : int
-        Active tasks with a valid outcome.
+        Active tasks with a valid outcome; of an agent with a `condition`, the most under one of those.
     n_trials, n_invalid : int
         Counted valid trials; counted trials that the harness failed.
     n_submissions : int
@@ -241,7 +241,7 @@ class Standings:
         Whether the subset ranks like the whole; None where it was not validated.
     targets : mapping of target to TargetLine
     agents : tuple of Line
-        By rank for the default target, names inside ties, unranked last by name.
+        By rank for the default target, names inside ties, unranked last by condition and name.
     not_measured : tuple of str
         Sources of error without an estimate, in words.
     savings : mapping or None

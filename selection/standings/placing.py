@@ -30,7 +30,7 @@ from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
 from selection.linking import FEWEST_COMPLETE, Reference, complete
-from selection.standings.words import counted, first_names
+from selection.standings.words import counted, elsewhere, first_names
 
 How = Literal["direct", "completed", "linked", "incomplete"]
 
@@ -117,8 +117,7 @@ def barred_by(record: Record, i: int) -> str:
     if record.about[i].withheld:
         return record.about[i].withheld
     if record.condition and record.condition[i]:
-        compared = " and ".join(record.compared)
-        return f"ran under {record.condition[i]}" + (f"; compared is {compared}" if compared else "")
+        return elsewhere(record.condition[i], record.compared)
     if record.short[i]:
         short = np.flatnonzero(record.asked[i] & (record.n_places[i] == 0))
         names = first_names([record.table.tasks[j] for j in short])

@@ -31,6 +31,7 @@ MARKS = {
     "linked": "ranked under an earlier subset: what entered since is completed from what it has run, and the "
     "error of that is in its intervals",
     "incomplete": "lacks outcomes, and so has no rank on all tasks",
+    "elsewhere": "ran under other conditions than this board compares; its tasks are counted under those",
     "withheld": "not ranked until an operator approves",
     "flagged": "an operator should look at something",
     "backdated": "dated long before its delivery; an operator let it in",
@@ -125,11 +126,16 @@ def tasks_of(board: Standings, target: str) -> str:
 
 
 def in_order(board: Standings, target: str = "") -> list[Line]:
-    """Return the agents by rank for a target, names inside ties, unranked ones last by name."""
+    """Return the agents by rank for a target, names inside ties, unranked ones last by condition and name."""
     target = target or board.target
     return sorted(
         board.agents,
-        key=lambda line: (line.at[target].rank is None, line.at[target].rank or 0, line.agent),
+        key=lambda line: (
+            line.at[target].rank is None,
+            line.at[target].rank or 0,
+            line.condition,
+            line.agent,
+        ),
     )
 
 
@@ -252,7 +258,7 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
 def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     """Verb and rest of the reason that an agent shares with others."""
     if line.condition:
-        return "ran", f"under {line.condition}"
+        return "ran", f"under {line.condition} alone"
     if "withheld" in line.marks:
         return "wait", "for an operator's approval"
     alone = 20 * line.n_tasks < 19 * board.n_tasks
@@ -329,7 +335,14 @@ def not_measured_text(board: Standings) -> str:
     )
 
 
-def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool = False) -> tuple[str, ...]:
+def notices(
+    board: Standings,
+    *,
+    offer: str = "",
+    universe: str = "",
+    uneven: Sequence[str] = (),
+    zero: bool = False,
+) -> tuple[str, ...]:
     """Return what the reader must know before the ranks, a sentence each.
 
     Parameters
@@ -339,6 +352,8 @@ def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool
         How more agents could be ranked, where fewer than half are; see `analytics.record.offer`.
     universe : str
         Which tasks are active, where not all are.
+    uneven : sequence of str
+        What loaded agents lack of trials on tasks that they ran.
     zero : bool
         Whether missing outcomes count as failures already.
     """
@@ -350,6 +365,7 @@ def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool
         for told in (
             universe,
             _compared_text(board),
+            *uneven,
             unranked_text(board, of=True),
             offer if 2 * n_ranked < n else "",
             f"{n_lacking:,} of {counted(n, 'agent')} lack outcomes on all tasks; "
@@ -367,8 +383,31 @@ def other_notices(board: Standings) -> tuple[str, ...]:
     return tuple(told for told in board.notices if told != said)
 
 
+def elsewhere(ran: str, compared: Sequence[str]) -> str:
+    """Say that an agent ran under conditions that are not compared."""
+    compares = f"; this board compares {' and '.join(compared)}" if compared else ""
+    return f"ran under {ran} alone{compares}"
+
+
+def uncounted(ran: str, compared: Sequence[str]) -> str:
+    """Say to whoever delivers that all outcomes of an agent are of conditions that are not compared."""
+    return f"{elsewhere(ran, compared)}: these outcomes are not counted, the agent is listed without a rank"
+
+
+def uncounted_beside(left_out: Sequence[str], compared: Sequence[str]) -> str:
+    """Say that some outcomes of an agent are of conditions that are not compared."""
+    return (
+        f"outcomes under {' and '.join(left_out)} are not counted: this board compares "
+        f"{' and '.join(compared)}"
+    )
+
+
 def _compared_text(board: Standings) -> str:
-    compared, left_out = board.conditions.compared, board.conditions.left_out
+    return compared_text(board.conditions.compared, board.conditions.left_out)
+
+
+def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) -> str:
+    """Say which conditions outcomes are from, and which are left out; empty where none varies."""
     if not compared:
         return ""
     other = ", ".join(f"{name} ({counted(n, 'agent')})" for name, n in left_out)

@@ -318,14 +318,16 @@ def test_withheld_agents_and_other_conditions_are_listed(history):
     assert found.n_complete == 14
     for target in ("subset", "full", "domain"):
         assert by_name(found)["a03"].at[target].reason == "resubmitted: waits for an operator"
-        assert by_name(found)["a05"].at[target].reason == "ran under judge j2; compared is judge j1"
+        assert by_name(found)["a05"].at[target].reason == (
+            "ran under judge j2 alone; this board compares judge j1"
+        )
         assert found.targets[target].n_ranked == 14
     assert by_name(found)["a03"].marks == ("incomplete", "withheld")
     assert by_name(found)["a05"].condition == "judge j2"
     assert found.conditions.compared == ("judge j1",)
     assert found.notices[0] == "Agents are compared under judge j1; left out: judge j2 (1 agent)."
     assert found.notices[1].startswith("2 of 16 agents are listed without a rank: ")
-    assert {"1 waits for an operator's approval", "1 ran under judge j2"} <= set(
+    assert {"1 waits for an operator's approval", "1 ran under judge j2 alone"} <= set(
         found.notices[1].removesuffix(".").split(": ")[1].split(", ")
     )
 

@@ -135,7 +135,7 @@ def test_reasons_of_unranked_agents_are_grouped():
         line("f", None, 0.5, how="estimated", n_tasks=18),
     ]
     assert words.unranked_text(standings(*lines)) == (
-        "5 more are listed without a rank: 2 lack outcomes, 1 ran under judge j2, 1 waits for an operator's "
+        "5 more are listed without a rank: 2 lack outcomes, 1 ran under judge j2 alone, 1 waits for an operator's "
         "approval, 1 ran the subset alone."
     )
     assert words.unranked_text(standings(*lines[:2]), of=True) == (
