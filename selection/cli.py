@@ -44,7 +44,7 @@ from selection.replay import Replay, Watched, replay
 from selection.rules import Rules
 from selection.standings import answer, printed, words
 from selection.standings.choice import band_of, choice
-from selection.standings.lines import Standings
+from selection.standings.lines import Conditions, Standings
 from selection.standings.pairs import Compared, Pair, pairs
 from selection.strategies import STRATEGIES
 from selection.validation import as_json, validate
@@ -102,6 +102,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "agents": band.n_complete,
         "agents_in_file": record.n_agents,
         "tasks": record.n_tasks,
+        "conditions": plain(Conditions(record.compared, record.left_out)),
         "subset": _subset_values(band, record),
         "pass_rates": _by_task(record, band.pass_rates),
         "p_in_band": _by_task(record, band.p_in_band),
@@ -136,6 +137,7 @@ def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[s
         "tasks": values["tasks"],
         "subset": f"{validated.subset_text(values)} ({band.stage})" if band.suited else "none",
         "reason": band.reason,
+        **_counted_shown(record),
         "": [
             {
                 "task": record.table.tasks[j],
@@ -154,6 +156,13 @@ def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[s
             for j in sorted(flagged - set(band.tasks.tolist()))
         ],
     }
+
+
+def _counted_shown(record: Record) -> dict[str, str]:
+    """Say what the pass rates come from, in the words of a board; nothing where nothing is left out."""
+    told = (record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
+    text = " ".join(words.sentence(one) for one in told if one)
+    return {"counted": text} if text else {}
 
 
 # ------------------------------------------------------------------------------------------------- validate

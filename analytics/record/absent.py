@@ -2,9 +2,9 @@
 
 Model
 -----
-A file names no number of trials, so that it has to follow from the others. With R₉₅(cells) the largest number
-of trials that at least 95% of the cells hold, an agent a that an operator loaded is expected to have on each of
-its tasks::
+A file names no number of trials, so that it has to follow from what is there. With R₉₅(cells) the largest
+number of trials that at least 95% of the cells hold, an agent a that an operator loaded is expected to have
+on each of its tasks::
 
     E_a = max( R₉₅(its own cells), min( most trials of one of its cells, R₉₅(the others' cells) ) )
 
@@ -106,13 +106,12 @@ def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bo
     n, n_lacking = len(n_places), int(n_absent.any(axis=1).sum())
     n_unequal = int((loaded & _differ(n_places + n_absent)).sum())
     lacking = (
-        f"{n_lacking} of {n} agents have fewer trials on some tasks than on nearly all of theirs, or than "
-        f"nearly all other agents have: {n_absent.sum():,} absent trials "
-        + ("count as failures" if zero else "are missing outcomes")
+        f"{n_lacking} of {n} agents have fewer trials on some tasks than on nearly all of theirs, or "
+        f"than nearly all other agents have: those absent {'count as failures' if zero else 'are missing'}"
     )
     unequal = (
-        f"{n_unequal} of {n} agents have fewer trials on some tasks than on others: each task counts with the "
-        "trials that it has"
+        f"{n_unequal} of {n} agents have fewer trials on some tasks than on others: each task counts with "
+        "the trials that it has"
     )
     return tuple(told for told, holds in ((lacking, n_lacking), (unequal, n_unequal)) if holds)
 
@@ -124,7 +123,7 @@ def _differ(n_places: CountArray) -> Mask:
 
 
 def _of_nearly_all(levels: CodeArray, n_cells: CodeArray) -> CodeArray:
-    """R₉₅ of each row of counts by level, (n_rows,): 20·(cells with at least R) ≥ 19·(cells); 0 without any."""
+    """R₉₅ of each row of counts by level, (n_rows,), 0 without a cell: 20·(cells ≥ R) ≥ 19·(all cells)."""
     at_least = n_cells[:, ::-1].cumsum(axis=1)[:, ::-1]
     total = n_cells.sum(axis=1, keepdims=True)
     enough = (20 * at_least >= 19 * total) & (total > 0)

@@ -150,12 +150,13 @@ def read_components(path: Path | str, facets: Mapping[str, str], n_judges: int |
     ------
     ComponentsMalformed
         With the row at fault and the rule. Rows count from 1, the header not among them.
+    OSError
     """
     letters = _letters(facets)
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as lines:
             entries = tuple(_read_rows(csv.DictReader(lines), letters))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (UnicodeDecodeError, csv.Error) as error:
         raise ComponentsMalformed(f"{path} cannot be read as a CSV of components: {error}") from error
     return Components(entries, n_judges=n_judges)
 

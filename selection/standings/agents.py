@@ -20,7 +20,7 @@ def lines(
     told: Mapping[str, Told],
     target: str,
 ) -> tuple[Line, ...]:
-    """Return the agents by rank for the target, names inside ties, those without a rank last by condition and name.
+    """Return the agents by rank for the target, names inside ties, unranked last by condition and name.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _line(
 
 
 def _elsewhere(record: Record, i: int) -> tuple[str, int]:
-    """What an agent ran under that is not compared, and the tasks it ran there; empty and 0 for the others."""
+    """Return what an agent ran under that is not compared, and how many tasks; empty and 0 for others."""
     condition = record.condition[i] if record.condition else ""
     return condition, record.n_elsewhere[i] if record.n_elsewhere else 0
 

@@ -135,8 +135,8 @@ def test_reasons_of_unranked_agents_are_grouped():
         line("f", None, 0.5, how="estimated", n_tasks=18),
     ]
     assert words.unranked_text(standings(*lines)) == (
-        "5 more are listed without a rank: 2 lack outcomes, 1 ran under judge j2 alone, 1 waits for an operator's "
-        "approval, 1 ran the subset alone."
+        "5 more are listed without a rank: 2 lack outcomes, 1 ran under judge j2 alone, 1 waits for an "
+        "operator's approval, 1 ran the subset alone."
     )
     assert words.unranked_text(standings(*lines[:2]), of=True) == (
         "1 of 2 agents is listed without a rank: it lacks outcomes."

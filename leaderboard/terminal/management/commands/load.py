@@ -15,6 +15,7 @@ from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.stated import stated_in
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
+from leaderboard.terminal.arguments import check_file
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 
@@ -46,8 +47,7 @@ class Command(BaseCommand):
 
 
 def read(file: Path, *, only: str | None = None) -> FlatFile:
-    if not file.is_file():
-        raise CommandError(f"There is no file {file}.")
+    check_file(file, "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)")
     with progress_bar(f"Reading {file.name}") as progress:
         return read_file(file, as_of=timezone.now(), progress=progress, only=only)
 

@@ -4,10 +4,11 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from leaderboard.operations.listing import list_tasks
 from leaderboard.submissions.parsing.task_list import read_tasks
+from leaderboard.terminal.arguments import check_file
 from leaderboard.terminal.management.commands.load import check_slug
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -24,8 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *, benchmark: str, file: Path, **_: Any) -> None:
         check_slug(benchmark)
-        if not file.is_file():
-            raise CommandError(f"There is no file {file}.")
+        check_file(file, "a list of tasks (CSV with a header, or NDJSON)")
         with refusals_as_errors():
             report = list_tasks(slug=benchmark, tasks=read_tasks(file))
         self.stdout.write(
