@@ -112,6 +112,7 @@ def held(
     settings: Sequence[Setting],
     deliveries: Sequence[Delivery],
     counting: Counting,
+    by_temperature: bool | None = None,
 ) -> Held:
     """Count what each agent ran under each condition.
 
@@ -125,6 +126,8 @@ def held(
     settings : sequence of (prompt_variant, judge, temperature, run)
     deliveries : sequence of Delivery
     counting : Counting
+    by_temperature : bool, optional
+        As it is for agents beside these; where not given, these tell.
 
     Raises
     ------
@@ -132,7 +135,8 @@ def held(
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
-    by_temperature = _two_temperatures(counted, settings)
+    if by_temperature is None:
+        by_temperature = _two_temperatures(counted, settings)
     of_setting = conditions_of(settings, by_temperature, counting)
     conditions = tuple(sorted({of_setting[s] for s in distinct(counted.setting).tolist()}, key=none_first))
     code = np.array([conditions.index(c) if c in conditions else -1 for c in of_setting], dtype=np.int64)

@@ -394,6 +394,15 @@ def uncounted(ran: str, compared: Sequence[str]) -> str:
     return f"{elsewhere(ran, compared)}: these outcomes are not counted, the agent is listed without a rank"
 
 
+def uncounted_agents(ran: str, compared: Sequence[str], agents: Sequence[str]) -> str:
+    """Say the same of several agents to an operator who loads them."""
+    listed = "the agent is" if len(agents) == 1 else "the agents are"
+    return (
+        f"{counted(len(agents), 'agent')} {elsewhere(ran, compared)}: these outcomes are not counted, "
+        f"{listed} listed without a rank ({first_names(agents)})"
+    )
+
+
 def uncounted_beside(left_out: Sequence[str], compared: Sequence[str]) -> str:
     """Say that some outcomes of an agent are of conditions that are not compared."""
     return (

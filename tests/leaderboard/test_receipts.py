@@ -26,7 +26,7 @@ from leaderboard.operations.intake import DuplicateOutcomes, submit
 from leaderboard.operations.services import issue_token, recompute
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
-from tests.toys import AS_OF, csv_text, in_subset, ladder, load_text
+from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text, rows_text
 
 TODAY = f"{AS_OF:%Y-%m-%d}"
 
@@ -151,6 +151,70 @@ class TestReceipts:
             "2 invalid outcomes count as failures until an operator confirms that the harness failed"
         ]
         assert not counted(toy, receipt)[0].confirmed
+
+
+def under(outcomes, **condition):
+    """Rows of a body, each under this prompt, judge or temperature."""
+    return [
+        {"task": task, "trial": 1, "outcome": outcome} | condition for task, (outcome,) in outcomes.items()
+    ]
+
+
+class TestConditions:
+    @pytest.mark.parametrize(
+        ("field", "levels", "ours", "other"),
+        [
+            ("judge", ("j1", "j2"), "judge j1", "judge j2"),
+            ("prompt_variant", ("p1", "p2"), "prompt p1", "prompt p2"),
+        ],
+    )
+    def test_what_is_not_compared_is_said(self, db, field, levels, ours, other):
+        rows = [
+            {"agent": agent, "task": f"t{j:02d}", "outcome": mark, field: levels[0]}
+            for agent, marks in ladder(8, 20).items()
+            for j, mark in enumerate(marks)
+        ]
+        load_text(rows_text(rows))
+        ada, toy = token("ada@example.org"), Benchmark.objects.get()
+        recompute(benchmark=toy, as_of=AS_OF)
+        alone = deliver(ada, under(every_task(), **{field: levels[1]}))
+        assert alone["warnings"] == [
+            f"ran under {other} alone; this board compares {ours}: these outcomes are not counted, the agent "
+            "is listed without a rank"
+        ]
+        board = recompute(benchmark=toy, as_of=AS_OF)[0]
+        line = lines_of(board)["newcomer"]
+        assert (line.condition, line.n_tasks, line.marks) == (other, 20, ("elsewhere",))
+        assert {at.reason for at in line.at.values()} == {
+            f"ran under {other} alone; this board compares {ours}"
+        }
+        both = deliver(ada, under(every_task(), **{field: levels[0]}))
+        assert both["warnings"] == [f"outcomes under {other} are not counted: this board compares {ours}"]
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].condition == ""
+        assert deliver(ada, under(every_task(), **{field: levels[0]}), agent="b", model="b")["warnings"] == []
+
+    def test_a_temperature_that_is_not_compared(self, db):
+        """It is a condition where an agent has two of them."""
+        rows = [
+            {"agent": agent, "task": f"t{j:02d}", "outcome": mark, "temperature": heat}
+            for agent, marks in ladder(8, 20).items()
+            for heat in ((0, 1) if agent == "a00" else (0,))
+            for j, mark in enumerate(marks)
+        ]
+        load_text(rows_text(rows))
+        recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+        ada = token("ada@example.org")
+        (said,) = deliver(ada, under(every_task(), temperature=1.0))["warnings"]
+        assert said.startswith("ran under temperature 1 alone; this board compares temperature 0: ")
+        assert deliver(ada, under(every_task(), temperature=0.0), agent="b", model="b")["warnings"] == []
+
+    def test_the_conditions_of_a_fixed_subset_stay(self, ada, toy):
+        recompute(benchmark=toy, as_of=AS_OF)
+        (said,) = deliver(ada, under(every_task(), judge="easy"))["warnings"]
+        assert said.startswith("ran under judge easy alone; this board compares no judge stated: ")
+
+    def test_nothing_is_said_where_nothing_is_known(self, ada, toy):
+        assert deliver(ada, under(every_task(), judge="easy"))["warnings"] == []
 
 
 class TestConfirmation:

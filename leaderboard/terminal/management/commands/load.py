@@ -10,7 +10,7 @@ from django.core.validators import validate_slug
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
-from leaderboard.operations.coverage import is_partial, offered
+from leaderboard.operations.coverage import is_partial, offered, warnings
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.stated import stated_in
 from leaderboard.studies.answers import words
@@ -43,7 +43,9 @@ class Command(BaseCommand):
             report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
         self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
         if not dry_run:
-            self.stdout.write(_offer(flat, benchmark) + f"Next: manage.py recompute {benchmark}")
+            self.stdout.write(
+                _warned(flat, benchmark) + _offer(flat, benchmark) + f"Next: manage.py recompute {benchmark}"
+            )
 
 
 def read(file: Path, *, only: str | None = None) -> FlatFile:
@@ -76,6 +78,11 @@ def notes(flat: FlatFile) -> str:
     if stated.flat.metadata:
         lines.append(f"\nKept as metadata: {', '.join(stated.flat.metadata)}.")
     return "".join(lines)
+
+
+def _warned(flat: FlatFile, slug: str) -> str:
+    """Say what was stored and does not count as it stands."""
+    return "".join(f"{told}\n" for told in warnings(flat, benchmark_of(slug)))
 
 
 def _offer(flat: FlatFile, slug: str) -> str:
