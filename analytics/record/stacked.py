@@ -22,6 +22,7 @@ from analytics.record.reduction import AgentRow, agent_rows
 from analytics.record.rows import About, Delivery, Rows, Setting, checked
 from analytics.record.universe import FEWEST_TASKS, holders, is_common, universe
 from analytics.repeats import Repeats
+from analytics.trials.flags import originals
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class Record:
         See `AgentRow`.
     complete : bool array, shape (n_agents,)
         Every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total), not withheld, under
-        the compared conditions.
+        the compared conditions, no copy of another.
     costs : float array, shape (n_agents, n_tasks)
     n_tokens, seconds : tuple of (float or None), length n_agents
     n_deliveries : int array, shape (n_agents,)
@@ -58,6 +59,9 @@ class Record:
         Which tasks are active and what was left out, in words; empty where all are.
     uneven : tuple of str
         What loaded agents lack of trials on tasks that they ran, in words; see `analytics.record.absent`.
+    copy_of : tuple of str, length n_agents
+        The agent whose outcomes it repeats, task by task, where neither an operator loaded or approved it nor
+        chance explains it; else empty. It teaches nothing: it is not complete.
     """
 
     table: OutcomeTable
@@ -82,6 +86,7 @@ class Record:
     n_elsewhere: tuple[int, ...] = ()
     universe: str = ""
     uneven: tuple[str, ...] = ()
+    copy_of: tuple[str, ...] = ()
 
     @property
     def n_agents(self) -> int:
@@ -307,6 +312,7 @@ def record(
         universe=universe,
         uneven=uneven(n_places, n_absent, loaded, zero=zero),
     )
+    stacked = replace(stacked, copy_of=_copies(stacked))
     return replace(stacked, complete=_complete(stacked))
 
 
@@ -336,14 +342,24 @@ def offer(found: Record) -> str:
 
 
 def _complete(stacked: Record) -> Mask:
-    """Ranked directly on all tasks that it delivered, not withheld, not under other conditions.
+    """Ranked directly on all tasks that it delivered, not withheld, not under other conditions, no copy.
 
     Where gaps count as failures a submitter's agent may be ranked on tasks it never ran; it teaches nothing
     of them.
     """
-    allowed = [not (one.withheld or said) for one, said in zip(stacked.about, stacked.condition, strict=True)]
+    told = zip(stacked.about, stacked.condition, stacked.copy_of or stacked.condition, strict=True)
+    allowed = [not (one.withheld or said or copied) for one, said, copied in told]
     direct = stacked.is_direct(np.arange(stacked.n_tasks))
     return direct & (stacked.operator | (stacked.completed >= 0)) & np.array(allowed, dtype=np.bool_)
+
+
+def _copies(stacked: Record) -> tuple[str, ...]:
+    """Name the original of each copy; agents that an operator loaded or approved come first and are none."""
+    trusted = stacked.operator | np.array([one.approved for one in stacked.about], dtype=np.bool_)
+    order = np.where(trusted, -1, stacked.arrival)
+    found = zip(originals(stacked.table.means, order), trusted, strict=True)
+    names = stacked.table.agents
+    return tuple("" if of is None or let else names[of] for of, let in found)
 
 
 def _elsewhere(condition: Sequence[str]) -> Mask:

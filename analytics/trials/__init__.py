@@ -23,6 +23,7 @@ from analytics.trials.flags import (
     dependent_trials,
     identical_agents,
     only_gains,
+    originals,
     unclaimed_orders,
 )
 from analytics.trials.gaming import (
@@ -70,6 +71,7 @@ __all__ = [
     "identical_agents",
     "intraclass_correlation",
     "only_gains",
+    "originals",
     "repeated_trials",
     "selectable",
     "task_trials",

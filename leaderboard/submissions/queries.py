@@ -167,14 +167,20 @@ def withheld(
     if (policy or policy_in_force(benchmark)).resubmission == Resubmission.FREE:
         return {}
     changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark, after_board=True)
-    approvals = _latest(_upto(Approval.objects.filter(agent__benchmark=benchmark), upto), "agent_id")
+    approved = approvals(benchmark, upto)
     taken_back = _latest(_upto(changes, upto), "submission__agent_id")
     return {
         agent: f"resubmitted: it took outcomes back on {at:%Y-%m-%d}, after a board had shown it, and waits "
         "for an operator to approve"
         for agent, (version, at) in taken_back.items()
-        if agent not in approvals or approvals[agent][0] < version
+        if approved.get(agent, -1) < version
     }
+
+
+def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:
+    """The data version at which an operator last approved an agent, by its id."""
+    approved = _latest(_upto(Approval.objects.filter(agent__benchmark=benchmark), upto), "agent_id")
+    return {agent: version for agent, (version, _) in approved.items()}
 
 
 def _latest(events: QuerySet[Any], agent: str) -> dict[int, tuple[int, datetime]]:

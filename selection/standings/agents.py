@@ -136,5 +136,7 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
     for group in identical_agents(record.table.means):
         for i in group:
             others = ", ".join(names[j] for j in group if j != i)
-            flags[i].append(f"the same outcome as {others} on every task")
+            left_out = "; pass rates and calibration leave it out until an operator approves it"
+            copied = bool(record.copy_of and record.copy_of[i])
+            flags[i].append(f"the same outcome as {others} on every task{left_out * copied}")
     return [tuple(one) for one in flags]

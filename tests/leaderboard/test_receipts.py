@@ -24,8 +24,10 @@ from leaderboard.operations.corrections import (
 )
 from leaderboard.operations.intake import DuplicateOutcomes, submit
 from leaderboard.operations.services import issue_token, recompute
+from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
+from selection.standings.choice import band_of
 from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text, rows_text
 
 TODAY = f"{AS_OF:%Y-%m-%d}"
@@ -245,6 +247,50 @@ class TestConfirmation:
         load_text(csv_text({"loaded": "1x"}))
         with pytest.raises(NothingToConfirm, match="operator loaded"):
             confirm(uuid=Submission.objects.latest("id").uuid, reason="", as_of=AS_OF)
+
+
+class TestCopies:
+    """Full runs with one vector of outcomes, under different names."""
+
+    MARKS = "01101001100101101001"  # 10 passes of 20: (1/4 + 1/4)²⁰ < 1e-6
+
+    def deliver_copies(self, by, numbers):
+        for i in numbers:
+            outcomes = {f"t{j:02d}": [int(mark)] for j, mark in enumerate(self.MARKS)}
+            deliver(by, outcomes, agent=f"made-up {i}", model=f"Made {i}")
+
+    def test_six_teach_as_much_as_one(self, ada, toy):
+        self.deliver_copies(ada, range(1))
+        one = Reader(toy).now(None)
+        self.deliver_copies(ada, range(1, 6))
+        six = Reader(toy).now(None)
+        assert (one.n_complete, six.n_complete, six.record.n_agents) == (17, 17, 22)
+        rates = [band_of(now.record, now.rules).pass_rates.tolist() for now in (one, six)]
+        assert rates[0] == rates[1]
+        assert six.record.copy_of[-5:] == ("made-up 0",) * 5
+
+    def test_an_operator_lets_one_count(self, ada, toy):
+        self.deliver_copies(ada, range(2))
+        board = recompute(benchmark=toy, as_of=AS_OF)[0]
+        line = lines_of(board)["made-up 1"]
+        assert line.flags == (
+            "the same outcome as made-up 0 on every task; pass rates and calibration leave it out until an "
+            "operator approves it",
+        )
+        assert line.at["full"].rank is not None
+        assert lines_of(board)["made-up 0"].flags == ("the same outcome as made-up 1 on every task",)
+        with pytest.raises(NothingToApprove, match="neither withheld nor the copy"):
+            approve(benchmark=toy, agent="made-up 0", reason="seen", as_of=AS_OF)
+        approve(benchmark=toy, agent="made-up 1", reason="two keys for one model, on purpose", as_of=AS_OF)
+        now = Reader(toy).now(None)
+        assert (now.n_complete, set(now.record.copy_of)) == (18, {""})
+
+    def test_what_an_operator_loads_counts_and_comes_first(self, ada, toy):
+        self.deliver_copies(ada, range(1))
+        load_text(csv_text({"loaded": self.MARKS, "loaded too": self.MARKS}))
+        record = Reader(toy).now(None).record
+        assert dict(zip(record.table.agents, record.copy_of, strict=True))["made-up 0"] == "loaded"
+        assert int(record.complete.sum()) == 18
 
 
 class TestResubmission:
