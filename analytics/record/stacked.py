@@ -354,12 +354,11 @@ def _complete(stacked: Record) -> Mask:
 
 
 def _copies(stacked: Record) -> tuple[str, ...]:
-    """Name the original of each copy; agents that an operator loaded or approved come first and are none."""
+    """Name the original of each copy; none that an operator loaded, which come first, or approved."""
     trusted = stacked.operator | np.array([one.approved for one in stacked.about], dtype=np.bool_)
-    order = np.where(trusted, -1, stacked.arrival)
-    found = zip(originals(stacked.table.means, order), trusted, strict=True)
+    found = originals(stacked.table.means, np.where(stacked.operator, -1, stacked.arrival))
     names = stacked.table.agents
-    return tuple("" if of is None or let else names[of] for of, let in found)
+    return tuple("" if of is None or let else names[of] for of, let in zip(found, trusted, strict=True))
 
 
 def _elsewhere(condition: Sequence[str]) -> Mask:
