@@ -204,6 +204,7 @@ def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
             hi=rules.hi,
             history_window=rules.history_window,
             hysteresis=rules.hysteresis,
+            widening=rules.widening,
             policy_strategy=rules.strategy,
             progress=show,
             **options,

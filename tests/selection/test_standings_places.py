@@ -12,6 +12,7 @@ from selection.given import Given, SubsetVersion
 from selection.linking import complete, reference
 from selection.rules import Rules
 from selection.standings import answer
+from selection.standings.choice import chosen_tasks, training
 from selection.strategies import STRATEGIES, Training
 from tests.selection.records import (
     NAN,
@@ -124,6 +125,9 @@ def test_a_narrow_band_widens_unless_the_rules_forbid_it():
     found = answer(record_of(outcomes), replace(rules, widening=False))
     assert (found.phase, found.subset) == ("unsuited", None)
     assert "the band is not widened" in found.why
+    agents = training(record_of(outcomes))
+    assert chosen_tasks(agents, rules)[0].size
+    assert not chosen_tasks(agents, replace(rules, widening=False))[0].size
 
 
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"mid_range"}))
