@@ -72,6 +72,12 @@ def rated_tasks(record: Record) -> IndexArray:
     return np.flatnonzero(rated) if rated.any() else np.arange(record.n_tasks)
 
 
+def ran_all(record: Record) -> Mask:
+    """Agents that delivered at least 95% of the tasks, whatever became of the outcomes, shape (n_agents,)."""
+    n_delivered = np.count_nonzero(record.n_places > 0, axis=1)
+    return np.asarray(record.complete | (20 * n_delivered >= 19 * record.n_tasks), dtype=np.bool_)
+
+
 def place(
     record: Record,
     tasks: IndexArray,
@@ -184,7 +190,8 @@ def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) ->
     missing = tasks[~record.table.valid()[i, tasks]]
     if missing.size and (record.n_places[i, missing] == 0).all():
         names = first_names([record.table.tasks[j] for j in missing])
-        return f"{missing.size} of {tasks.size} {of} were not run: {names}"
+        were = "was" if missing.size == 1 else "were"
+        return f"{missing.size} of {tasks.size} {of} {were} not run: {names}"
     n_valid = int(record.table.n_valid[i, tasks].sum())
     return (
         f"{n_lost} of its {counted(n_lost + n_valid, 'trial')} on {tasks.size} {of} have no valid outcome, "

@@ -385,7 +385,10 @@ def test_over_a_quarter_without_outcomes_names_the_other_way_to_count_them():
     lost[:4, :6] = True
     outcomes[lost] = NAN
     found = answer(record_of(outcomes, lost=lost))
-    told = "4 of 12 agents lack outcomes on all tasks; `missing = zero` counts them as failures."
+    told = (
+        "4 of 12 agents lack outcomes among all 60 tasks, and so have no rank on them; `missing = zero` "
+        "counts missing outcomes as failures."
+    )
     assert told in found.notices
     zero = answer(record_of(outcomes, lost=lost, counting=Counting(missing="zero")))
     assert told not in zero.notices
