@@ -38,6 +38,7 @@ from analytics.command_line import (
     truths,
 )
 from analytics.reml import RESIDUAL, FactorRefused, VarianceFit, fit, parse
+from analytics.trials.icc import counted
 from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
 
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
@@ -441,7 +442,7 @@ def _gaming_shown(values: Mapping[str, Any], team: str) -> dict[str, Any]:
     shown = {"submissions": "submissions", "points": "points gained"}
     return {
         "noise between submissions": f"{100 * values['sd']:.2f} points (standard deviation)",
-        "one submission": ", ".join(f"{n} {facet}" for facet, n in values["design"].items()),
+        "one submission": ", ".join(counted(n, facet) for facet, n in values["design"].items()),
         "the best of": [{head: row[key] for key, head in shown.items()} for row in values["best_of"]],
         f"teams, by {team}": [
             {team: row["team"], **{head: row[key] for key, head in shown.items()}} for row in values["teams"]

@@ -446,7 +446,8 @@ def _needed(n_tasks: int) -> str:
 
 def _reason_unsuited(widest: Attempt, n_tasks: int, *, widening: bool) -> str:
     k = widest.n_in_band
-    found = f"only {k} of {n_tasks} tasks ({_share(k, n_tasks)})" if k else f"none of {n_tasks} tasks"
+    tasks = _counted(n_tasks, "task")
+    found = f"only {k} of {tasks} ({_share(k, n_tasks)})" if k else f"none of {tasks}"
     verb = "has" if k <= 1 else "have"
     kept = "" if widening else " and the band is not widened"
     needed = f"{_needed(n_tasks)}{kept}, so every agent runs all tasks"
@@ -457,7 +458,7 @@ def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, n_complete: int) ->
     first, used = tried[0], tried[-1]
     verb = "has" if used.n_in_band == 1 else "have"
     sentence = (
-        f"{used.n_in_band} of {n_tasks} tasks {verb} a pass rate {_range(used)} "
+        f"{used.n_in_band} of {_counted(n_tasks, 'task')} {verb} a pass rate {_range(used)} "
         f"over {_counted(n_complete, 'complete agent')}"
     )
     if len(tried) == 1:

@@ -35,8 +35,8 @@ MARKS = {
     "others, and the error of that is in its intervals",
     "linked": "ranked under an earlier subset: what entered since is completed from what it has run, and the "
     "error of that is in its intervals",
-    "incomplete": "lacks outcomes that a rank on all tasks needs; on the tasks of the subset alone it may have "
-    "a rank",
+    "incomplete": "lacks outcomes that a rank on all tasks needs; on the tasks of the subset alone it may "
+    "have a rank",
     "withheld": "not ranked until an operator approves",
     "flagged": "an operator should look at something",
     "backdated": "dated long before its delivery; an operator let it in",
@@ -275,7 +275,8 @@ def _verb(why: tuple[str, str], n: int) -> str:
 def covers_text(board: Standings, target: str = "") -> str:
     """Say what the 95% intervals of a target are about."""
     told: TargetLine = board.targets[target or board.target]
-    text = f"The 95% intervals cover {told.covers}."
+    shown = any(line.at[target or board.target].lower is not None for line in board.agents)
+    text = f"The 95% intervals cover {told.covers}." if shown else "No score here has an interval."
     if told.note:
         text += f" On ranks and ties: {told.note}."
     return f"{text} {sentence(told.reason)}" if told.reason else text

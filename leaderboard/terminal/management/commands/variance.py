@@ -23,7 +23,7 @@ class Command(BaseCommand):
         if not is_new:
             self.stdout.write("The data have not changed since this study.\n")
         self.stdout.write(variance_text(study))
-        if is_new:
+        if is_new and study.result["available"]:
             self.stdout.write(
                 f"\nNext: manage.py recompute {benchmark} (a board that takes this into account)"
             )
