@@ -11,7 +11,7 @@ from selection.folds import generator
 from selection.given import Given, SubsetVersion
 from selection.linking import complete, reference
 from selection.rules import Rules
-from selection.standings import answer
+from selection.standings import answer, table, words
 from selection.standings.choice import chosen_tasks, training
 from selection.strategies import STRATEGIES, Training
 from tests.selection.records import (
@@ -226,6 +226,25 @@ def test_more_than_5_percent_lost_is_listed_with_its_bounds(history):
         f"{n_lost} of its {tasks.size} trials on {tasks.size} tasks of the subset have no valid outcome, "
         "more than 5%"
     )
+
+
+def test_an_agent_that_ran_all_tasks_and_lost_too_many_is_listed_not_estimated(history):
+    """Its outcomes on the subset are whole: there it is ranked, and on all tasks it has its bounds alone."""
+    outcomes, tasks = history
+    lost = np.zeros((len(outcomes) + 1, 60), bool)
+    lost[-1, np.setdiff1d(np.arange(60), tasks)[:4]] = True
+    row = np.where(lost[-1], NAN, np.arange(60) % 2)
+    found = answer(record_of(np.vstack([outcomes, row]), lost=lost))
+    line = next(one for one in found.agents if one.agent == f"a{len(outcomes):02d}")
+    assert line.at["subset"].rank is not None
+    full = line.at["full"]
+    assert (full.rank, full.score, full.estimated) == (None, None, False)
+    n_passed = float(np.nansum(row))
+    assert full.bounds == pytest.approx((n_passed / 60, (n_passed + 4) / 60))
+    assert (line.how, line.marks) == ("incomplete", ("incomplete",))
+    (cells,) = [one for one in table.rows(found, "full") if one["Agent"] == line.agent]
+    assert cells["Bounds"] == f"{words.percent(n_passed / 60)}–{words.percent((n_passed + 4) / 60)}"
+    assert (cells["Rank"], cells["Score %"]) == ("", "–")
 
 
 def test_a_task_that_never_arrived_is_listed_by_name_even_if_it_is_one(history):

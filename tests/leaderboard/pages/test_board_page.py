@@ -201,8 +201,10 @@ def test_costs_that_the_policy_hides_are_nowhere(client, publish):
     recomputed("other", as_of=AS_OF)
     assert "$" not in text_of(client.get("/b/other"))
     assert "$" not in text_of(client.get("/"))
+    assert "Cost was not stated" not in text_of(client.get("/b/other")) + text_of(client.get("/"))
     shown = client.get("/api/v1/benchmarks/other/board").json()
     assert {line["cost_usd"] for line in shown["agents"]} == {None}
+    assert {line["cost_basis"] for line in shown["agents"]} == {"hidden", "not stated"}
     assert (shown["savings"]["per_run"], shown["savings"]["so_far"]["saved"]) == (None, None)
 
 

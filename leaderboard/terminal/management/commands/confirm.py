@@ -26,8 +26,8 @@ class Command(BaseCommand):
         with refusals_as_errors():
             confirmed = confirm(uuid=submission, reason=reason, as_of=timezone.now())
         agent, n = confirmed.agent, confirmed.n_invalid
-        said = words.counted(n, "invalid outcome")
+        said, are = words.counted(n, "invalid outcome"), "is a failure" if n == 1 else "are failures"
         self.stdout.write(
-            f"Confirmed: {said} of {agent.name} {'is a failure' if n == 1 else 'are failures'} of the harness.\n"
+            f"Confirmed: {said} of {agent.name} {are} of the harness.\n"
             f"Next: manage.py recompute {agent.benchmark.slug}"
         )
