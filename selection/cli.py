@@ -78,7 +78,7 @@ def _parser() -> Parser:
         about="The subset is chosen from the first 15 complete agents and kept; every later agent is "
         "judged by those of earlier dates.",
     )
-    drift.add_argument("--seed", type=int, default=0, help="of the permutations (0)")
+    drift.add_argument("--seed", type=int, default=0, help="seed of the permutations (0)")
     return parser
 
 
@@ -175,10 +175,10 @@ def _add_validate(commands: Any) -> None:
         ("--protocol", "P", PROTOCOLS, "all"),
         ("--strategy", "S", STRATEGIES, "all but what would take very long on this board, which is named"),
     ):
-        of = f"of {', '.join(known)} ({default})"
+        of = f"some of {', '.join(known)} ({default})"
         parser.add_argument(option, nargs="+", action="extend", metavar=metavar, help=of)
     parser.add_argument(
-        "--seeds", type=int, default=N_SEEDS, help=f"random splits and random subsets ({N_SEEDS})"
+        "--seeds", type=int, default=N_SEEDS, help=f"how many random splits and random subsets ({N_SEEDS})"
     )
     parser.add_argument("--jobs", type=int, default=1, help="workers; the numbers do not depend on it (1)")
     add_rules(parser, without=("target", "strategy", "subsets"))

@@ -31,6 +31,7 @@ from analytics.harness.quality import (
 )
 from analytics.harness.stability import PageTest, RankStability, SplitHalf, rank_stability, split_half
 from analytics.harness.tensor import HarnessRefused, Interval, ScoreTensor
+from analytics.text import counted
 
 N_DRAWS = 2000
 NOT_STATED = "not stated"
@@ -232,7 +233,7 @@ def _figure_lines(found: HarnessReport) -> list[str]:
 
 def _design(found: HarnessReport) -> str:
     counts = {"model": found.n_models, "task": found.n_tasks, "run": found.n_runs}
-    return " x ".join(f"{n} {noun}{'' if n == 1 else 's'}" for noun, n in counts.items())
+    return " x ".join(counted(n, noun) for noun, n in counts.items())
 
 
 def _all_runs_lines(found: HarnessReport) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from analytics.text import counted as counted
 from selection.standings.lines import AtTarget, Line, Standings, TargetLine
 
 TARGETS = {
@@ -102,11 +103,6 @@ BASIS = {
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 
 # --------------------------------------------------------------------------------------------- small figures
-
-
-def counted(n: int, noun: str) -> str:
-    """Return 1 agent, 2 agents, 21,600 tasks."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def first_names(names: Sequence[str], n: int = 3) -> str:

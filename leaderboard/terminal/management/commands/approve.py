@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = "Let an agent be ranked again whose owner took outcomes back after a board had shown it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument("agent")
         parser.add_argument("--reason", required=True, help="why this is no second try; it is kept")
 

@@ -17,7 +17,7 @@ class Command(BaseCommand):
     help = "Show what is said of a benchmark, or set it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument(
             "--set",
             dest="said",

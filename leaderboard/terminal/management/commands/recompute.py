@@ -19,7 +19,7 @@ class Command(BaseCommand):
     help = "Compute subset, calibration and ranking from the present outcomes and publish the board."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
 
     def handle(self, *, benchmark: str, **_: Any) -> None:
         with refusals_as_errors():

@@ -18,7 +18,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at work")
 
     def handle(self, *, benchmark: str, jobs: int, **_: Any) -> None:

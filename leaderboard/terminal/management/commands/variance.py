@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = "Estimate variance components from settings and repeated trials by REML, and store the study."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
 
     def handle(self, *, benchmark: str, **_: Any) -> None:
         with refusals_as_errors():
