@@ -258,7 +258,7 @@ def test_the_notices_stand_before_the_ranks(client, publish):
     board = standings_of(publish({"a": "01" * 10} | {f"b{i}": "1" * 5 + "." * 15 for i in range(3)}))
     text = text_of(client.get("/b/toy"))
     others = words.other_notices(board)
-    assert any("`missing = zero` counts them as failures" in notice for notice in others)
+    assert any("`missing = zero` counts missing outcomes as failures" in notice for notice in others)
     assert all(text.index(notice) < text.index("Ranking") for notice in others)
 
 
