@@ -102,7 +102,8 @@ def add_command(
     # argparse fills in %(names) where it lists the commands, so that a percent sign is written twice there.
     listed = summary.replace("%", "%%")
     parser: Parser = commands.add_parser(name, help=listed, description=summary, epilog=about)
-    parser.add_argument("file", type=Path, metavar=file or "FILE")
+    about_file = "" if file else "a flat file of outcomes: CSV, NDJSON or Parquet (docs/flat-file.md)"
+    parser.add_argument("file", type=Path, metavar=file or "FILE", help=about_file)
     if file is None:
         parser.add_argument(
             "--only", metavar="BENCHMARK", help="the one to read, of a file that holds several"

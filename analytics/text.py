@@ -16,6 +16,11 @@ LARGEST = 1e9
 NOTHING = "–"
 
 
+def counted(n: int, noun: str) -> str:
+    """Return 1 agent, 2 agents, 21,600 tasks."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def as_text(result: Mapping[str, Any]) -> str:
     """Set an object of plain values as text: short values as lines, objects and lists as blocks.
 

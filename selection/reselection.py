@@ -156,6 +156,7 @@ def carry(
     hysteresis: float = HYSTERESIS,
     lo: float = LO,
     hi: float = HI,
+    widening: bool = True,
 ) -> IndexArray:
     """Choose the subset that follows `previous`, told from the pass rates alone.
 
@@ -171,6 +172,8 @@ def carry(
         h, 0 to under ½; 0 is the plain rule.
     lo, hi : float
         First band tried.
+    widening : bool
+        Whether a thin one is widened.
 
     Returns
     -------
@@ -184,7 +187,7 @@ def carry(
     previous = _checked_previous(previous, pass_rates.size)
     _check_hysteresis(hysteresis)
     moved = _moved(previous, pass_rates, hysteresis, lo, hi)
-    return bands.tasks_in_band(moved, n_complete, lo=lo, hi=hi)
+    return bands.tasks_in_band(moved, n_complete, lo=lo, hi=hi, widening=widening)
 
 
 def propose(

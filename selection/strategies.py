@@ -113,6 +113,8 @@ class Training:
         First band tried.
     near_fit : RaschFit, optional
         To all complete agents and all tasks with a valid cell: where the fit to the training agents starts.
+    widening : bool
+        Whether a thin band is widened.
     """
 
     all_outcomes: FloatArray
@@ -123,6 +125,7 @@ class Training:
     lo: float = bands.LO
     hi: float = bands.HI
     near_fit: rasch.RaschFit | None = None
+    widening: bool = True
 
     @classmethod
     def of(
@@ -187,7 +190,7 @@ class Training:
     @cached_property
     def band_tasks(self) -> IndexArray:
         """Tasks of the mid-range band, ascending; empty where the fold has no subset."""
-        return bands.tasks_in_band(self.pass_rates, self.n, lo=self.lo, hi=self.hi)
+        return bands.tasks_in_band(self.pass_rates, self.n, lo=self.lo, hi=self.hi, widening=self.widening)
 
     @cached_property
     def fitted(self) -> rasch.RaschFit:

@@ -7,6 +7,8 @@ imported. Numbers are rounded where they are set as text.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from selection.standings.words import counted
+
 Plain = Mapping[str, Any]
 
 
@@ -96,7 +98,7 @@ def subset_text(result: Plain) -> str:
     subset = result["subset"]
     if not subset["suited"]:
         return f"none: {subset['reason']}"
-    return f"{subset['size']:,} tasks, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
+    return f"{counted(subset['size'], 'task')}, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
 
 
 def folds_text(protocol: Plain) -> str:

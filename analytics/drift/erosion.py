@@ -11,6 +11,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from analytics.drift.monitor import Monitor, State, insufficient, same_length
+from analytics.text import counted
 
 EROSION_WARN, EROSION_ALERT = 0.25, 0.50
 EDGE_TOLERANCE = 1e-9
@@ -40,5 +41,8 @@ def band_erosion(pass_rates: FloatArray, tasks: Sequence[str], lo: float, hi: fl
     share = float(out.sum() / rated.sum())
     state: State = "alert" if share > EROSION_ALERT else "warn" if share > EROSION_WARN else "ok"
     left = [tasks[j] for j in np.flatnonzero(out).tolist()]
-    reason = f"{len(left)} of {int(rated.sum())} tasks have left {lo:.0%} to {hi:.0%}"
+    has = "has" if len(left) == 1 else "have"
+    reason = (
+        f"{len(left)} of {counted(int(rated.sum()), 'task')} {has} left the band from {lo:.0%} to {hi:.0%}"
+    )
     return Monitor(name, state, share, EROSION_WARN, reason, {"tasks": left})

@@ -19,6 +19,7 @@ from analytics.drift.monitor import (
     insufficient,
     same_length,
 )
+from analytics.text import counted
 
 N_PERMUTATIONS = 20_000
 
@@ -50,7 +51,8 @@ def harness_failures(
         return insufficient(name, "no trials before, or none since, the subset was chosen")
     promised = upper_share(*reference)
     value, first = excess(np.cumsum(n_invalid), np.cumsum(n_trials), promised)
-    reason = f"{int(n_invalid.sum())} of {int(n_trials.sum())} trials invalid; up to {promised:.2%} before"
+    of = counted(int(n_trials.sum()), "trial")
+    reason = f"{int(n_invalid.sum())} of {of} invalid; before, up to {promised:.2%}"
     return Monitor(name, e_state(value), value, WARN, reason, {"first_alert": at(first, agents, dates)})
 
 
@@ -72,7 +74,7 @@ def run_variance(
     name = "run-to-run variance"
     same_length(since, agents)
     if len(reference) < FIRST_LOOK or len(since) < FIRST_LOOK:
-        counts = f"{len(reference)} agents with repeated trials before and {len(since)} since"
+        counts = f"{counted(len(reference), 'agent')} with repeated trials before and {len(since)} since"
         return insufficient(name, f"{counts}; {FIRST_LOOK} each are needed")
     looks = [FIRST_LOOK * 2**j for j in range(int(math.log2(len(since) / FIRST_LOOK)) + 1)]
     tests = [

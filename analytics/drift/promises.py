@@ -10,6 +10,7 @@ from analytics.drift.chart import chart_monitor
 from analytics.drift.cusum import cusum
 from analytics.drift.e_value import WARN, e_state, excess
 from analytics.drift.monitor import Monitor, at, insufficient, same_length
+from analytics.text import counted
 
 MISSES_PROMISED = 0.05
 
@@ -36,7 +37,7 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
         "missed": [agents[i] for i in np.flatnonzero(missed).tolist()],
         "first_alert": at(first, agents, dates),
     }
-    reason = f"{int(missed.sum())} of {len(agents)} intervals missed; 5% promised"
+    reason = f"{int(missed.sum())} of {counted(len(agents), 'interval')} missed; at most 5% were promised"
     return Monitor("calibration", e_state(value), value, WARN, reason, evidence)
 
 

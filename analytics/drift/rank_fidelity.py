@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from analytics.arrays import FloatArray
 from analytics.drift.fidelity import rank_fidelity
 from analytics.drift.monitor import N_LATEST, Monitor, State, insufficient, same_length
+from analytics.text import counted
 
 N_FIDELITY_ALERT, N_FIDELITY_WARN = 12, 20
 RHO_LIMIT, SKILL_LIMIT = 0.75, 0.5
@@ -37,7 +38,8 @@ def subset_fidelity(
     means, scores, seen = subset_means[-N_LATEST:], full_scores[-N_LATEST:], list(agents[-N_LATEST:])
     if len(seen) < N_FIDELITY_ALERT:
         return insufficient(
-            name, f"{len(seen)} full runs since the subset was chosen; {N_FIDELITY_ALERT} are needed"
+            name,
+            f"{counted(len(seen), 'full run')} since the subset was chosen; {N_FIDELITY_ALERT} are needed",
         )
     found = rank_fidelity(means, scores, rho_null)
     evidence = {"agents": seen, "skill": found.skill, "lower": found.lower, "rho_null": rho_null}

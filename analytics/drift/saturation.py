@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from analytics.arrays import FloatArray
 from analytics.drift.monitor import Monitor, insufficient, same_length
+from analytics.text import counted
 
 SATURATED = 0.95
 
@@ -40,7 +41,8 @@ def saturation(subset_means: FloatArray, k: int, agents: Sequence[str], pass_rat
     best = int(np.argmax(subset_means))
     bound = wilson_lower(float(subset_means[best]), k, 0.05 / len(agents))
     easy = float(np.mean(pass_rates[~np.isnan(pass_rates)] > SATURATED)) if pass_rates.size else None
-    reason = f"{agents[best]} has {subset_means[best]:.1%}, at least {bound:.1%}, of {k} tasks"
+    bounded = f"at 95% confidence at least {bound:.1%}"
+    reason = f"{agents[best]} has {subset_means[best]:.1%} of {counted(k, 'task')} ({bounded})"
     evidence = {"agent": agents[best], "share_of_tasks_above_95": easy}
     return Monitor("saturation", "alert" if bound >= SATURATED else "ok", bound, SATURATED, reason, evidence)
 

@@ -56,6 +56,7 @@ from analytics.harness.tensor import (
     require_levels,
 )
 from analytics.resampling import resampled_counts
+from analytics.text import counted
 
 N_DRAWS = 2000
 WEIGHTS = (0.40, 0.35, 0.25)
@@ -127,7 +128,8 @@ def pairwise_d(tensor: ScoreTensor) -> FloatArray:
     n_scores = np.count_nonzero(~np.isnan(tensor.scores), axis=(1, 2))
     if n_scores.min() < 2:
         name = tensor.models[int(np.argmin(n_scores))]
-        raise HarnessRefused(f"discriminability is not measured: model {name!r} has {n_scores.min()} scores")
+        scores = f"{counted(int(n_scores.min()), 'score')} (at least 2 are needed)"
+        raise HarnessRefused(f"discriminability is not measured: model {name!r} has {scores}")
     d = np.asarray(_pairwise_d(tensor, np.ones((1, len(tensor.tasks))))[0], dtype=np.float64)
     if np.isnan(d).any():
         a, b = (tensor.models[i] for i in np.argwhere(np.isnan(d))[0])

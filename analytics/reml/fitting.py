@@ -150,7 +150,9 @@ def _fit_balanced(design: _Design, y: FloatArray) -> VarianceFit:
         contrast=grid.mean(axis=0),
         criterion=strata.value_and_gradient(parameters)[0],
         method="balanced: bounded optimum" if n_steps else "balanced: closed form",
-        message=f"{n_steps} steps; {ended}" if n_steps else "no component of the closed form is below 0",
+        message=f"{n_steps} step{'' if n_steps == 1 else 's'}; {ended}"
+        if n_steps
+        else "no component of the closed form is below 0",
         converged=converged,
         n_evaluations=n_steps,
         n_rows=y.size,

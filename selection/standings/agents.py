@@ -8,7 +8,7 @@ import numpy as np
 from analytics.record import Record
 from analytics.trials.flags import identical_agents
 from selection.standings.lines import AtTarget, How, Line, Range
-from selection.standings.placing import Placed
+from selection.standings.placing import Placed, ran_all
 from selection.standings.savings import run_costs
 from selection.standings.targets import Told
 
@@ -37,17 +37,27 @@ def lines(
         key=lambda i: (ranks[i] is None, ranks[i] or 0, _elsewhere(record, i)[0], i),
     )
     position = {i: place for place, i in enumerate(order)}
-    costs, flags = run_costs(record), _flags(record)
+    costs, flags, whole = run_costs(record), _flags(record), ran_all(record)
     return tuple(
-        _line(record, i, on_all[i], on_subset[i], _at(told, i, position), costs[i], flags[i]) for i in order
+        _line(
+            record,
+            i,
+            on_all[i],
+            on_subset[i],
+            _at(told, i, position),
+            costs[i],
+            flags[i],
+            whole=bool(whole[i]),
+        )
+        for i in order
     )
 
 
-def how_of(on_all: Placed, on_subset: Placed, *, complete: bool) -> How:
-    """Return how an agent comes to its score on all tasks."""
+def how_of(on_all: Placed, on_subset: Placed, *, whole: bool) -> How:
+    """Return how an agent comes to its score on all tasks; `whole`: it was to be measured on all."""
     if on_all.outcomes is not None:
         return "measured" if on_all.how == "direct" else "completed"
-    if on_subset.outcomes is None or complete:
+    if on_subset.outcomes is None or whole:
         return "incomplete"
     return "linked" if on_subset.how == "linked" else "estimated"
 
@@ -60,9 +70,11 @@ def _line(
     at: dict[str, AtTarget],
     cost: tuple[float | None, str],
     flags: tuple[str, ...],
+    *,
+    whole: bool,
 ) -> Line:
     condition, n_elsewhere = _elsewhere(record, i)
-    about, how = record.about[i], how_of(on_all, on_subset, complete=bool(record.complete[i]))
+    about, how = record.about[i], how_of(on_all, on_subset, whole=whole)
     return Line(
         agent=about.name,
         scaffold=about.scaffold,

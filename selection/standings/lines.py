@@ -21,7 +21,8 @@ class SubsetLine:
     Attributes
     ----------
     number : int or None
-        Version; None where the subset is only the choice of the present data (a file, a preview).
+        Version; None where no version is stored (a file by itself, a preview). It is the one field in which a
+        file and the service may differ for the same subset; no sentence or table shows it.
     tasks : tuple of str
         Active tasks of the subset, by name.
     size : int
@@ -167,9 +168,10 @@ class Line:
     n_submissions : int
     cost_usd : float or None
         Of a run of all active tasks, mean over runs, US dollars.
-    cost_basis : {"per task", "linear", "not stated"}
+    cost_basis : {"per task", "linear", "not stated", "hidden"}
+        Hidden: from visitors, by the operator's policy.
     n_tokens, seconds : float or None
-        Of such a run.
+        Sum over the active tasks that state them, mean over runs; never scaled up to all tasks.
     icc : mapping
         Intraclass correlation of repeated trials with its interval and task set, or why none; see
         `analytics.repeats.Repeats.as_plain`.
@@ -248,6 +250,8 @@ class Standings:
         What the subset spared; see `selection.cost`. None under full runs.
     notices : tuple of str
         What the reader must know before the ranks: agents that lack tasks, fewer than half ranked, ….
+    measured : tuple of str
+        Sources of error that a variance study measured, in words; the intervals hold them.
     """
 
     n_tasks: int
@@ -263,6 +267,7 @@ class Standings:
     not_measured: tuple[str, ...]
     savings: Mapping[str, Any] | None
     notices: tuple[str, ...] = field(default=())
+    measured: tuple[str, ...] = field(default=())
 
     def as_plain(self) -> dict[str, Any]:
         """Return the same as objects of JSON: dictionaries, lists, texts, numbers, true, false and null."""
@@ -288,6 +293,7 @@ class Standings:
                 "agents": tuple(_line(one) for one in plain["agents"]),
                 "not_measured": tuple(plain["not_measured"]),
                 "notices": tuple(plain["notices"]),
+                "measured": tuple(plain.get("measured", ())),
             }
         )
 

@@ -542,7 +542,7 @@ def test_the_report_shows_what_it_is_given():
 def test_one_of_anything_is_refused_by_name(shape, measured, message):
     found = h.report(tensor(np.random.default_rng(1).uniform(size=shape)), seed=0, n_draws=20)
     assert found.notes["components"].startswith(message)
-    assert found.notes["fitness"].startswith("needs ")
+    assert found.notes["fitness"].startswith("not measured: it follows from ")
     for figure in ("discriminability", "stability", "split_half"):
         assert (getattr(found, figure) is not None) == (figure in measured)
     assert "nan" not in found.text().lower()

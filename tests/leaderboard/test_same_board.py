@@ -1,5 +1,6 @@
 """The same board everywhere: a file by itself, and its rows through the database, with the same Given."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from leaderboard.operations.services import _present, recompute
 from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.studies.models import SubsetTask, TaskSubset
 from leaderboard.submissions.parsing.flat import read_file
-from selection.standings import answer
+from selection.standings import answer, printed
 from tests.toys import AS_OF, csv_text, graded, only, rows_text
 
 PUBLISHED = {"benchmark", "number", "published_at", "data_version", "digest"}
@@ -61,6 +62,17 @@ def test_the_demonstration(db, tmp_path):
     board = loaded(tmp_path / "new.csv")
     assert sum(line.how == "estimated" for line in standings_of(board).agents) == 6
     is_same(joined(tmp_path / "history.csv", tmp_path / "new.csv", to=tmp_path / "all.csv"), board)
+
+
+def test_a_file_with_nothing_given_differs_in_the_number_of_its_subset_alone(db, tmp_path):
+    """A version has a number once it is stored; what is printed is the same, word for word."""
+    write_history(tmp_path / "history.csv")
+    board = loaded(tmp_path / "history.csv")
+    stored = standings_of(board)
+    file = answer(Record.from_flat(read(tmp_path / "history.csv", as_of=AS_OF)))
+    assert (file.subset.number, stored.subset.number) == (None, 1)
+    assert replace(file, subset=replace(file.subset, number=1)) == stored
+    assert printed.text(file) == printed.text(stored)
 
 
 def test_two_prompts_of_which_some_agents_ran_one(db, tmp_path):

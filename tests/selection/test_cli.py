@@ -255,8 +255,10 @@ def test_the_domains_errors_are_larger_than_those_of_these_tasks(answer, text, r
     assert 1.5 < np.median(ratios) < 2.5
     named = ("20250924_droid_gpt-5", "ob1-09-10-25")
     out = text("compare", path, "--target", "domain", "--missing", "zero", "--agents", *named)
-    assert "domain: tasks like these 80" in out
-    assert "never measured  agent:judge, agent:prompt, agent:run" in out
+    assert "scores on       tasks like these 80" in out
+    assert "never measured  how much agents depend on the judge; " in out
+    assert "p, adjusted" in out
+    assert "Adjusted over 1 pair by Benjamini and Hochberg" in out
 
 
 def test_void_trials_count_as_failures_when_asked(answer, real_data):
@@ -279,7 +281,7 @@ def test_standings_of_gaia(answer, text, real_data):
     assert (found["target"], found["subset"]["size"], len(found["agents"])) == ("subset", 82, 32)
     assert set(found) == {
         *("n_tasks", "n_complete", "phase", "why", "target", "subset", "conditions", "verdict", "targets"),
-        *("agents", "not_measured", "savings", "notices"),
+        *("agents", "not_measured", "savings", "notices", "measured"),
     }
     assert set(found["targets"]) == {"subset", "full", "domain"}
     assert found["targets"]["full"]["n_ranked"] == 32

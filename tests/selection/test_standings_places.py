@@ -11,7 +11,8 @@ from selection.folds import generator
 from selection.given import Given, SubsetVersion
 from selection.linking import complete, reference
 from selection.rules import Rules
-from selection.standings import answer
+from selection.standings import answer, table, words
+from selection.standings.choice import chosen_tasks, training
 from selection.strategies import STRATEGIES, Training
 from tests.selection.records import (
     NAN,
@@ -124,6 +125,9 @@ def test_a_narrow_band_widens_unless_the_rules_forbid_it():
     found = answer(record_of(outcomes), replace(rules, widening=False))
     assert (found.phase, found.subset) == ("unsuited", None)
     assert "the band is not widened" in found.why
+    agents = training(record_of(outcomes))
+    assert chosen_tasks(agents, rules)[0].size
+    assert not chosen_tasks(agents, replace(rules, widening=False))[0].size
 
 
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"mid_range"}))
@@ -222,6 +226,25 @@ def test_more_than_5_percent_lost_is_listed_with_its_bounds(history):
         f"{n_lost} of its {tasks.size} trials on {tasks.size} tasks of the subset have no valid outcome, "
         "more than 5%"
     )
+
+
+def test_an_agent_that_ran_all_tasks_and_lost_too_many_is_listed_not_estimated(history):
+    """Its outcomes on the subset are whole: there it is ranked, and on all tasks it has its bounds alone."""
+    outcomes, tasks = history
+    lost = np.zeros((len(outcomes) + 1, 60), bool)
+    lost[-1, np.setdiff1d(np.arange(60), tasks)[:4]] = True
+    row = np.where(lost[-1], NAN, np.arange(60) % 2)
+    found = answer(record_of(np.vstack([outcomes, row]), lost=lost))
+    line = next(one for one in found.agents if one.agent == f"a{len(outcomes):02d}")
+    assert line.at["subset"].rank is not None
+    full = line.at["full"]
+    assert (full.rank, full.score, full.estimated) == (None, None, False)
+    n_passed = float(np.nansum(row))
+    assert full.bounds == pytest.approx((n_passed / 60, (n_passed + 4) / 60))
+    assert (line.how, line.marks) == ("incomplete", ("incomplete",))
+    (cells,) = [one for one in table.rows(found, "full") if one["Agent"] == line.agent]
+    assert cells["Bounds"] == f"{words.percent(n_passed / 60)}–{words.percent((n_passed + 4) / 60)}"
+    assert (cells["Rank"], cells["Score %"]) == ("", "–")
 
 
 def test_a_task_that_never_arrived_is_listed_by_name_even_if_it_is_one(history):
@@ -383,7 +406,10 @@ def test_over_a_quarter_without_outcomes_names_the_other_way_to_count_them():
     lost[:4, :6] = True
     outcomes[lost] = NAN
     found = answer(record_of(outcomes, lost=lost))
-    told = "4 of 12 agents lack outcomes on all tasks; `missing = zero` counts them as failures."
+    told = (
+        "4 of 12 agents lack outcomes among all 60 tasks, and so have no rank on them; `missing = zero` "
+        "counts missing outcomes as failures."
+    )
     assert told in found.notices
     zero = answer(record_of(outcomes, lost=lost, counting=Counting(missing="zero")))
     assert told not in zero.notices

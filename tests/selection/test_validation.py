@@ -499,15 +499,15 @@ def test_a_scaffold_alone_has_no_r2():
 @pytest.mark.parametrize(
     ("protocol", "n_seeds", "dates", "fold"),
     [
-        ("temporal", 3, [date(2025, 1, 1)] * 12 + [date(2025, 2, 1)] * 4, "2025-02-01"),
-        ("random_80_20", 1, None, "0"),
+        ("temporal", 3, [date(2025, 1, 1)] * 12 + [date(2025, 2, 1)] * 4, "before 2025-02-01"),
+        ("random_80_20", 1, None, "in the split of seed 0"),
     ],
 )
 def test_a_protocol_of_one_fold_is_not_available(protocol, n_seeds, dates, fold):
     table = table_of(rasch_outcomes(3, 16, 40), dates=dates)
     found = validate(table, protocols=[protocol], seeds=n_seeds, **QUICK).protocols[protocol]
     assert not found.available
-    assert found.reason == f"one fold alone, '{fold}': nothing to compare it with"
+    assert found.reason == f"one fold alone, {fold}: nothing to compare it with"
 
 
 def test_what_takes_too_many_operations_is_named_as_skipped_and_runs_when_asked_for(monkeypatch):
