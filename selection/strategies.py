@@ -249,7 +249,7 @@ def greedy(training: Training, k: int, rng: np.random.Generator | None = None) -
 
 
 def random(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
-    """The first k of a random order of the rated tasks: a draw without replacement, uniform for every k.
+    """Take the first k of a random order of the rated tasks: a draw without replacement, whatever k is.
 
     Folds that rate the same tasks and are given the same generator have nested subsets.
 
