@@ -252,14 +252,16 @@ def greedy(training: Training, k: int, rng: np.random.Generator | None = None) -
 
 
 def random(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
-    """Tasks drawn uniformly without replacement.
+    """Take the first k of a random order of the rated tasks: a draw without replacement, whatever k is.
+
+    Folds that rate the same tasks and are given the same generator have nested subsets.
 
     Raises
     ------
     TooFewTasks, GeneratorMissing
     """
     _check_size("random", k, training.rated)
-    return np.sort(_seeded("random", rng).choice(training.rated, k, replace=False))
+    return np.sort(_seeded("random", rng).permutation(training.rated)[:k])
 
 
 def easiest(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
