@@ -200,9 +200,6 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------- files
-
-
 def flat_file(path: Path, only: str | None = None) -> FlatFile:
     """Read the flat file of one benchmark, or of several the rows of `only` one.
 

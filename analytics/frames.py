@@ -103,10 +103,6 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
 def frame_of(table: "OutcomeTable") -> Any:
     """Make a long frame of a table: one row for each agent and task.
 
-    Parameters
-    ----------
-    table : OutcomeTable
-
     Returns
     -------
     pandas.DataFrame, n_agents·n_tasks rows

@@ -427,9 +427,6 @@ def outcome_table(
     )
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 class _Settings(NamedTuple):
     """The settings of each cell, shape (n_groups,) each: task, valid trials, mean, Σ_t (outcome − mean)²."""
 
@@ -527,9 +524,6 @@ def _permuted(field: str, values: Sequence[Any] | None, by_name: list[int], defa
     if len(values) != len(by_name):
         raise TableMalformed(f"{field}: {len(values)} values for {len(by_name)} agents")
     return tuple(values[i] for i in by_name)
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check_ascending(field: str, names: tuple[str, ...]) -> None:

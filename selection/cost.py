@@ -65,12 +65,7 @@ class CostNotMeasured(SelectionError):
 
 @dataclass(frozen=True)
 class Spread:
-    """Middle and spread of an amount over agents, in US dollars.
-
-    Attributes
-    ----------
-    median, lower_quartile, upper_quartile, smallest, largest : float
-    """
+    """Middle and spread of an amount over agents, in US dollars."""
 
     median: float
     lower_quartile: float
@@ -256,9 +251,6 @@ def total(benchmarks: Sequence[Saving]) -> Total:
     )
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _basis(known: FloatArray, n_tasks: int) -> Basis:
     if not known.size:
         return NOT_MEASURED
@@ -286,9 +278,6 @@ def _spread(amounts: FloatArray) -> Spread | None:
         return None
     smallest, lower, median, upper, largest = np.quantile(known, [0.0, 0.25, 0.5, 0.75, 1.0])
     return Spread(float(median), float(lower), float(upper), float(smallest), float(largest))
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked(costs: FloatArray, tasks: IndexArray) -> tuple[FloatArray, Mask]:

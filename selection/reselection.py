@@ -268,9 +268,6 @@ def sample_agents(rng: np.random.Generator, eligible: npt.ArrayLike, n: int = FE
     return Sample(read_only(agents), n / pool.size)
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _moved(previous: IndexArray, rates: FloatArray, hysteresis: float, lo: float, hi: float) -> FloatArray:
     """p′: the pass rates, those of the previous subset moved by at most h towards the middle of the band."""
     moved = np.array(rates, dtype=np.float64)
@@ -285,9 +282,6 @@ def _is_outside(rates: FloatArray, lo: float, hi: float) -> bool:
 
 def _deltas(table: OutcomeTable, entering: IndexArray) -> tuple[IndexArray, ...]:
     return tuple(read_only(entering[row == 0]) for row in table.n_valid[:, entering])
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_previous(previous: IndexArray, n_tasks: int) -> IndexArray:

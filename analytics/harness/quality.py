@@ -259,9 +259,6 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
     return ScorerCalibration(float(np.mean(list(by_task.values()))), MappingProxyType(by_task), left_out)
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _pairwise_d(tensor: ScoreTensor, counts: FloatArray) -> FloatArray:
     """Cohen's d of every pair and draw, shape (n_draws, n_models, n_models); NaN without spread."""
     seen = ~np.isnan(tensor.scores)

@@ -206,9 +206,6 @@ def _metadata(tensor: ScoreTensor, given: Mapping[str, str]) -> dict[str, str]:
     return dict.fromkeys(MANDATORY_METADATA, NOT_STATED) | counted | dict(given)
 
 
-# ---------------------------------------------------------------------------------------------------- text
-
-
 def _figure_lines(found: HarnessReport) -> list[str]:
     """One line for each figure that there is."""
     lines = [

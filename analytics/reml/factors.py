@@ -12,16 +12,6 @@ columns::
 This is what R's ``contr.treatment`` gives for character columns in the C locale. An interaction is only
 coded where every term inside it is fixed too (R would otherwise silently switch to dummies).
 
-Symbols
--------
-==========================  ==================  ===========================
-meaning                     code                shape
-==========================  ==================  ===========================
-level of each row           ``codes``           (n_rows,), 0 to n_levels − 1
-number of levels            ``n_levels``        scalar
-X                           ``design``          (n_rows, p)
-==========================  ==================  ===========================
-
 Source
 ------
 Chambers & Hastie, *Statistical Models in S*, 1992, §2.3.2 (treatment contrasts).

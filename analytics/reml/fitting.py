@@ -193,9 +193,6 @@ def _facets(design: _Design) -> tuple[Facet, ...]:
     return tuple(sorted(facets, key=lambda facet: facet.name))
 
 
-# -------------------------------------------------------------------------------------------------- checks
-
-
 def _checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
     y = np.asarray(outcome, dtype=np.float64)
     if y.ndim != 1:

@@ -20,17 +20,6 @@ is often too large just when the variance is estimated too small. This is the ru
 
 *wald* (q normal) and *bootstrap-t* (`analytics.reml.bootstrap`) are for information. *percentile* is refused.
 
-Symbols
--------
-======  ====================  =============  ==========
-symbol  code                  shape          unit
-======  ====================  =============  ==========
-c       ``contrast``          (p,)           1
-g       ``slopes``            (n_terms + 1)  1
-ν       ``df``                scalar         1
-d       ``df``, conservative  scalar         1
-======  ====================  =============  ==========
-
 Not done here
 -------------
 No Kenward-Roger inflation of Cov(β̂), no simultaneous intervals. A facet's levels are counted, not weighed.
@@ -139,12 +128,7 @@ def theta_interval(
 
 
 def theta_slopes(fit: VarianceFit) -> FloatArray:
-    """Return g = ∂Var(θ̂)/∂φ, shape (n_terms + 1,).
-
-    Parameters
-    ----------
-    fit : VarianceFit
-    """
+    """Return g = ∂Var(θ̂)/∂φ, shape (n_terms + 1,)."""
     by_component = fit.likelihood.covariance_slopes(fit.parameters)
     return np.asarray(np.einsum("i,tij,j->t", fit.contrast, by_component, fit.contrast), dtype=np.float64)
 

@@ -217,9 +217,6 @@ class VarianceFit:
         return np.asarray(inverse * np.outer(scale, scale), dtype=np.float64)
 
 
-# ------------------------------------------------------------------------------ intervals of the components
-
-
 @dataclass(frozen=True)
 class ComponentInterval:
     """An interval of one component.
@@ -259,11 +256,6 @@ class ComponentIntervals:
 
 def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentIntervals:
     """Intervals σ̂² exp(±z s/σ̂²) of the components off the boundary.
-
-    Parameters
-    ----------
-    fit : VarianceFit
-    level : float
 
     Raises
     ------

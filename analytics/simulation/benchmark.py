@@ -330,9 +330,6 @@ def _pop_near_tie(free: list[int], ability: FloatArray) -> tuple[int, int]:
     return weaker, stronger
 
 
-# ------------------------------------------------------------------------------------ abilities and trials
-
-
 def _abilities(rng: Generator, roster: Roster, parameters: ResponseModel) -> FloatArray:
     """θ = β + μ − δ·small + ς + g·τ + ε."""
     model_effect = parameters.sd_model * rng.standard_normal(len(MODELS))

@@ -13,17 +13,6 @@ judges is σ_λ² = (1/M)·Σ(λ_m − λ̄)² of the fitted effects: two agents
 Degrees of freedom of a component are Satterthwaite's 2σ⁴/Var(σ̂²), at least 1; a sensitivity counts as known.
 Agents whose trials repeat or that ran a pilot have a decomposition of their own (`total_error`).
 
-Symbols
--------
-==============  =======================  ======================================  =======
-symbol          code                     shape                                   unit
-==============  =======================  ======================================  =======
-outcome         ``Outcomes.outcome``     (n_rows,)                               0 to 1
-facets          ``Outcomes.columns``     (n_rows,) each                          labels
-σ²              ``components``           one a term                              score²
-SE              ``projections``          one a number of trials and estimand     score
-==============  =======================  ======================================  =======
-
 Not done here
 -------------
 No interval of a component; no term of three facets: they stand in the residual.

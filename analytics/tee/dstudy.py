@@ -242,9 +242,6 @@ def as_json(projection: Projection) -> dict[str, float | dict[str, float]]:
     return {"variance": projection.variance, "se": projection.se, "shares": projection.shares}
 
 
-# ------------------------------------------------------------------------------------------------- reading
-
-
 def parse_design(text: str) -> dict[str, int]:
     """Read ``N=141,V=5`` as letter → count.
 
@@ -262,9 +259,6 @@ def parse_design(text: str) -> dict[str, int]:
     design = {letter: int(count) for letter, count in pairs.items()}
     _check_counts(design)
     return design
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check_counts(design: Design) -> None:
@@ -335,9 +329,6 @@ def _check_random_judges(components: Components, n_judges: int) -> None:
 
 def _main_effect(components: Components, letter: str) -> Component | None:
     return next((entry for entry in components.entries if entry.facets == {letter}), None)
-
-
-# --------------------------------------------------------------------------------------------- computation
 
 
 def _divisors(entry: Component, reading: Reading) -> frozenset[str]:

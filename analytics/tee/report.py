@@ -5,15 +5,6 @@ Model
 Nothing is computed here. The paragraph says what was measured, what the standard error is made of, how it
 compares with the naive one, which single change of the design would help most, and what was never measured.
 
-Symbols
--------
-==============  ======================  ========================  ========
-symbol          code                    shape                     unit
-==============  ======================  ========================  ========
-θ̂, SE           ``theta``, ``se``       scalar                    outcome
-share           ``share_of_mean``       scalar                    0 to 1
-==============  ======================  ========================  ========
-
 Not done here
 -------------
 No figure is rounded but in sentences. No judgement whether an error is small enough. No reporting checklist:
@@ -32,16 +23,8 @@ from analytics.tee.total_error import TotalError
 
 
 def paragraph(study: TotalError) -> str:
-    """Tell a study in plain language, with its figures.
-
-    Parameters
-    ----------
-    study : TotalError
-    """
+    """Tell a study in plain language, with its figures."""
     return " ".join(_sentences(study))
-
-
-# ----------------------------------------------------------------------------------------------- sentences
 
 
 def _sentences(study: TotalError) -> Iterator[str]:

@@ -16,17 +16,6 @@ ones), are projected at the design's levels. Beside it stands the naive s/√N o
 Degrees of freedom follow `analytics.reml.fixed_effects`: the smallest (levels − 1) of small random facets,
 else Satterthwaite's ν; sensitivities σ_λ²/M count as known, so that ν grows by (SE²/random part)².
 
-Symbols
--------
-====================  ==============================  ================================  =========
-symbol                code                            shape                             unit
-====================  ==============================  ================================  =========
-θ̂                     ``theta``                       scalar                            outcome
-SE                    ``se``                          scalar                            outcome
-s/√N                  ``naive_se``                    scalar                            outcome
-σ_λ², σ_τ²            ``Component`` with ``fixed``    scalar                            outcome²
-====================  ==============================  ================================  =========
-
 Not done here
 -------------
 The sensitivities are those of estimated effects, so that noise in λ̂ makes them a little large. A fit is not
@@ -120,10 +109,6 @@ class TotalError:
 
     def interval(self, level: float = 0.95) -> ThetaInterval:
         """Return θ̂ ± t·SE, named after the reading.
-
-        Parameters
-        ----------
-        level : float
 
         Raises
         ------
@@ -237,9 +222,6 @@ def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) ->
     if np.ptp(means) == 0.0:
         raise DesignRefused(f"all {means.size} items have the mean outcome {means[0]:g}: no spread, no error")
     return float(np.std(means, ddof=1) / math.sqrt(means.size))
-
-
-# ------------------------------------------------------------------------------------------------ adapters
 
 
 def outcome_of(columns: Columns, declaration: Declaration) -> FloatArray:

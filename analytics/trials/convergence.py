@@ -8,15 +8,6 @@ A subset takes n = 2, 4, 8, … of the R trials of every task at random, and is 
 
 Trials needed: the smallest such n with a share of at least .95.
 
-Symbols
--------
-======  ==================  ==========  ========
-symbol  code                shape       unit
-======  ==================  ==========  ========
-n       ``n_trials``        scalar      trials
-R       ``n_available``     scalar      trials
-======  ==================  ==========  ========
-
 Not done here
 -------------
 Nothing is extrapolated beyond half of the trials there are.

@@ -159,9 +159,6 @@ class IntraclassCorrelation:
     note: str
 
 
-# ----------------------------------------------------------------------------------------- one agent's trials
-
-
 def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
     """Collect one agent's valid trials by task.
 
@@ -211,9 +208,6 @@ def intraclass_correlation(trials: TaskTrials) -> IntraclassCorrelation:
         normal_theory=_normal_theory(trials, msb / msw),
         note=note,
     )
-
-
-# ------------------------------------------------------------------------------------------------- arithmetic
 
 
 def _cells(cell: CodeArray, outcome: FloatArray, n_cells: int) -> tuple[CodeArray, FloatArray, FloatArray]:
@@ -289,9 +283,6 @@ def _interval(lower_f: float, upper_f: float, n_0: float, method: Method) -> Int
     """(F − 1)/(F + n₀ − 1) at both ends, truncated at 0."""
     lower, upper = (max(float((f - 1.0) / (f + n_0 - 1.0)), 0.0) for f in (lower_f, upper_f))
     return Interval(lower, upper, method)
-
-
-# ----------------------------------------------------------------------------------------------------- checks
 
 
 def counted(n: int, noun: str) -> str:

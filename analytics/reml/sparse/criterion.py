@@ -298,9 +298,6 @@ class Evaluation:
         return trace - float(np.sum(self._border_inverse * border))
 
 
-# -------------------------------------------------------------------------------------- outcome and checks
-
-
 def _outcome(layout: Layout, y: npt.ArrayLike) -> Outcome:
     cells = layout.cells
     y = np.asarray(y, dtype=np.float64)

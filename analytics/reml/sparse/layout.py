@@ -149,9 +149,6 @@ class Layout:
         return "patterns" if self.cross_products.structure is None else "blocked"
 
 
-# ------------------------------------------------------------------------------------------ blocks, border
-
-
 def layout_of(cells: Cells) -> Layout:
     """Choose the blocks and number everything that hangs on them."""
     n_terms = len(cells.levels)
@@ -327,9 +324,6 @@ def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> 
     for column, t in enumerate(inside):
         term[rows[:, column]] = t
     return term
-
-
-# ------------------------------------------------------------------------------------------ cross products
 
 
 def _cross_products(

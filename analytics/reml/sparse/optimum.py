@@ -102,9 +102,6 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
         return _descent(criterion, theta)
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _descent(criterion: Criterion, theta: FloatArray) -> Optimum:
     point, n_evaluations = criterion.at(theta), 1
     for _ in range(MOST_STEPS):
@@ -196,9 +193,6 @@ def _optimum(
         message=message,
         method=criterion.method,
     )
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_start(criterion: Criterion, start: npt.ArrayLike | None) -> FloatArray:
