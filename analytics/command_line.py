@@ -138,7 +138,8 @@ def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
             answer = parsed.command(parsed)
         text = answer.json() if parsed.json else answer.text()
     except (CoreError, OSError) as refusal:
-        sys.stderr.write(f"{parser.prog} {parsed.called}: {_one_line(refusal)}\n")
+        said = " ".join((str(refusal) or type(refusal).__doc__ or "").split())
+        sys.stderr.write(f"{parser.prog} {parsed.called}: {said}\n")
         return REFUSED
     sys.stdout.write(f"{text}\n")
     return 0
@@ -330,7 +331,3 @@ def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
 
 def _newlines(csv: Any) -> Any:
     return csv.ParseOptions(newlines_in_values=True)
-
-
-def _one_line(refusal: Exception) -> str:
-    return " ".join(str(refusal).split()) or " ".join((type(refusal).__doc__ or "").split())

@@ -145,7 +145,9 @@ def _pandas() -> Any:
 
 def _check_columns(names: list[Any]) -> None:
     """Refuse what the flat file would keep as metadata: in a frame it is a column spelt wrong."""
-    faults = [_no_text(name) for name in names if not isinstance(name, str)] or header_faults(names)
+    rule = "a column's name is text"
+    faults = [Fault(None, str(name), None, rule) for name in names if not isinstance(name, str)]
+    faults = faults or header_faults(names)
     faults = faults or [_unknown(name) for name in names if name not in KNOWN and name not in ALIASES]
     if faults:
         raise FlatFileError(faults, name=CALLED)
@@ -155,10 +157,6 @@ def _unknown(name: str) -> Fault:
     near = [f'"{known}"' for known in get_close_matches(name.strip().lower(), KNOWN, n=2, cutoff=0.75)]
     hint = f"is it {' or '.join(near)}?" if near else f"there are {', '.join(KNOWN)}"
     return Fault(None, excerpt(name), None, f"no column is called so; {hint}")
-
-
-def _no_text(name: object) -> Fault:
-    return Fault(None, str(name), None, "a column's name is text")
 
 
 def _checked(frame: Any, constants: dict[str, object], as_of: datetime) -> FlatFile:
@@ -175,13 +173,9 @@ def _checked(frame: Any, constants: dict[str, object], as_of: datetime) -> FlatF
 def _records(frame: Any) -> list[dict[str, object]]:
     columns = [
         [
-            None if empty else _plain(value)
+            None if empty else value.item() if isinstance(value, np.generic) else value
             for value, empty in zip(frame[name], frame[name].isna(), strict=True)
         ]
         for name in frame.columns
     ]
     return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else value

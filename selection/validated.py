@@ -152,11 +152,8 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
         if protocol["available"]:
             about |= _protocol(PROTOCOLS[name].label, protocol, in_use)
     used = any(protocol["available"] for protocol in known.values())
-    return about | ({"\nHow to read it": _legend(in_use)} if used else {})
-
-
-def _legend(in_use: str) -> dict[str, str]:
-    return LEGEND | ({"*": "The strategy in use."} if in_use else {})
+    legend = LEGEND | ({"*": "The strategy in use."} if in_use else {})
+    return about | ({"\nHow to read it": legend} if used else {})
 
 
 def _protocol(title: str, protocol: Plain, in_use: str) -> dict[str, Any]:

@@ -166,13 +166,9 @@ def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[Batch]
     if opened.stream.peek(4)[:4] == streams.PARQUET:
         return parquet_rows.batches(opened, table)
     text = streams.Text(opened, table.limits)
-    if _is_ndjson(text.head(), name):
+    if text.head().lstrip()[:1] == b"{" or name.lower().endswith(NDJSON_NAMES):
         return json_rows.batches(text, table)
     return csv_rows.batches(text, table)
-
-
-def _is_ndjson(first: bytes, name: str) -> bool:
-    return first.lstrip()[:1] == b"{" or name.lower().endswith(NDJSON_NAMES)
 
 
 def _constant_texts(constants: Mapping[str, object], table: Table) -> dict[str, object]:

@@ -110,7 +110,8 @@ def theta_interval(
         )
     slopes = theta_slopes(fit)
     small = small_facets(fit, slopes)
-    named = _rule(small) if method == "by rule" else method
+    rule = "conservative" if small else "satterthwaite"
+    named = rule if method == "by rule" else method
     df = _degrees(fit, slopes, named, small)
     low, high = _quantiles(fit, level, named, df, draws)
     estimate = float(fit.contrast @ fit.beta)
@@ -162,10 +163,6 @@ def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[Facet, ...]:
         for facet in fit.facets
         if facet.n_levels <= SMALL_FACET and any(facet.factors <= term.factors for term in terms)
     )
-
-
-def _rule(small: tuple[Facet, ...]) -> str:
-    return "conservative" if small else "satterthwaite"
 
 
 def _degrees(fit: VarianceFit, slopes: FloatArray, method: str, small: tuple[Facet, ...]) -> float | None:

@@ -60,7 +60,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtri, stdtrit
 
-from analytics.arrays import CodeArray, FloatArray, Mask
+from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.outcome_table import RowMalformed
 
@@ -225,12 +225,8 @@ def _trials_of_cells(n: CodeArray, means: FloatArray, squares: FloatArray, binar
     return TaskTrials(n[seen], means[seen], squares[seen], binary)
 
 
-def _zero_or_one(outcome: FloatArray) -> Mask:
-    return np.asarray((outcome == 0.0) | (outcome == 1.0), dtype=np.bool_)
-
-
 def _is_binary(outcome: FloatArray) -> bool:
-    return bool(_zero_or_one(outcome).all())
+    return bool(((outcome == 0.0) | (outcome == 1.0)).all())
 
 
 def mean_squares(trials: TaskTrials) -> tuple[float, float, float]:

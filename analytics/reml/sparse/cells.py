@@ -87,14 +87,10 @@ def cells_of(
 def joint(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
     """Return codes 0, 1, … of the combinations that occur, in lexicographic order."""
     return reduce(
-        lambda pair, following: _paired(*pair, *following),
+        lambda pair, following: _dense(pair[0] * following[1] + following[0], pair[1] * following[1]),
         zip(codes[1:], n_levels[1:], strict=True),
         _dense(codes[0], n_levels[0]),
     )[0]
-
-
-def _paired(left: CodeArray, n_left: int, right: CodeArray, n_right: int) -> tuple[CodeArray, int]:
-    return _dense(left * n_right + right, n_left * n_right)
 
 
 def _dense(codes: CodeArray, n_codes: int) -> tuple[CodeArray, int]:

@@ -34,9 +34,6 @@ def _read(
     try:
         return read(source, as_of=as_of, name=name, progress=progress, only=only)
     except FlatFileError as error:
-        message = f"{name} has {_counted(error.n_faults)}; nothing was stored."
+        n_faults = "a fault" if error.n_faults == 1 else f"{error.n_faults:,} faults"
+        message = f"{name} has {n_faults}; nothing was stored."
         raise Faulty(message, faults=error.faults, n_faults=error.n_faults) from error
-
-
-def _counted(n_faults: int) -> str:
-    return "a fault" if n_faults == 1 else f"{n_faults:,} faults"
