@@ -91,11 +91,18 @@ def combined(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
     codes : sequence of int arrays, shape (n_rows,) each
     n_levels : sequence of int
     """
-    joint, n_joint = codes[0], n_levels[0]
+    joint = _dense(codes[0], n_levels[0])
     for following, n_following in zip(codes[1:], n_levels[1:], strict=True):
-        joint = _dense(joint * n_following + following, n_joint * n_following)
         n_joint = int(joint.max()) + 1
+        joint = _dense(joint * n_following + following, n_joint * n_following)
     return joint
+
+
+def first_rows(codes: CodeArray) -> CodeArray:
+    """First position of each code 0, 1, … among the codes, all of which occur."""
+    first = np.empty(int(codes.max()) + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(codes.size)[::-1]
+    return first
 
 
 def treatment_names(terms: Sequence[Term], factors: dict[str, Factor]) -> tuple[str, ...]:
