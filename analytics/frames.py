@@ -30,16 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analytics.errors import CoreError
-from analytics.flat_file import (
-    ALIASES,
-    FILE,
-    KNOWN,
-    Fault,
-    FlatFile,
-    FlatFileError,
-    from_arrow,
-    from_records,
-)
+from analytics.flat_file import ALIASES, FILE, KNOWN, Fault, FlatFile, FlatFileError, from_arrow, from_records
 from analytics.flat_file.faults import excerpt
 from analytics.flat_file.header import header_faults
 

@@ -139,11 +139,7 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
     in_use : str
         The strategy that a board uses, which comes first, with a star.
     """
-    about = {
-        "agents": agents_text(result),
-        "tasks": result["tasks"],
-        "subset": subset_text(result),
-    }
+    about = {"agents": agents_text(result), "tasks": result["tasks"], "subset": subset_text(result)}
     known = {name: result["protocols"][name] for name in PROTOCOLS if name in result["protocols"]}
     for name, protocol in known.items():
         if not protocol["available"]:

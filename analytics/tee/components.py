@@ -19,14 +19,7 @@ from types import MappingProxyType
 from analytics.errors import CoreError
 
 FACETS: Mapping[str, str] = MappingProxyType(
-    {
-        "N": "items",
-        "V": "prompts",
-        "M": "judges",
-        "H": "temperatures",
-        "R": "replicates",
-        "C": "categories",
-    }
+    {"N": "items", "V": "prompts", "M": "judges", "H": "temperatures", "R": "replicates", "C": "categories"}
 )
 RESIDUAL = "Residual"
 FIXED = " (fixed)"

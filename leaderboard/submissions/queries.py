@@ -12,14 +12,7 @@ from django.db.models import Max, QuerySet
 from leaderboard.catalog.models import Benchmark, Policy, Resubmission
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.submissions.copying import copy_out
-from leaderboard.submissions.models import (
-    LIVE,
-    Approval,
-    InvalidConfirmation,
-    Setting,
-    Status,
-    StatusChange,
-)
+from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Setting, Status, StatusChange
 from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHEMA, standing
 
 OUTCOMES = """

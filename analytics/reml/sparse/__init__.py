@@ -54,8 +54,4 @@ Zhou, *MM Algorithms for Variance Components Models*, 2019 (the multiplicative s
 from analytics.reml.sparse.criterion import Criterion, SparseRefused
 from analytics.reml.sparse.optimum import minimise
 
-__all__ = [
-    "Criterion",
-    "SparseRefused",
-    "minimise",
-]
+__all__ = ["Criterion", "SparseRefused", "minimise"]

@@ -17,12 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask
-from analytics.reml.sparse.criterion import (
-    Criterion,
-    Evaluation,
-    SparseRefused,
-    one_blas_thread,
-)
+from analytics.reml.sparse.criterion import Criterion, Evaluation, SparseRefused, one_blas_thread
 
 EXPECTED_FALL = 1e-12
 ROUNDING_FALL = 1e-7
