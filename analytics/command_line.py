@@ -283,12 +283,7 @@ def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
-    """Refuse a column that is not there.
-
-    Raises
-    ------
-    ColumnUnknown
-    """
+    """Refuse a column that is not there."""
     for name in wanted:
         if name not in there:
             raise ColumnUnknown(f"no column {name!r}; there are {', '.join(there)}")

@@ -340,7 +340,7 @@ def cell_moments(
     if condition is None or n_conditions == 1:
         groups = _by_setting(tasks, settings, outcomes)
         return CellMoments(*_cell_means(groups, n_tasks), *_trial_moments(groups, n_tasks))
-    conditions = _codes("condition", condition, n_conditions)[_truths("valid", valid)]
+    conditions = _codes("condition", condition, n_conditions)[_truths(valid)]
     groups = _by_setting(tasks * n_conditions + conditions, settings, outcomes)
     return _over_conditions(groups, n_tasks, n_conditions)
 
@@ -513,12 +513,12 @@ def _whole_numbers(column: str, values: npt.ArrayLike) -> CodeArray:
     return array.astype(np.int64, copy=False)
 
 
-def _truths(column: str, values: npt.ArrayLike) -> Mask:
+def _truths(values: npt.ArrayLike) -> Mask:
     """Refuse what is neither true nor false: as a truth value, the text "0" would count as valid."""
     array = np.asarray(values)
     truths = array.astype(np.bool_) if array.dtype.kind in "biu" or not array.size else None
     if truths is None or (truths != array).any():
-        raise RowMalformed(f"{column}: true and false, or 1 and 0, are needed, not {array.dtype}")
+        raise RowMalformed(f"valid: true and false, or 1 and 0, are needed, not {array.dtype}")
     return truths
 
 
@@ -537,7 +537,7 @@ def _checked_rows(
 ) -> tuple[CodeArray, CodeArray, FloatArray]:
     """Task, setting and outcome of the valid rows, each looked at."""
     tasks, settings = _codes("task", task, n_tasks), _whole_numbers("setting", setting)
-    outcomes, counted = np.asarray(outcome, dtype=np.float64), _truths("valid", valid)
+    outcomes, counted = np.asarray(outcome, dtype=np.float64), _truths(valid)
     if len({column.shape for column in (tasks, settings, outcomes, counted)}) > 1:
         shapes = (
             f"task {tasks.shape}, setting {settings.shape}, outcome {outcomes.shape}, valid {counted.shape}"

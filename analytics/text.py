@@ -78,8 +78,8 @@ def _are_rows(values: Sequence[Any]) -> bool:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    heads = dict.fromkeys(key for row in rows for key in row)
-    heads = [head for head in heads if any(row.get(head) not in (None, "") for row in rows)]
+    keys = dict.fromkeys(key for row in rows for key in row)
+    heads = [head for head in keys if any(row.get(head) not in (None, "") for row in rows)]
     columns = [_column(head, [row.get(head) for row in rows]) for head in heads]
     return [INDENT.join(line).rstrip() for line in zip(*columns, strict=True)]
 

@@ -227,12 +227,7 @@ def _standings(arguments: argparse.Namespace) -> Answer:
 
 
 def _answered(arguments: argparse.Namespace) -> Standings:
-    """Answer for the file, ordered by the target that was asked for.
-
-    Raises
-    ------
-    TargetSilent
-    """
+    """Answer for the file, ordered by the target that was asked for."""
     rules = rules_of(arguments)
     record, given = _record(arguments, rules), given_of(arguments, rules)
     if vars(arguments).get("validate"):

@@ -140,12 +140,7 @@ def treatment_design(
 
 
 def check_margins(terms: Sequence[Term]) -> None:
-    """Refuse a fixed interaction without all the terms inside it.
-
-    Raises
-    ------
-    FactorRefused
-    """
+    """Refuse a fixed interaction without all the terms inside it."""
     there = {term.factors for term in terms}
     for term in terms:
         for column in term.columns:

@@ -275,12 +275,7 @@ def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentInte
 
 
 def check_level(level: float) -> None:
-    """Refuse a confidence level that is not strictly between 0 and 1.
-
-    Raises
-    ------
-    VarianceRefused
-    """
+    """Refuse a confidence level that is not strictly between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise VarianceRefused(
             f"a confidence level of {level}; it lies strictly between 0 and 1", code="level"

@@ -173,7 +173,6 @@ def simulate(
     n_agents: int = 36,
     n_tasks: int = 120,
     n_trials: int = 5,
-    first_day: date = FIRST_DAY,
     parameters: ResponseModel = DEMONSTRATION,
 ) -> SimulatedBenchmark:
     """Draw a benchmark: who, what, how able and how hard, and every trial.
@@ -184,8 +183,6 @@ def simulate(
         Its state decides everything below.
     n_agents, n_tasks, n_trials : int
         At least 1; agents enough for the twins, near ties and incomplete ones asked for.
-    first_day : datetime.date
-        First day of the year the agents' dates lie in.
     parameters : ResponseModel
 
     Raises
@@ -210,7 +207,7 @@ def simulate(
         agents=names,
         scaffolds=tuple(SCAFFOLDS[s].name for s in roster.scaffold),
         models=tuple(MODELS[model].name for model in roster.model),
-        dates=tuple(first_day + timedelta(days=int(N_DAYS * time)) for time in roster.time),
+        dates=tuple(FIRST_DAY + timedelta(days=int(N_DAYS * time)) for time in roster.time),
         tasks=tasks,
         categories=tuple(tuple(CATEGORIES)[c] for c in category),
         outcomes=read_only((passed & valid).astype(np.int8)),

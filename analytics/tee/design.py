@@ -127,12 +127,7 @@ class Layout:
         return dict(self.levels)
 
     def check_reading(self, reading: Reading) -> None:
-        """Refuse the domain estimand for selected items.
-
-        Raises
-        ------
-        DStudyRefused
-        """
+        """Refuse the domain estimand for selected items."""
         if self.declaration.items == "selected" and reading.estimand == "domain":
             raise DStudyRefused(
                 f"the {self.levels['N']} items were selected by their outcomes and are not a sample of a "

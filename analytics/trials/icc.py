@@ -304,12 +304,7 @@ def checked_rows(task: npt.ArrayLike, outcome: npt.ArrayLike) -> tuple[CodeArray
 
 
 def check_trials(trials: TaskTrials) -> None:
-    """Refuse trials whose variances between and within tasks cannot be told apart.
-
-    Raises
-    ------
-    IccRefused
-    """
+    """Refuse trials whose variances between and within tasks cannot be told apart."""
     if trials.n_tasks < LEAST_TASKS:
         raise IccRefused(
             f"not measured: {counted(trials.n_tasks, 'task')} with a valid trial; {LEAST_TASKS} are needed",
