@@ -130,23 +130,17 @@ def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[s
         "subset": f"{validated.subset_text(values)} ({band.stage})" if band.suited else "none",
         "reason": band.reason,
         "": [
-            {
-                "task": record.table.tasks[j],
-                "pass rate": float(band.pass_rates[j]),
-                "P(in band)": float(band.p_in_band[j]),
-                "": "unsure" if j in flagged else "",
-            }
-            for j in band.tasks.tolist()
+            _task_row(band, record, j) | {"": "unsure" if j in flagged else ""} for j in band.tasks.tolist()
         ],
         "left out, but perhaps in the band": [
-            {
-                "task": record.table.tasks[j],
-                "pass rate": float(band.pass_rates[j]),
-                "P(in band)": float(band.p_in_band[j]),
-            }
-            for j in sorted(flagged - set(band.tasks.tolist()))
+            _task_row(band, record, j) for j in sorted(flagged - set(band.tasks.tolist()))
         ],
     }
+
+
+def _task_row(band: Band, record: Record, j: int) -> dict[str, Any]:
+    rate, p_in_band = float(band.pass_rates[j]), float(band.p_in_band[j])
+    return {"task": record.table.tasks[j], "pass rate": rate, "P(in band)": p_in_band}
 
 
 # ------------------------------------------------------------------------------------------------- validate

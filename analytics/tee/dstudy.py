@@ -53,7 +53,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args, get_type_hints
 
 from analytics.errors import CoreError
 from analytics.tee.components import (
@@ -100,7 +100,8 @@ class Reading:
     judges: Literal["fixed", "random"] = "fixed"
 
     def __post_init__(self) -> None:
-        for name, allowed in _READINGS.items():
+        for name, kind in get_type_hints(Reading).items():
+            allowed = get_args(kind)
             if getattr(self, name) not in allowed:
                 raise DStudyRefused(f"{name} is {' or '.join(allowed)}, not {getattr(self, name)!r}")
 
@@ -116,14 +117,6 @@ class Reading:
     def interval_name(self) -> str:
         """What an interval of this reading may be called."""
         return "confidence interval" if self.sensitivity == "exclude" else "design-sensitivity interval"
-
-
-_READINGS = {
-    "estimand": ("domain", "finite"),
-    "sensitivity": ("exclude", "include"),
-    "categories": ("fixed", "sampled"),
-    "judges": ("fixed", "random"),
-}
 
 
 class Term(NamedTuple):
