@@ -32,7 +32,6 @@ R                         ``n_trials``            (n_agents, n_tasks), NaN where
 n_i                       ``n_valid_tasks()``     (n_agents,)                                    tasks
 m                         ``n_tasks``             scalar, active tasks                           tasks
 y_i                       ``scores()``            (n_agents,), mean of row i over its n_i cells  0 to 1
-[Σ/m, (Σ + m − n_i)/m]    ``bounds()``            (n_agents,) each, Σ the sum of row i           0 to 1
 ========================  ======================  =============================================  ==========
 
 Order
@@ -48,8 +47,7 @@ count), and no standard error but the naive one is computed.
 
 Source
 ------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y). Manski, *Partial Identification of
-Probability Distributions*, 2003, §1 (bounds under missing outcomes).
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y).
 """
 
 import math
@@ -193,21 +191,12 @@ class OutcomeTable:
 
         Notes
         -----
-        Ndzomga, Eq. 1, with m replaced by n_i; `bounds` tells how far the missing cells could move it.
+        Ndzomga, Eq. 1, with m replaced by n_i; `Record.bounds` tells how far missing cells could move it.
         """
         n_valid_tasks = self.n_valid_tasks()
         if not n_valid_tasks.all():
             raise NoValidOutcome(_without_outcome(self.agents, n_valid_tasks))
-        return _row_sums(self.means) / n_valid_tasks
-
-    def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Manski bounds of the score on all m tasks: [Σ/m, (Σ + m − n_i)/m], shape (n_agents,) each, 0 to 1.
-
-        The lower bound takes every missing cell for 0, the upper one for 1. They meet where nothing is
-        missing, and are 0 and 1 for an agent without a valid outcome.
-        """
-        sums = _row_sums(self.means)
-        return sums / self.n_tasks, (sums + (self.n_tasks - self.n_valid_tasks())) / self.n_tasks
+        return np.asarray(np.nansum(self.means, axis=1) / n_valid_tasks, dtype=np.float64)
 
     def complete(self) -> Mask:
         """Agents with valid cells for at least 95% of the tasks, 20·n_i ≥ 19·m, shape (n_agents,)."""
@@ -422,10 +411,6 @@ def _first_of_run(*sorted_codes: CodeArray) -> Mask:
     for codes in sorted_codes:
         first[1:] |= codes[1:] != codes[:-1]
     return first
-
-
-def _row_sums(means: FloatArray) -> FloatArray:
-    return np.asarray(np.nansum(means, axis=1), dtype=np.float64)
 
 
 def _check_ascending(field: str, names: tuple[str, ...]) -> None:

@@ -97,11 +97,6 @@ class Saving:
     subset_run: Spread | None
 
     @property
-    def n_tasks_saved(self) -> int:
-        """Tasks a subset run is spared, m − k."""
-        return self.n_tasks - self.k
-
-    @property
     def reduction(self) -> float:
         """Share of the tasks a subset run is spared, 1 − k/m."""
         return 1.0 - self.k / self.n_tasks

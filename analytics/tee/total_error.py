@@ -39,7 +39,7 @@ from analytics.reml import VarianceFit, check_level, fit, satterthwaite_df, smal
 from analytics.tee.components import FIXED, RESIDUAL, Component, Components
 from analytics.tee.design import LETTERS, PANELS, WORDS, Declaration, DesignRefused, Layout, in_words, layout
 from analytics.tee.dstudy import Projection, Reading, counted_terms, project
-from analytics.tee.interventions import Intervention, VarianceRow, interventions, variance_table
+from analytics.tee.interventions import VarianceRow, variance_table
 
 Columns = Mapping[str, npt.ArrayLike]
 
@@ -126,10 +126,6 @@ class TotalError:
     def table(self) -> tuple[VarianceRow, ...]:
         """Return the decomposition per observation, of Var(θ̂), and tier."""
         return variance_table(self.components, self.projection)
-
-    def interventions(self) -> tuple[Intervention, ...]:
-        """Return the one-step changes of the design as it stands."""
-        return interventions(self.components, self.layout.design, self.reading)
 
 
 def total_error(columns: Columns, declaration: Declaration, reading: Reading | None = None) -> TotalError:

@@ -212,37 +212,14 @@ def test_the_row_of_one_agent_is_the_row_of_the_table(rows):
         assert n_valid.tobytes() == table.n_valid[i].tobytes()
 
 
-def test_scores_and_bounds_by_hand():
+def test_scores_by_hand():
     table = table_of([[1, 0, 0.5, 1], [1, math.nan, 0, math.nan], [math.nan, math.nan, math.nan, 0.25]])
-    lower, upper = table.bounds()
     assert table.n_valid_tasks().tolist() == [4, 2, 1]
     assert table.scores().tolist() == [2.5 / 4, 1 / 2, 0.25]
-    assert lower.tolist() == [2.5 / 4, 1 / 4, 0.25 / 4]
-    assert upper.tolist() == [2.5 / 4, 3 / 4, 3.25 / 4]
 
 
-@REPEATABLE
-@given(
-    st.lists(
-        st.lists(st.sampled_from([math.nan, 0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=12).filter(
-            lambda row: not all(map(math.isnan, row))
-        ),
-        min_size=1,
-        max_size=1,
-    )
-)
-def test_bounds_are_reached_by_filling_missing_cells_with_zeros_and_ones(means):
-    table = table_of(means)
-    lower, upper = table.bounds()
-    filled = [np.where(np.isnan(means), fill, means).mean(axis=1) for fill in (0.0, 1.0)]
-    assert lower == pytest.approx(filled[0], abs=1e-15)
-    assert upper == pytest.approx(filled[1], abs=1e-15)
-    assert lower[0] - 1e-15 <= table.scores()[0] <= upper[0] + 1e-15
-
-
-def test_an_agent_without_a_valid_outcome_has_bounds_and_no_score():
+def test_an_agent_without_a_valid_outcome_has_no_score():
     table = table_of([[1.0, 0.0], [math.nan, math.nan]])
-    assert [edge.tolist() for edge in table.bounds()] == [[0.5, 0.0], [0.5, 1.0]]
     with pytest.raises(NoValidOutcome, match="no valid outcome for 'a001': no score"):
         table.scores()
     assert table.restrict(agents=table.n_valid_tasks() > 0).scores().tolist() == [0.5]
