@@ -428,9 +428,9 @@ def _check_lengths(table: OutcomeTable) -> None:
         if len(getattr(table, field)) != table.n_agents:
             raise TableMalformed(f"{field}: {len(getattr(table, field))} values for {table.n_agents} agents")
     shape = (table.n_agents, table.n_tasks)
-    for field, dtype in (("means", np.float64), ("n_valid", np.int32)):
-        array = getattr(table, field)
-        if array.dtype != dtype or array.shape != shape:
+    for field in ("means", "n_valid", "trial_variances", "n_trials"):
+        array, dtype = getattr(table, field), np.int32 if field == "n_valid" else np.float64
+        if array is not None and (array.dtype != dtype or array.shape != shape):
             raise TableMalformed(f"{field}: {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}")
 
 
@@ -457,9 +457,6 @@ def _check_trials(table: OutcomeTable) -> None:
         return
     if variances is None or n_trials is None:
         raise TableMalformed("trial_variances and n_trials are given together")
-    for field, array in (("trial_variances", variances), ("n_trials", n_trials)):
-        if array.dtype != np.float64 or array.shape != table.means.shape:
-            raise TableMalformed(f"{field}: {array.dtype} {array.shape}, not float64 {table.means.shape}")
     wrong = _wrong_trials(variances, n_trials, table.n_valid)
     if wrong.any():
         i, j = np.argwhere(wrong)[0]

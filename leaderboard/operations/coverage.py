@@ -7,8 +7,7 @@ from leaderboard.catalog.queries import active_tasks
 from leaderboard.errors import Conflict
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
-from leaderboard.studies.services import CoreError
-from leaderboard.studies.shared import offer, shared_tasks
+from leaderboard.studies.services import CoreError, offer, shared_tasks
 from leaderboard.submissions.parsing.flat import FlatFile
 
 MIN_COMMON = 10
@@ -35,13 +34,13 @@ def offered(benchmark: Benchmark) -> str:
     if now is None:
         return ""
     store_scores(now.stale)
-    return offer(now)
+    return offer(now.record)
 
 
 def common_tasks(benchmark: Benchmark) -> list[str]:
     """Return the common tasks, from 10 on: fewer rank nobody."""
     now = _all_tasks(benchmark)
-    common = shared_tasks(now) if now else ()
+    common = shared_tasks(now.record) if now else ()
     if len(common) < MIN_COMMON:
         raise TooFewCommonTasks(
             f"Only {len(common)} tasks have an outcome from at least 95% of the agents; from {MIN_COMMON} on "

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from analytics.errors import CoreError
+from analytics.record import offer, shared_tasks
 from leaderboard.studies.given import Decided
 from leaderboard.studies.models import ESTIMATOR_VERSION, Study
 from leaderboard.studies.records import Snapshot
@@ -11,7 +12,7 @@ from leaderboard.studies.rules import rules_sha256
 from selection.standings import answer
 from selection.standings.lines import Standings
 
-__all__ = ["CoreError", "answered", "keep", "kept"]
+__all__ = ["CoreError", "answered", "keep", "kept", "offer", "shared_tasks"]
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
