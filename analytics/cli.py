@@ -107,17 +107,9 @@ def _labels(name: str, texts: list[str]) -> list[str]:
 
 
 def _fit_values(fit: VarianceFit) -> dict[str, Any]:
-    return {
-        "components": fit.components,
-        "residual": fit.residual,
-        "fixed": fit.fixed,
-        "criterion": fit.criterion,
-        "boundary": list(fit.boundary),
-        "method": fit.method,
-        "converged": fit.converged,
-        "message": fit.message,
-        "n_rows": fit.n_rows,
-    }
+    figures = ("components", "residual", "fixed", "criterion", "boundary")
+    ending = ("method", "converged", "message", "n_rows")
+    return {name: plain(getattr(fit, name)) for name in (*figures, *ending)}
 
 
 def _fit_shown(fit: VarianceFit, values: Mapping[str, Any]) -> dict[str, Any]:

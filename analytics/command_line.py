@@ -151,6 +151,10 @@ def _refused(parser: Parser, parsed: argparse.Namespace, why: str) -> int:
     return REFUSED
 
 
+def _one_line(refusal: Exception) -> str:
+    return " ".join((str(refusal) or type(refusal).__doc__ or "").split())
+
+
 def unreadable(refusal: OSError, file: Path, expected: str) -> str:
     """Say which path could not be read and why, and of the command's own file what is expected there."""
     path = Path(refusal.filename or file)
@@ -202,9 +206,6 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
             raise PairMalformed(f"{part.strip()!r}: {', '.join(known)} are given once each, as NAME=COLUMN")
         found[name] = value
     return found
-
-
-# ---------------------------------------------------------------------------------------------------- files
 
 
 def flat_file(path: Path, only: str | None = None) -> FlatFile:
@@ -289,12 +290,7 @@ def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
-    """Refuse a column that is not there.
-
-    Raises
-    ------
-    ColumnUnknown
-    """
+    """Refuse a column that is not there."""
     for name in wanted:
         if name not in there:
             raise ColumnUnknown(f"no column {name!r}; there are {', '.join(there)}")
@@ -337,7 +333,3 @@ def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
 
 def _newlines(csv: Any) -> Any:
     return csv.ParseOptions(newlines_in_values=True)
-
-
-def _one_line(refusal: Exception) -> str:
-    return " ".join(str(refusal).split()) or " ".join((type(refusal).__doc__ or "").split())

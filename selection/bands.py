@@ -322,9 +322,6 @@ def table_band(
     return mid_range(table.means[rows], counted, lo=lo, hi=hi, widening=widening)
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _weighted_counts(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
     """Σ_i w_i over the agents with a valid cell, shape (n_tasks,)."""
     return np.asarray(np.sum(~np.isnan(outcomes) * weights[:, None], axis=0), dtype=np.float64)
@@ -399,9 +396,6 @@ def _flagged(p_in_band: FloatArray, tasks: IndexArray, n_complete: int) -> Index
     return np.flatnonzero(unsure)
 
 
-# ------------------------------------------------------------------------------------------------- reasons
-
-
 def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
@@ -467,9 +461,6 @@ def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, n_complete: int) ->
         f"{sentence}; the band was widened, as only {first.n_in_band} ({_share(first.n_in_band, n_tasks)}) "
         f"lie {_range(first)} and {_needed(n_tasks)}"
     )
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked(outcomes: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:

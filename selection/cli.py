@@ -23,14 +23,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.command_line import (
-    Answer,
-    Parser,
-    add_command,
-    flat_file,
-    plain,
-    run,
-)
+from analytics.command_line import Answer, Parser, add_command, flat_file, plain, run
 from analytics.differences.pairs import Estimate
 from analytics.flat_file import FlatFile
 from analytics.progress import progress_bar
@@ -142,21 +135,10 @@ def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[s
         "reason": band.reason,
         **_counted_shown(record),
         "": [
-            {
-                "task": record.table.tasks[j],
-                "pass rate": float(band.pass_rates[j]),
-                "P(in band)": float(band.p_in_band[j]),
-                "": "unsure" if j in flagged else "",
-            }
-            for j in band.tasks.tolist()
+            _task_row(band, record, j) | {"": "unsure" if j in flagged else ""} for j in band.tasks.tolist()
         ],
         "left out, but perhaps in the band": [
-            {
-                "task": record.table.tasks[j],
-                "pass rate": float(band.pass_rates[j]),
-                "P(in band)": float(band.p_in_band[j]),
-            }
-            for j in sorted(flagged - set(band.tasks.tolist()))
+            _task_row(band, record, j) for j in sorted(flagged - set(band.tasks.tolist()))
         ],
     }
 
@@ -166,6 +148,11 @@ def _counted_shown(record: Record) -> dict[str, str]:
     told = (record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
     text = " ".join(words.sentence(one) for one in told if one)
     return {"counted": text} if text else {}
+
+
+def _task_row(band: Band, record: Record, j: int) -> dict[str, Any]:
+    rate, p_in_band = float(band.pass_rates[j]), float(band.p_in_band[j])
+    return {"task": record.table.tasks[j], "pass rate": rate, "P(in band)": p_in_band}
 
 
 # ------------------------------------------------------------------------------------------------- validate
@@ -247,12 +234,7 @@ def _standings(arguments: argparse.Namespace) -> Answer:
 
 
 def _answered(arguments: argparse.Namespace) -> Standings:
-    """Answer for the file, ordered by the target that was asked for.
-
-    Raises
-    ------
-    TargetSilent
-    """
+    """Answer for the file, ordered by the target that was asked for."""
     rules = rules_of(arguments)
     record, given = _record(arguments, rules), given_of(arguments, rules)
     if vars(arguments).get("validate"):

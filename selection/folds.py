@@ -234,9 +234,6 @@ def generator(base_seed: int, *what: str | int) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
 
-# ---------------------------------------------------------------------------------------------- protocols
-
-
 def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_seed: int = 0) -> Plan:
     """List the folds of a protocol.
 
@@ -395,9 +392,6 @@ def _never_enough_before(days: list[tuple[date | None, list[int]]]) -> str:
     )
 
 
-# ------------------------------------------------------------------------------------------ bands of folds
-
-
 def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
     """Pass rates of many sets of agents at once, by taking the other agents out of the column sums.
 
@@ -427,12 +421,6 @@ def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence
 
 def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
     """Pass rates and subset of every fold of a protocol, each from its training agents alone.
-
-    Parameters
-    ----------
-    agents : CompleteAgents
-    plan : Plan
-    rule : Rule
 
     Raises
     ------

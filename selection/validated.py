@@ -141,11 +141,7 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
     in_use : str
         The strategy that a board uses, which comes first, with a star.
     """
-    about = {
-        "agents": agents_text(result),
-        "tasks": result["tasks"],
-        "subset": subset_text(result),
-    }
+    about = {"agents": agents_text(result), "tasks": result["tasks"], "subset": subset_text(result)}
     known = {name: result["protocols"][name] for name in PROTOCOLS if name in result["protocols"]}
     for name, protocol in known.items():
         if not protocol["available"]:
@@ -154,11 +150,8 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
         if protocol["available"]:
             about |= _protocol(PROTOCOLS[name].label, protocol, in_use)
     used = any(protocol["available"] for protocol in known.values())
-    return about | ({"\nHow to read it": _legend(in_use)} if used else {})
-
-
-def _legend(in_use: str) -> dict[str, str]:
-    return LEGEND | ({"*": "The strategy in use."} if in_use else {})
+    legend = LEGEND | ({"*": "The strategy in use."} if in_use else {})
+    return about | ({"\nHow to read it": legend} if used else {})
 
 
 def _protocol(title: str, protocol: Plain, in_use: str) -> dict[str, Any]:

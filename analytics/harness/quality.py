@@ -243,11 +243,8 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
     HarnessRefused
         When lengths differ, a score is not finite, or no task has both right and wrong solutions.
     """
-    names, values, right = (
-        np.asarray(task),
-        np.asarray(score, dtype=np.float64),
-        np.asarray(is_right, np.bool_),
-    )
+    names, right = np.asarray(task), np.asarray(is_right, dtype=np.bool_)
+    values = np.asarray(score, dtype=np.float64)
     if not names.shape == values.shape == right.shape or not np.isfinite(values).all():
         raise HarnessRefused("reference solutions need a task, a finite score and a mark each")
     rows = {name: names == name for name in sorted(set(task))}
@@ -259,9 +256,6 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
     by_task = {name: _auc(values[at & right], values[at & ~right]) for name, at in both.items()}
     left_out = tuple(name for name in rows if name not in both)
     return ScorerCalibration(float(np.mean(list(by_task.values()))), MappingProxyType(by_task), left_out)
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _pairwise_d(tensor: ScoreTensor, counts: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ Source: *Toward Meta-Harness Optimization*, Fig. 28.4 (required reporting schema
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -133,12 +133,13 @@ def report(
         From `quality.cost`, `quality.scorer_auc`, `stability.page_test`, where their data exist.
     """
     k, n, n_runs = tensor.scores.shape
-    attempt = _Attempts(dict(_NOT_GIVEN))
+    given = {"cost": cost, "scorer": scorer, "page": page}
+    attempt = _Attempts({name: why for name, why in _NOT_GIVEN.items() if given[name] is None})
     components = attempt("components", lambda: variance_components(tensor))
     r = attempt("reliability", lambda: reliability(_needed(components, "the components"), n))
     d = attempt("discriminability", lambda: discriminability(tensor))
     c = coverage(tensor)
-    result = HarnessReport(
+    return HarnessReport(
         n_models=k,
         n_tasks=n,
         n_runs=n_runs,
@@ -167,11 +168,6 @@ def report(
         page=page,
         metadata=MappingProxyType(_metadata(tensor, metadata)),
         notes=MappingProxyType(attempt.notes),
-    )
-    given = {name for name in _NOT_GIVEN if getattr(result, name) is not None}
-    return replace(
-        result,
-        notes=MappingProxyType({name: why for name, why in attempt.notes.items() if name not in given}),
     )
 
 
@@ -205,9 +201,6 @@ def _needed(figure: Figure | None, name: str) -> Figure:
 def _metadata(tensor: ScoreTensor, given: Mapping[str, str]) -> dict[str, str]:
     counted = {"task count": str(len(tensor.tasks))}
     return dict.fromkeys(MANDATORY_METADATA, NOT_STATED) | counted | dict(given)
-
-
-# ---------------------------------------------------------------------------------------------------- text
 
 
 def _figure_lines(found: HarnessReport) -> list[str]:

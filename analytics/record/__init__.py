@@ -62,9 +62,9 @@ conditions are this project's own.
 from analytics.record.conditions import Compared, Held, compare, held
 from analytics.record.counting import Condition, Counting, RecordRefused
 from analytics.record.reduction import AgentRow, agent_rows
-from analytics.record.rows import About, Delivery, Rows, Setting, is_full_run
+from analytics.record.rows import About, Delivery, Rows, is_full_run
 from analytics.record.stacked import Record, offer, record, shared_tasks
-from analytics.record.universe import Universe, holders, universe
+from analytics.record.universe import universe
 
 __all__ = [
     "About",
@@ -77,12 +77,9 @@ __all__ = [
     "Record",
     "RecordRefused",
     "Rows",
-    "Setting",
-    "Universe",
     "agent_rows",
     "compare",
     "held",
-    "holders",
     "is_full_run",
     "offer",
     "record",

@@ -108,11 +108,6 @@ class Record:
         undelivered = (self.asked & (self.n_places == 0)).any(axis=1)
         return np.asarray(~self.operator & ~_elsewhere(self.condition) & undelivered, dtype=np.bool_)
 
-    @property
-    def copied(self) -> tuple[str, ...]:
-        """Agents two of whose trials are copies: their trials count as one."""
-        return tuple(one.name for one, told in zip(self.about, self.repeats, strict=True) if told.copies)
-
     def is_direct(self, tasks: CodeArray) -> Mask:
         """Agents that are ranked directly on these tasks: every place delivered, at most 5% of them gaps.
 

@@ -1,15 +1,5 @@
 """Variance components of one study, by the facets that they hold, and the table they are read from.
 
-Symbols
--------
-=============  ======================  ================================  =========
-symbol         code                    shape                             unit
-=============  ======================  ================================  =========
-σ_T²           ``Component.variance``  scalar                            outcome²
-T              ``Component.facets``    set of the letters N V M H R C    none
-σ_λ², σ_τ²     ``Component.fixed``     scalar, population variance       outcome²
-=============  ======================  ================================  =========
-
 Not done here
 -------------
 Nothing is estimated or projected. How well a component is known is no part of it.
@@ -29,14 +19,7 @@ from types import MappingProxyType
 from analytics.errors import CoreError
 
 FACETS: Mapping[str, str] = MappingProxyType(
-    {
-        "N": "items",
-        "V": "prompts",
-        "M": "judges",
-        "H": "temperatures",
-        "R": "replicates",
-        "C": "categories",
-    }
+    {"N": "items", "V": "prompts", "M": "judges", "H": "temperatures", "R": "replicates", "C": "categories"}
 )
 RESIDUAL = "Residual"
 FIXED = " (fixed)"
@@ -128,9 +111,6 @@ class Components:
 def nested(facets: frozenset[str]) -> frozenset[str]:
     """Return the facets of a term as they count: items lie in categories, so both are the item's."""
     return facets - {"C"} if "N" in facets else facets
-
-
-# ------------------------------------------------------------------------------------------------- reading
 
 
 def read_components(path: Path | str, facets: Mapping[str, str], n_judges: int | None = None) -> Components:

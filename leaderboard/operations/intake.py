@@ -81,7 +81,7 @@ def submit(
                 return Receipt(claim.body or {}, replayed=True)
         submission, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
         if claim:
-            _keep_answer(claim, submission, content)
+            IdempotencyKey.objects.filter(pk=claim.pk).update(submission=submission, status=201, body=content)
         append_changes(benchmark=benchmark, changes=changes)
     return Receipt(content, replayed=False)
 
@@ -96,10 +96,6 @@ def _claim(
     if not is_new and bytes(claim.request_sha256) != sha256:
         raise KeyReused
     return claim, is_new
-
-
-def _keep_answer(claim: IdempotencyKey, submission: Submission, content: dict[str, Any]) -> None:
-    IdempotencyKey.objects.filter(pk=claim.pk).update(submission=submission, status=201, body=content)
 
 
 def _deliver(

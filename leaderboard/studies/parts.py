@@ -60,7 +60,7 @@ class Parts:
             joined([self.held[key] for key in keys.values()], len(tasks), by_temperature), counting
         )
         names = {
-            pk: (key, _under(compared, said))
+            pk: (key, _sha256([compared.conditions, compared.by_temperature, bool(said)]))
             for (pk, key), said in zip(keys.items(), compared.condition, strict=True)
         }
         missing = [pk for pk, name in names.items() if name not in self.rows and name not in self.stored]
@@ -208,10 +208,6 @@ def _key(mine: Sequence[submissions.Delivery], tasks: Sequence[Task], counting: 
     ]
     counted = asdict(counting) | {"universe": None}  # it has become the tasks
     return _sha256([ESTIMATOR_VERSION, delivered, [task.pk for task in tasks], counted])
-
-
-def _under(compared: Compared, said: str) -> str:
-    return _sha256([compared.conditions, compared.by_temperature, bool(said)])
 
 
 def _sha256(content: Any) -> str:

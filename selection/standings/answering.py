@@ -18,9 +18,9 @@ from selection.standings.choice import Choice, choice, n_complete, shift_varianc
 from selection.standings.full_scores import Estimated, calibrator, estimates, fitted_on, is_current
 from selection.standings.lines import Conditions, Standings
 from selection.standings.phase import phase_of
-from selection.standings.placing import Placed, place, ran_all, rated_tasks
+from selection.standings.placing import Placed, barred_by, place, ran_all, rated_tasks
 from selection.standings.savings import savings
-from selection.standings.targets import Bench, Told, nothing, one_trial, tell
+from selection.standings.targets import Bench, Told, nothing, one_trial, tell, unranked
 from selection.standings.verdict import verdict
 
 
@@ -97,11 +97,26 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
 def _told(bench: Bench, found: Basis, rules: Rules, given: Given) -> dict[str, Told]:
     """Tell all targets."""
     estimated = estimates_of(found, rules, given)
-    return {
+    told = {
         "subset": _subset(bench, found, rules),
         "full": tell(bench, "full", found.tasks, found.on_all, estimated=estimated),
         "domain": tell(bench, "domain", found.tasks, found.on_all),
     }
+    few = _too_few(found.record, told)
+    return {name: unranked(one, few) if few else one for name, one in told.items()}
+
+
+def _too_few(record: Record, told: Mapping[str, Told]) -> str:
+    """Why nobody is ranked: under every target fewer than half of the agents loaded by an operator could be.
+
+    What submitters deliver does not enter, so that incomplete deliveries cannot empty a board; an agent that
+    ran under other conditions or waits for an operator is not counted either.
+    """
+    asked = [i for i in np.flatnonzero(record.operator).tolist() if not barred_by(record, i)]
+    n_ranked = max(sum(one.at[i].rank is not None for i in asked) for one in told.values())
+    if 2 * n_ranked >= len(asked):
+        return ""
+    return f"nobody is ranked: {n_ranked} of {words.counted(len(asked), 'loaded agent')} could be, fewer than half"
 
 
 def _subset(bench: Bench, found: Basis, rules: Rules) -> Told:

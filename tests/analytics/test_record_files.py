@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from analytics.command_line import flat_file
-from analytics.outcome_table import outcome_table
 from analytics.record import Condition, Counting, Record
 from analytics.record.files import contents
 from analytics.trials.flags import identical_agents
+from tests.tables import outcome_table
 
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
 REAL = (
@@ -105,7 +105,6 @@ def test_without_settings_the_record_has_the_plain_table(name, real):
         agent=flat.agent,
         task=flat.task,
         setting=flat.setting,
-        trial=flat.trial,
         outcome=flat.outcome,
         valid=flat.valid,
     )

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analytics.outcome_table import OutcomeTable, outcome_table
+from analytics.outcome_table import OutcomeTable
 from selection.errors import ShapeMismatch
 from selection.folds import PROTOCOLS, SeedsRefused, complete_agents, fold_bands, generator, plan
 from selection.validation import NameUnknown, as_json, validate
 from tests.selection import reference
+from tests.tables import outcome_table
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -101,7 +102,6 @@ def real_table(rows):
         agent=np.array([place[r["agent"]] for r in rows]),
         task=np.array([column[r["task"]] for r in rows]),
         setting=np.zeros(len(rows), dtype=int),
-        trial=np.array([int(r["trial"]) for r in rows]),
         outcome=np.array([float(r["outcome"] or 0) for r in rows]),
         valid=np.array([r.get("valid") != "0" for r in rows]),
         dates=[first[a][0] for a in agents],
@@ -320,7 +320,6 @@ def test_the_order_of_rows_and_columns_in_the_file_changes_nothing(seed):
             agent=np.array([agents.index(r[0]) for r in rows]),
             task=np.array([tasks.index(r[1]) for r in rows]),
             setting=np.zeros(len(rows), dtype=int),
-            trial=np.ones(len(rows), dtype=int),
             outcome=np.array([r[2] for r in rows]),
             valid=np.ones(len(rows), dtype=bool),
             dates=[place[a] for a in agents],
