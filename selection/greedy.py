@@ -126,7 +126,7 @@ class _Search:
     def _possible(self) -> IndexArray:
         """Rows that may be the best, by the least that their Σe² can be."""
         bounds = self._bounds()
-        least = float(self._squares(bounds.argmin()[None]).min())
+        least = float(self._squares(np.array([bounds.argmin()]))[0])
         return np.flatnonzero(bounds <= least + self.total * 10.0**-N_DECIMALS)
 
     def _bounds(self) -> FloatArray:

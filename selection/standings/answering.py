@@ -116,7 +116,8 @@ def _too_few(record: Record, told: Mapping[str, Told]) -> str:
     n_ranked = max(sum(one.at[i].rank is not None for i in asked) for one in told.values())
     if 2 * n_ranked >= len(asked):
         return ""
-    return f"nobody is ranked: {n_ranked} of {words.counted(len(asked), 'loaded agent')} could be, fewer than half"
+    agents = words.counted(len(asked), "loaded agent")
+    return f"nobody is ranked: {n_ranked} of {agents} could be, fewer than half"
 
 
 def _subset(bench: Bench, found: Basis, rules: Rules) -> Told:

@@ -248,7 +248,8 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     if not groups:
         return ""
     n = sum(groups.values())
-    number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else f"{n:,} more"
+    more = " more" if n < len(board.agents) else ""
+    number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else f"{n:,}{more}"
     if len(groups) == 1:
         (why,) = groups
         reasons = f"{'it' if n == 1 else 'they'} {_verb(why, n)}"
@@ -266,12 +267,14 @@ def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     alone = 20 * line.n_tasks < 19 * board.n_tasks
     if target != "subset" and line.how in ("estimated", "linked") and alone:
         return "ran", "the subset alone"
+    if line.how == "measured":
+        return "could", "be ranked, fewer than half"
     return "lack", f"outcomes among {tasks_of(board, target)}"
 
 
 def _verb(why: tuple[str, str], n: int) -> str:
     verb, rest = why
-    return f"{verb}s {rest}" if n == 1 and verb != "ran" else f"{verb} {rest}"
+    return f"{verb}s {rest}" if n == 1 and verb not in ("ran", "could") else f"{verb} {rest}"
 
 
 def covers_text(board: Standings, target: str = "") -> str:

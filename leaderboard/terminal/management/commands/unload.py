@@ -10,8 +10,7 @@ from django.utils import timezone
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.corrections import unload, unload_latest
 from leaderboard.studies.answers import words
-from leaderboard.submissions.models import Submission
-from leaderboard.submissions.queries import accepted_submissions
+from leaderboard.submissions.models import Status, Submission
 from leaderboard.terminal.arguments import stated_reason
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -42,7 +41,7 @@ class Command(BaseCommand):
             f"Withdrew {words.counted(len(submissions), 'submission')} with "
             f"{words.counted(n_outcomes, 'outcome')} from {benchmark}."
         )
-        if accepted_submissions(benchmark):
+        if Submission.objects.filter(agent__benchmark=benchmark, status=Status.ACCEPTED).exists():
             self.stdout.write(f"Next: manage.py recompute {benchmark}")
 
 
