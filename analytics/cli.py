@@ -19,9 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from analytics import harness
+from analytics import harness, tee, trials
 from analytics.command_line import (
     Answer,
     Parser,
@@ -38,29 +37,14 @@ from analytics.command_line import (
     run,
     truths,
 )
-from analytics.errors import CoreError
-from analytics.flat_file import FlatFile, Setting
-from analytics.reml import fitting as reml
-from analytics.reml.factors import LabelMissing
-from analytics.reml.formula import parse
-from analytics.reml.variance_components import RESIDUAL, VarianceFit
-from analytics.tee import dstudy
-from analytics.trials import gaming, icc
-from analytics.trials.gaming import DesignGain, Selectable
+from analytics.reml import RESIDUAL, FactorRefused, VarianceFit, fit, parse
+from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
 
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
 HARNESS_MARKS = ("valid", "covered")
 N_SUBMISSIONS = (2, 5, 10, 27)
 N_SUBMISSIONS_DESIGNS = 10
 GIVEN_TO_ALL = ("judge",)
-
-
-class NotMeasured(CoreError):
-    """Not measured: no setting and no trial of a task is repeated."""
-
-
-class TeamUnknown(CoreError):
-    """Teams are told by a column that is there and the same in all rows of an agent."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,14 +93,14 @@ def _variance(arguments: argparse.Namespace) -> Answer:
     outcome = numbers(arguments.outcome, columns[arguments.outcome])
     labels = {name: _labels(name, columns[name]) for name in factors}
     start = time.perf_counter()
-    fit = reml.fit(labels, outcome, random=arguments.random, fixed=arguments.fixed)
-    values = _fit_values(fit) | {"seconds": time.perf_counter() - start}
-    return Answer(values, _fit_shown(fit, values))
+    found = fit(labels, outcome, random=arguments.random, fixed=arguments.fixed)
+    values = _fit_values(found) | {"seconds": time.perf_counter() - start}
+    return Answer(values, _fit_shown(found, values))
 
 
 def _labels(name: str, texts: list[str]) -> list[str]:
     if "" in texts:
-        raise LabelMissing(f"row {texts.index('') + 1}: no label in column {name}")
+        raise FactorRefused(f"row {texts.index('') + 1}: no label in column {name}", code="label_missing")
     return texts
 
 
@@ -171,7 +155,7 @@ def _add_dstudy(commands: Any) -> None:
         about="COMPONENTS.csv has the columns component and variance: factors joined by a colon, Residual, "
         "category, and 'X (fixed)' for the sensitivity to a fixed facet.",
     )
-    facets = ", ".join(f"{letter} {name}" for letter, name in dstudy.FACETS.items() if letter != "R")
+    facets = ", ".join(f"{letter} {name}" for letter, name in tee.FACETS.items() if letter != "R")
     parser.add_argument("--facets", required=True, metavar="N=COLUMN,…", help=f"factor of each: {facets}")
     parser.add_argument(
         "--design", required=True, metavar="N=COUNT,…", help="proposed number of levels, R replicates too"
@@ -192,18 +176,18 @@ def _add_dstudy(commands: Any) -> None:
 
 
 def _dstudy(arguments: argparse.Namespace) -> Answer:
-    components = dstudy.read_components(arguments.file, dstudy.parse_facets(arguments.facets))
-    design = dstudy.parse_design(arguments.design)
-    reading = dstudy.Reading(
+    components = tee.read_components(arguments.file, tee.parse_facets(arguments.facets))
+    design = tee.parse_design(arguments.design)
+    reading = tee.Reading(
         estimand=arguments.estimand, sensitivity=arguments.sensitivity, categories=arguments.categories
     )
-    projection = dstudy.project(components, design, reading)
-    return Answer(dstudy.as_json(projection), _projection_shown(components, projection))
+    projection = tee.project(components, design, reading)
+    return Answer(tee.as_json(projection), _projection_shown(components, projection))
 
 
-def _projection_shown(components: dstudy.Components, projection: dstudy.Projection) -> dict[str, Any]:
+def _projection_shown(components: tee.Components, projection: tee.Projection) -> dict[str, Any]:
     reading = projection.reading
-    design = " × ".join(f"{count} {dstudy.FACETS[letter]}" for letter, count in projection.design.items())
+    design = " × ".join(f"{count} {tee.FACETS[letter]}" for letter, count in projection.design.items())
     return {
         "standard error": projection.se,
         "variance": projection.variance,
@@ -219,11 +203,11 @@ def _projection_shown(components: dstudy.Components, projection: dstudy.Projecti
                 "share": row.share_of_mean,
                 "tier": "noise" if row.tier == 1 else "design choice",
             }
-            for row in dstudy.variance_table(components, projection)
+            for row in tee.variance_table(components, projection)
         ],
         "one change": [
             {"": change.name, "variance": change.variance, "by": _percent(change.change), "note": change.note}
-            for change in dstudy.interventions(components, projection.design, reading)
+            for change in tee.interventions(components, projection.design, reading)
         ],
     }
 
@@ -238,67 +222,70 @@ def _percent(change: float | None) -> str:
 def _icc(arguments: argparse.Namespace) -> Answer:
     flat = flat_file(arguments.file)
     copied = copied_trials(flat)
-    lines = icc.consistency(flat, copied)
-    trials = _convergences(flat, copied, arguments.seed)
+    repeated = trials.repeated_trials(flat)
+    lines = trials.consistency(repeated, flat.categories, copied)
+    needed = _convergences(repeated, copied, arguments.seed)
     values = {
-        "agents": [_icc_values(line) for line in lines],
-        "convergence": trials,
+        "agents": [{**plain(line), "notes": dict(line.notes)} for line in lines],
+        "convergence": needed,
         "copied": {agent: plain(pair) for agent, pair in copied.items()},
     }
-    return Answer(values, _icc_shown(lines, trials))
+    return Answer(values, _icc_shown(lines, needed))
 
 
-def _icc_values(line: icc.Consistency) -> dict[str, Any]:
-    return {**plain(line), "notes": dict(line.notes)}
-
-
-def _convergences(flat: FlatFile, copied: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Trials needed by each agent, over all its tasks; a reason where they cannot be told."""
-    found: dict[str, Any] = {}
+def _convergences(
+    repeated: Sequence[trials.RepeatedTrials], copied: Mapping[str, Any], seed: int
+) -> list[dict[str, Any]]:
+    """Trials needed by each agent under each condition; a reason where they cannot be told."""
+    found = []
     with progress_bar("subsets of trials") as show:
-        for i, agent in enumerate(flat.agents):
-            rows = flat.valid & (flat.agent == i)
-            if agent not in copied and rows.any():
-                found[agent] = _convergence(flat.task[rows], flat.outcome[rows], seed)
-            show(i + 1, len(flat.agents))
+        for i, one in enumerate(repeated):
+            if one.agent not in copied:
+                found.append({"agent": one.agent, "condition": one.condition, **_convergence(one, seed)})
+            show(i + 1, len(repeated))
     return found
 
 
-def _convergence(task: npt.NDArray[np.int32], outcome: npt.NDArray[np.float64], seed: int) -> dict[str, Any]:
+def _convergence(one: trials.RepeatedTrials, seed: int) -> dict[str, Any]:
     try:
-        found = icc.convergence(task, outcome, seed)
-    except icc.IccRefused as refusal:
+        found = trials.convergence(one.task, one.outcome, seed)
+    except trials.IccRefused as refusal:
         return {"trials_needed": None, "verdict": None, "steps": [], "reason": str(refusal)}
     steps = [plain(step) for step in found.steps]
     return {"trials_needed": found.trials_needed, "verdict": found.verdict, "steps": steps, "reason": ""}
 
 
-def _icc_shown(lines: Sequence[icc.Consistency], trials: Mapping[str, Any]) -> dict[str, Any]:
+def _icc_shown(lines: Sequence[trials.Consistency], needed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    verdicts = {(found["agent"], found["condition"]): found["verdict"] for found in needed}
     overall = [line for line in lines if line.category is None]
     return {
-        "": [_icc_row(line, trials) for line in overall],
+        "on the tasks that all have": [_icc_row(line, verdicts) for line in overall if line.compared],
+        "on tasks of their own, not to be compared": [
+            _icc_row(line, verdicts) for line in overall if not line.compared
+        ],
         "categories": [
-            {"agent": line.agent, "category": line.category, **_icc_figures(line)}
+            {**_icc_names(line), "category": line.category, **_icc_figures(line)}
             for line in lines
-            if line.category is not None
+            if line.category is not None and line.compared
         ],
     }
 
 
-def _icc_row(line: icc.Consistency, trials: Mapping[str, Any]) -> dict[str, Any]:
-    found = trials.get(line.agent)
-    notes = [note for _, note in line.notes]
-    if line.icc is not None:
-        notes += [note for note in (line.icc.unreliable, line.icc.note) if note]
+def _icc_names(line: trials.Consistency) -> dict[str, str | None]:
+    return {"agent": line.agent, "under": line.condition or None}
+
+
+def _icc_row(line: trials.Consistency, verdicts: Mapping[tuple[str, str], str | None]) -> dict[str, Any]:
+    notes = [note for _, note in line.notes] + ([line.icc.note] if line.icc and line.icc.note else [])
     return {
-        "agent": line.agent,
+        **_icc_names(line),
         **_icc_figures(line),
-        "trials needed": found["verdict"] if found and not found["reason"] else None,
+        "trials needed": verdicts.get((line.agent, line.condition)),
         "note": "; ".join(notes),
     }
 
 
-def _icc_figures(line: icc.Consistency) -> dict[str, Any]:
+def _icc_figures(line: trials.Consistency) -> dict[str, Any]:
     found, accuracy = line.icc, line.accuracy
     interval = found.interval if found else None
     return {
@@ -401,13 +388,13 @@ def _add_gaming(commands: Any) -> None:
 def _gaming(arguments: argparse.Namespace) -> Answer:
     flat = flat_file(arguments.file)
     copied = copied_trials(flat)
-    fit, facets = _repeats(flat, copied)
-    components = fit.components | {gaming.RESIDUAL: fit.residual}
-    levels = _submission_levels(flat, facets)
+    fit, facets = fit_repeats(flat, copied)
+    components = fit.components | {trials.RESIDUAL: fit.residual}
+    levels = submission_levels(flat, facets)
     varies = [facet for facet in (*facets, "trial") if facet not in GIVEN_TO_ALL]
-    noise = gaming.selectable(components, levels, varies)
+    noise = trials.selectable(components, levels, varies)
     designs = [levels, *(levels | {facet: 2 * n} for facet, n in levels.items() if facet != "agent")]
-    shrunk = gaming.gains_by_design(components, designs, varies, N_SUBMISSIONS_DESIGNS)
+    shrunk = trials.gains_by_design(components, designs, varies, N_SUBMISSIONS_DESIGNS)
     values = {
         "components": components,
         "boundary": list(fit.boundary),
@@ -417,92 +404,27 @@ def _gaming(arguments: argparse.Namespace) -> Answer:
         "contributions": dict(noise.contributions),
         "shared": list(noise.shared),
         "best_of": [_best_of(noise, k) for k in N_SUBMISSIONS],
-        "teams": _teams(noise, _n_submissions(flat, arguments.team)),
+        "teams": _teams(noise, n_submissions(flat, arguments.team)),
         "designs": [_design_values(gain) for gain in shrunk],
         "left_out": dict.fromkeys(copied, "trials are not independent"),
     }
     return Answer(values, _gaming_shown(values, arguments.team))
 
 
-def _repeats(flat: FlatFile, copied: Mapping[str, Any]) -> tuple[VarianceFit, list[str]]:
-    """Fit agents, tasks, the facets that vary and what they do together; agents with copies are left out."""
-    kept = flat.valid & ~np.isin(flat.agent, [flat.agents.index(agent) for agent in copied])
-    columns = {"agent": flat.agent[kept], "task": flat.task[kept]}
-    for facet in Setting._fields:
-        labels = np.array([str(getattr(setting, facet)) for setting in flat.settings])
-        columns[facet] = labels[flat.setting[kept]]
-    cells = flat.agent[kept].astype(np.int64) * len(flat.tasks) + flat.task[kept]
-    if np.unique(cells).size == cells.size:
-        raise NotMeasured("not measured: one trial per task, and no other setting of any")
-    several = [name for name, labels in columns.items() if np.unique(labels).size > 1]
-    facets = [name for name in several if name in Setting._fields]
-    units = [name for name in several if name not in Setting._fields]
-    terms = [*units, *([":".join(units)] if len(units) > 1 else []), *facets]
-    terms += [f"{unit}:{facet}" for facet in facets for unit in units]
-    return reml.fit(columns, flat.outcome[kept], random=" + ".join(terms)), facets
-
-
-def _submissions(flat: FlatFile) -> npt.NDArray[np.int64]:
-    """Code of each row's submission, shape (n_rows,): an agent on one date."""
-    days = np.unique(flat.submitted_at.astype("datetime64[D]").astype(np.int64), return_inverse=True)[1]
-    return np.unique(flat.agent.astype(np.int64) * (days.max() + 1) + days, return_inverse=True)[1]
-
-
-def _submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
-    """Levels that one submission averages over: the median over submissions."""
-    submission = _submissions(flat)
-    levels = {"agent": 1, "task": len(flat.tasks)}
-    for facet in facets:
-        names = [str(getattr(setting, facet)) for setting in flat.settings]
-        codes = np.unique(names, return_inverse=True)[1][flat.setting]
-        levels[facet] = _median_count(np.unique(np.stack([submission, codes]), axis=1)[0])
-    cells = np.unique(np.stack([submission, flat.task, flat.setting]), axis=1, return_counts=True)[1]
-    return levels | {"trial": int(np.median(cells))}
-
-
-def _median_count(codes: npt.NDArray[np.int64]) -> int:
-    return int(np.median(np.bincount(codes)))
-
-
-def _n_submissions(flat: FlatFile, column: str) -> dict[str, int]:
-    """Submissions of each team that shows at least two."""
-    first = np.unique(_submissions(flat), return_index=True)[1]
-    teams = _team_of_agents(flat, column)
-    counted: dict[str, int] = {}
-    for row in first.tolist():
-        team = teams[flat.agent[row]]
-        counted[team] = counted.get(team, 0) + 1
-    return {team: n for team, n in sorted(counted.items()) if n > 1}
-
-
-def _team_of_agents(flat: FlatFile, column: str) -> Sequence[str]:
-    known = {"agent": flat.agents, "scaffold": flat.scaffolds, "model": flat.models}
-    if column in known:
-        return known[column]
-    if column not in flat.metadata:
-        raise TeamUnknown(f"no column {column!r} for teams; there are {', '.join([*known, *flat.metadata])}")
-    names = flat.metadata[column].to_pylist()
-    found = [{names[row] for row in np.flatnonzero(flat.agent == i)} for i in range(len(flat.agents))]
-    for agent, teams in zip(flat.agents, found, strict=True):
-        if len(teams) != 1 or None in teams:
-            raise TeamUnknown(f"agent {agent!r} has {len(teams)} values or none in column {column!r}")
-    return [teams.pop() for teams in found]
-
-
-def _best_of(noise: Selectable, k: int) -> dict[str, Any]:
-    gain = gaming.expected_maximum(k) * noise.sd
+def _best_of(noise: trials.Selectable, k: int) -> dict[str, Any]:
+    gain = trials.expected_maximum(k) * noise.sd
     return {"submissions": k, "gain": gain, "points": 100.0 * gain}
 
 
-def _teams(noise: Selectable, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
-    found = gaming.gains(noise, n_submissions)
+def _teams(noise: trials.Selectable, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
+    found = trials.gains(noise, n_submissions)
     return [
         {"team": gain.team, "submissions": gain.n_submissions, "gain": gain.gain, "points": gain.points}
         for gain in sorted(found, key=lambda gain: (-gain.n_submissions, gain.team))
     ]
 
 
-def _design_values(gain: DesignGain) -> dict[str, Any]:
+def _design_values(gain: trials.DesignGain) -> dict[str, Any]:
     return {
         "design": dict(gain.levels),
         "sd": gain.sd,

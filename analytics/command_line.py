@@ -21,7 +21,8 @@ import numpy.typing as npt
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, read
-from analytics.outcome_table import OutcomeTable, outcome_table
+from analytics.outcome_table import OutcomeTable
+from analytics.record import Record
 from analytics.text import as_text
 from analytics.trials.flags import Dependence, dependent_trials
 
@@ -100,7 +101,9 @@ def add_command(
     about : str
         What the help says after the options.
     """
-    parser: Parser = commands.add_parser(name, help=summary, description=summary, epilog=about)
+    # argparse fills in %(names) where it lists the commands, so that a percent sign is written twice there.
+    listed = summary.replace("%", "%%")
+    parser: Parser = commands.add_parser(name, help=listed, description=summary, epilog=about)
     parser.add_argument("file", type=Path, metavar=file)
     parser.add_argument("--json", action="store_true", help="print one JSON object with full precision")
     parser.set_defaults(command=command, called=name)
@@ -110,8 +113,20 @@ def add_command(
 def run(parser: Parser, arguments: Sequence[str] | None) -> int:
     """Parse, call the command, print; return the exit code: 0, or 2 for a refusal.
 
-    Commands multiply many small matrices: with one thread of BLAS they are up to ten times faster.
+    A reader that has seen enough, such as `head`, is no error: what it left unread is the last thing done.
     """
+    try:
+        try:
+            return _answered(parser, arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
+    """Parse, call, print. With one thread of BLAS many small matrices multiply up to ten times faster."""
     from threadpoolctl import threadpool_limits
 
     parsed = parser.parse_args(arguments)
@@ -122,7 +137,7 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
     except (CoreError, OSError) as refusal:
         sys.stderr.write(f"{parser.prog} {parsed.called}: {_one_line(refusal)}\n")
         return REFUSED
-    _write(f"{text}\n")
+    sys.stdout.write(f"{text}\n")
     return 0
 
 
@@ -186,20 +201,9 @@ def flat_file(path: Path) -> FlatFile:
 
 
 def table_of(flat: FlatFile) -> OutcomeTable:
-    """Make the outcome table of a flat file; an agent's date is its earliest."""
-    return outcome_table(
-        agents=flat.agents,
-        tasks=flat.tasks,
-        agent=flat.agent,
-        task=flat.task,
-        setting=flat.setting,
-        trial=flat.trial,
-        outcome=flat.outcome,
-        valid=flat.valid,
-        dates=_dates(flat),
-        scaffolds=flat.scaffolds,
-        models=flat.models,
-    )
+    """Make the outcome table of a flat file: what is compared, of the agents that have any of it."""
+    table = Record.from_flat(flat).table
+    return table.restrict(agents=table.n_valid_tasks() > 0)
 
 
 def copied_trials(flat: FlatFile) -> dict[str, Dependence]:
@@ -329,26 +333,8 @@ def progress_bar(title: str) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _dates(flat: FlatFile) -> list[date | None]:
-    earliest: list[date | None] = []
-    for i in range(len(flat.agents)):
-        stated = flat.submitted_at[flat.agent == i]
-        stated = stated[~np.isnat(stated)]
-        earliest.append(stated.min().astype("datetime64[D]").astype(date) if stated.size else None)
-    return earliest
-
-
 def _newlines(csv: Any) -> Any:
     return csv.ParseOptions(newlines_in_values=True)
-
-
-def _write(text: str) -> None:
-    """Write to stdout; a reader that has seen enough, such as `head`, is no error."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(refusal: Exception) -> str:

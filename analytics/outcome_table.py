@@ -17,6 +17,9 @@ that makes it the variance of the cell are::
     s²_ij = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1)
     R_ij  = S² / Σ_s (1/R_s),             so that Var(X[i, j]) = s²_ij / R_ij
 
+Where C conditions are compared, X is the mean over conditions of such means, valid only where all have one,
+and R_ij = C² / Σ_c (1/R_c).
+
 Symbols
 -------
 ========================  ======================  =============================================  ==========
@@ -126,6 +129,41 @@ class OutcomeTable:
         for field in ("means", "n_valid", "trial_variances", "n_trials"):
             if getattr(self, field) is not None:
                 object.__setattr__(self, field, read_only(getattr(self, field)))
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, as_of: datetime | None = None) -> "OutcomeTable":
+        """Build the table from a pandas DataFrame with a row for each trial.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, n_rows
+            Columns agent, task and outcome, and any other of the flat file; see `analytics.frames`.
+        as_of : datetime, optional
+            With time zone; a later `submitted_at` lies in the future. Now, when not given.
+
+        Raises
+        ------
+        FrameRefused
+            Without pandas, for anything but a frame, and for several benchmarks in one.
+        FlatFileError
+            With every fault at once: the row, counted from 1, the column, the value and the rule.
+        """
+        from analytics.command_line import table_of
+        from analytics.frames import flat_of
+
+        return table_of(flat_of(frame, as_of=as_of))
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each agent and task; `from_frame` reads it back.
+
+        Raises
+        ------
+        FrameRefused
+            Without pandas.
+        """
+        from analytics.frames import frame_of
+
+        return frame_of(self)
 
     @property
     def n_agents(self) -> int:

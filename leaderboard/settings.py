@@ -14,8 +14,14 @@ from django.core.exceptions import ImproperlyConfigured
 from leaderboard import postgres
 
 env = environ.Env()
-ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parent
 EMBEDDED = not env.str("DATABASE_URL", default="")
+
+
+def folder(name: str) -> Path:
+    """Find what the wheel holds inside the package, and a checkout beside it."""
+    inside = PACKAGE / name
+    return inside if inside.is_dir() else PACKAGE.parent / name
 
 
 def required(name: str, embedded_default: str) -> str:
@@ -66,7 +72,7 @@ WSGI_APPLICATION = "leaderboard.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [ROOT / "templates"],
+        "DIRS": [folder("templates")],
         "APP_DIRS": False,
         "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
     }
@@ -81,7 +87,7 @@ TIME_ZONE = "UTC"
 
 STATIC_URL = "static/"
 STATIC_ROOT = env.str("STATIC_ROOT", default=None)  # unset: served from where they lie
-STATICFILES_DIRS = [ROOT / "static"]
+STATICFILES_DIRS = [folder("static")]
 WHITENOISE_USE_FINDERS = True
 
 CONTENT_SECURITY_POLICY = {

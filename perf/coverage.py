@@ -9,7 +9,7 @@ and E lie above 99%, since judges and temperatures averaged in full count as err
 
 import time
 
-from analytics.coverage import N_ITEMS, SCENARIOS, coverage_table
+from perf.studies.coverage import N_ITEMS, SCENARIOS, coverage_table
 
 SEED = 20260
 PUBLISHED = {

@@ -26,9 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analytics.reml import bootstrap
-from analytics.reml.fitting import fit
-from analytics.reml.variance_components import VarianceFit
+from analytics.reml import VarianceFit, fit, refits
 
 N_RUNS = 5
 N_DRAWS = 2_000
@@ -169,7 +167,7 @@ def main() -> None:
         )
     result = seconds("crossed141", read("crossed141"))[1]
     begin = time.perf_counter()
-    bootstrap.refits(result, np.random.default_rng(1), N_DRAWS)
+    refits(result, np.random.default_rng(1), N_DRAWS)
     taken = time.perf_counter() - begin
     print(f"{N_DRAWS:,} parametric bootstrap draws of crossed141: {taken:.3f} s (under {BOOTSTRAP_LIMIT:g})")
 

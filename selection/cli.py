@@ -81,8 +81,16 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "agents_in_file": table.n_agents,
         "tasks": table.n_tasks,
         "subset": _subset_values(band, table),
+        "pass_rates": _by_task(table, band.pass_rates),
+        "p_in_band": _by_task(table, band.p_in_band),
     }
     return Answer(values, _band_shown(values, band, table))
+
+
+def _by_task(table: OutcomeTable, values: FloatArray) -> dict[str, float | None]:
+    """Give the value of every task, chosen or not; None where no complete agent has a valid outcome."""
+    known = zip(table.tasks, values.tolist(), strict=True)
+    return {task: None if np.isnan(value) else value for task, value in known}
 
 
 def _subset_values(band: Band, table: OutcomeTable) -> dict[str, Any]:

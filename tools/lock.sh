@@ -5,6 +5,7 @@ compile() {
     uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade "$@"
 }
 PATH=.venv/bin:$PATH
-compile pyproject.toml --output-file requirements.txt
-compile pyproject.toml --group dev --constraints requirements.txt --output-file requirements-dev.txt
+compile pyproject.toml --extra server --output-file requirements.txt
+compile pyproject.toml --all-extras --constraints requirements.txt --output-file requirements-extra.txt
+compile pyproject.toml --all-extras --group dev --constraints requirements-extra.txt --output-file requirements-dev.txt
 compile --group build --output-file requirements-build.txt

@@ -572,11 +572,9 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
         raise ComponentRefused("p-values are a list of numbers from 0 to 1")
-    descending = np.argsort(-p, kind="stable")
-    scaled = p[descending] * p.size / np.arange(p.size, 0, -1)
-    adjusted = np.empty(p.size)
-    adjusted[descending] = np.minimum(np.minimum.accumulate(scaled), 1.0)
-    return adjusted
+    from scipy.stats import false_discovery_control
+
+    return np.asarray(false_discovery_control(p), dtype=np.float64) if p.size else p
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic

@@ -1,20 +1,22 @@
 """The flat file: its columns, types, rules and faults; the only reader and checker of it.
 
 A file is CSV or NDJSON, plain or compressed by gzip, or Parquet; a body of the JSON interface is a list of
-records by the same rules. All of them come in as columns of text (``csv_rows``, ``json_rows``,
-``parquet_rows``), batch by batch; the distinct texts of a column are checked once (``values``), only codes
-and numbers are kept (``table``), what only all rows together show is checked at the end (``across``), and
-then either every fault is told (``faults``) or all is handed out in order of name (``contents``).
+records by the same rules, and a data frame a table of columns. All of them come in as columns of text
+(``csv_rows``, ``json_rows``, ``parquet_rows``), batch by batch; the distinct texts of a column are checked
+once (``values``), only codes and numbers are kept (``table``), what only all rows together show is checked at
+the end (``across``), and then either every fault is told (``faults``) or all is handed out in order of name
+(``contents``).
 """
 
-from analytics.flat_file.columns import ALIASES, MAX_COLUMNS, OPTIONAL, REQUIRED
+from analytics.flat_file.columns import ALIASES, KNOWN, MAX_COLUMNS, OPTIONAL, REQUIRED
 from analytics.flat_file.contents import FlatFile, Setting
 from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError
-from analytics.flat_file.reading import from_records, read
+from analytics.flat_file.reading import from_arrow, from_records, read
 from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule
 
 __all__ = [
     "ALIASES",
+    "KNOWN",
     "MAX_COLUMNS",
     "MAX_FAULTS",
     "MAX_NAME_LENGTH",
@@ -24,6 +26,7 @@ __all__ = [
     "FlatFile",
     "FlatFileError",
     "Setting",
+    "from_arrow",
     "from_records",
     "name_rule",
     "read",

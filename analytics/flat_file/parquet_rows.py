@@ -1,4 +1,4 @@
-"""Parquet, read by pyarrow batch by batch; every column is turned into the text it would be in a CSV."""
+"""Parquet, and tables in memory, batch by batch; every column becomes the text it would be in a CSV."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,11 +31,7 @@ def batches(source: Opened, table: Table, max_bytes: int | None = None) -> Itera
     n = n_bytes = 0
     with _damage_told(), _windable(source) as file:
         parquet = _opened(file)
-        names = parquet.schema_arrow.names
-        if faults := header_faults(names):
-            raise FlatFileError(faults)
-        table.aliases |= aliases_in(names)
-        table.state_header(table.aliases.get(name, name) for name in names)
+        _take_header(parquet.schema_arrow.names, table)
         for batch in parquet.iter_batches(N_RECORDS, use_threads=False):
             batch.validate(full=True)
             n_bytes += batch.nbytes
@@ -44,6 +40,28 @@ def batches(source: Opened, table: Table, max_bytes: int | None = None) -> Itera
             n += len(batch)
             _note_progress(source, n, parquet.metadata.num_rows)
             yield Batch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
+
+
+def arrow_batches(columns: pa.Table, table: Table) -> Iterator[Batch]:
+    """Read a table that is in memory.
+
+    Raises
+    ------
+    FlatFileError
+        If its columns cannot be used.
+    """
+    _take_header(columns.schema.names, table)
+    n = 0
+    for batch in columns.to_batches(N_RECORDS):
+        n += len(batch)
+        yield Batch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
+
+
+def _take_header(names: list[str], table: Table) -> None:
+    if faults := header_faults(names):
+        raise FlatFileError(faults)
+    table.aliases |= aliases_in(names)
+    table.state_header(table.aliases.get(name, name) for name in names)
 
 
 def _note_progress(source: Opened, n: int, n_rows: int) -> None:

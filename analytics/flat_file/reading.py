@@ -1,4 +1,4 @@
-"""The two ways in: a file of any of the formats, and records that are in memory."""
+"""The ways in: a file of any of the formats, and records or columns that are in memory."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -102,6 +102,39 @@ def from_records(
     batch = Records(table, tuple(constants)).batch(records, 0)
     repeated = {column: pa.repeat(texts[0], len(batch.rows)) for column, texts in fixed.items()}
     table.add(Batch(batch.rows, {**repeated, **batch.columns}, batch.refused))
+    return contents(table)
+
+
+def from_arrow(columns: pa.Table, *, constants: Mapping[str, object], as_of: datetime) -> FlatFile:
+    """Check columns that are in memory, as of a data frame, by the rules of the flat file.
+
+    Parameters
+    ----------
+    columns : pyarrow.Table, n_rows
+        Text, numbers, true and false, dates and times; null where a value is missing.
+    constants : mapping of str to object
+        Columns that are equal in all rows and not among `columns`; their faults have no row.
+    as_of : datetime
+        With time zone; a later `submitted_at` lies in the future.
+
+    Returns
+    -------
+    FlatFile
+        With arrays of shape (n_rows,), in the order of the rows.
+
+    Raises
+    ------
+    FlatFileError
+        With every fault at once; rows count from 1.
+    ValueError
+        If `as_of` has no time zone.
+    """
+    table = Table(_in_utc(as_of))
+    fixed = table.add_constants(_constant_texts(constants, table))
+    table.state_header(fixed)
+    for batch in parquet_rows.arrow_batches(columns, table):
+        repeated = {name: pa.repeat(texts[0], len(batch.rows)) for name, texts in fixed.items()}
+        table.add(Batch(batch.rows, {**repeated, **batch.columns}))
     return contents(table)
 
 

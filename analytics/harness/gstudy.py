@@ -75,6 +75,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtri, stdtrit
 
+from analytics import reml
 from analytics.arrays import FloatArray
 from analytics.harness.tensor import (
     HarnessRefused,
@@ -83,7 +84,6 @@ from analytics.harness.tensor import (
     percentile_interval,
     require_levels,
 )
-from analytics.reml import fitting as reml
 from analytics.resampling import resampled_counts
 
 N_DRAWS = 2000

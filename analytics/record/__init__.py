@@ -10,9 +10,9 @@ delivery, then number::
 
 so that more trials on some tasks move nothing; all trials count in what an operator loads. With several
 conditions compared, R_a holds for each. An invalid trial counts 0 until an operator confirms that the harness
-failed; then its place is a *gap*, as is, in what an operator loads, a task without a row (R_a gaps, R_a then
-being what most tasks have, the lower median). Rows outside what the agent was asked count once it has
-delivered every task.
+failed; then its place is a *gap*. In what an operator loads, R_a is what most tasks have (the lower median),
+and a task without a row is all gap. Rows outside what the agent was asked count once it has delivered every
+task.
 
 Order of evaluation: universe (which tasks are active) → conditions (which settings are compared) → cells. A
 *condition* is a combination of prompt variant, judge and temperature (temperature only where an agent has

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analytics.arrays import CodeArray, Mask
-from analytics.record.counting import Condition, Counting
+from analytics.record.counting import Condition, Counting, RecordRefused
 from analytics.record.rows import (
     Delivery,
     Rows,
@@ -155,7 +155,14 @@ def compare(found: Held, counting: Counting) -> Compared:
     """Choose the conditions compared, and say in words which they are and who lacks them.
 
     With one condition in all nothing is said.
+
+    Raises
+    ------
+    RecordRefused
+        When the rules name no condition at all.
     """
+    if not counting.settings:
+        raise RecordRefused("settings: no condition is named")
     has = (20 * found.n_asked_tasks >= 19 * found.n_asked[:, None]) & (found.n_asked_tasks > 0)
     if counting.settings == "comparable":
         chosen = tuple(found.conditions[c] for c in _comparable(found, has))

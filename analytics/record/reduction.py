@@ -54,7 +54,7 @@ class AgentRow:
         All its deliveries were loaded by an operator.
     arrival, completed : int
         Its first delivery; the one with which it had delivered every task (−1: none yet), in what an operator
-        loads at least 95% of them.
+        loads at least 95% of them, or any where missing ones count as failures.
     n_deliveries : int
         With a row on an active task; 0 for an agent without one.
     n_tokens, seconds : float or None
@@ -152,11 +152,12 @@ def agent_rows(
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
     delivered = _delivered(rows, frame.shape, settings, counting, compared)
-    completed = _completed(delivered, frame)
+    zero = counting.missing == "zero"
+    completed = _completed(delivered, frame, zero=zero)
     counted = delivered.where(frame.counting[delivered.rows.delivery])
     n_asked_trials = _asked_trials(counted, frame)
     counted = counted.where(_counts(counted, frame, completed, n_asked_trials))
-    counted_places = _places(counted, frame, n_asked_trials, zero=counting.missing == "zero")
+    counted_places = _places(counted, frame, n_asked_trials, zero=zero)
     alike = repeats(
         _trials(counted, frame),
         _trials(delivered, frame),
@@ -246,13 +247,14 @@ def _arrivals(rows: Rows, frame: _Frame) -> tuple[CodeArray, CodeArray]:
     return np.where(first == NEVER, -1, first), np.bincount(agent, minlength=n_agents)
 
 
-def _completed(delivered: _Slots, frame: _Frame) -> CodeArray:
+def _completed(delivered: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
     """Find the arrival with which every task was there under every condition, (n_agents,); −1: none yet."""
     n_agents, n_tasks, n_conditions = frame.shape
     first = np.full(n_agents * n_tasks * n_conditions, NEVER, dtype=np.int64)
     np.minimum.at(first, delivered.slot, frame.arrivals[delivered.rows.delivery])
-    of_task = np.sort(first.reshape(frame.shape).max(axis=2), axis=1)
-    n_needed = np.where(frame.operator, -(-19 * n_tasks // 20), n_tasks)
+    first, filled = first.reshape(frame.shape), frame.operator[:, None] & zero
+    of_task = np.sort(np.where(filled, first.min(axis=2), first.max(axis=2)), axis=1)
+    n_needed = np.where(frame.operator, 1 if zero else -(-19 * n_tasks // 20), n_tasks)
     last = of_task[np.arange(n_agents), n_needed - 1]
     return np.where(last == NEVER, -1, last)
 
@@ -265,9 +267,13 @@ def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
 
 
 def _asked_trials(counted: _Slots, frame: _Frame) -> CodeArray:
-    """R_a, (n_agents,): of an operator's agent what most tasks have, the lower median; 0 without a row."""
+    """R_a, (n_agents,): of an operator's agent what most tasks have, the lower median.
+
+    All tasks are looked at where none of those asked for is active. 0 without a row.
+    """
     n = _in_slots(counted.slot, frame.shape)
-    there = (n > 0) & frame.asked[:, :, None]
+    wanted = frame.asked | ~frame.asked.any(axis=1, keepdims=True)
+    there = (n > 0) & wanted[:, :, None]
     fewest = np.where(there, n, NEVER).min(axis=(1, 2))
     least = np.where(fewest == NEVER, 0, np.minimum(fewest, frame.limits))
     for i in np.flatnonzero(frame.operator & there.any(axis=(1, 2))):
@@ -329,8 +335,8 @@ def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: 
 
 
 def _absent(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> CodeArray:
-    """Slots that an operator's agent was asked for and has no row in, each R_a times."""
-    here = frame.operator & frame.ranked & (n_asked_trials > 0)
+    """Slots that an agent was asked for and has no row in, each R_a times."""
+    here = frame.ranked & (n_asked_trials > 0)
     absent = (n == 0) & frame.asked[:, :, None] & here[:, None, None]
     slots = np.flatnonzero(absent)
     return np.repeat(slots, n_asked_trials[slots // (frame.shape[1] * frame.shape[2])])

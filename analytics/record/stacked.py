@@ -105,9 +105,9 @@ class Record:
     def is_direct(self, tasks: CodeArray) -> Mask:
         """Agents that are ranked directly on these tasks: every place delivered, at most 5% of them gaps.
 
-        In what an operator loads, a task without a row counts as R_a gaps; in a submission it was never
-        delivered, and no share of it is forgiven. An agent that never delivered a place it was asked for is
-        ranked nowhere.
+        In what an operator loads, a task without a row is all gap, with as many places as a delivered one has
+        on average; in a submission it was never delivered, and no share of it is forgiven. An agent that
+        never delivered a place it was asked for is ranked nowhere.
 
         Parameters
         ----------
@@ -117,12 +117,14 @@ class Record:
         Returns
         -------
         bool array, shape (n_agents,)
-            20·(gaps) ≤ places, compared exactly; False for an agent without a place.
+            20·(g·d + (k − d)·P) ≤ P·k, with g gaps among P places on the d tasks delivered; False for one
+            without a place.
         """
-        gaps, places = (part[:, tasks].sum(axis=1) for part in self._all_places())
-        delivered = self.operator | (self.n_places[:, tasks] > 0).all(axis=1)
-        enough = (20 * gaps <= places) & (places > 0)
-        return np.asarray(delivered & enough & ~self.short, dtype=np.bool_)
+        n_places, n_gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
+        d, k = (n_places > 0).sum(axis=1, dtype=np.int64), len(tasks)
+        places, gaps = n_places.sum(axis=1, dtype=np.int64), n_gaps.sum(axis=1, dtype=np.int64)
+        enough = (20 * (gaps * d + (k - d) * places) <= places * k) & (places > 0)
+        return np.asarray((self.operator | (d == k)) & enough & ~self.short, dtype=np.bool_)
 
     def bounds(self, tasks: CodeArray) -> tuple[FloatArray, FloatArray, CodeArray]:
         """Manski bounds of the mean on these tasks, and the places without an outcome.
@@ -138,23 +140,19 @@ class Record:
             [Σ/k, (Σ + n)/k] with Σ = Σ_j (1 − g_j)·X_j and n = Σ_j g_j, g_j the share of the places of task j
             that are missing: 1 where nothing was delivered.
         n_missing : int64 array, shape (n_agents,)
-            Places.
+            Places; of a task without a row as many as most tasks have (the lower median).
 
         Notes
         -----
         Manski, *Partial Identification of Probability Distributions*, 2003, §1.
         """
-        gaps, places = (part[:, tasks] for part in self._all_places())
+        places, gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
         missing = np.divide(gaps, places, out=np.ones(gaps.shape), where=places > 0)
         means = np.nan_to_num(self.table.means[:, tasks])
         lower = ((1.0 - missing) * means).sum(axis=1) / len(tasks)
-        return lower, lower + missing.sum(axis=1) / len(tasks), np.asarray(gaps.sum(axis=1), dtype=np.int64)
-
-    def _all_places(self) -> tuple[CodeArray, CodeArray]:
-        """Gaps and places, (n_agents, n_tasks) each, a task without a row being R_a gaps."""
-        usual = np.array([_usual(row) for row in self.n_places], dtype=np.int64)[:, None]
-        absent = self.n_places == 0
-        return np.where(absent, usual, self.n_gaps), np.where(absent, usual, self.n_places)
+        usual = np.array([_usual(row) for row in self.n_places], dtype=np.int64)
+        n_missing = gaps.sum(axis=1) + (places == 0).sum(axis=1) * usual
+        return lower, lower + missing.sum(axis=1) / len(tasks), np.asarray(n_missing, dtype=np.int64)
 
     @classmethod
     def of(
@@ -325,9 +323,14 @@ def offer(found: Record) -> str:
 
 
 def _complete(stacked: Record) -> Mask:
-    """Ranked directly on all tasks, not withheld, not under other conditions."""
+    """Ranked directly on all tasks that it delivered, not withheld, not under other conditions.
+
+    Where gaps count as failures a submitter's agent may be ranked on tasks it never ran; it teaches nothing
+    of them.
+    """
     allowed = [not (one.withheld or said) for one, said in zip(stacked.about, stacked.condition, strict=True)]
-    return stacked.is_direct(np.arange(stacked.n_tasks)) & np.array(allowed, dtype=np.bool_)
+    direct = stacked.is_direct(np.arange(stacked.n_tasks))
+    return direct & (stacked.operator | (stacked.completed >= 0)) & np.array(allowed, dtype=np.bool_)
 
 
 def _table(about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[str]) -> OutcomeTable:

@@ -6,16 +6,54 @@ module                   holds
 ``fitting``              `fit`: the front door; checks, codes the factors, chooses the way
 ``formula``              ``"item + prompt + item:prompt"`` as terms
 ``factors``              labels as codes, treatment contrasts
-``balanced``             mean squares of strata are sufficient: closed form, or under bounds
+``strata``               rows of a balanced design as the few mean squares that are sufficient
+``balanced``             components from mean squares: closed form, or under bounds
 ``unbalanced``           patterns of observed cells, by `sparse`
 ``sparse``               one large factor as blocks, the others as a border
 ``variance_components``  `VarianceFit`: what a fit tells, and how it ended
-``fixed_effects``        θ̂ and the fixed effects with their intervals
+``fixed_effects``        θ̂ with its interval
 ``bootstrap``            parametric draws and refits
 =======================  ==================================================================================
 """
 
-from analytics.reml.fitting import fit
-from analytics.reml.variance_components import VarianceFit
+from analytics.reml.bootstrap import component_intervals, refits
+from analytics.reml.factors import FactorRefused
+from analytics.reml.fitting import FitRefused, fit
+from analytics.reml.fixed_effects import (
+    EstimateInterval,
+    satterthwaite_df,
+    small_facets,
+    theta_interval,
+    theta_slopes,
+)
+from analytics.reml.formula import FormulaRefused, Term, parse
+from analytics.reml.variance_components import (
+    RESIDUAL,
+    ComponentInterval,
+    ComponentIntervals,
+    VarianceFit,
+    asymptotic_intervals,
+    check_level,
+)
 
-__all__ = ["VarianceFit", "fit"]
+__all__ = [
+    "RESIDUAL",
+    "ComponentInterval",
+    "ComponentIntervals",
+    "EstimateInterval",
+    "FactorRefused",
+    "FitRefused",
+    "FormulaRefused",
+    "Term",
+    "VarianceFit",
+    "asymptotic_intervals",
+    "check_level",
+    "component_intervals",
+    "fit",
+    "parse",
+    "refits",
+    "satterthwaite_df",
+    "small_facets",
+    "theta_interval",
+    "theta_slopes",
+]

@@ -1,26 +1,14 @@
-"""Balanced designs: mean squares of the strata are sufficient, and REML is a problem in a handful of numbers.
+"""REML of a balanced design: a problem in a handful of numbers, closed form or under bounds.
 
 Model
 -----
-A design is balanced when every combination of all its factors F, random and fixed, has the same number of
-rows. Then the space of outcomes splits into orthogonal strata, one for each set s ⊆ F (the interaction
-contrasts of the factors in s) and one within cells, and V is a multiple of the identity on each::
+With SS_s, df_s and M of the strata (`analytics.reml.strata`) the components minimise::
 
-    V = Σ_s λ_s P_s        λ_s = Σ_T c_T·1[s ⊆ T]·σ_T² + σ_ρ²        c_T = n / Π_{f ∈ T} L_f
-    SS_s = y'P_s y          df_s = tr P_s = Π_{f ∈ s} (L_f − 1)       within cells: n − Π_f L_f
-
-Strata with the same terms above them have the same λ and are added. The mean and the fixed terms fill whole
-strata; these are *fixed* and leave the likelihood but for log|X'V⁻¹X| = log|X'X| − Σ_{s fixed} df_s log λ_s.
-With M the matrix of c_T·1[s ⊆ T] (and ones for the residual) over the other strata, λ = Mφ and::
-
-    Q(φ)  = (n − p) log 2π + log|X'X| + Σ_s (df_s log λ_s + SS_s/λ_s)
+    Q(φ)  = Σ_s (df_s log λ_s + SS_s/λ_s) + constant        λ = Mφ, φ ≥ 0
     ∂Q/∂φ = M'(df/λ − SS/λ²)                I(φ) = ½ M' diag(df/λ²) M
 
-log|X'X| is that of treatment contrasts, as in lme4, so that Q is lme4's criterion. β̂ is the least squares
-estimate, and Cov β̂ = Σ_{s fixed} λ_s B P_s B' with B = (X'X)⁻¹X'.
-
-Optimum
--------
+Method
+------
 With as many strata as components, φ = M⁻¹(SS/df) where that is not negative. Else Fisher scoring under the
 bounds: components at 0 with ∂Q/∂φ ≥ 0 stay there, the others take the step −(2I)⁻¹∂Q/∂φ, cut off at 0 and
 halved until Q falls (Bertsekas 1982), from the closed form (least squares in the mean squares where there
@@ -33,127 +21,33 @@ Symbols
 =======  =====================  ===========================  ===============
 symbol   code                   shape                        unit
 =======  =====================  ===========================  ===============
-SS_s     ``sum_squares``        (n_strata,)                  outcome²
+SS_s     ``sum_squares``        (n_vectors, n_strata)        outcome²
 df_s     ``df``                 (n_strata,)                  1
-M        ``loadings``           (n_strata, n_terms + 1)      rows
-λ_s      ``stratum_variances``  (n_strata,)                  outcome²
-B P_s B' ``fixed_parts``        (n_fixed, p, p)              1/rows
-M, fixed ``fixed_loadings``     (n_fixed, n_terms + 1)       rows
+M        ``loadings``           (n_strata, n_components)     rows
+φ        ``parameters``         (n_vectors, n_components)    outcome²
 =======  =====================  ===========================  ===============
 
 Not done here
 -------------
-Nested factors whose levels have names of their own (``batch + sample``) are not recast as crossed ones; they
-are fitted by `analytics.reml.sparse`. Written ``batch/cask`` with the casks named alike in each batch, they
-are balanced here.
+No constant of Q, no fixed effects: those are in `analytics.reml.strata`.
 
 Source
 ------
-Nelder, *Proc. Royal Society A* 283 (1965) 147-178 (strata of balanced designs). Searle, Casella & McCulloch,
-*Variance Components*, 1992, §4 and §6.6-6.7. Bertsekas, *SIAM J. Control* 20 (1982) 221-246 (projection).
+Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6-6.7. Bertsekas, *SIAM J. Control* 20 (1982)
+221-246 (projection).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, Mask
-from analytics.errors import CoreError
-from analytics.reml.variance_components import Refits
-
-Subset: TypeAlias = frozenset[int]
 
 MOST_STEPS = 500
 MOST_HALVINGS = 40
 EXPECTED_FALL = 1e-18
 SUFFICIENT_FALL = 1e-4
-SMALLEST_NOISE = 1e-18
 ROUNDING = 1e-13
-
-
-class Confounded(CoreError):
-    """The data cannot tell a component from others or from fixed effects."""
-
-
-class NoResidualNoise(CoreError):
-    """The residual sum of squares is 0: the criterion falls without end as the residual goes to 0."""
-
-
-@dataclass(frozen=True, eq=False)
-class Strata:
-    """A balanced data set, reduced to what REML needs.
-
-    Parameters
-    ----------
-    sum_squares, df : float array, shape (n_strata,)
-        Of the strata that are not fixed; the last has no term above it (λ = σ_ρ²).
-    loadings : float array, shape (n_strata, n_terms + 1)
-        M.
-    constant : float
-        (n − p) log 2π + log|X'X|.
-    beta : float array, shape (p,)
-    fixed_loadings : float array, shape (n_fixed, n_terms + 1)
-    fixed_parts : float array, shape (n_fixed, p, p)
-    """
-
-    sum_squares: FloatArray
-    df: FloatArray
-    loadings: FloatArray
-    constant: float
-    beta: FloatArray
-    fixed_loadings: FloatArray
-    fixed_parts: FloatArray
-
-    def stratum_variances(self, parameters: FloatArray) -> FloatArray:
-        """λ = Mφ, shape (n_strata,)."""
-        return np.asarray(self.loadings @ parameters, dtype=np.float64)
-
-    def value_and_gradient(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Q(φ) and M'(df/λ − SS/λ²)."""
-        variances = self.stratum_variances(parameters)
-        ratio = self.sum_squares / variances
-        value = self.constant + float(self.df @ np.log(variances) + ratio.sum())
-        slopes = self.loadings.T @ ((self.df - ratio) / variances)
-        return value, np.asarray(slopes, dtype=np.float64)
-
-    def information(self, parameters: FloatArray) -> FloatArray:
-        """½ M' diag(df/λ²) M, the expected information."""
-        weights = self.df / np.square(self.stratum_variances(parameters))
-        return np.asarray(0.5 * (self.loadings.T * weights) @ self.loadings, dtype=np.float64)
-
-    def beta_covariance(self, parameters: FloatArray) -> FloatArray:
-        """Σ_{s fixed} λ_s B P_s B', shape (p, p)."""
-        covariance = np.einsum("s,sij->ij", self.fixed_loadings @ parameters, self.fixed_parts)
-        return np.asarray(covariance, dtype=np.float64)
-
-    def covariance_slopes(self, parameters: FloatArray) -> FloatArray:
-        """∂Cov(β̂)/∂φ, shape (n_terms + 1, p, p); the same everywhere, as Cov(β̂) is linear in φ."""
-        slopes = np.einsum("st,sij->tij", self.fixed_loadings, self.fixed_parts)
-        return np.asarray(slopes, dtype=np.float64)
-
-    def refits(
-        self,
-        parameters: FloatArray,
-        beta: FloatArray,
-        contrast: FloatArray,
-        n_draws: int,
-        rng: np.random.Generator,
-    ) -> Refits:
-        """Draw SS*_s ~ λ_s χ²(df_s) and θ* ~ N(c'β, c'Cov(β̂)c), and fit each.
-
-        Under normality this is the distribution of what outcomes drawn from the model would give: mean
-        squares and β̂ are independent.
-        """
-        chi_squares = rng.chisquare(self.df, size=(n_draws, self.df.size))
-        drawn = optimise_many(
-            self.loadings, self.df, self.stratum_variances(parameters) * chi_squares
-        ).parameters
-        slopes = np.einsum("i,tij,j->t", contrast, self.covariance_slopes(parameters), contrast)
-        spread = np.sqrt(slopes @ parameters)
-        theta = contrast @ beta + spread * rng.standard_normal(n_draws)
-        return Refits(parameters=drawn, theta=theta, theta_variance=drawn @ slopes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,152 +65,6 @@ class Optima:
     parameters: FloatArray
     n_steps: CodeArray
     converged: Mask
-
-
-# ----------------------------------------------------------------------------------------- from rows to SS
-
-
-def n_replicates(factors: Sequence[CodeArray], n_levels: Sequence[int]) -> int | None:
-    """Rows of each combination of the factors; None where they differ or a combination is missing.
-
-    Parameters
-    ----------
-    factors : sequence of int arrays, shape (n_rows,) each
-    n_levels : sequence of int
-    """
-    n_rows, n_cells = factors[0].size, int(np.prod([float(n) for n in n_levels]))
-    if n_cells > n_rows or n_rows % n_cells:
-        return None
-    counts = np.bincount(np.ravel_multi_index(factors, n_levels), minlength=n_cells)
-    return n_rows // n_cells if bool((counts == counts[0]).all()) else None
-
-
-def strata(
-    y: FloatArray,
-    factors: Sequence[CodeArray],
-    n_levels: Sequence[int],
-    terms: Sequence[tuple[int, ...]],
-    fixed_terms: Sequence[tuple[int, ...]],
-    fixed_grid: FloatArray,
-) -> Strata:
-    """Reduce a balanced data set to its strata.
-
-    Parameters
-    ----------
-    y : float array, shape (n_rows,)
-    factors : sequence of int arrays, shape (n_rows,) each
-        All factors of the model; `n_replicates` is not None.
-    n_levels : sequence of int
-    terms : sequence of tuples of factor indices
-        Random terms; none lies inside a fixed one, so that each has a stratum of its own.
-    fixed_terms : sequence of tuples of factor indices
-        Fixed terms without the intercept; every term inside an interaction is there.
-    fixed_grid : float array, shape (Π n_levels of the fixed factors, p)
-        X on the grid of the fixed factors, in ascending order of factor index, the last varying fastest.
-
-    Raises
-    ------
-    Confounded, NoResidualNoise
-    """
-    mean = float(np.mean(y))
-    cell_means, within = _cells(y - mean, factors, n_levels)
-    effects = _effects(cell_means, len(n_levels))
-    fixed = {frozenset[int](), *map(frozenset, fixed_terms)}
-    loads = {s: _loading(s, terms, n_levels, y.size) for s in effects}
-    loadings, df, sum_squares = _pooled(effects, fixed, loads, y.size, within)
-    _check_residual(df, sum_squares, float(np.sum(np.square(y - mean))))
-    beta, gram, parts = _fixed_effects(effects, fixed, n_levels, fixed_grid, y.size)
-    beta[0] += mean
-    log_det = float(np.linalg.slogdet(gram)[1])
-    return Strata(
-        sum_squares=sum_squares,
-        df=df,
-        loadings=loadings,
-        constant=(y.size - beta.size) * float(np.log(2.0 * np.pi)) + log_det,
-        beta=beta,
-        fixed_loadings=np.array([loads[s] for s in parts]),
-        fixed_parts=np.array(list(parts.values())),
-    )
-
-
-def _cells(y: FloatArray, factors: Sequence[CodeArray], n_levels: Sequence[int]) -> tuple[FloatArray, float]:
-    """Means of the cells, shape n_levels, and the sum of squares within cells."""
-    cell, n_cells = np.ravel_multi_index(factors, n_levels), int(np.prod(n_levels))
-    sums = np.bincount(cell, weights=y, minlength=n_cells)
-    means = np.asarray(sums * (n_cells / y.size), dtype=np.float64)
-    within = float(np.sum(np.square(y - means[cell]))) if n_cells < y.size else 0.0
-    return means.reshape(n_levels), within
-
-
-def _effects(table: FloatArray, n_axes: int) -> dict[Subset, FloatArray]:
-    """P_s of a table for every set s of its first axes; axes outside s have length 1."""
-    parts = {frozenset[int](): table}
-    for axis in range(n_axes):
-        means = {s: part.mean(axis=axis, keepdims=True) for s, part in parts.items()}
-        parts = means | {s | {axis}: parts[s] - means[s] for s in parts}
-    return parts
-
-
-def _loading(s: Subset, terms: Sequence[tuple[int, ...]], n_levels: Sequence[int], n_rows: int) -> FloatArray:
-    """Row of M: c_T where s ⊆ T, else 0; 1 for the residual."""
-    above = [n_rows / np.prod([n_levels[f] for f in term]) if s <= set(term) else 0.0 for term in terms]
-    return np.array([*above, 1.0])
-
-
-def _pooled(
-    effects: dict[Subset, FloatArray],
-    fixed: set[Subset],
-    loads: dict[Subset, FloatArray],
-    n_rows: int,
-    within: float,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """M, df and SS of the strata that are not fixed, those with equal rows of M added; the residual last."""
-    n_levels = effects[max(effects, key=len)].shape
-    residual = np.zeros(loads[frozenset()].size)
-    residual[-1] = 1.0
-    pooled = {tuple(residual): np.array([n_rows - np.prod(n_levels), within])}
-    for s, part in effects.items():
-        if s not in fixed:
-            df = float(np.prod([n_levels[f] - 1 for f in s]))
-            added = np.array([df, n_rows / part.size * np.sum(np.square(part))])
-            pooled[tuple(loads[s])] = pooled.get(tuple(loads[s]), 0.0) + added
-    rows = sorted(pooled, reverse=True)
-    df_and_squares = np.array([pooled[row] for row in rows])
-    return np.array(rows), df_and_squares[:, 0], df_and_squares[:, 1]
-
-
-def _fixed_effects(
-    effects: dict[Subset, FloatArray],
-    fixed: set[Subset],
-    n_levels: Sequence[int],
-    grid: FloatArray,
-    n_rows: int,
-) -> tuple[FloatArray, FloatArray, dict[Subset, FloatArray]]:
-    """β̂, X'X, and B P_s B' by fixed stratum, all from the grid of the fixed factors."""
-    axes = sorted(frozenset().union(*fixed))
-    shape = tuple(n_levels[f] if f in axes else 1 for f in range(len(n_levels)))
-    n_alike = n_rows / len(grid)
-    inverse = np.asarray(np.linalg.pinv(grid), dtype=np.float64)
-    fitted = sum((effects[s] for s in fixed), np.zeros(shape))
-    columns = _effects(inverse.T.reshape(*shape, -1), len(n_levels))
-    parts = {}
-    for s in fixed:
-        part = np.broadcast_to(columns[s], (*shape, len(inverse))).reshape(len(grid), -1)
-        parts[s] = part.T @ part / n_alike
-    return inverse @ fitted.ravel(), n_alike * grid.T @ grid, parts
-
-
-def _check_residual(df: FloatArray, sum_squares: FloatArray, total: float) -> None:
-    if df[-1] == 0.0:
-        raise Confounded("every stratum has a term of its own: none is left for the residual")
-    if sum_squares[-1] <= SMALLEST_NOISE * total:
-        raise NoResidualNoise(
-            f"the residual sum of squares is 0 on {df[-1]:g} degrees of freedom: "
-            "rows that agree in every term never differ, and REML has no optimum"
-        )
-
-
-# ------------------------------------------------------------------------------------------------- optimum
 
 
 def optimise_many(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray) -> Optima:

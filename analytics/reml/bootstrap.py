@@ -54,7 +54,7 @@ MIN_DRAWS_T = 2_000
 MIN_DRAWS = 200
 
 
-class TooFewDraws(CoreError):
+class BootstrapRefused(CoreError):
     """Too few bootstrap draws for the quantiles asked for."""
 
 
@@ -70,10 +70,10 @@ def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_
 
     Raises
     ------
-    TooFewDraws
+    BootstrapRefused
     """
     if n_draws < MIN_DRAWS:
-        raise TooFewDraws(f"{n_draws} draws; percentiles of a bootstrap need at least {MIN_DRAWS}")
+        raise BootstrapRefused(f"{n_draws} draws; percentiles of a bootstrap need at least {MIN_DRAWS}")
     return fit.likelihood.refits(fit.parameters, fit.beta, fit.contrast, n_draws, rng)
 
 
@@ -89,7 +89,7 @@ def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) ->
 
     Raises
     ------
-    LevelRefused
+    VarianceRefused
     """
     check_level(level)
     lower, upper = np.quantile(draws.parameters, _tails(level), axis=0)
@@ -121,11 +121,11 @@ def t_quantiles(fit: VarianceFit, draws: Refits, level: float = 0.95) -> tuple[f
 
     Raises
     ------
-    TooFewDraws, LevelRefused
+    BootstrapRefused, VarianceRefused
     """
     check_level(level)
     if draws.theta.size < MIN_DRAWS_T:
-        raise TooFewDraws(f"{draws.theta.size} draws; bootstrap-t needs at least {MIN_DRAWS_T}")
+        raise BootstrapRefused(f"{draws.theta.size} draws; bootstrap-t needs at least {MIN_DRAWS_T}")
     studentised = (draws.theta - fit.contrast @ fit.beta) / np.sqrt(draws.theta_variance)
     lower, upper = np.quantile(studentised, _tails(level))
     return float(lower), float(upper)

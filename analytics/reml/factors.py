@@ -41,12 +41,8 @@ from analytics.reml.formula import Term
 INTERCEPT = "(Intercept)"
 
 
-class LabelMissing(CoreError):
-    """A row has no label in a column that is a factor."""
-
-
-class MarginMissing(CoreError):
-    """A fixed interaction stands without a term inside it."""
+class FactorRefused(CoreError):
+    """A column is no factor (`label_missing`), or a fixed term lacks its margins (`margin_missing`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +78,14 @@ def factor(name: str, labels: npt.ArrayLike) -> Factor:
 
     Raises
     ------
-    LabelMissing
+    FactorRefused
         With the first row whose label is None, NaN or empty.
     """
     listed = labels if isinstance(labels, list) else np.asarray(labels).tolist()
     text_of = {label: _text(label) for label in set(listed)}
     if "" in text_of.values():
         row = next(i for i, label in enumerate(listed) if not text_of[label])
-        raise LabelMissing(f"row {row} has no label in column {name}")
+        raise FactorRefused(f"row {row} has no label in column {name}", code="label_missing")
     levels = sorted(set(text_of.values()))
     number = {level: code for code, level in enumerate(levels)}
     code_of = {label: number[text] for label, text in text_of.items()}
@@ -151,14 +147,16 @@ def check_margins(terms: Sequence[Term]) -> None:
 
     Raises
     ------
-    MarginMissing
+    FactorRefused
     """
     there = {term.factors for term in terms}
     for term in terms:
         for column in term.columns:
             inside = Term(tuple(name for name in term.columns if name != column))
             if inside.columns and inside.factors not in there:
-                raise MarginMissing(f"fixed {term.name} needs fixed {inside.name} beside it")
+                raise FactorRefused(
+                    f"fixed {term.name} needs fixed {inside.name} beside it", code="margin_missing"
+                )
 
 
 def _text(label: object) -> str:

@@ -9,8 +9,8 @@ REML criterion under σ_T² ≥ 0. The terms come as text (`analytics.reml.formu
 Method
 ------
 Where every combination of all the factors named has the same number of rows, `analytics.reml.balanced`
-(strata; ``balanced: closed form`` or ``balanced: bounded optimum``); else `analytics.reml.sparse`, which says
-``unbalanced: patterns`` or ``unbalanced: blocked``. The fit names its method, how it ended, and the
+(on strata; ``balanced: closed form`` or ``balanced: bounded optimum``); else `analytics.reml.sparse`
+(``unbalanced: patterns`` or ``unbalanced: blocked``). The fit names its method, how it ended, and the
 components on the boundary. Neither the order of the rows nor the names of the levels changes a component or
 the criterion: a change of base level multiplies X by a matrix of determinant ±1.
 
@@ -34,46 +34,24 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
-from analytics.reml import balanced, sparse
-from analytics.reml.balanced import SMALLEST_NOISE, Confounded, NoResidualNoise
+from analytics.reml import sparse
+from analytics.reml.balanced import optimise_many
 from analytics.reml.factors import Factor, check_margins, combined, factor, treatment_design, treatment_names
 from analytics.reml.formula import Term, parse
+from analytics.reml.strata import SMALLEST_NOISE, n_replicates, strata_of
 from analytics.reml.unbalanced import UnbalancedLikelihood
 from analytics.reml.variance_components import Facet, VarianceFit
 
 SMALLEST_SPREAD = 1e-12
 
 
-class NoRandomTerm(CoreError):
-    """A model of variance components needs a random term."""
+class FitRefused(CoreError):
+    """The outcome or the design cannot tell the components.
 
-
-class OneLevel(CoreError):
-    """A factor with one level has no variance and no contrast."""
-
-
-class Pooled(CoreError):
-    """A random term has a level for each row, so that it and the residual are one."""
-
-
-class RankDeficient(CoreError):
-    """A fixed column is a combination of the others."""
-
-
-class MoreParametersThanRows(CoreError):
-    """There are fewer rows than fixed effects and components."""
-
-
-class OutcomeConstant(CoreError):
-    """All outcomes are equal: there is no variance to split."""
-
-
-class OutcomeMissing(CoreError):
-    """An outcome is not a finite number."""
-
-
-class LengthsDiffer(CoreError):
-    """A column and the outcome differ in length."""
+    Codes: ``no_random_term``, ``one_level``, ``pooled``, ``confounded``, ``rank_deficient``,
+    ``lengths_differ``, ``more_parameters_than_rows``, ``outcome_constant``,
+    ``outcome_missing``, ``no_residual_noise``.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,32 +112,32 @@ def fit(
 
     Raises
     ------
-    FormulaMalformed, ColumnUnknown, FactorRepeated, TermRepeated, MarginMissing, NoRandomTerm
+    FormulaRefused
         By the text.
-    LabelMissing, LengthsDiffer, OutcomeMissing
-        By the rows.
-    OneLevel, Pooled, Confounded, RankDeficient, MoreParametersThanRows, OutcomeConstant, NoResidualNoise
-        Where the design cannot tell the components, with the term and the reason.
+    FactorRefused
+        By a missing label, or a fixed interaction without its margins.
+    FitRefused, StrataRefused, SparseRefused
+        Where the rows or the design cannot tell the components, with the term and the reason.
     """
     y = _checked_outcome(outcome)
     design = _designed(columns, y.size, random, fixed)
     _check_levels(design)
     _check_margins(design)
     _check_outcome(design, y)
-    n_replicates = balanced.n_replicates(design.codes, design.n_levels)
-    if n_replicates is None:
+    n_alike = n_replicates(design.codes, design.n_levels)
+    if n_alike is None:
         return _fit_unbalanced(design, y)
-    if n_replicates == 1:
+    if n_alike == 1:
         _check_cell(design, y.size)
     return _fit_balanced(design, y)
 
 
 def _fit_balanced(design: _Design, y: FloatArray) -> VarianceFit:
     grid = design.grid()
-    strata = balanced.strata(
+    strata = strata_of(
         y, design.codes, design.n_levels, design.numbers(design.random), design.numbers(design.fixed), grid
     )
-    optima = balanced.optimise_many(strata.loadings, strata.df, strata.sum_squares[None, :])
+    optima = optimise_many(strata.loadings, strata.df, strata.sum_squares[None, :])
     parameters, n_steps, converged = optima.parameters[0], int(optima.n_steps[0]), bool(optima.converged[0])
     ended = "expected fall of the criterion below 1e-18" if converged else "no lower criterion found"
     return VarianceFit(
@@ -221,23 +199,27 @@ def _facets(design: _Design) -> tuple[Facet, ...]:
 def _checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
     y = np.asarray(outcome, dtype=np.float64)
     if y.ndim != 1:
-        raise LengthsDiffer(f"the outcome has shape {y.shape}, not (n_rows,)")
+        raise FitRefused(f"the outcome has shape {y.shape}, not (n_rows,)", code="lengths_differ")
     if not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
-        raise OutcomeMissing(f"row {row}: an outcome of {y[row]}; leave out rows without one")
+        raise FitRefused(
+            f"row {row}: an outcome of {y[row]}; leave out rows without one", code="outcome_missing"
+        )
     return y
 
 
 def _designed(columns: Mapping[str, npt.ArrayLike], n_rows: int, random: str, fixed: str) -> _Design:
     random_terms, fixed_terms = parse(random, columns), parse(fixed, columns)
     if not random_terms:
-        raise NoRandomTerm("no random term is named")
+        raise FitRefused("no random term is named", code="no_random_term")
     check_margins(fixed_terms)
     names = dict.fromkeys(name for term in (*random_terms, *fixed_terms) for name in term.columns)
     factors = {name: factor(name, columns[name]) for name in names}
     for name, column in factors.items():
         if column.codes.shape != (n_rows,):
-            raise LengthsDiffer(f"column {name} has {column.codes.size} rows, the outcome {n_rows}")
+            raise FitRefused(
+                f"column {name} has {column.codes.size} rows, the outcome {n_rows}", code="lengths_differ"
+            )
     return _Design(factors, random_terms, fixed_terms, treatment_names(fixed_terms, factors))
 
 
@@ -247,15 +229,22 @@ def _check_levels(design: _Design) -> None:
             for name in term.columns:
                 if design.factors[name].n_levels < 2:
                     levels = ", ".join(map(repr, design.factors[name].levels)) or "none"
-                    raise OneLevel(f"{kind} term {term.name}: {name} has one level only ({levels})")
+                    raise FitRefused(
+                        f"{kind} term {term.name}: {name} has one level only ({levels})", code="one_level"
+                    )
 
 
 def _check_outcome(design: _Design, y: FloatArray) -> None:
     p, n_components = len(design.fixed_names), len(design.random) + 1
     if p + n_components > y.size:
-        raise MoreParametersThanRows(f"{p} fixed effects and {n_components} components from {y.size} rows")
+        raise FitRefused(
+            f"{p} fixed effects and {n_components} components from {y.size} rows",
+            code="more_parameters_than_rows",
+        )
     if np.ptp(y) <= SMALLEST_SPREAD * np.max(np.abs(y)):
-        raise OutcomeConstant(f"all {y.size} outcomes are {y[0]:g}: there is no variance to split")
+        raise FitRefused(
+            f"all {y.size} outcomes are {y[0]:g}: there is no variance to split", code="outcome_constant"
+        )
 
 
 def _check_cell(design: _Design, n_rows: int) -> None:
@@ -265,10 +254,11 @@ def _check_cell(design: _Design, n_rows: int) -> None:
             raise _pooled(term, n_rows)
 
 
-def _pooled(term: Term, n_rows: int) -> Pooled:
-    return Pooled(
+def _pooled(term: Term, n_rows: int) -> FitRefused:
+    return FitRefused(
         f"{term.name}: one row for each of its {n_rows} levels, so that it and the residual are one "
-        "(pooled); leave the term out, or give replicates"
+        "(pooled); leave the term out, or give replicates",
+        code="pooled",
     )
 
 
@@ -279,7 +269,10 @@ def _check_groupings(design: _Design, groups: list[CodeArray], n_rows: int) -> N
             raise _pooled(term, n_rows)
     for (one, left), (other, right) in combinations(zip(design.random, groups, strict=True), 2):
         if _same_grouping(left, right):
-            raise Confounded(f"{one.name} and {other.name} group the rows alike: their components are one")
+            raise FitRefused(
+                f"{one.name} and {other.name} group the rows alike: their components are one",
+                code="confounded",
+            )
 
 
 def _check_margins(design: _Design) -> None:
@@ -289,8 +282,10 @@ def _check_margins(design: _Design) -> None:
             raise _absorbed(term)
 
 
-def _absorbed(term: Term) -> Confounded:
-    return Confounded(f"{term.name} is random, and the fixed terms tell its levels apart already")
+def _absorbed(term: Term) -> FitRefused:
+    return FitRefused(
+        f"{term.name} is random, and the fixed terms tell its levels apart already", code="confounded"
+    )
 
 
 def _same_grouping(one: CodeArray, other: CodeArray) -> bool:
@@ -308,8 +303,9 @@ def _check_noise(design: _Design, groups: list[CodeArray], y: FloatArray) -> Non
         n_rows = np.bincount(codes)
         within = centred - (np.bincount(codes, weights=centred) / n_rows)[codes]
         if within @ within <= SMALLEST_NOISE * (centred @ centred):
-            raise NoResidualNoise(
-                f"{term.name}: rows of one level never differ: the residual is 0 and REML has no optimum"
+            raise FitRefused(
+                f"{term.name}: rows of one level never differ: the residual is 0 and REML has no optimum",
+                code="no_residual_noise",
             )
 
 
@@ -330,7 +326,10 @@ def _check_rank(x: FloatArray, names: tuple[str, ...]) -> None:
     if np.linalg.matrix_rank(x) == x.shape[1]:
         return
     column = next(j for j in range(1, x.shape[1]) if np.linalg.matrix_rank(x[:, : j + 1]) <= j)
-    raise RankDeficient(f"fixed {names[column]} is a combination of the columns before it in these rows")
+    raise FitRefused(
+        f"fixed {names[column]} is a combination of the columns before it in these rows",
+        code="rank_deficient",
+    )
 
 
 def _spans(x: FloatArray, vectors: FloatArray) -> bool:

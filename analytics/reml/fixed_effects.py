@@ -1,12 +1,13 @@
-"""Intervals of the grand mean θ̂ and of each fixed effect.
+"""Intervals of the grand mean θ̂, or of another estimable combination c'β̂.
 
 Model
 -----
-For an estimate a'β̂ with Var = a'Cov(β̂)a = g'φ (g_T = ∂Var/∂φ_T; in a balanced design a'Σ_s λ_s B P_s B'a)::
+For θ̂ = c'β̂ with Var = c'Cov(β̂)c = g'φ (g_T = ∂Var/∂φ_T; in a balanced design c'Σ_s λ_s B P_s B'c)::
 
-    a'β̂ ± q·SE        SE = √(g'φ̂)        ν = 2 (g'φ̂)² / (g' I(φ̂)⁻¹ g)
+    c'β̂ ± q·SE        SE = √(g'φ̂)        ν = 2 (g'φ̂)² / (g' I(φ̂)⁻¹ g)
 
-θ is the mean over all levels of the fixed factors, each weighing the same.
+A fit's own c is that of the mean over all levels of the fixed factors, each weighing the same; that of a
+fixed effect is a column of the identity (``dataclasses.replace(fit, contrast=…)``).
 
 *satterthwaite*: q = t_ν, with I(φ̂) over the components off the boundary. In a balanced design with as many
 strata as such components this is ν = (Σ_s a_s λ̂_s)²/Σ_s (a_s λ̂_s)²/df_s where Var = Σ_s a_s λ̂_s, since
@@ -24,7 +25,7 @@ Symbols
 ======  ====================  =============  ==========
 symbol  code                  shape          unit
 ======  ====================  =============  ==========
-a       ``contrast``          (p,)           1
+c       ``contrast``          (p,)           1
 g       ``slopes``            (n_terms + 1)  1
 ν       ``df``                scalar         1
 d       ``df``, conservative  scalar         1
@@ -40,7 +41,6 @@ Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. Giesbrecht & Burns, *Biom
 (ν from the information). STATISTICS §7.5 for the rule of 4 levels, whose coverage `tests/analytics` measures.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -58,16 +58,8 @@ Method: TypeAlias = Literal["by rule", "satterthwaite", "wald", "bootstrap-t", "
 METHODS = ("by rule", "satterthwaite", "wald", "bootstrap-t")
 
 
-class PercentileRefused(CoreError):
-    """A percentile interval of θ* is the Wald interval again."""
-
-
-class MethodUnknown(CoreError):
-    """An interval was asked for by a name that is none."""
-
-
-class DrawsMissing(CoreError):
-    """A bootstrap-t interval needs the draws of `bootstrap.refits`."""
+class IntervalRefused(CoreError):
+    """No such interval: `percentile`, `method_unknown`, or `draws_missing` for bootstrap-t."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +92,7 @@ class EstimateInterval:
 def theta_interval(
     fit: VarianceFit, level: float = 0.95, method: Method = "by rule", draws: Refits | None = None
 ) -> EstimateInterval:
-    """Interval of the grand mean.
+    """Interval of the grand mean, or of whatever `fit.contrast` says.
 
     Parameters
     ----------
@@ -114,43 +106,47 @@ def theta_interval(
 
     Raises
     ------
-    PercentileRefused, MethodUnknown, DrawsMissing, TooFewDraws, LevelRefused
+    IntervalRefused, BootstrapRefused, VarianceRefused
     """
     check_level(level)
     if method == "percentile":
-        raise PercentileRefused(
+        raise IntervalRefused(
             "θ* − θ̂ is normal with the variance that was put in: its percentiles are the Wald interval; "
-            "ask for bootstrap-t"
+            "ask for bootstrap-t",
+            code="percentile",
         )
-    _check_method(method, METHODS)
-    slopes = fit.likelihood.covariance_slopes(fit.parameters)
-    return _interval(fit, fit.contrast, level, method, slopes, draws)
+    if method not in METHODS:
+        raise IntervalRefused(
+            f"no interval here is named {method!r}; there are {', '.join(METHODS)}", code="method_unknown"
+        )
+    slopes = theta_slopes(fit)
+    small = small_facets(fit, slopes)
+    named = _rule(small) if method == "by rule" else method
+    df = _degrees(fit, slopes, named, small)
+    low, high = _quantiles(fit, level, named, df, draws)
+    estimate = float(fit.contrast @ fit.beta)
+    error = float(np.sqrt(fit.contrast @ fit.beta_covariance @ fit.contrast))
+    return EstimateInterval(
+        estimate=estimate,
+        standard_error=error,
+        lower=estimate - high * error,
+        upper=estimate - low * error,
+        df=df,
+        level=level,
+        method=named,
+        small_facets=tuple(facet.name for facet in small),
+    )
 
 
-def fixed_intervals(
-    fit: VarianceFit, level: float = 0.95, method: Method = "by rule"
-) -> Mapping[str, EstimateInterval]:
-    """Interval of each fixed effect, by name.
+def theta_slopes(fit: VarianceFit) -> FloatArray:
+    """Return g = ∂Var(θ̂)/∂φ, shape (n_terms + 1,).
 
     Parameters
     ----------
     fit : VarianceFit
-    level : float
-    method : str
-        `by rule`, `satterthwaite` or `wald`.
-
-    Raises
-    ------
-    MethodUnknown, LevelRefused
     """
-    check_level(level)
-    _check_method(method, METHODS[:-1])
-    slopes = fit.likelihood.covariance_slopes(fit.parameters)
-    contrasts = np.eye(fit.beta.size)
-    return {
-        name: _interval(fit, contrast, level, method, slopes)
-        for name, contrast in zip(fit.fixed_names, contrasts, strict=True)
-    }
+    by_component = fit.likelihood.covariance_slopes(fit.parameters)
+    return np.asarray(np.einsum("i,tij,j->t", fit.contrast, by_component, fit.contrast), dtype=np.float64)
 
 
 def satterthwaite_df(fit: VarianceFit, slopes: FloatArray) -> float:
@@ -184,37 +180,8 @@ def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[Facet, ...]:
     )
 
 
-def _check_method(method: str, methods: tuple[str, ...]) -> None:
-    if method not in methods:
-        raise MethodUnknown(f"no interval here is named {method!r}; there are {', '.join(methods)}")
-
-
-def _interval(
-    fit: VarianceFit,
-    contrast: FloatArray,
-    level: float,
-    method: str,
-    covariance_slopes: FloatArray,
-    draws: Refits | None = None,
-) -> EstimateInterval:
-    slopes = np.einsum("i,tij,j->t", contrast, covariance_slopes, contrast)
-    small = small_facets(fit, slopes)
-    if method == "by rule":
-        method = "conservative" if small else "satterthwaite"
-    df = _degrees(fit, slopes, method, small)
-    low, high = _quantiles(fit, level, method, df, draws)
-    estimate = float(contrast @ fit.beta)
-    error = float(np.sqrt(contrast @ fit.beta_covariance @ contrast))
-    return EstimateInterval(
-        estimate=estimate,
-        standard_error=error,
-        lower=estimate - high * error,
-        upper=estimate - low * error,
-        df=df,
-        level=level,
-        method=method,
-        small_facets=tuple(facet.name for facet in small),
-    )
+def _rule(small: tuple[Facet, ...]) -> str:
+    return "conservative" if small else "satterthwaite"
 
 
 def _degrees(fit: VarianceFit, slopes: FloatArray, method: str, small: tuple[Facet, ...]) -> float | None:
@@ -229,7 +196,7 @@ def _quantiles(
     """Lower and upper quantile of (estimate − truth)/SE."""
     if method == "bootstrap-t":
         if draws is None:
-            raise DrawsMissing("bootstrap-t needs draws: bootstrap.refits(fit, rng)")
+            raise IntervalRefused("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
         return bootstrap.t_quantiles(fit, draws, level)
     upper = (1.0 + level) / 2.0
     quantile = float(ndtri(upper) if df is None else stdtrit(df, upper))

@@ -38,20 +38,11 @@ from dataclasses import dataclass
 from analytics.errors import CoreError
 
 
-class FormulaMalformed(CoreError):
-    """A text is not a sum of terms."""
+class FormulaRefused(CoreError):
+    """A text is no sum of terms.
 
-
-class ColumnUnknown(CoreError):
-    """A term names a column that the data do not have."""
-
-
-class FactorRepeated(CoreError):
-    """A factor is crossed with, or nested in, itself."""
-
-
-class TermRepeated(CoreError):
-    """A term is written twice."""
+    Codes: ``name_missing``, ``column_unknown``, ``factor_repeated``, ``term_repeated``.
+    """
 
 
 @dataclass(frozen=True)
@@ -102,11 +93,11 @@ def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
 
     Raises
     ------
-    FormulaMalformed
+    FormulaRefused
         With the position, counted from 1, of a missing name.
-    ColumnUnknown
+    FormulaRefused
         With the columns there are.
-    FactorRepeated, TermRepeated
+    FormulaRefused
 
     Examples
     --------
@@ -119,9 +110,10 @@ def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
     for written in _expanded(text, columns):
         earlier = kept.setdefault(written.term.factors, written.term)
         if earlier is not written.term and written.in_full:
-            raise TermRepeated(
+            raise FormulaRefused(
                 f"position {written.position} of {text!r}: {written.term.name} is there already"
-                f"{'' if earlier.name == written.term.name else f', as {earlier.name}'}"
+                f"{'' if earlier.name == written.term.name else f', as {earlier.name}'}",
+                code="term_repeated",
             )
     return tuple(kept.values())
 
@@ -157,7 +149,9 @@ def _over(text: str, left: list[_Written], right: Term, position: int) -> list[_
 def _joined(text: str, left: Term, right: Term, position: int) -> Term:
     for column in right.columns:
         if column in left.factors:
-            raise FactorRepeated(f"position {position} of {text!r}: {column} is crossed with itself")
+            raise FormulaRefused(
+                f"position {position} of {text!r}: {column} is crossed with itself", code="factor_repeated"
+            )
     return Term(left.columns + right.columns)
 
 
@@ -173,10 +167,14 @@ def _term(text: str, start: int, piece: str, columns: Collection[str]) -> Term:
 
 def _check_column(text: str, position: int, column: str, columns: Collection[str]) -> None:
     if not column:
-        raise FormulaMalformed(f"position {position} of {text!r}: a column's name is missing")
+        raise FormulaRefused(
+            f"position {position} of {text!r}: a column's name is missing", code="name_missing"
+        )
     if column not in columns:
         there = ", ".join(sorted(columns))
-        raise ColumnUnknown(f"position {position} of {text!r}: no column {column!r}; there are {there}")
+        raise FormulaRefused(
+            f"position {position} of {text!r}: no column {column!r}; there are {there}", code="column_unknown"
+        )
 
 
 def _split(text: str, signs: str) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""A fitted model of variance components: what it holds, intervals of the components, checks of its optimum.
+"""A fitted model of variance components: what it holds, and intervals of the components.
 
 Model
 -----
@@ -44,7 +44,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from analytics.arrays import CodeArray, FloatArray
@@ -52,16 +51,10 @@ from analytics.errors import CoreError
 from analytics.reml.formula import Term
 
 RESIDUAL = "Residual"
-GRADIENT_TOLERANCE = 1e-3
-RESTART_TOLERANCE = 1e-6
 
 
-class LevelRefused(CoreError):
-    """A confidence level lies strictly between 0 and 1."""
-
-
-class TermUnknown(CoreError):
-    """A component was asked for that the model does not have."""
+class VarianceRefused(CoreError):
+    """A confidence `level` outside (0, 1), or a component that the model does not have, `term_unknown`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +194,7 @@ class VarianceFit:
 
         Raises
         ------
-        TermUnknown
+        VarianceRefused
         """
         if name == RESIDUAL:
             return self.residual
@@ -209,7 +202,7 @@ class VarianceFit:
         for term, variance in zip(self.terms, self.variances, strict=True):
             if term.factors == wanted:
                 return float(variance)
-        raise TermUnknown(f"no term {name}; the model has {', '.join(self.names)}")
+        raise VarianceRefused(f"no term {name}; the model has {', '.join(self.names)}", code="term_unknown")
 
     def free(self) -> CodeArray:
         """Positions in φ̂ of the components off the boundary."""
@@ -274,7 +267,7 @@ def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentInte
 
     Raises
     ------
-    LevelRefused
+    VarianceRefused
     """
     check_level(level)
     free = fit.free()
@@ -294,101 +287,9 @@ def check_level(level: float) -> None:
 
     Raises
     ------
-    LevelRefused
+    VarianceRefused
     """
     if not 0.0 < level < 1.0:
-        raise LevelRefused(f"a confidence level of {level}; it lies strictly between 0 and 1")
-
-
-# --------------------------------------------------------------------------------------- is it an optimum
-
-
-@dataclass(frozen=True)
-class OptimumCheck:
-    """First and second order conditions at φ̂, and what other starts find.
-
-    Parameters
-    ----------
-    largest_free_slope : float
-        Largest |φ_T ∂Q/∂φ_T| / √(φ_T² H_TT) off the boundary: the distance to the top in standard errors
-        of log φ_T, one component at a time.
-    smallest_boundary_slope : float or None
-        Smallest ∂Q/∂φ_T·σ_ρ² on the boundary (at least 0 at an optimum); None without a boundary.
-    smallest_curvature : float
-        Smallest eigenvalue of the Hessian of Q in log φ over the components off the boundary, observed, by
-        central differences of the gradient.
-    best_restart : float
-        Lowest Q from other starts minus Q(φ̂); below 0 when a restart found better.
-    n_restarts : int
-    """
-
-    largest_free_slope: float
-    smallest_boundary_slope: float | None
-    smallest_curvature: float
-    best_restart: float
-    n_restarts: int
-
-    @property
-    def passed(self) -> bool:
-        """Whether all four say that it is one."""
-        return (
-            self.largest_free_slope <= GRADIENT_TOLERANCE
-            and (self.smallest_boundary_slope is None or self.smallest_boundary_slope >= -GRADIENT_TOLERANCE)
-            and self.smallest_curvature > 0.0
-            and self.best_restart >= -RESTART_TOLERANCE
+        raise VarianceRefused(
+            f"a confidence level of {level}; it lies strictly between 0 and 1", code="level"
         )
-
-
-def check_optimum(fit: VarianceFit, rng: np.random.Generator, n_restarts: int = 3) -> OptimumCheck:
-    """Look at gradient and curvature at φ̂, and minimise Q again from other starts by L-BFGS-B.
-
-    Parameters
-    ----------
-    fit : VarianceFit
-    rng : numpy Generator
-        Draws the starts: φ̂ + .05·Σφ̂ in every component, times exp of a standard normal each. The residual
-        is kept above a hundredth of σ̂_ρ².
-    n_restarts : int
-        0 leaves `best_restart` at 0.
-    """
-    free, at = fit.free(), fit.parameters
-    slopes = fit.likelihood.value_and_gradient(at)[1]
-    hessian = _log_hessian(fit, free)
-    fixed = np.setdiff1d(np.arange(at.size), free)
-    return OptimumCheck(
-        largest_free_slope=float(np.max(np.abs(at * slopes)[free] / np.sqrt(np.abs(np.diag(hessian))))),
-        smallest_boundary_slope=float(np.min(slopes[fixed]) * fit.residual) if fixed.size else None,
-        smallest_curvature=float(np.linalg.eigvalsh(hessian)[0]),
-        best_restart=min((_restart(fit, rng) for _ in range(n_restarts)), default=0.0),
-        n_restarts=n_restarts,
-    )
-
-
-def _log_hessian(fit: VarianceFit, free: CodeArray, step: float = 1e-4) -> FloatArray:
-    """∂²Q/∂log φ² by central differences of φ ∂Q/∂φ, over the free components."""
-    rows = []
-    for position in free:
-        sides = []
-        for sign in (1.0, -1.0):
-            moved = fit.parameters
-            moved[position] *= np.exp(sign * step)
-            sides.append((moved * fit.likelihood.value_and_gradient(moved)[1])[free])
-        rows.append((sides[0] - sides[1]) / (2.0 * step))
-    hessian = np.array(rows)
-    return np.asarray((hessian + hessian.T) / 2.0, dtype=np.float64)
-
-
-def _restart(fit: VarianceFit, rng: np.random.Generator) -> float:
-    """Lowest Q from one other start, minus Q(φ̂)."""
-    total = float(fit.parameters.sum())
-    start = (fit.parameters / total + 0.05) * np.exp(rng.standard_normal(fit.parameters.size))
-
-    def shifted(share: FloatArray) -> tuple[float, FloatArray]:
-        value, slopes = fit.likelihood.value_and_gradient(share * total)
-        return value - fit.criterion, slopes * total
-
-    lowest = [(0.0, None)] * len(fit.terms) + [(0.01 * fit.residual / total, None)]
-    found = minimize(
-        shifted, start, jac=True, method="L-BFGS-B", bounds=lowest, options={"maxiter": 2000, "ftol": 1e-15}
-    )
-    return float(found.fun)

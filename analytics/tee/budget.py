@@ -43,16 +43,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
-from analytics.tee.dstudy import (
-    FACETS,
-    Components,
-    Design,
-    DStudyRefused,
-    Projection,
-    Reading,
-    counted_terms,
-    project,
-)
+from analytics.tee.components import FACETS, Components
+from analytics.tee.dstudy import Design, DStudyRefused, Projection, Reading, counted_terms, project
 
 N_COMBINATIONS = 2_000_000
 N_LEVELS = 10**12

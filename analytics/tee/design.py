@@ -43,12 +43,14 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray
 from analytics.errors import CoreError
-from analytics.tee.dstudy import FACETS, DStudyRefused, Reading
+from analytics.tee.components import FACETS
+from analytics.tee.dstudy import DStudyRefused, Reading
 
 #: Letter → the word that stands in terms.
 WORDS: Mapping[str, str] = MappingProxyType(
     {"N": "item", "V": "prompt", "M": "judge", "H": "temperature", "C": "category"}
 )
+LETTERS: Mapping[str, str] = MappingProxyType({word: letter for letter, word in WORDS.items()})
 CROSSED = ("N", "V", "M", "H")
 TERMS = ("N", "V", "NV", "NH", "VH", "NM", "VM")
 PANELS = ("M", "H")

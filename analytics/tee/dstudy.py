@@ -49,29 +49,23 @@ Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10, Appendix C.5
 *Generalizability Theory*, 2001, ch. 9. Random judges and the refusals are this project's own.
 """
 
-import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from analytics.errors import CoreError
-
-FACETS: Mapping[str, str] = MappingProxyType(
-    {
-        "N": "items",
-        "V": "prompts",
-        "M": "judges",
-        "H": "temperatures",
-        "R": "replicates",
-        "C": "categories",
-    }
+from analytics.tee.components import (
+    FACETS,
+    FIXED,
+    Component,
+    Components,
+    ComponentsMalformed,
+    lettered,
+    nested,
 )
-RESIDUAL = "Residual"
-FIXED = " (fixed)"
-CATEGORY = "category"
+
 N_JUDGES_RANDOM = 3
 
 Design = Mapping[str, int]
@@ -79,88 +73,6 @@ Design = Mapping[str, int]
 
 class DStudyRefused(CoreError):
     """A projection was asked for that the components or the design cannot give."""
-
-
-class ComponentsMalformed(CoreError):
-    """A table of variance components contradicts itself or the declared facets."""
-
-
-@dataclass(frozen=True)
-class Component:
-    """One variance component.
-
-    Parameters
-    ----------
-    name : str
-        As the fit or the file calls it.
-    variance : float
-        σ_T², at least 0, finite; for a fixed effect its population variance over the panel.
-    facets : frozenset of str
-        Letters of `FACETS`; {"R"} is the residual, which every facet of a design averages.
-    fixed : bool
-        A sensitivity σ_λ², σ_τ² (tier 2) and no variance of random effects (tier 1).
-
-    Raises
-    ------
-    ComponentsMalformed
-    """
-
-    name: str
-    variance: float
-    facets: frozenset[str]
-    fixed: bool = False
-
-    def __post_init__(self) -> None:
-        unknown = self.facets - set(FACETS)
-        if unknown or not self.facets:
-            raise ComponentsMalformed(
-                f"component {self.name}: facets {sorted(self.facets)} are not of N V M H R C"
-            )
-        if not (math.isfinite(self.variance) and self.variance >= 0.0):
-            raise ComponentsMalformed(f"component {self.name}: a variance is at least 0, not {self.variance}")
-        if self.fixed and not self.facets <= {"M", "H"}:
-            raise ComponentsMalformed(f"component {self.name}: only judges and temperatures are fixed")
-        if "R" in self.facets and len(self.facets) > 1:
-            raise ComponentsMalformed(f"component {self.name}: replicates stand for the residual alone")
-
-    @property
-    def tier(self) -> int:
-        """1 for noise that averaging reduces, 2 for sensitivity to a design choice."""
-        return 2 if self.fixed else 1
-
-
-@dataclass(frozen=True)
-class Components:
-    """The variance components of one study.
-
-    Parameters
-    ----------
-    entries : tuple of Component, length at least 1
-        No two with the same facets.
-    pooled : bool
-        The study had one replicate a cell, so that the residual is cell and replicate noise in one; more
-        replicates cannot be projected then.
-    n_judges : int, optional
-        Judges of the study, over which σ_λ² was taken; needed by ``judges="random"``.
-
-    Raises
-    ------
-    ComponentsMalformed
-    """
-
-    entries: tuple[Component, ...]
-    pooled: bool = False
-    n_judges: int | None = None
-
-    def __post_init__(self) -> None:
-        if not self.entries:
-            raise ComponentsMalformed("no variance component is given")
-        seen: dict[frozenset[str], str] = {}
-        for entry in self.entries:
-            key = _nested(entry.facets)
-            if key in seen:
-                raise ComponentsMalformed(f"component {entry.name} was already given, as {seen[key]}")
-            seen[key] = entry.name
 
 
 @dataclass(frozen=True)
@@ -330,124 +242,7 @@ def as_json(projection: Projection) -> dict[str, float | dict[str, float]]:
     return {"variance": projection.variance, "se": projection.se, "shares": projection.shares}
 
 
-# -------------------------------------------------------------------------------------- tables for a reader
-
-
-class VarianceRow(NamedTuple):
-    """A line of the decomposition table.
-
-    `share_of_observation` is σ_T²/Σσ² over all components; `share_of_mean` is the share of Var(θ̂), None
-    where the reading conditions on the component.
-    """
-
-    name: str
-    variance: float
-    share_of_observation: float
-    contribution: float | None
-    share_of_mean: float | None
-    tier: int
-
-
-def variance_table(components: Components, projection: Projection) -> tuple[VarianceRow, ...]:
-    """Return the decomposition: per observation, of Var(θ̂), and tier; largest contribution first.
-
-    Notes
-    -----
-    Messing, Appendix C.5. Sensitivities (tier 2) are part of the total per observation, as published.
-    """
-    total = math.fsum(entry.variance for entry in components.entries)
-    rows = (_variance_row(entry, total, projection) for entry in components.entries)
-    return tuple(sorted(rows, key=lambda row: (-(row.contribution or 0.0), -row.variance, row.name)))
-
-
-@dataclass(frozen=True)
-class Intervention:
-    """One change of the design and what it does to Var(θ̂).
-
-    Attributes
-    ----------
-    name : str
-    design : mapping of str to int
-    variance : float or None
-        None where it cannot be projected; `note` says why.
-    change : float or None
-        Var(θ̂) after over before, minus 1.
-    note : str
-    """
-
-    name: str
-    design: Design
-    variance: float | None
-    change: float | None
-    note: str = ""
-
-
-def interventions(
-    components: Components, design: Design, reading: Reading | None = None
-) -> tuple[Intervention, ...]:
-    """Project five one-step changes: items doubled, +2 prompts, +1 judge, a single judge, +5 replicates.
-
-    Parameters
-    ----------
-    components : Components
-    design : mapping of str to int
-        The design as it stands.
-    reading : Reading, optional
-
-    Raises
-    ------
-    DStudyRefused
-        When the design as it stands cannot be projected.
-
-    Notes
-    -----
-    An added judge is taken to be like the panel: its sensitivity and interactions keep their variances.
-    """
-    reading = reading or Reading()
-    before = project(components, design, reading).variance
-    return tuple(_intervention(components, design, reading, before, change) for change in _changes(design))
-
-
 # ------------------------------------------------------------------------------------------------- reading
-
-
-def read_components(path: Path | str, facets: Mapping[str, str], n_judges: int | None = None) -> Components:
-    """Read a CSV of variance components.
-
-    Parameters
-    ----------
-    path : path
-        Columns ``component`` and ``variance``; others are ignored. Factors are joined by ``:``;
-        ``Residual`` is the replicate noise, ``category`` the category, ``X (fixed)`` a sensitivity.
-    facets : mapping of str to str
-        Letter → factor, such as ``{"N": "item_id", "V": "variant_id"}``; ``C`` is ``category`` if not given.
-    n_judges : int, optional
-        See `Components`.
-
-    Raises
-    ------
-    ComponentsMalformed
-        With the row at fault and the rule. Rows count from 1, the header not among them.
-    """
-    letters = _letters(facets)
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as lines:
-            entries = tuple(_read_rows(csv.DictReader(lines), letters))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ComponentsMalformed(f"{path} cannot be read as a CSV of components: {error}") from error
-    return Components(entries, n_judges=n_judges)
-
-
-def parse_facets(text: str) -> dict[str, str]:
-    """Read ``N=item_id,V=variant_id`` as letter → factor.
-
-    Raises
-    ------
-    ComponentsMalformed
-    """
-    facets = dict(_pairs(text, "facets"))
-    _letters(facets)
-    return facets
 
 
 def parse_design(text: str) -> dict[str, int]:
@@ -458,7 +253,7 @@ def parse_design(text: str) -> dict[str, int]:
     DStudyRefused
     """
     try:
-        pairs = dict(_pairs(text, "design"))
+        pairs = dict(lettered(text, "design"))
     except ComponentsMalformed as error:
         raise DStudyRefused(str(error)) from error
     for letter, count in pairs.items():
@@ -467,68 +262,6 @@ def parse_design(text: str) -> dict[str, int]:
     design = {letter: int(count) for letter, count in pairs.items()}
     _check_counts(design)
     return design
-
-
-def _pairs(text: str, what: str) -> Iterator[tuple[str, str]]:
-    seen = set()
-    for part in text.split(","):
-        letter, equals, value = (piece.strip() for piece in part.partition("="))
-        if not (equals and letter and value):
-            raise ComponentsMalformed(f"{what}: {part.strip()!r} is not of the form N=…")
-        if letter in seen:
-            raise ComponentsMalformed(f"{what}: {letter} is given twice")
-        seen.add(letter)
-        yield letter, value
-
-
-def _letters(facets: Mapping[str, str]) -> dict[str, str]:
-    """Factor → letter, with ``category`` for C where no other factor is named."""
-    for letter in facets:
-        if letter not in FACETS or letter == "R":
-            raise ComponentsMalformed(
-                f"facets: {letter} is not one of N V M H C (the replicates are {RESIDUAL})"
-            )
-    named = {"C": CATEGORY} | dict(facets)
-    letters = {factor: letter for letter, factor in named.items()}
-    if len(letters) < len(named):
-        raise ComponentsMalformed(f"facets: one factor stands for two letters in {dict(facets)}")
-    return letters
-
-
-def _read_rows(reader: "csv.DictReader[str]", letters: Mapping[str, str]) -> Iterator[Component]:
-    missing = {"component", "variance"} - set(reader.fieldnames or ())
-    if missing:
-        raise ComponentsMalformed(
-            f"the table of components has no column {' and no column '.join(sorted(missing))}"
-        )
-    rows: dict[frozenset[str], int] = {}
-    for number, row in enumerate(reader, start=1):
-        try:
-            component = _component(row["component"] or "", row["variance"] or "", letters)
-        except ComponentsMalformed as error:
-            raise ComponentsMalformed(f"row {number}: {error}") from None
-        first = rows.setdefault(_nested(component.facets), number)
-        if first != number:
-            raise ComponentsMalformed(f"row {number}: component {component.name} stands in row {first}, too")
-        yield component
-
-
-def _component(name: str, variance: str, letters: Mapping[str, str]) -> Component:
-    name = name.strip()
-    try:
-        value = float(variance)
-    except ValueError:
-        raise ComponentsMalformed(f"component {name}: variance {variance!r} is not a number") from None
-    factors = [RESIDUAL] if name == RESIDUAL else name.removesuffix(FIXED).split(":")
-    unknown = [factor for factor in factors if factor not in letters and name != RESIDUAL]
-    if unknown:
-        raise ComponentsMalformed(
-            f"component {name!r}: {unknown[0]!r} is none of the declared facets {', '.join(sorted(letters))}"
-        )
-    if len(set(factors)) < len(factors):
-        raise ComponentsMalformed(f"component {name!r} holds a factor twice")
-    facets = frozenset("R" if name == RESIDUAL else letters[factor] for factor in factors)
-    return Component(name, value, facets, fixed=name.endswith(FIXED))
 
 
 # -------------------------------------------------------------------------------------------------- checks
@@ -572,7 +305,7 @@ def _check_facets(components: Components, facets: Iterable[str], reading: Readin
             raise DStudyRefused(
                 f"component {entry.name}: the design does not give the number of {FACETS[letter]} ({letter})"
             )
-        if reading.categories == "fixed" and "C" in _nested(entry.facets) and len(entry.facets) > 1:
+        if reading.categories == "fixed" and "C" in nested(entry.facets) and len(entry.facets) > 1:
             raise DStudyRefused(f"component {entry.name}: interactions of categories need categories=sampled")
     if reading.sensitivity == "include":
         _check_sensitivities(components)
@@ -607,16 +340,11 @@ def _main_effect(components: Components, letter: str) -> Component | None:
 # --------------------------------------------------------------------------------------------- computation
 
 
-def _nested(facets: frozenset[str]) -> frozenset[str]:
-    """Items lie in categories: a term that holds both is the item's."""
-    return facets - {"C"} if "N" in facets else facets
-
-
 def _divisors(entry: Component, reading: Reading) -> frozenset[str]:
     """Facets of the component; a fixed category is divided as the items in it are."""
     if entry.facets == {"C"} and reading.categories == "fixed":
         return frozenset("N")
-    return _nested(entry.facets)
+    return nested(entry.facets)
 
 
 def _averaged(entry: Component, design: frozenset[str], reading: Reading) -> frozenset[str]:
@@ -629,47 +357,3 @@ def _sampled_variance(entry: Component, components: Components, reading: Reading
     if reading.judges == "random" and entry.fixed and entry.facets == {"M"} and components.n_judges:
         return entry.variance * components.n_judges / (components.n_judges - 1)
     return entry.variance
-
-
-def _variance_row(entry: Component, total: float, projection: Projection) -> VarianceRow:
-    contribution = projection.contributions.get(entry.name)
-    return VarianceRow(
-        name=entry.name,
-        variance=entry.variance,
-        share_of_observation=entry.variance / total,
-        contribution=contribution,
-        share_of_mean=None if contribution is None else contribution / projection.variance,
-        tier=entry.tier,
-    )
-
-
-def _changes(design: Design) -> Iterator[tuple[str, str, int]]:
-    """Yield the five changes: name, letter, what is put in the place of its count."""
-    count = {letter: design.get(letter, 0) for letter in FACETS}
-    yield "double items", "N", 2 * count["N"]
-    yield "+2 prompts", "V", count["V"] + 2
-    yield "+1 judge", "M", count["M"] + 1
-    yield "single judge", "M", 1
-    yield "+5 replicates", "R", count["R"] + 5
-
-
-def _intervention(
-    components: Components, design: Design, reading: Reading, before: float, change: tuple[str, str, int]
-) -> Intervention:
-    name, letter, count = change
-    changed = dict(design) | {letter: count}
-    try:
-        _check_change(design, reading, letter)
-        after = project(components, changed, reading).variance
-    except DStudyRefused as refusal:
-        return Intervention(name, changed, None, None, str(refusal))
-    return Intervention(name, changed, after, after / before - 1.0)
-
-
-def _check_change(design: Design, reading: Reading, letter: str) -> None:
-    if letter not in design:
-        raise DStudyRefused(f"{FACETS[letter]} ({letter}) are no facet of this design")
-    if letter == "N" and reading.estimand == "finite":
-        raise DStudyRefused(
-            "under the finite estimand this item set is the target: more items are another one"
-        )

@@ -1,11 +1,9 @@
-"""A study in plain language: one paragraph, and the reporting checklist as far as data allow.
+"""A study in plain language: one paragraph.
 
 Model
 -----
 Nothing is computed here. The paragraph says what was measured, what the standard error is made of, how it
 compares with the naive one, which single change of the design would help most, and what was never measured.
-The checklist has the ten items of TEE, Table 15, in three tiers; an item the data cannot give carries what a
-person declared, or says so.
 
 Symbols
 -------
@@ -18,44 +16,18 @@ share           ``share_of_mean``       scalar                    0 to 1
 
 Not done here
 -------------
-No figure is rounded but in sentences. No judgement whether an error is small enough.
+No figure is rounded but in sentences. No judgement whether an error is small enough. No reporting checklist:
+most of its items are what only a person can tell.
 
 Source
 ------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5) and Appendix L, Table 15.
+Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5).
 """
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from analytics.errors import CoreError
-from analytics.tee.design import pilot_rules
-from analytics.tee.dstudy import FACETS, RESIDUAL
+from analytics.tee.components import FACETS, RESIDUAL
 from analytics.tee.total_error import TotalError
-
-#: What only a person can tell: key → tier and item.
-DECLARED: Mapping[str, tuple[str, str]] = {
-    "prompt_texts": ("minimum", "wording of every prompt, system prompt included"),
-    "models": ("minimum", "model and judge: name, version, provider, date"),
-    "sampling": ("minimum", "temperature and other sampling settings"),
-    "scoring": ("minimum", "how an answer is turned into a score"),
-    "prompt_origin": ("standard", "how prompts were made, and whether the original is one of them"),
-    "infrastructure": ("standard", "quantisation, serving software, batch size"),
-    "rationale": ("comprehensive", "why this design is large enough"),
-}
-
-
-class ReportRefused(CoreError):
-    """A declaration names an item that the checklist does not have."""
-
-
-class ChecklistItem(NamedTuple):
-    """An item of the checklist: `given` is false where `text` says what is missing."""
-
-    tier: str
-    item: str
-    given: bool
-    text: str
 
 
 def paragraph(study: TotalError) -> str:
@@ -66,71 +38,6 @@ def paragraph(study: TotalError) -> str:
     study : TotalError
     """
     return " ".join(_sentences(study))
-
-
-def checklist(study: TotalError, declared: Mapping[str, str] | None = None) -> tuple[ChecklistItem, ...]:
-    """Fill in the reporting checklist.
-
-    Parameters
-    ----------
-    study : TotalError
-    declared : mapping of str to str, optional
-        What a person states, by the keys of `DECLARED`.
-
-    Raises
-    ------
-    ReportRefused
-    """
-    declared = declared or {}
-    unknown = set(declared) - set(DECLARED)
-    if unknown:
-        raise ReportRefused(f"the checklist has no item {min(unknown)}; it has {', '.join(DECLARED)}")
-    stated = (_stated(key, declared.get(key, "").strip()) for key in DECLARED)
-    tiers = ("minimum", "standard", "comprehensive")
-    return tuple(sorted((*stated, *_measured(study)), key=lambda item: tiers.index(item.tier)))
-
-
-def _stated(key: str, text: str) -> ChecklistItem:
-    tier, item = DECLARED[key]
-    return ChecklistItem(
-        tier, item, bool(text), text or "not measured: outcomes do not tell it, and nobody has stated it"
-    )
-
-
-def _measured(study: TotalError) -> Iterator[ChecklistItem]:
-    levels = study.layout.levels
-    yield ChecklistItem("minimum", "replicates of a cell", True, _counted(levels["R"], "R"))
-    yield _prompts(levels["V"])
-    yield _prompt_sensitivity(study)
-    rows = ", ".join(f"{row.name} {row.variance:.4g}" for row in study.table())
-    yield ChecklistItem("comprehensive", "variance components", True, rows)
-    yield ChecklistItem(
-        "comprehensive", "projection", True, f"{_made_of(study)} {_best_change(study)}".strip()
-    )
-    yield _pilot(study)
-
-
-def _prompts(n_prompts: int) -> ChecklistItem:
-    text = _counted(n_prompts, "V") if n_prompts > 1 else "not measured: one prompt"
-    return ChecklistItem("standard", "number of prompts (at least 2)", n_prompts > 1, text)
-
-
-def _prompt_sensitivity(study: TotalError) -> ChecklistItem:
-    shares = [row.share_of_mean or 0.0 for row in study.table() if "prompt" in row.name.split(":")]
-    if study.layout.levels["V"] == 1:
-        return ChecklistItem("standard", "sensitivity to prompts", False, "not measured: one prompt")
-    text = f"prompts and what interacts with them are {sum(shares):.1%} of the variance of the mean"
-    return ChecklistItem("standard", "sensitivity to prompts", True, text)
-
-
-def _pilot(study: TotalError) -> ChecklistItem:
-    missed = [
-        f"{_counted(rule.n_levels, rule.letter)}, at least {rule.minimum} ({rule.source})"
-        for rule in pilot_rules(study.layout.levels)
-        if not rule.met
-    ]
-    text = f"under the minimum: {'; '.join(missed)}" if missed else "every minimum is met"
-    return ChecklistItem("comprehensive", "minimum pilot", not missed, text)
 
 
 # ----------------------------------------------------------------------------------------------- sentences

@@ -1,10 +1,77 @@
 """What repeated trials tell: how consistent an agent is, what chance gains, what looks odd.
 
-===========  ==============================================================================================
-module       holds
-===========  ==============================================================================================
-``icc``      the intraclass correlation of an agent's trials, and how many trials it takes
-``gaming``   what the best of K submissions gains by chance
-``flags``    copies, identical agents, gains only, orders that missing outcomes forbid
-===========  ==============================================================================================
+================  =========================================================================================
+module            holds
+================  =========================================================================================
+``icc``           the intraclass correlation of an agent's trials
+``accuracy``      its mean outcome with an interval
+``convergence``   how many trials the correlation takes
+``consistency``   both for every agent of a file, on common tasks and conditions
+``gaming``        what the best of K submissions gains by chance
+``submissions``   who submitted how often, and the noise between submissions, from a file
+``flags``         copies, identical agents, gains only, orders that missing outcomes forbid
+================  =========================================================================================
+
+``submissions`` fits by REML and is imported by its own name, so that the others load without it.
 """
+
+from analytics.trials.accuracy import AccuracyRefused, accuracy_interval
+from analytics.trials.consistency import Consistency, RepeatedTrials, consistency, repeated_trials
+from analytics.trials.convergence import Convergence, convergence
+from analytics.trials.flags import (
+    Dependence,
+    dependent_trials,
+    identical_agents,
+    only_gains,
+    unclaimed_orders,
+)
+from analytics.trials.gaming import (
+    RESIDUAL,
+    DesignGain,
+    Gain,
+    GamingRefused,
+    Selectable,
+    expected_maximum,
+    gains,
+    gains_by_design,
+    selectable,
+)
+from analytics.trials.icc import (
+    IccRefused,
+    Interval,
+    IntraclassCorrelation,
+    TaskTrials,
+    intraclass_correlation,
+    task_trials,
+)
+
+__all__ = [
+    "RESIDUAL",
+    "AccuracyRefused",
+    "Consistency",
+    "Convergence",
+    "Dependence",
+    "DesignGain",
+    "Gain",
+    "GamingRefused",
+    "IccRefused",
+    "Interval",
+    "IntraclassCorrelation",
+    "RepeatedTrials",
+    "Selectable",
+    "TaskTrials",
+    "accuracy_interval",
+    "consistency",
+    "convergence",
+    "dependent_trials",
+    "expected_maximum",
+    "gains",
+    "gains_by_design",
+    "identical_agents",
+    "intraclass_correlation",
+    "only_gains",
+    "repeated_trials",
+    "selectable",
+    "task_trials",
+    "unclaimed_orders",
+]

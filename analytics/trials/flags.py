@@ -28,13 +28,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtrc, gammaln
+from scipy.special import bdtrc
 
 from analytics.arrays import FloatArray, Mask
 from analytics.errors import CoreError
 
 AGREEMENT, N_TASKS_AGREEING, AGREEMENT_P = 0.995, 100, 1e-6
 MISSING_SHARE, VALIDITY_P = 0.01, 0.01
+TIED = 1e-9
 
 
 class RowsMalformed(CoreError):
@@ -172,31 +173,33 @@ def unclaimed_orders(means: FloatArray) -> Mask:
     bool array, (n_agents, n_agents)
         Symmetric, False on the diagonal.
     """
-    n_agents, n_tasks = means.shape
+    n_tasks = means.shape[1]
     sums, n_missing = np.nansum(means, axis=1), np.isnan(means).sum(axis=1)
     lower, upper = sums / n_tasks, (sums + n_missing) / n_tasks
-    unclaimed = np.zeros((n_agents, n_agents), np.bool_)
-    for i in np.flatnonzero(n_missing > MISSING_SHARE * n_tasks).tolist():
-        overlap = (lower <= upper[i]) & (upper >= lower[i])
-        differ = _fisher_p(n_missing[i], n_missing, n_tasks) < VALIDITY_P
-        unclaimed[i] |= overlap & differ
+    turned = (lower[:, None] <= upper) & (upper[:, None] >= lower)
+    missing = n_missing > MISSING_SHARE * n_tasks
+    unclaimed = turned & (missing[:, None] | missing)
+    if unclaimed.any():
+        unclaimed &= _fisher_p(n_missing, n_tasks) < VALIDITY_P
     np.fill_diagonal(unclaimed, False)
-    return np.asarray(unclaimed | unclaimed.T, dtype=np.bool_)
+    return np.asarray(unclaimed, dtype=np.bool_)
 
 
-def _fisher_p(n_missing: int, others: npt.NDArray[np.integer], n_tasks: int) -> FloatArray:
-    """Two-sided p of Fisher's exact test of each [[missing, valid], [missing', valid']]."""
-    return np.array([_fisher_one(n_missing, int(other), n_tasks) for other in others])
+def _fisher_p(n_missing: npt.NDArray[np.integer], n_tasks: int) -> FloatArray:
+    """Two-sided p of Fisher's exact test of every [[missing, valid], [missing', valid']], all pairs.
 
+    The sum of the hypergeometric probabilities that are no larger than that of the table seen. Tables of one
+    total have one distribution, so that all pairs need one for each total.
+    """
+    from scipy.stats import hypergeom
 
-def _fisher_one(first: int, second: int, n: int) -> float:
-    """Sum the hypergeometric probabilities that are no larger than that of the table seen."""
-    total = first + second
-    cells = np.arange(max(0, total - n), min(n, total) + 1)
-    log_p = _log_choose(n, cells) + _log_choose(n, total - cells) - _log_choose(2 * n, np.array(total))
-    seen = log_p[first - cells[0]]
-    return float(np.exp(log_p[log_p <= seen + 1e-9]).sum())
-
-
-def _log_choose(n: int, k: npt.NDArray[np.integer]) -> FloatArray:
-    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1), dtype=np.float64)
+    totals, place = np.unique(n_missing[:, None] + n_missing, return_inverse=True)
+    cells = np.arange(n_tasks + 1)
+    probabilities = np.asarray(hypergeom.pmf(cells, 2 * n_tasks, n_tasks, totals[:, None]), np.float64)
+    p = np.empty(probabilities.shape)
+    for row, seen in zip(p, probabilities, strict=True):
+        ascending = np.sort(seen)
+        no_larger = np.searchsorted(ascending, seen * (1.0 + TIED), side="right")
+        row[:] = np.cumsum(ascending)[no_larger - 1]
+    place = place.reshape(n_missing.size, -1)
+    return np.asarray(p[place, n_missing[:, None]], dtype=np.float64)

@@ -250,7 +250,7 @@ def gains_by_design(
     components, varies
         As in `selectable`.
     designs : sequence of mapping of str to int, length at least 1
-        The first is what the others are compared with; `one_step_designs` proposes some.
+        The first is what the others are compared with.
     n_submissions : int
         K, at least 2 where there is to be a gain.
 
@@ -266,13 +266,6 @@ def gains_by_design(
     return tuple(
         DesignGain(noise.levels, noise.sd, factor * noise.sd, noise.sd / noises[0].sd) for noise in noises
     )
-
-
-def one_step_designs(levels: Mapping[str, int], factor: int = 2) -> tuple[dict[str, int], ...]:
-    """Return the design itself, then each facet in turn times `factor`, then all of them."""
-    _check_levels(levels)
-    steps = [dict(levels) | {facet: count * factor} for facet, count in levels.items()]
-    return dict(levels), *steps, {facet: count * factor for facet, count in levels.items()}
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic

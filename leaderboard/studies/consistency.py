@@ -24,7 +24,7 @@ def consistency(*, task: np.ndarray, run: np.ndarray, outcome: np.ndarray) -> di
         "icc": found.icc,
         "lower": found.interval.lower if found.interval else None,
         "upper": found.interval.upper if found.interval else None,
-        "note": found.unreliable or found.note,
+        "note": found.note,
         "sigma_w2": found.sigma_w2,
         "trials_per_task": found.n_0,
         "copies": "",

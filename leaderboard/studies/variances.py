@@ -15,11 +15,18 @@ import pyarrow.compute as pc
 
 from analytics.differences.pairs import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
-from analytics.reml.variance_components import VarianceFit
-from analytics.tee.design import Declaration
-from analytics.tee.dstudy import Component, Components, DStudyRefused, Reading, project
-from analytics.tee.report import paragraph
-from analytics.tee.total_error import TotalError, total_error
+from analytics.reml import VarianceFit
+from analytics.tee import (
+    Component,
+    Components,
+    Declaration,
+    DStudyRefused,
+    Reading,
+    TotalError,
+    paragraph,
+    project,
+    total_error,
+)
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.services import keep, kept
 from leaderboard.studies.tables import Snapshot
@@ -93,7 +100,7 @@ def _result(snapshot: Snapshot) -> dict[str, Any]:
 
 def _fit(rows: Rows) -> tuple[VarianceFit, list[str]]:
     """Fit all that varied; where that cannot be told apart, trials alone, and say so."""
-    from analytics.reml.fitting import fit
+    from analytics.reml import fit
 
     random, fixed = _terms(rows)
     try:

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from analytics.reml import balanced
-from analytics.reml.fitting import fit
+from analytics.reml import balanced, fit
+from analytics.reml.strata import Strata, StrataRefused, n_replicates, strata_of
+from tests.refusals import refused
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=40)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -59,7 +60,7 @@ def dense_squares(factors, terms):
 
 
 def no_fixed(y, factors, n_levels, terms):
-    return balanced.strata(y, factors, n_levels, terms, (), np.ones((1, 1)))
+    return strata_of(y, factors, n_levels, terms, (), np.ones((1, 1)))
 
 
 # ------------------------------------------------------------------------------------------------ by hand
@@ -178,7 +179,7 @@ def test_gradient_and_information_are_derivatives(n_levels, n_replicates, terms,
     ]
     assert strata.covariance_slopes(at) == pytest.approx(np.array(covariances), abs=1e-8)
     # Expected information: half the Hessian where SS/df equals λ.
-    expected = balanced.Strata(
+    expected = Strata(
         sum_squares=strata.df * strata.stratum_variances(at),
         df=strata.df,
         loadings=strata.loadings,
@@ -272,24 +273,24 @@ def test_many_at_once_are_the_same_as_one_by_one():
 
 def test_only_complete_designs_with_equal_counts_are_balanced():
     factors = crossed((3, 2), 2)
-    assert balanced.n_replicates(factors, (3, 2)) == 2
-    assert balanced.n_replicates([codes[1:] for codes in factors], (3, 2)) is None
+    assert n_replicates(factors, (3, 2)) == 2
+    assert n_replicates([codes[1:] for codes in factors], (3, 2)) is None
     moved = [codes.copy() for codes in factors]
     moved[1][0] = 1 - moved[1][0]
-    assert balanced.n_replicates(moved, (3, 2)) is None
-    assert balanced.n_replicates([np.array([0, 1]), np.array([0, 1])], (2, 2)) is None
+    assert n_replicates(moved, (3, 2)) is None
+    assert n_replicates([np.array([0, 1]), np.array([0, 1])], (2, 2)) is None
 
 
 def test_replicates_that_never_differ_are_refused():
     factors = crossed((3, 2), 2)
     y = factors[0] + 0.3 * factors[1] + 0.1
-    with pytest.raises(balanced.NoResidualNoise, match="residual sum of squares is 0 on 8 degrees"):
+    with refused(StrataRefused, "no_residual_noise", match="residual sum of squares is 0 on 8 degrees"):
         no_fixed(y, factors, (3, 2), ((0,), (1,)))
 
 
 def test_a_cell_term_without_replicates_leaves_no_residual():
     factors = crossed((3, 2))
-    with pytest.raises(balanced.Confounded, match="none is left for the residual"):
+    with refused(StrataRefused, "confounded", match="none is left for the residual"):
         no_fixed(np.arange(6.0) ** 2, factors, (3, 2), ((0,), (1,), (0, 1)))
 
 

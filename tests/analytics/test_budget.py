@@ -4,8 +4,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.tee.budget import BudgetRefused, Choices, Costs, cheapest, frontier, most_precise
-from analytics.tee.dstudy import Component, Components, DStudyRefused, Reading, project
+from analytics.tee import (
+    BudgetRefused,
+    Choices,
+    Component,
+    Components,
+    Costs,
+    DStudyRefused,
+    Reading,
+    cheapest,
+    frontier,
+    most_precise,
+    project,
+)
 
 VARIANCES = {"N": 0.5, "V": 0.02, "NV": 0.1, "NM": 0.3, "VM": 0.03, "NVM": 0.1, "R": 0.4}
 FOUND = Components(

@@ -243,10 +243,13 @@ def test_icc_of_every_agent(answer, real_data, real_rows):
     agents = {line["agent"]: line for line in found["agents"] if line["category"] is None}
     rows = [row for row in real_rows("terminal_bench_core_011") if row["valid"] == "1"]
     assert sorted(agents) == sorted({row["agent"] for row in rows})
+    tasks = {name: {row["task"] for row in rows if row["agent"] == name} for name in agents}
+    common = set.intersection(*tasks.values())
     for name, line in agents.items():
+        assert (line["compared"], line["condition"], line["n_tasks"]) == (True, "", len(common))
         by_task = {}
         for row in rows:
-            if row["agent"] == name:
+            if row["agent"] == name and row["task"] in common:
                 by_task.setdefault(row["task"], []).append(float(row["outcome"]))
         trials = [np.array(values) for values in by_task.values()]
         n, a = sum(map(len, trials)), len(trials)
@@ -282,8 +285,10 @@ def test_icc_by_category_with_trials_needed_and_copies(answer, tmp_path):
     assert lines["honest", "c0"]["n_tasks"] == 60
     assert list(found["copied"]) == ["copied"]
     assert "not independent" in lines["copied", None]["notes"]["icc"]
-    assert found["convergence"]["honest"]["trials_needed"] in (2, 4, None)
-    assert [step["n_trials"] for step in found["convergence"]["honest"]["steps"]][:3] == [2, 4, 8]
+    (needed,) = found["convergence"]
+    assert (needed["agent"], needed["condition"]) == ("honest", "")
+    assert needed["trials_needed"] in (2, 4, None)
+    assert [step["n_trials"] for step in needed["steps"]][:3] == [2, 4, 8]
 
 
 # -------------------------------------------------------------------------------------------------- harness

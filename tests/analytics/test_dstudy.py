@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.tee.dstudy import (
+from analytics.tee import (
     Component,
     Components,
     ComponentsMalformed,

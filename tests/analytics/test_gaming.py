@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from analytics.trials.gaming import (
+from analytics.trials import (
     GamingRefused,
     expected_maximum,
     gains,
     gains_by_design,
-    one_step_designs,
     selectable,
 )
 
@@ -148,10 +147,8 @@ def test_each_team_has_its_own_number_of_submissions():
 
 
 def test_how_the_gain_shrinks():
-    designs = one_step_designs(LEVELS)
-    assert designs[0] == LEVELS
-    assert designs[2] == LEVELS | {"prompt": 4}
-    assert designs[-1] == {"item": 200, "prompt": 4, "judge": 6, "replicate": 10}
+    doubled = {facet: 2 * n for facet, n in LEVELS.items()}
+    designs = [LEVELS, *(LEVELS | {facet: n} for facet, n in doubled.items()), doubled]
     found = gains_by_design(COMPONENTS, designs, {"prompt", "judge"}, 27)
     variances = [0.001 + 1e-4 + 1e-3 / 3 + 2e-4]
     variances += [0.001 + 5e-5 + 1e-3 / 3 + 1e-4, 0.0005 + 1e-4 + 1e-3 / 3 + 1e-4]

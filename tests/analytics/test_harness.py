@@ -192,7 +192,7 @@ def test_more_runs_by_the_spearman_brown_formula(chapter):
 
 
 def test_anova_equals_reml_where_both_apply(chapter):
-    from analytics.reml import fitting as reml
+    from analytics import reml
 
     x = chapter[0].scores
     places = np.nonzero(np.ones(x.shape))

@@ -12,23 +12,19 @@ from scipy import stats
 
 from analytics import flat_file
 from analytics.outcome_table import RowMalformed
-from analytics.trials.icc import (
+from analytics.trials import (
     AccuracyRefused,
-    ComponentsContradict,
     IccRefused,
-    NoVarianceWithin,
-    OneTrialPerTask,
     TaskTrials,
-    TooFewTasks,
-    TooFewTrials,
     accuracy_interval,
     consistency,
     convergence,
     intraclass_correlation,
-    published_accuracy_interval,
+    repeated_trials,
     task_trials,
-    task_trials_of_sums,
 )
+from analytics.trials.accuracy import mean_interval
+from tests.refusals import refused
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=40)
@@ -69,6 +65,18 @@ def drawn(seed, n_tasks, most, *, least=1, binary=True):
     return [draw(p, n).astype(float) for p, n in zip(rates, counts, strict=True)]
 
 
+def published_interval(mean, sigma_b2, correlation, a, n, method=None):
+    """An accuracy's interval by published components: s² = σ_b² + σ_w²/n, σ_w² = σ_b²(1 − ICC)/ICC."""
+    variance = sigma_b2 + sigma_b2 * (1 - correlation) / correlation / n
+    return mean_interval(mean, math.sqrt(variance / a), a, method)
+
+
+@pytest.fixture
+def few_tasks(monkeypatch):
+    """Let the arithmetic be seen on fewer tasks than an estimate needs."""
+    monkeypatch.setattr("analytics.trials.icc.LEAST_TASKS", 2)
+
+
 def slow_anova(trials_by_task):
     """Mean squares by their definition: one loop over trials."""
     values = [y for trials in trials_by_task for y in trials]
@@ -85,7 +93,7 @@ def slow_anova(trials_by_task):
 # ---------------------------------------------------------------------------------------------------- by hand
 
 
-def test_two_by_two_by_hand():
+def test_two_by_two_by_hand(few_tasks):
     # Tasks 1,1 | 1,0 | 0,0: means 1, .5, 0; MSB = 2·(.25 + .25)/2 = .5; MSW = .5/3; σ_b² = (1/2 − 1/6)/2.
     found = intraclass_correlation(task_trials(*rows([[1, 1], [1, 0], [0, 0]])))
     assert (found.sigma_b2, found.sigma_w2) == pytest.approx((1 / 6, 1 / 6), abs=1e-15)
@@ -93,7 +101,7 @@ def test_two_by_two_by_hand():
     assert (found.n_0, found.n_tasks, found.n_trials) == (2.0, 3, 6)
 
 
-def test_uneven_trials_by_hand():
+def test_uneven_trials_by_hand(few_tasks):
     # n = 3, 2, 1, 5; N = 11; n₀ = (11 − 39/11)/3 = 82/33; SSW = 2/3 + 0 + 0 + 6/5 = 28/15 over 7 df.
     # Sums 2, 0, 1, 3: SSB = 4/3 + 0 + 1 + 9/5 − 36/11 = 142/165 over 3 df.
     found = intraclass_correlation(task_trials(*rows(UNEVEN)))
@@ -105,7 +113,7 @@ def test_uneven_trials_by_hand():
     assert (found.least_trials, found.most_trials) == (1, 5)
 
 
-def test_a_negative_estimate_is_truncated_and_kept():
+def test_a_negative_estimate_is_truncated_and_kept(few_tasks):
     # Every task 1,0: MSB = 0, MSW = 1/2, σ_b² = −1/4: the sum ¼ is below the bound, though MSW alone is not.
     found = intraclass_correlation(task_trials(*rows([[1, 0]] * 4)))
     assert (found.icc, found.sigma_b2, found.sigma_w2) == (0.0, 0.0, 0.5)
@@ -131,7 +139,7 @@ def test_the_t_interval_of_an_accuracy_by_hand():
 
 
 @REPEATABLE
-@given(st.integers(0, 10_000), st.integers(2, 12), st.integers(2, 7), st.booleans())
+@given(st.integers(0, 10_000), st.integers(10, 20), st.integers(2, 7), st.booleans())
 def test_equal_to_the_definition(seed, n_tasks, most, binary):
     by_task = drawn(seed, n_tasks, most, binary=binary)
     try:
@@ -145,7 +153,7 @@ def test_equal_to_the_definition(seed, n_tasks, most, binary):
 
 
 @REPEATABLE
-@given(st.integers(0, 10_000), st.integers(4, 14), st.integers(3, 8), st.booleans())
+@given(st.integers(0, 10_000), st.integers(10, 20), st.integers(3, 8), st.booleans())
 def test_the_jackknife_is_the_one_that_leaves_tasks_out(seed, n_tasks, most, binary):
     by_task = drawn(seed, n_tasks, most, least=3, binary=binary)
     try:
@@ -183,27 +191,14 @@ def test_balanced_pass_fail_components_are_bounded(seed, n_tasks, n):
 @REPEATABLE
 @given(st.integers(0, 10_000), st.randoms(use_true_random=False))
 def test_order_of_rows_and_numbering_of_tasks_do_not_matter(seed, random):
-    by_task = drawn(seed, 8, 5, least=2, binary=False)
+    by_task = drawn(seed, 10, 5, least=2, binary=False)
     task, outcome = rows(by_task)
     order = np.array(random.sample(range(task.size), task.size))
-    renumbered = np.array(random.sample(range(30), 8))[task]
+    renumbered = np.array(random.sample(range(30), 10))[task]
     first = intraclass_correlation(task_trials(task, outcome))
     second = intraclass_correlation(task_trials(renumbered[order], outcome[order]))
     assert second.icc_untruncated == pytest.approx(first.icc_untruncated, abs=1e-12)
     assert second.interval.lower == pytest.approx(first.interval.lower, abs=1e-10)
-
-
-@REPEATABLE
-@given(st.integers(0, 10_000), st.booleans())
-def test_sums_say_the_same_as_rows(seed, binary):
-    by_task = drawn(seed, 9, 6, least=2, binary=binary)
-    sums = [(len(y), y.sum(), (y**2).sum()) for y in by_task]
-    n, total, square = map(np.array, zip(*sums, strict=True))
-    by_sums, by_rows = task_trials_of_sums(n, total, square), task_trials(*rows(by_task))
-    assert by_sums.binary == by_rows.binary == binary
-    first, second = intraclass_correlation(by_sums), intraclass_correlation(by_rows)
-    assert first.icc_untruncated == pytest.approx(second.icc_untruncated, abs=1e-10)
-    assert first.sigma_w2 == pytest.approx(second.sigma_w2, abs=1e-12)
 
 
 def test_shift_and_scale_of_outcomes_leave_the_correlation():
@@ -228,7 +223,7 @@ def test_mean_squares_and_f_interval_equal_to_scipy():
     assert (found.normal_theory.lower, found.normal_theory.upper) == pytest.approx(expected, abs=1e-12)
 
 
-def test_shrout_and_fleiss_icc_1_1():
+def test_shrout_and_fleiss_icc_1_1(few_tasks):
     # Shrout & Fleiss 1979, Table 2: six targets, four judges; Table 4 gives ICC(1,1) = .17, with 95% limits
     # −.13 and .72 (here truncated at 0). Scores 1 to 10 are put into [0, 1], which leaves the correlation.
     ratings = (
@@ -248,108 +243,95 @@ def test_no_f_interval_for_pass_fail_or_uneven_trials():
 def test_published_accuracy_intervals(name):
     # To .15 points as the tables print them; GAIA 3 GPT-4o by t, as published, though its 1.7 passes are few.
     a, mean, sigma_b2, correlation, lower, upper = PUBLISHED[name]
-    found = published_accuracy_interval(mean, sigma_b2, correlation, a, 64, method="t")
+    found = published_interval(mean, sigma_b2, correlation, a, 64, "t")
     error = max(abs(100 * found.lower - lower), abs(100 * found.upper - upper))
     assert round(error, 2) <= 0.15
 
 
 def test_published_intervals_named_by_the_issue():
-    found = published_accuracy_interval(0.7731, 0.088, 0.496, 50, 64)
+    found = published_interval(0.7731, 0.088, 0.496, 50, 64)
     assert found.method == "t"
     assert (100 * found.lower, 100 * found.upper) == pytest.approx((68.86, 85.77), abs=0.1)
-    found = published_accuracy_interval(0.227, 0.100, 0.561, 53, 64)
+    found = published_interval(0.227, 0.100, 0.561, 53, 64)
     assert (100 * found.lower, 100 * found.upper) == pytest.approx((14.0, 31.4), abs=0.15)
 
 
 @pytest.mark.parametrize("name", CONTRADICTORY)
 def test_published_rows_that_contradict_their_own_components(name):
     a, mean, sigma_b2, correlation, lower, upper = CONTRADICTORY[name]
-    found = published_accuracy_interval(mean, sigma_b2, correlation, a, 64, method="t", binary=False)
+    found = published_interval(mean, sigma_b2, correlation, a, 64, "t")
     assert max(abs(100 * found.lower - lower), abs(100 * found.upper - upper)) > 0.3
 
 
-def test_components_that_pass_fail_outcomes_cannot_have():
-    with pytest.raises(ComponentsContradict, match=r"0\.2739 is above ¼·a/\(a − 1\) = 0\.2551 for 50 tasks"):
-        published_accuracy_interval(0.3422, 0.169, 0.617, 50, 64)
+def test_published_components_that_pass_fail_outcomes_cannot_have():
+    # FRAMES Qwen3: σ_b² + σ_w² = .169/.617 = .274, above ¼·50/49 = .255.
+    a, _, sigma_b2, correlation, _, _ = CONTRADICTORY["FRAMES Qwen3"]
+    assert sigma_b2 / correlation == pytest.approx(0.2739, abs=1e-4)
+    assert sigma_b2 / correlation > 0.25 * a / (a - 1)
 
 
 def test_few_passes_published_take_the_logit():
-    found = published_accuracy_interval(0.066, 0.019, 0.304, 26, 64)
+    found = published_interval(0.066, 0.019, 0.304, 26, 64)
     assert found.method == "logit-t"
     assert 0.0 < found.lower < 0.066 < found.upper
 
 
-# ---------------------------------------------------------------------------------------- unreliable, refused
+# ------------------------------------------------------------------------------------------------- refused
 
 
-def test_what_marks_an_interval_unreliable():
-    inside, always = [[1, 0, 1, 0]] * 9 + [[1, 0, 0, 0]], [[1, 1, 1, 1]]
-    assert intraclass_correlation(task_trials(*rows(inside + always))).unreliable == ""
-    found = intraclass_correlation(task_trials(*rows(inside[1:] + always + [[0] * 4])))
-    assert found.unreliable == "only 9 tasks have a mean strictly between 0 and 1"
+def test_the_logit_is_for_means_near_an_end():
+    # a·min(A, 1 − A) = 40·.03125 = 1.25 and 5.25 against 5; how many tasks lie inside (0, 1) is no matter.
     rare = [[1, 0, 0, 0, 0, 0, 0, 0]] * 10 + [[0] * 8] * 30
-    found = intraclass_correlation(task_trials(*rows(rare)))
-    assert found.unreliable == "40 tasks at a mean outcome of 0.03125 are too near an end"
+    assert accuracy_interval(task_trials(*rows(rare))).method == "logit-t"
+    often = [[1] * 8] * 5 + [[1, 1, 0, 0, 0, 0, 0, 0]] + [[0] * 8] * 34
+    assert accuracy_interval(task_trials(*rows(often))).method == "t"
 
 
 @pytest.mark.parametrize(
-    ("by_task", "refusal", "message"),
+    ("by_task", "code", "message"),
     [
-        ([[1, 0, 1]], TooFewTasks, "not measured: 1 task with a valid trial; 2 are needed"),
-        ([[1], [0], [1]], OneTrialPerTask, "^not measured: one trial per task$"),
+        ([[1, 0, 1]], "too_few_tasks", "not measured: 1 task with a valid trial; 10 are needed"),
+        ([[1, 0]] * 9, "too_few_tasks", "not measured: 9 tasks with a valid trial; 10 are needed"),
+        ([[1], [0]] * 5, "one_trial", "^not measured: one trial per task$"),
         (
-            [[1, 1], [0, 0]],
-            NoVarianceWithin,
-            "all trials of each of 2 tasks agree .* tasks differ, trials do not",
+            [[1, 1], [0, 0]] * 5,
+            "no_variance_within",
+            "all trials of each of 10 tasks agree .* tasks differ, trials do not",
         ),
-        ([[1, 1], [1, 1]], NoVarianceWithin, "all tasks have the same mean"),
-        ([[0.1] * 3, [0.7] * 3], NoVarianceWithin, "MSW = 0"),
+        ([[1, 1]] * 10, "no_variance_within", "all tasks have the same mean"),
+        ([[0.1] * 3, [0.7] * 3] * 5, "no_variance_within", "MSW = 0"),
     ],
 )
-def test_what_has_no_intraclass_correlation(by_task, refusal, message):
-    with pytest.raises(refusal, match=message):
+def test_what_has_no_intraclass_correlation(by_task, code, message):
+    with refused(IccRefused, code, match=message):
         intraclass_correlation(task_trials(*rows(by_task)))
 
 
 def test_very_uneven_trials_can_contradict_pass_fail():
     by_task = [[1] * 99 + [0], [0] * 99 + [1]] + [[i % 2] for i in range(20)]
-    with pytest.raises(ComponentsContradict, match="impossible for pass/fail outcomes"):
+    with refused(IccRefused, "components_contradict", match="impossible for pass/fail outcomes"):
         intraclass_correlation(task_trials(*rows(by_task)))
 
 
-def test_two_tasks_have_an_estimate_and_no_interval():
-    found = intraclass_correlation(task_trials(*rows([[1, 0, 1], [0, 0, 1]])))
-    assert found.interval is None
-    assert found.note == "no interval: a jackknife over tasks needs 3 of them; there are 2"
-
-
 @pytest.mark.parametrize(
-    ("by_task", "message"),
-    [([[1, 0]], "over 1 task; at least 2"), ([[1, 1], [1]], "all 2 tasks have the mean outcome 1")],
+    ("by_task", "code", "message"),
+    [
+        ([[1, 0]], "too_few_tasks", "over 1 task; at least 2"),
+        ([[1, 1], [1]], "means_equal", "all 2 tasks have the mean outcome 1"),
+    ],
 )
-def test_what_has_no_accuracy_interval(by_task, message):
-    with pytest.raises(AccuracyRefused, match=message):
+def test_what_has_no_accuracy_interval(by_task, code, message):
+    with refused(AccuracyRefused, code, match=message):
         accuracy_interval(task_trials(*rows(by_task)))
 
 
 @pytest.mark.parametrize(
-    ("call", "refusal"),
-    [
-        (lambda: task_trials([0, 1], [0.5]), RowMalformed),
-        (lambda: task_trials([0, -1], [0.5, 0.5]), RowMalformed),
-        (lambda: task_trials([0, 1], [0.5, math.nan]), RowMalformed),
-        (lambda: task_trials([0.5, 1.5], [0.5, 1.0]), RowMalformed),
-        (lambda: task_trials_of_sums([2], [1.5], [0.1]), RowMalformed),
-        (lambda: task_trials_of_sums([2], [1.0], [1.2]), RowMalformed),
-        (lambda: published_accuracy_interval(0.5, 0.1, 0.5, 1, 8), TooFewTasks),
-        (lambda: published_accuracy_interval(0.5, 0.1, 0.0, 9, 8), ComponentsContradict),
-        (lambda: published_accuracy_interval(1.0, 0.1, 0.5, 9, 8), AccuracyRefused),
-        (lambda: published_accuracy_interval(0.5, 0.1, 0.5, 9, 0), AccuracyRefused),
-    ],
+    ("task", "outcome"),
+    [([0, 1], [0.5]), ([0, -1], [0.5, 0.5]), ([0, 1], [0.5, math.nan]), ([0.5, 1.5], [0.5, 1.0])],
 )
-def test_malformed_input_is_refused(call, refusal):
-    with pytest.raises(refusal):
-        call()
+def test_malformed_rows_are_refused(task, outcome):
+    with pytest.raises(RowMalformed):
+        task_trials(task, outcome)
 
 
 # ------------------------------------------------------------------------------------------------ convergence
@@ -382,7 +364,7 @@ def test_convergence_is_repeatable_and_ignores_the_order_of_rows():
     assert first.n_available == 8
 
 
-def test_every_subset_of_two_of_four_trials_is_met_equally():
+def test_every_subset_of_two_of_four_trials_is_met_equally(few_tasks):
     # Tasks 1,1,0,0 and 1,1,1,1: a pair agrees on task 0 with probability 1/3 (ICC 0 or 1 or undefined).
     # Pairs (1,1), (1,1) are all equal: undefined with probability 1/6.
     found = convergence(*rows([[1, 1, 0, 0], [1, 1, 1, 1]]), seed=2, n_subsets=3000)
@@ -390,25 +372,43 @@ def test_every_subset_of_two_of_four_trials_is_met_equally():
 
 
 def test_convergence_refuses_what_it_cannot_tell():
-    with pytest.raises(TooFewTrials, match="a task has 3 valid trials"):
-        convergence(*rows([[1, 0, 1], [0, 0, 1, 1]]), seed=0)
-    with pytest.raises(OneTrialPerTask):
-        convergence(*rows([[1], [0]]), seed=0)
+    with refused(IccRefused, "too_few_trials", match="a task has 3 valid trials"):
+        convergence(*rows([[1, 0, 1]] + [[0, 0, 1, 1]] * 9), seed=0)
+    with refused(IccRefused, "one_trial"):
+        convergence(*rows([[1], [0]] * 5), seed=0)
 
 
 # ------------------------------------------------------------------------------------------------- all agents
 
+FACETS = ("prompt_variant", "judge", "temperature", "run")
+
 
 def written(lines):
-    head = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid,category"
+    head = ",".join(
+        ("benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid,category", *FACETS)
+    )
     return flat_file.read(io.BytesIO("\n".join([head, *lines]).encode()), as_of=AS_OF)
 
 
-def line(agent, task, trial, outcome, valid=1, category=""):
-    return f"b,{agent},s,m,2025-01-01,{task},{trial},{outcome},{valid},{category}"
+def line(agent, task, trial, outcome, valid=1, category="", **setting):
+    facets = ",".join(str(setting.get(name, "")) for name in FACETS)
+    return f"b,{agent},s,m,2025-01-01,{task},{trial},{outcome},{valid},{category},{facets}"
 
 
-def test_one_line_for_each_agent_and_category():
+def outcomes(agent, tasks, seed, n_trials=3, **setting):
+    rng = np.random.default_rng(seed)
+    return [
+        line(agent, f"t{j:02d}", trial, rng.integers(2), **setting)
+        for j in tasks
+        for trial in range(1, n_trials + 1)
+    ]
+
+
+def of(file, copied=()):
+    return consistency(repeated_trials(file), file.categories, copied)
+
+
+def test_one_line_for_each_agent_and_category(few_tasks):
     grid = {"easy1": [1, 1, 0], "easy2": [1, 0, 1], "hard1": [0, 0, 1], "hard2": [0, 1, 0]}
     lines = [
         line("zoe", task, trial, y, category=task[:4])
@@ -417,12 +417,13 @@ def test_one_line_for_each_agent_and_category():
     ]
     lines += [line("amy", task, 1, y[0], category=task[:4]) for task, y in grid.items()]
     lines += [line("zoe", "hard2", 4, "", valid=0, category="hard")]
-    found = consistency(written(lines))
+    found = of(written(lines))
     assert [(row.agent, row.category, row.n_tasks) for row in found] == [
         (agent, category, 4 if category is None else 2)
         for agent in ("amy", "zoe")
         for category in (None, "easy", "hard")
     ]
+    assert {row.condition for row in found} == {""}
     assert dict(found[0].notes)["icc"] == "not measured: one trial per task"
     assert found[0].accuracy is not None
     assert found[3].icc == intraclass_correlation(task_trials(*rows(list(grid.values()))))
@@ -431,9 +432,60 @@ def test_one_line_for_each_agent_and_category():
 
 def test_copied_trials_count_as_one():
     lines = [line("a", task, trial, (task * trial) % 2) for task in range(1, 5) for trial in (1, 2)]
-    row = consistency(written(lines), copied={"a"})[0]
+    row = of(written(lines), copied={"a"})[0]
     assert row.icc is None
     assert dict(row.notes)["icc"].startswith("not measured: one trial per task (")
+
+
+def test_prompts_are_no_repeats_and_runs_are():
+    """One trial under each of two prompts repeats nothing; the same rows under two run labels do."""
+    tasks = range(12)
+    prompts = [outcomes("a", tasks, seed, 1, prompt_variant=name) for seed, name in enumerate("pq")]
+    found = of(written([row for rows_of in prompts for row in rows_of]))
+    assert [(row.condition, row.icc) for row in found] == [("prompt p", None), ("prompt q", None)]
+    assert {dict(row.notes)["icc"] for row in found} == {"not measured: one trial per task"}
+    runs = [outcomes("a", tasks, seed, 1, run=name) for seed, name in enumerate("pq")]
+    (row,) = of(written([row for rows_of in runs for row in rows_of]))
+    assert (row.condition, row.icc.n_0) == ("", 2.0)
+
+
+def test_a_prompt_of_its_own_changes_no_figure_of_another():
+    """The estimate under a prompt is that of its rows alone, whatever the other prompt did."""
+    first = outcomes("a", range(12), 1, prompt_variant="p")
+    (alone,) = of(written(first))
+    both = of(written(first + outcomes("a", range(12), 2, prompt_variant="q")))
+    assert [row.condition for row in both] == ["prompt p", "prompt q"]
+    assert both[0].icc == alone.icc
+
+
+def test_temperature_is_a_condition_where_an_agent_has_two():
+    one_each = outcomes("a", range(12), 1, temperature=0.0) + outcomes("b", range(12), 2, temperature=1.0)
+    assert [row.condition for row in of(written(one_each))] == ["", ""]
+    two = one_each + outcomes("b", range(12), 3, temperature=0.0)
+    assert [(row.agent, row.condition) for row in of(written(two))] == [
+        ("a", "temperature 0.0"),
+        ("b", "temperature 0.0"),
+        ("b", "temperature 1.0"),
+    ]
+
+
+def test_agents_are_compared_on_their_common_tasks():
+    """A and b miss a task each of 20, c ran half: a and b meet on 18 tasks, c stands on its own ten."""
+    a, b = outcomes("a", range(1, 20), 1), outcomes("b", range(19), 2)
+    found = of(written(a + b + outcomes("c", range(10), 3)))
+    assert [(row.agent, row.compared, row.n_tasks) for row in found] == [
+        ("a", True, 18),
+        ("b", True, 18),
+        ("c", False, 10),
+    ]
+    (on_common,) = of(written([row for row in a if ",t19," not in row]))
+    assert found[0].icc == on_common.icc
+
+
+def test_without_ten_common_tasks_nobody_is_compared():
+    found = of(written(outcomes("a", range(12), 1) + outcomes("b", range(6, 18), 2)))
+    assert [(row.compared, row.n_tasks) for row in found] == [(False, 12), (False, 12)]
+    assert [row.compared for row in of(written(outcomes("a", range(9), 1)))] == [False]
 
 
 def test_terminal_bench_by_the_slow_way(real_rows, real_data):
@@ -441,8 +493,11 @@ def test_terminal_bench_by_the_slow_way(real_rows, real_data):
     for row in real_rows("terminal_bench_core_011"):
         if row["valid"] == "1":
             rows_of.setdefault(row["agent"], {}).setdefault(row["task"], []).append(float(row["outcome"]))
+    common = set.intersection(*(set(tasks) for tasks in rows_of.values()))
+    assert len(common) == 73
+    rows_of = {name: {task: tasks[task] for task in common} for name, tasks in rows_of.items()}
     with (real_data / "terminal_bench_core_011.csv.gz").open("rb") as stream:
-        found = [row for row in consistency(flat_file.read(stream, as_of=AS_OF)) if row.category is None]
+        found = [row for row in of(flat_file.read(stream, as_of=AS_OF)) if row.category is None]
     assert [row.agent for row in found] == sorted(rows_of)
     for row in found:
         msb, msw, n_0 = slow_anova(list(rows_of[row.agent].values()))

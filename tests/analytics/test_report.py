@@ -3,10 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from analytics.tee.design import Declaration
-from analytics.tee.dstudy import Reading
-from analytics.tee.report import DECLARED, ReportRefused, checklist, paragraph
-from analytics.tee.total_error import total_error
+from analytics.tee import Declaration, Reading, paragraph, total_error
 
 FULL = Declaration("score", "item", "prompt", "judge")
 
@@ -60,41 +57,3 @@ def test_paragraph_without_prompts_and_judges():
     assert "choice" not in text
     assert f"is {found.se:.4g}; the naive one is" in text
     assert math.isclose(found.se, found.naive_se, rel_tol=1e-9)
-
-
-def test_checklist_has_all_tiers(study):
-    items = checklist(study, {"models": "Judge A 1.0, Provider, 2025-05-01", "rationale": " "})
-    assert [item.tier for item in items].count("minimum") == 5
-    assert [item.tier for item in items].count("standard") == 4
-    assert [item.tier for item in items].count("comprehensive") == 4
-    by_item = {item.item: item for item in items}
-    assert by_item[DECLARED["models"][1]] == (
-        "minimum",
-        "model and judge: name, version, provider, date",
-        True,
-        "Judge A 1.0, Provider, 2025-05-01",
-    )
-    for key in ("rationale", "prompt_texts"):
-        assert not by_item[DECLARED[key][1]].given
-        assert by_item[DECLARED[key][1]].text.startswith("not measured: ")
-    assert by_item["number of prompts (at least 2)"].text == "2 prompts"
-    pilot = by_item["minimum pilot"]
-    assert not pilot.given
-    assert "8 items, at least 30 (TEE, Appendix C.6); 2 prompts, at least 3" in pilot.text
-    share = sum(row.share_of_mean or 0 for row in study.table() if "prompt" in row.name)
-    assert f"{share:.1%}" in by_item["sensitivity to prompts"].text
-
-
-def test_one_prompt_is_not_measured():
-    items = {
-        item.item: item
-        for item in checklist(total_error(outcomes(1), Declaration("score", "item", judge="judge")))
-    }
-    for name in ("number of prompts (at least 2)", "sensitivity to prompts"):
-        assert not items[name].given
-        assert items[name].text == "not measured: one prompt"
-
-
-def test_unknown_declarations_are_refused(study):
-    with pytest.raises(ReportRefused, match="has no item colour"):
-        checklist(study, {"colour": "blue"})

@@ -1,44 +1,29 @@
 import csv
 import gzip
-import itertools
 import json
 import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm, t
+from scipy.stats import t
 
-from analytics.tee.design import Declaration, DesignRefused
-from analytics.tee.dstudy import DStudyRefused, Reading, project, read_components
-from analytics.tee.total_error import (
+from analytics.tee import (
+    Declaration,
+    DesignRefused,
+    DStudyRefused,
+    Reading,
     by_stratum,
-    naive_against_tee,
-    naive_standard_error,
+    project,
+    read_components,
     total_error,
     with_residual,
 )
+from analytics.tee.total_error import naive_standard_error
+from tests.analytics.factorial import factorial
 
 DECLARED = Declaration("score", "item", "prompt", "judge", "temperature")
 INCLUDE = Reading(sensitivity="include")
 FINITE = Reading(estimand="finite")
-
-
-def factorial(
-    seed=0, n_items=12, n_prompts=5, n_judges=3, n_temperatures=2, n_replicates=2, noise=None, n_categories=4
-):
-    """Outcomes of a crossed design with every effect present; `noise` by temperature."""
-    rng = np.random.default_rng(seed)
-    sizes = (n_items, n_prompts, n_judges, n_temperatures, n_replicates)
-    i, v, m, h, _ = np.array(list(itertools.product(*(range(n) for n in sizes)))).T
-    y = 3.0 + rng.normal(0, 0.8, n_items)[i] + rng.normal(0, 0.4, n_prompts)[v]
-    y += rng.normal(0, 0.5, n_categories)[i % n_categories]
-    y += 0.3 * (m - (n_judges - 1) / 2) + 0.1 * h
-    y += rng.normal(0, 0.3, (n_items, n_prompts))[i, v] + rng.normal(0, 0.3, (n_items, n_judges))[i, m]
-    y += rng.normal(0, 0.2, (n_prompts, n_judges))[v, m] + rng.normal(0, 0.2, (n_items, n_temperatures))[i, h]
-    y += rng.normal(0, 0.2, (n_prompts, n_temperatures))[v, h]
-    y += rng.normal(0, 0.25, sizes[:4])[i, v, m, h]
-    y += rng.normal(0, 1, i.size) * np.array(noise or [0.5] * n_temperatures)[h]
-    return {"item": i, "prompt": v, "judge": m, "temperature": h, "score": y, "category": i % n_categories}
 
 
 def kept(columns, rows):
@@ -225,37 +210,6 @@ def test_published_width_ratio(real_data):
     assert naive / alone.se == pytest.approx(0.57, abs=0.01)
 
 
-@pytest.mark.parametrize("reading", [Reading(), INCLUDE])
-def test_naive_against_tee_by_hand(reading):
-    columns = factorial()
-    found = total_error(columns, DECLARED, reading)
-    comparison = naive_against_tee(columns, found)
-    se = project(found.components, {"N": 12, "V": 1, "M": 1, "H": 1, "R": 2}, reading).se
-    ratios, naive, tee = [], [], []
-    y = columns["score"].reshape(12, 5, 3, 2, 2).mean(axis=4)
-    for v, m, h in itertools.product(range(5), range(3), range(2)):
-        means = y[:, v, m, h]
-        s = means.std(ddof=1) / math.sqrt(12)
-        ratios.append(s / se)
-        naive.append(abs(means.mean() - y.mean()) <= norm.ppf(0.975) * s)
-        tee.append(abs(means.mean() - y.mean()) <= norm.ppf(0.975) * se)
-    assert len(comparison.pipelines) == 30
-    assert comparison.width_ratio == pytest.approx(np.mean(ratios))
-    assert comparison.naive_coverage == pytest.approx(np.mean(naive))
-    assert comparison.tee_coverage == pytest.approx(np.mean(tee))
-
-
-def test_pipelines_without_spread_are_named():
-    columns = factorial()
-    flat = (columns["prompt"] == 1) & (columns["judge"] == 2) & (columns["temperature"] == 0)
-    columns["score"] = np.where(flat, 3.0, columns["score"])
-    comparison = naive_against_tee(columns, total_error(columns, DECLARED))
-    assert len(comparison.pipelines) == 29
-    assert comparison.left_out == (
-        "prompt 1, judge 2, temperature 0: all 12 items have the mean outcome 3: no spread, no error",
-    )
-
-
 # ------------------------------------------------------------------------------------------------- strata
 
 
@@ -282,13 +236,11 @@ def test_strata_that_cannot_be_fitted_are_named():
 # ------------------------------------------------------------------------------------------------ refusals
 
 
-def test_refusals(study):
+def test_refusals():
     columns = factorial()
     with pytest.raises(DesignRefused, match="row 7: the outcome is not a finite number"):
         total_error(columns | {"score": np.where(np.arange(720) == 7, np.nan, columns["score"])}, DECLARED)
     with pytest.raises(DesignRefused, match="no column is declared for strata by category"):
         by_stratum(columns, DECLARED, "category")
-    with pytest.raises(DesignRefused, match="a level lies inside"):
-        naive_against_tee(columns, study, level=1.0)
     with pytest.raises(DesignRefused, match="needs two items"):
         naive_standard_error(np.array(["a", "a"]), np.array([0.0, 1.0]))

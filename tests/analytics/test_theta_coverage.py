@@ -9,8 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from analytics.reml import bootstrap
-from analytics.reml.fitting import fit
+from analytics.reml import bootstrap, fit
 from analytics.reml.fixed_effects import theta_interval
 
 N_REPLICATES = 2_000

@@ -1,20 +1,19 @@
 """Intervals of the grand mean and of fixed effects, and the parametric bootstrap."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from analytics.reml import bootstrap
-from analytics.reml.fitting import fit
+from analytics.reml import bootstrap, fit
 from analytics.reml.fixed_effects import (
-    DrawsMissing,
-    MethodUnknown,
-    PercentileRefused,
-    fixed_intervals,
+    IntervalRefused,
     satterthwaite_df,
     theta_interval,
 )
-from analytics.reml.variance_components import LevelRefused
+from analytics.reml.variance_components import VarianceRefused
+from tests.refusals import refused
 
 
 def two_way(seed, n_items, n_prompts, sd_prompt=1.0):
@@ -52,6 +51,12 @@ def three_way(seed, n_prompts=5, n_judges=3, random="item + prompt + item:judge 
         + rng.standard_normal(item.size)
     )
     return fit({"item": item, "prompt": prompt, "judge": judge}, y, random=random, fixed="judge")
+
+
+def effect(result, name):
+    """Interval of a fixed effect: its contrast is a column of the identity."""
+    contrast = np.eye(result.beta.size)[result.fixed_names.index(name)]
+    return theta_interval(replace(result, contrast=contrast))
 
 
 def theta_slopes(result):
@@ -113,7 +118,7 @@ def test_two_judges_on_the_same_items_are_a_paired_t_test():
     table = 3 * rng.standard_normal((9, 1)) + [0.0, 0.5] + rng.standard_normal((9, 2))
     item, judge = (axis.ravel() for axis in np.indices(table.shape))
     result = fit({"item": item, "judge": judge}, table.ravel(), random="item", fixed="judge")
-    interval = fixed_intervals(result)["judge[1]"]
+    interval = effect(result, "judge[1]")
     paired = stats.ttest_rel(table[:, 1], table[:, 0])
     low, high = paired.confidence_interval()
     assert (interval.lower, interval.upper, interval.df) == pytest.approx((low, high, 8.0), rel=1e-9)
@@ -158,14 +163,14 @@ def test_a_facet_met_only_with_a_fixed_factor_is_one_nevertheless():
 
 def test_a_fixed_effect_is_conservative_where_a_small_facet_adds_to_it():
     # judge[1]: item:judge and prompt:judge add, item and prompt cancel.
-    crossed = fixed_intervals(three_way(1, n_prompts=3))
-    assert (crossed["judge[1]"].method, crossed["judge[1]"].df) == ("conservative", 2.0)
+    crossed = effect(three_way(1, n_prompts=3), "judge[1]")
+    assert (crossed.method, crossed.df) == ("conservative", 2.0)
     without = three_way(2, n_prompts=3, random="item + prompt + item:judge")
     assert without.boundary == ()
-    shared = fixed_intervals(without)
-    assert shared["judge[1]"].method == "satterthwaite"
-    assert shared["judge[1]"].df == pytest.approx(7 * 2, rel=1e-9)
-    assert shared["(Intercept)"].method == "conservative"
+    shared = effect(without, "judge[1]")
+    assert shared.method == "satterthwaite"
+    assert shared.df == pytest.approx(7 * 2, rel=1e-9)
+    assert effect(without, "(Intercept)").method == "conservative"
 
 
 # ------------------------------------------------------------------------------------- unbalanced designs
@@ -272,22 +277,20 @@ def test_an_interval_on_the_boundary_says_that_it_is_too_short():
 def test_a_percentile_interval_of_theta_is_refused():
     result = one_way()
     draws = bootstrap.refits(result, np.random.default_rng(1))
-    with pytest.raises(PercentileRefused, match="Wald interval"):
+    with refused(IntervalRefused, "percentile", match="Wald interval"):
         theta_interval(result, method="percentile", draws=draws)
 
 
 def test_what_has_no_interval_is_refused_by_name():
     result = one_way()
     few = bootstrap.refits(result, np.random.default_rng(1), 1_999)
-    with pytest.raises(bootstrap.TooFewDraws, match="1999 draws; bootstrap-t needs at least 2000"):
+    with pytest.raises(bootstrap.BootstrapRefused, match="1999 draws; bootstrap-t needs at least 2000"):
         theta_interval(result, method="bootstrap-t", draws=few)
-    with pytest.raises(bootstrap.TooFewDraws, match="199 draws"):
+    with pytest.raises(bootstrap.BootstrapRefused, match="199 draws"):
         bootstrap.refits(result, np.random.default_rng(1), 199)
-    with pytest.raises(DrawsMissing, match="needs draws"):
+    with refused(IntervalRefused, "draws_missing", match="needs draws"):
         theta_interval(result, method="bootstrap-t")
-    with pytest.raises(MethodUnknown, match="'exact'"):
+    with refused(IntervalRefused, "method_unknown", match="'exact'"):
         theta_interval(result, method="exact")
-    with pytest.raises(MethodUnknown, match="'bootstrap-t'"):
-        fixed_intervals(result, method="bootstrap-t")
-    with pytest.raises(LevelRefused, match="level of 95"):
+    with refused(VarianceRefused, "level", match="level of 95"):
         theta_interval(result, 95)

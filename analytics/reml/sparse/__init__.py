@@ -51,15 +51,13 @@ Thompson & Cullis, *Average Information REML*, Biometrics 51, 1995 (information)
 Zhou, *MM Algorithms for Variance Components Models*, 2019 (the multiplicative step).
 """
 
-from analytics.reml.sparse.criterion import ArgumentRefused, Criterion, Evaluation, NotEstimable
-from analytics.reml.sparse.optimum import Optimum, minimise, optimise
+from analytics.reml.sparse.criterion import Criterion, Evaluation, SparseRefused
+from analytics.reml.sparse.optimum import Optimum, minimise
 
 __all__ = [
-    "ArgumentRefused",
     "Criterion",
     "Evaluation",
-    "NotEstimable",
     "Optimum",
+    "SparseRefused",
     "minimise",
-    "optimise",
 ]

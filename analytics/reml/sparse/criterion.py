@@ -17,21 +17,27 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-from scipy.linalg import lapack
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
+from analytics.reml.sparse.blocks import (
+    CrossProducts,
+    block_product,
+    border_inverse,
+    group_sums,
+    in_blocks,
+    n_blocks_of,
+    pattern_sums,
+    quadratic_forms,
+    scaled_inverses,
+    summed_product,
+)
 from analytics.reml.sparse.cells import cells_of
-from analytics.reml.sparse.layout import Batch, Layout, Matrix, layout_of
+from analytics.reml.sparse.layout import Layout, layout_of
 
 
-class NotEstimable(CoreError):
-    """The data do not determine the components: which term, and why."""
-
-
-class ArgumentRefused(CoreError):
-    """An array has another shape or other values than its docstring says."""
+class SparseRefused(CoreError):
+    """The data do not determine the components (`not_estimable`), or an `argument` is malformed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +85,7 @@ class Criterion:
 
     Raises
     ------
-    ArgumentRefused
-    NotEstimable
+    SparseRefused
         When a term has one level, one level for each row, the levels of another term, or levels in the
         span of the design; when there are no more rows than fixed effects; when the outcome leaves no
         variance to divide.
@@ -122,7 +127,7 @@ class Criterion:
 
         Raises
         ------
-        ArgumentRefused, NotEstimable
+        SparseRefused
         """
         other = copy.copy(self)
         other.outcome = _outcome(self.layout, y)
@@ -162,18 +167,18 @@ class Evaluation:
     def _factor(self) -> None:
         layout, p = self.layout, self.layout.cells.design.shape[1]
         scale = np.sqrt(np.append(self.theta[:-1], 0.0))
-        self._gram = _CrossProducts(layout, self.group_weight)
+        self._gram = CrossProducts(layout, self.group_weight)
         self._inverses, self._log_determinant = [], 0.0
         for batch, inner in zip(layout.batches, self._gram.inner, strict=True):
             level_scale = scale[layout.pattern_term[batch.pattern_rows]].reshape(-1, batch.size)
-            inverse, log_determinants = _scaled_inverses(inner, level_scale)
+            inverse, log_determinants = scaled_inverses(inner, level_scale)
             self._inverses.append(inverse)
-            self._log_determinant += float(_n_blocks_of(layout, batch) @ log_determinants)
-        self._solved = _block_product(layout, self._inverses, self._gram.cross)
-        self._schur = self._gram.border - _product(layout, self._gram.cross, self._solved)
+            self._log_determinant += float(n_blocks_of(layout, batch) @ log_determinants)
+        self._solved = block_product(layout, self._inverses, self._gram.cross)
+        self._schur = self._gram.border - summed_product(layout, self._gram.cross, self._solved)
         border_scale = scale[layout.column_term[layout.n_block_levels :]]
         border_scale[-p:] = 1.0
-        self._border_inverse, log_determinant = _border_inverse(self._schur, border_scale, p)
+        self._border_inverse, log_determinant = border_inverse(self._schur, border_scale, p)
         self._log_determinant += log_determinant
 
     @cached_property
@@ -203,7 +208,7 @@ class Evaluation:
         """y'P(∂V/∂θ)Py: |Z_t'Py|² of each term, then |Py|², shape (n_terms + 1,)."""
         cells, projected, n_terms = self.layout.cells, self._projected, len(self.layout.cells.levels)
         sums = np.square(self.layout.incidence.T @ projected)
-        squares = _sums(self.layout.column_term, sums, n_terms + 1)
+        squares = group_sums(self.layout.column_term, sums, n_terms + 1)
         if cells.cell_term is not None:
             squares[cells.cell_term] = projected @ projected
         squares[n_terms] = self.outcome.within / self.residual**2
@@ -250,11 +255,11 @@ class Evaluation:
         """N r for each column: c_b = Ŝ(r_b − Σ T'r_i), c_i = N_i r_i − T c_b."""
         layout, border_rows = self.layout, slice(self.layout.n_block_levels, None)
         solution = np.empty_like(right)
-        border = self._border_inverse @ (right[border_rows] - self._solved.T @ _pattern_sums(layout, right))
+        border = self._border_inverse @ (right[border_rows] - self._solved.T @ pattern_sums(layout, right))
         solution[border_rows], shift = border, self._solved @ border
         for batch, inverse in zip(layout.batches, self._inverses, strict=True):
-            part = inverse[batch.pattern_of] @ _blocks(right[batch.block_rows], batch.size)
-            part -= _blocks(shift[batch.pattern_rows], batch.size)[batch.pattern_of]
+            part = inverse[batch.pattern_of] @ in_blocks(right[batch.block_rows], batch.size)
+            part -= in_blocks(shift[batch.pattern_rows], batch.size)[batch.pattern_of]
             solution[batch.block_rows] = part.reshape(-1, right.shape[1])
         return solution
 
@@ -262,11 +267,13 @@ class Evaluation:
         """tr(Z_t'PZ_t) of each term, shape (n_terms,)."""
         layout, n_terms = self.layout, len(self.layout.cells.levels)
         border_term = layout.column_term[layout.n_block_levels :]
-        traces = _sums(layout.pattern_term, layout.n_blocks_of * self._own_diagonal(), n_terms + 1)
-        shared = self._gram.cross - _block_product(layout, self._gram.inner, self._solved)
-        traces -= _forms(shared, self._border_inverse, layout.n_blocks_of, layout.pattern_term, n_terms + 1)
+        traces = group_sums(layout.pattern_term, layout.n_blocks_of * self._own_diagonal(), n_terms + 1)
+        shared = self._gram.cross - block_product(layout, self._gram.inner, self._solved)
+        traces -= quadratic_forms(
+            shared, self._border_inverse, layout.n_blocks_of, layout.pattern_term, n_terms + 1
+        )
         fitted = np.sum((self._schur @ self._border_inverse) * self._schur, axis=1)
-        traces += _sums(border_term, np.diag(self._schur) - fitted, n_terms + 1)
+        traces += group_sums(border_term, np.diag(self._schur) - fitted, n_terms + 1)
         if layout.cells.cell_term is not None:
             traces[layout.cells.cell_term] = self._cell_trace()
         return traces[:n_terms]
@@ -282,121 +289,13 @@ class Evaluation:
     def _cell_trace(self) -> float:
         """tr(P̄) = Σ w_c − ⟨N, A'W²A⟩."""
         layout = self.layout
-        squared = _CrossProducts(layout, self.group_weight**2)
+        squared = CrossProducts(layout, self.group_weight**2)
         trace = float(np.sum(self.weight))
         for batch, inverse, inner in zip(layout.batches, self._inverses, squared.inner, strict=True):
-            trace -= float(_n_blocks_of(layout, batch) @ np.sum(inverse * inner, axis=(1, 2)))
-        mixed = _block_product(layout, squared.inner, self._solved) - 2.0 * squared.cross
-        border = squared.border + _product(layout, self._solved, mixed)
+            trace -= float(n_blocks_of(layout, batch) @ np.sum(inverse * inner, axis=(1, 2)))
+        mixed = block_product(layout, squared.inner, self._solved) - 2.0 * squared.cross
+        border = squared.border + summed_product(layout, self._solved, mixed)
         return trace - float(np.sum(self._border_inverse * border))
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
-class _CrossProducts:
-    """A'WA at given group weights: inner blocks by batch, cross and border matrices."""
-
-    def __init__(self, layout: Layout, group_weight: FloatArray) -> None:
-        products = layout.cross_products
-        inner, cross = products.inner @ group_weight, products.cross @ group_weight
-        self.inner = [inner[b.entries].reshape(-1, b.size, b.size) for b in layout.batches]
-        shape = (layout.pattern_term.size, layout.n_border)
-        self.cross: Matrix
-        if products.structure is None:
-            self.cross = cross.reshape(shape)
-        else:
-            self.cross = sp.csr_array((cross, *products.structure), shape=shape)
-        self.border = (products.border @ group_weight).reshape(layout.n_border, layout.n_border)
-
-
-def _scaled_inverses(inner: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Λ(ΛGΛ + I)⁻¹Λ and log|ΛGΛ + I| of a batch."""
-    scales = scale[:, :, None] * scale[:, None, :]
-    moment = scales * inner + np.eye(inner.shape[1])
-    diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
-    return scales * np.linalg.inv(moment), 2.0 * np.sum(np.log(diagonals), axis=1)
-
-
-def _border_inverse(schur: FloatArray, scale: FloatArray, p: int) -> tuple[FloatArray, float]:
-    """ΛB⁻¹Λ and log|B|, where B = ΛSΛ, plus I on all but the p columns of the design (scale 1)."""
-    scales = scale[:, None] * scale[None, :]
-    moment = scales * schur
-    moment[np.arange(len(scale) - p), np.arange(len(scale) - p)] += 1.0
-    factor, failed = lapack.dpotrf(moment, lower=1)
-    if failed:
-        raise np.linalg.LinAlgError(f"the border is not positive definite at column {failed - 1}")
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    return scales * inverse, 2.0 * float(np.sum(np.log(np.diag(factor))))
-
-
-def _blocks(rows: FloatArray, size: int) -> FloatArray:
-    return rows.reshape(-1, size, rows.shape[1])
-
-
-def _block_product(layout: Layout, blocks: list[FloatArray], matrix: Matrix) -> Matrix:
-    """Block-diagonal matrix, pattern after pattern, times a matrix with the patterns' levels as rows."""
-    if isinstance(matrix, np.ndarray):
-        pairs = zip(layout.batches, blocks, strict=True)
-        parts = [block @ _blocks(matrix[batch.pattern_rows], batch.size) for batch, block in pairs]
-        return np.concatenate([part.reshape(-1, matrix.shape[1]) for part in parts]) if parts else matrix
-    return sp.csr_array(_block_diagonal(layout.batches, blocks) @ matrix)
-
-
-def _block_diagonal(batches: Sequence[Batch], blocks: list[FloatArray]) -> sp.csr_array:
-    columns = [
-        np.repeat(np.arange(b.pattern_rows.start, b.pattern_rows.stop).reshape(-1, b.size), b.size, axis=0)
-        for b in batches
-    ]
-    lengths = np.concatenate([np.full(b.pattern_rows.stop - b.pattern_rows.start, b.size) for b in batches])
-    indptr = np.append(0, np.cumsum(lengths))
-    data = np.concatenate([block.ravel() for block in blocks])
-    return sp.csr_array((data, np.concatenate([c.ravel() for c in columns]), indptr))
-
-
-def _rows_times(factor: FloatArray, matrix: Matrix) -> Matrix:
-    if isinstance(matrix, np.ndarray):
-        return factor[:, None] * matrix
-    return sp.csr_array(sp.diags_array(factor) @ matrix)
-
-
-def _product(layout: Layout, left: Matrix, right: Matrix) -> FloatArray:
-    """Σ left'right over all blocks, from rows for the levels of the patterns."""
-    product = left.T @ _rows_times(layout.n_blocks_of, right)
-    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.float64)
-
-
-def _pattern_sums(layout: Layout, columns: FloatArray) -> FloatArray:
-    """Sum of the block levels' rows over the blocks of each pattern."""
-    sums = np.empty((layout.pattern_term.size, columns.shape[1]))
-    for batch in layout.batches:
-        parts = np.add.reduceat(_blocks(columns[batch.block_rows], batch.size), batch.first_block)
-        sums[batch.pattern_rows] = parts.reshape(-1, columns.shape[1])
-    return sums
-
-
-def _n_blocks_of(layout: Layout, batch: Batch) -> FloatArray:
-    """Blocks of each pattern of the batch."""
-    return layout.n_blocks_of[batch.pattern_rows][:: batch.size]
-
-
-def _sums(group: CodeArray, values: FloatArray, n_groups: int) -> FloatArray:
-    return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
-
-
-def _forms(
-    rows: Matrix, middle: FloatArray, weight: FloatArray, group: CodeArray, n_groups: int
-) -> FloatArray:
-    """Σ weight·r'Hr over the rows r of each group, shape (n_groups,)."""
-    if isinstance(rows, np.ndarray):
-        return _sums(group, weight * np.sum((rows @ middle) * rows, axis=1), n_groups)
-    forms = np.zeros(n_groups)
-    for g in np.unique(group):
-        chosen = rows[group == g]
-        square = sp.coo_array(chosen.T @ _rows_times(weight[group == g], chosen))
-        forms[g] = middle[square.coords] @ square.data
-    return forms
 
 
 # -------------------------------------------------------------------------------------- outcome and checks
@@ -406,8 +305,8 @@ def _outcome(layout: Layout, y: npt.ArrayLike) -> Outcome:
     cells = layout.cells
     y = np.asarray(y, dtype=np.float64)
     if y.shape != cells.of_row.shape or not np.isfinite(y).all():
-        raise ArgumentRefused(
-            f"the outcome has shape {y.shape}, not ({cells.of_row.size},), or is not finite"
+        raise SparseRefused(
+            f"the outcome has shape {y.shape}, not ({cells.of_row.size},), or is not finite", code="argument"
         )
     means = np.bincount(cells.of_row, weights=y) / cells.n_rows_in
     within = float(np.sum(np.square(y - means[cells.of_row])))
@@ -420,7 +319,7 @@ def _outcome(layout: Layout, y: npt.ArrayLike) -> Outcome:
 def _least_squares(layout: Layout, sums: FloatArray) -> FloatArray:
     """(X'X)⁻¹X'y from the cells' sums; the criterion does not depend on its last digits."""
     design = layout.cells.design
-    gram = _CrossProducts(layout, layout.group_count).border[-design.shape[1] :, -design.shape[1] :]
+    gram = CrossProducts(layout, layout.group_count).border[-design.shape[1] :, -design.shape[1] :]
     return np.asarray(np.linalg.solve(gram, np.einsum("cj,c->j", design, sums)), dtype=np.float64)
 
 
@@ -428,11 +327,14 @@ def _check_variation(layout: Layout, y: FloatArray, means: FloatArray, within: f
     cells, rounding = layout.cells, 1e-26 * float(np.sum(np.square(y)))
     between = float(np.sum(cells.n_rows_in * np.square(means)))
     if within + between <= rounding:
-        raise NotEstimable(f"the fixed effects leave no variance in the {y.size} outcomes")
+        raise SparseRefused(
+            f"the fixed effects leave no variance in the {y.size} outcomes", code="not_estimable"
+        )
     if cells.cell_term is not None and within <= rounding:
-        raise NotEstimable(
+        raise SparseRefused(
             f"the {y.size} rows do not differ within the {cells.n_cells} cells of term {cells.cell_term}: "
-            "the residual would be 0"
+            "the residual would be 0",
+            code="not_estimable",
         )
 
 
@@ -443,19 +345,21 @@ def _check_arguments(
     design: FloatArray,
 ) -> None:
     if design.ndim != 2 or not terms or len(codes) != len(n_levels):
-        raise ArgumentRefused(
-            f"a design {design.shape}, {len(terms)} terms, {len(codes)} factors, {len(n_levels)} level counts"
+        raise SparseRefused(
+            f"a design {design.shape}, {len(terms)} terms, {len(codes)} factors and {len(n_levels)} counts",
+            code="argument",
         )
     n_rows, p = design.shape
     for f, (factor, n) in enumerate(zip(codes, n_levels, strict=True)):
         if factor.shape != (n_rows,) or n_rows == 0 or factor.min() < 0 or factor.max() >= n:
-            raise ArgumentRefused(
-                f"factor {f} has shape {factor.shape} or codes outside 0 … {n - 1}; {n_rows} rows"
+            raise SparseRefused(
+                f"factor {f} has shape {factor.shape} or codes outside 0 … {n - 1}; {n_rows} rows",
+                code="argument",
             )
     if n_rows <= p:
-        raise NotEstimable(f"{p} fixed effects from {n_rows} rows leave no residual")
+        raise SparseRefused(f"{p} fixed effects from {n_rows} rows leave no residual", code="not_estimable")
     if any(not term or max(term) >= len(codes) or min(term) < 0 for term in terms):
-        raise ArgumentRefused(f"terms {tuple(terms)} of {len(codes)} factors")
+        raise SparseRefused(f"terms {tuple(terms)} of {len(codes)} factors", code="argument")
 
 
 def _check_terms(layout: Layout, terms: Sequence[tuple[int, ...]], n_rows: int) -> None:
@@ -464,16 +368,21 @@ def _check_terms(layout: Layout, terms: Sequence[tuple[int, ...]], n_rows: int) 
     for t, codes in enumerate(levels):
         n = layout.cells.n_levels[t]
         if n == 1:
-            raise NotEstimable(f"term {terms[t]} has one level")
+            raise SparseRefused(f"term {terms[t]} has one level", code="not_estimable")
         if n == n_rows:
-            raise NotEstimable(
-                f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual"
+            raise SparseRefused(
+                f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual",
+                code="not_estimable",
             )
         if n <= layout.cells.design.shape[1] and _spanned(layout, codes, n):
-            raise NotEstimable(f"the fixed effects span the {n} levels of term {terms[t]}")
+            raise SparseRefused(
+                f"the fixed effects span the {n} levels of term {terms[t]}", code="not_estimable"
+            )
         for s in range(t):
             if layout.cells.n_levels[s] == n and _same_partition(levels[s], codes, n):
-                raise NotEstimable(f"terms {terms[s]} and {terms[t]} have the same {n} levels")
+                raise SparseRefused(
+                    f"terms {terms[s]} and {terms[t]} have the same {n} levels", code="not_estimable"
+                )
 
 
 def _spanned(layout: Layout, codes: CodeArray, n: int) -> bool:

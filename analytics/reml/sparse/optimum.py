@@ -11,7 +11,6 @@ The search ends when the expected fall of the criterion, half of g'H⁻¹g, is b
 is within about 1e-6 of its standard error of the optimum.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +18,9 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask
 from analytics.reml.sparse.criterion import (
-    ArgumentRefused,
     Criterion,
     Evaluation,
-    NotEstimable,
+    SparseRefused,
     one_blas_thread,
 )
 
@@ -81,34 +79,6 @@ class Optimum:
     method: str
 
 
-def optimise(
-    y: npt.ArrayLike,
-    factors: Sequence[npt.ArrayLike],
-    n_levels: Sequence[int],
-    terms: Sequence[tuple[int, ...]],
-    design: npt.ArrayLike,
-    *,
-    start: npt.ArrayLike | None = None,
-) -> Optimum:
-    """Fit the variance components of one outcome: `minimise` of its `Criterion`.
-
-    Parameters
-    ----------
-    y : float array, shape (n_rows,)
-    factors : sequence of int arrays, shape (n_rows,) each
-    n_levels : sequence of int
-    terms : sequence of tuples of int
-        Factor indices of each random intercept term.
-    design : float array, shape (n_rows, p)
-    start : float array, shape (n_terms + 1,), optional
-
-    Raises
-    ------
-    ArgumentRefused, NotEstimable
-    """
-    return minimise(Criterion(y, factors, n_levels, terms, design), start=start)
-
-
 def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Optimum:
     """Minimise a criterion over components that are not negative.
 
@@ -121,10 +91,10 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
 
     Raises
     ------
-    ArgumentRefused
+    SparseRefused
         When the start has another shape, a negative variance, or a residual of at most 1e-8 of the
         largest variance: there the matrices have too few digits.
-    NotEstimable
+    SparseRefused
         When the residual falls to 1e-8 of the variance: the terms and fixed effects reproduce the outcome.
     """
     theta = _checked_start(criterion, start)
@@ -149,7 +119,10 @@ def _descent(criterion: Criterion, theta: FloatArray) -> Optimum:
             return _optimum(criterion, point, n_evaluations, fall < ROUNDING_FALL, message)
         point = following
         if point.residual <= LEAST_RESIDUAL * np.sum(point.theta):
-            raise NotEstimable(f"the residual tends to 0; at {point.residual:.1e} the criterion still falls")
+            raise SparseRefused(
+                f"the residual tends to 0; at {point.residual:.1e} the criterion still falls",
+                code="not_estimable",
+            )
     return _optimum(criterion, point, n_evaluations, False, f"stopped after {MOST_STEPS} steps")
 
 
@@ -233,11 +206,11 @@ def _checked_start(criterion: Criterion, start: npt.ArrayLike | None) -> FloatAr
         return _default_start(criterion)
     theta = np.array(start, dtype=np.float64)
     if theta.shape != (criterion.n_terms + 1,) or not np.isfinite(theta).all():
-        raise ArgumentRefused(
-            f"a start of shape {theta.shape} for {criterion.n_terms} terms and the residual"
+        raise SparseRefused(
+            f"a start of shape {theta.shape} for {criterion.n_terms} terms and the residual", code="argument"
         )
     if theta.min() < 0.0 or theta[-1] == 0.0:
-        raise ArgumentRefused(
-            f"a start at {theta.tolist()}: variances are not negative, the residual above 0"
+        raise SparseRefused(
+            f"a start at {theta.tolist()}: variances are not negative, the residual above 0", code="argument"
         )
     return theta

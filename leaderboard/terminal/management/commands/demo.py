@@ -69,4 +69,5 @@ class Command(BaseCommand):
     def _serve(self, slug: str, port: int) -> None:
         self.stdout.write(f"\nServing http://localhost:{port}/b/{slug} (Ctrl-C ends it)")
         self.stdout.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"])
+        gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
+        os.execv(sys.executable, [*gunicorn, "--bind", f"127.0.0.1:{port}"])

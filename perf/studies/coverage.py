@@ -15,7 +15,8 @@ MS_s of the strata s (sets of facets with more than one level) are sufficient an
     λ_s = Σ_{T ⊇ s} σ_T²·n/Π_{f in T} L_f         δ_s = n·var(panel)/λ_s for s = judge or temperature
 
 so that they are drawn as such. Strata that a scenario does not fit are pooled into its residual. REML
-minimises Σ_s df_s (log λ_s + MS_s/λ_s) with λ = A·σ², σ² ≥ 0, A_sT = n/Π_{f in T} L_f where s ⊆ T, else 0.
+minimises Σ_s df_s (log λ_s + MS_s/λ_s) with λ = A·σ², σ² ≥ 0, A_sT = n/Π_{f in T} L_f where s ⊆ T, else 0
+(`analytics.reml.balanced.optimise_many`).
 
 Symbols
 -------
@@ -26,7 +27,7 @@ symbol                         code                     shape                   
 λ_m, τ_h                       ``Truth.panel``          (3,)                                 outcome
 L_f; n                         ``levels``               letter → count; their product        levels
 MS_s, df_s                     ``mean_squares``, ``df``  (n_strata, n_draws); (n_strata,)    outcome²
-A                              ``coefficients``         (n_strata, n_strata)                 1
+A                              ``nested * scales``      (n_strata, n_strata)                 1
 Var̂(ȳ)                         ``variance``             (n_draws,)                           outcome²
 =============================  =======================  ===================================  =========
 
@@ -34,12 +35,12 @@ Not done here
 -------------
 No outcome that is not normal, no unbalanced design. The category variance of the published model acts as a
 part of the item's (its number of categories is not published; so read, scenario A gives the published
-figures). One interval for each scenario; those of `analytics` for real data are elsewhere.
+figures). One interval for each scenario; those for real data are in `analytics`.
 
 Source
 ------
 Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix E.4, Tables 8 and 9, Figure 1. Searle, Casella
-& McCulloch, *Variance Components*, 1992, ch. 4 (distribution of the mean squares), §8.3 (scoring).
+& McCulloch, *Variance Components*, 1992, ch. 4 (distribution of the mean squares).
 """
 
 import math
@@ -56,13 +57,11 @@ from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
+from analytics.reml.balanced import optimise_many
 
 Term = frozenset[str]
 
 N_ITEMS = (20, 50, 100, 200, 500, 1_000, 2_000)
-N_STEPS = 200
-CONVERGED = 1e-9
-ROUNDING = 1e-12
 PANEL_FACETS = ("M", "H")
 
 
@@ -310,73 +309,10 @@ def estimated_variance(layout: Layout, scenario: Scenario, mean_squares: FloatAr
     terms = (*scenario.fitted, frozenset("R"))
     scales = np.array([layout.per_level(term) for term in terms])
     nested = np.array([[stratum <= term or "R" in term for term in terms] for stratum in strata])
-    components = reml(pooled, df, nested * scales)
-    return np.asarray(components.T @ (scales / layout.n_outcomes))
-
-
-def reml(mean_squares: FloatArray, df: FloatArray, coefficients: FloatArray) -> FloatArray:
-    """Variance components ≥ 0 that minimise Σ_s df_s (log λ_s + MS_s/λ_s), λ = A·σ², for each draw.
-
-    Parameters
-    ----------
-    mean_squares : float array, shape (n_strata, n_draws)
-    df : float array, shape (n_strata,)
-    coefficients : float array, shape (n_strata, n_strata)
-        A, one term for each stratum.
-
-    Returns
-    -------
-    float array, shape (n_strata, n_draws)
-
-    Raises
-    ------
-    CoverageRefused
-        When a draw has not converged after 200 steps.
-
-    Notes
-    -----
-    Where A⁻¹·MS has no negative component it is the optimum. Elsewhere Fisher scoring under the bounds: each
-    step is the non-negative least-squares fit of MS with weights df_s/λ_s², halved while it would increase
-    the criterion.
-    """
-    components = np.asarray(np.linalg.solve(coefficients, mean_squares), dtype=np.float64)
-    for draw in np.flatnonzero((components < 0.0).any(axis=0)):
-        components[:, draw] = _bounded(mean_squares[:, draw], df, coefficients)
-    return components
-
-
-def _bounded(mean_squares: FloatArray, df: FloatArray, coefficients: FloatArray) -> FloatArray:
-    from scipy.optimize import nnls
-
-    components = np.maximum(np.linalg.solve(coefficients, mean_squares), 0.0)
-    components[-1] = df @ mean_squares / df.sum() if components[-1] == 0.0 else components[-1]
-    for _ in range(N_STEPS):
-        fitted = coefficients @ components
-        weight = np.sqrt(df) / fitted
-        target = nnls(coefficients * weight[:, None], mean_squares * weight)[0]
-        if np.all(np.abs(coefficients @ target - fitted) <= CONVERGED * fitted):
-            return np.asarray(target)
-        components = _descent(components, target, mean_squares, df, coefficients)
-    raise CoverageRefused(f"variance components did not converge in {N_STEPS} steps")
-
-
-def _descent(
-    components: FloatArray,
-    target: FloatArray,
-    mean_squares: FloatArray,
-    df: FloatArray,
-    coefficients: FloatArray,
-) -> FloatArray:
-    """Go to the target, or half the way while the criterion would grow."""
-
-    def criterion(at: FloatArray) -> float:
-        fitted = coefficients @ at
-        return float(df @ (np.log(fitted) + mean_squares / fitted)) if np.all(fitted > 0.0) else np.inf
-
-    before = criterion(components)
-    while criterion(target) > before + ROUNDING * abs(before):
-        target = (components + target) / 2.0
-    return target
+    optima = optimise_many(nested * scales, df, (df[:, None] * pooled).T)
+    if not optima.converged.all():
+        raise CoverageRefused(f"{np.count_nonzero(~optima.converged)} fits did not converge")
+    return np.asarray(optima.parameters @ (scales / layout.n_outcomes))
 
 
 def _pooled(

@@ -2,11 +2,10 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import chi2
 
-from analytics.coverage import (
+from perf.studies.coverage import (
     N_ITEMS,
     PUBLISHED,
     SCENARIOS,
@@ -15,7 +14,6 @@ from analytics.coverage import (
     coverage,
     coverage_table,
     estimated_variance,
-    reml,
 )
 
 A, B, C, D, E, E_STAR = SCENARIOS
@@ -126,26 +124,6 @@ def test_variance_of_the_mean_by_anova():
     rest = (8 * 0.8 + 15 * 0.5) / 23
     column = np.array([[squares[stratum]] for stratum in layout.strata])
     assert estimated_variance(layout, B, column) == pytest.approx([(3.0 + 2.0 - rest) / 30])
-
-
-def test_bounded_reml_against_a_general_optimiser():
-    coefficients = np.array([[30.0, 0, 10, 1], [0, 30.0, 10, 1], [0, 0, 10.0, 1], [0, 0, 0, 1.0]])
-    df = np.array([4.0, 2.0, 8.0, 60.0])
-    squares = np.random.default_rng(5).chisquare(2, size=(4, 40)) + 0.05
-    found = reml(squares, df, coefficients)
-    assert (found >= 0).all()
-    assert (found == 0).any()
-
-    def criterion(components, ms):
-        fitted = coefficients @ components
-        return df @ (np.log(fitted) + ms / fitted)
-
-    for draw in range(squares.shape[1]):
-        ms = squares[:, draw]
-        starts = [np.full(4, 0.1), np.array([0.01, 0.01, 0.01, 1.0]), found[:, draw] + 0.01]
-        bounds = [(0, None)] * 3 + [(1e-9, None)]
-        best = min(minimize(criterion, x0, (ms,), "L-BFGS-B", bounds=bounds).fun for x0 in starts)
-        assert criterion(found[:, draw], ms) <= best + 1e-7
 
 
 def test_sizes_are_checked():

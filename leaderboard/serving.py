@@ -1,4 +1,7 @@
-"""gunicorn: threads that serve pages and intake; nothing here computes."""
+"""gunicorn's settings: threads that serve pages and intake; nothing here computes.
+
+``gunicorn --config python:leaderboard.serving``, from a checkout or wherever the wheel is installed.
+"""
 
 from typing import Any
 

@@ -1,0 +1,204 @@
+"""Data frames of pandas, in and out: a long frame is a flat file in memory, checked by the same rules.
+
+Model
+-----
+A row is one trial. `agent`, `task` and `outcome` are needed; every other column of the flat file may be there
+(trial, valid, prompt_variant, judge, temperature, run, scaffold, model, submitted_at, cost_usd, …), under its
+name or its alias. What is absent says the same in all rows: trial 1, valid, no setting, no date. None, NaN,
+NaT and NA are an empty field.
+
+Symbols
+-------
+None: columns keep their names and units (docs/flat-file.md).
+
+Not done here
+-------------
+No column is guessed: one that the flat file does not know is refused, where a file would keep it as metadata.
+The index of a frame is not looked at. pandas is imported when it is called for, not before.
+
+Source
+------
+ARCHITECTURE §6 of this project.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from analytics.errors import CoreError
+from analytics.flat_file import (
+    ALIASES,
+    KNOWN,
+    Fault,
+    FlatFile,
+    FlatFileError,
+    from_arrow,
+    from_records,
+)
+from analytics.flat_file.faults import excerpt
+from analytics.flat_file.header import header_faults
+
+if TYPE_CHECKING:
+    from analytics.outcome_table import OutcomeTable
+
+CALLED = "the frame"
+# What the flat file asks of every row and a frame may leave out.
+ABSENT: Mapping[str, object] = {
+    "benchmark": CALLED,
+    "scaffold": CALLED,
+    "model": CALLED,
+    "submitted_at": None,
+    "trial": 1,
+}
+
+
+class FrameRefused(CoreError):
+    """A data frame cannot be made, or what was given is none of one benchmark.
+
+    Attributes
+    ----------
+    code : {"pandas_missing", "no_frame", "several_benchmarks"}
+    """
+
+    def __init__(
+        self, code: Literal["pandas_missing", "no_frame", "several_benchmarks"], message: str
+    ) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
+    """Check a long frame as if it were a flat file.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, n_rows
+        One row for each trial.
+    as_of : datetime, optional
+        With time zone; a later `submitted_at` lies in the future. Now, when not given.
+
+    Returns
+    -------
+    FlatFile
+        In the order of the frame; scaffolds and models are "" where the frame has no such column.
+
+    Raises
+    ------
+    FrameRefused
+        Without pandas, for anything but a frame, and for several benchmarks in one.
+    FlatFileError
+        With every fault at once; rows count from 1 in the order of the frame, whatever its index.
+    """
+    if not isinstance(frame, _pandas().DataFrame):
+        raise FrameRefused("no_frame", f"a pandas DataFrame is needed, not {type(frame).__name__}")
+    _check_columns(list(frame.columns))
+    present = {ALIASES.get(name, name) for name in frame.columns}
+    constants = {name: value for name, value in ABSENT.items() if name not in present}
+    try:
+        flat = _checked(frame, constants, as_of or datetime.now(UTC))
+    except FlatFileError as error:
+        raise FlatFileError(error.faults, error.n_faults, CALLED) from None
+    if len(flat.benchmarks) > 1:
+        named = ", ".join(map(repr, flat.benchmarks[:3]))
+        raise FrameRefused("several_benchmarks", f"{len(flat.benchmarks)} benchmarks in one frame ({named})")
+    unnamed = ("",) * len(flat.agents)
+    return replace(
+        flat,
+        scaffolds=unnamed if "scaffold" in constants else flat.scaffolds,
+        models=unnamed if "model" in constants else flat.models,
+    )
+
+
+def frame_of(table: "OutcomeTable") -> Any:
+    """Make a long frame of a table: one row for each agent and task.
+
+    Parameters
+    ----------
+    table : OutcomeTable
+
+    Returns
+    -------
+    pandas.DataFrame, n_agents·n_tasks rows
+        agent, task, outcome (mean; NaN where missing), valid (False where missing); scaffold, model and
+        submitted_at where any agent has one. `flat_of` reads it back, each cell as one trial: how many there
+        were, and their variance, a frame of means cannot say.
+
+    Raises
+    ------
+    FrameRefused
+        Without pandas.
+    """
+    pandas = _pandas()
+    shape = (table.n_agents, table.n_tasks)
+    agent, task = (index.ravel() for index in np.indices(shape))
+    columns: dict[str, Any] = {
+        "agent": np.array(table.agents, dtype=object)[agent],
+        "task": np.array(table.tasks, dtype=object)[task],
+        "outcome": table.means.ravel(),
+        "valid": table.valid().ravel(),
+    }
+    for name, values in (("scaffold", table.scaffolds), ("model", table.models)):
+        if any(values):
+            columns[name] = np.array(values, dtype=object)[agent]
+    if any(table.dates):
+        columns["submitted_at"] = np.array(table.dates, dtype="datetime64[s]")[agent]
+    return pandas.DataFrame(columns)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise FrameRefused(
+            "pandas_missing",
+            "a data frame needs pandas, which is not installed: pip install 'bandstand[frames]'",
+        ) from None
+    return pandas
+
+
+def _check_columns(names: list[Any]) -> None:
+    """Refuse what the flat file would keep as metadata: in a frame it is a column spelt wrong."""
+    faults = [_no_text(name) for name in names if not isinstance(name, str)] or header_faults(names)
+    faults = faults or [_unknown(name) for name in names if name not in KNOWN and name not in ALIASES]
+    if faults:
+        raise FlatFileError(faults, name=CALLED)
+
+
+def _unknown(name: str) -> Fault:
+    near = [f'"{known}"' for known in get_close_matches(name.strip().lower(), KNOWN, n=2, cutoff=0.75)]
+    hint = f"is it {' or '.join(near)}?" if near else f"there are {', '.join(KNOWN)}"
+    return Fault(None, excerpt(name), None, f"no column is called so; {hint}")
+
+
+def _no_text(name: object) -> Fault:
+    return Fault(None, str(name), None, "a column's name is text")
+
+
+def _checked(frame: Any, constants: dict[str, object], as_of: datetime) -> FlatFile:
+    """Go by columns where each is of one kind, else record by record, which finds the row that is not."""
+    import pyarrow as pa
+
+    try:
+        columns = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return from_records(_records(frame), constants=constants, as_of=as_of)
+    return from_arrow(columns, constants=constants, as_of=as_of)
+
+
+def _records(frame: Any) -> list[dict[str, object]]:
+    columns = [
+        [
+            None if empty else _plain(value)
+            for value, empty in zip(frame[name], frame[name].isna(), strict=True)
+        ]
+        for name in frame.columns
+    ]
+    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(value: object) -> object:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,29 @@
+"""A simulated benchmark: agents, tasks and trials drawn from a known response model.
+
+=============  ============================================================================================
+module         holds
+=============  ============================================================================================
+``benchmark``  the response model; `simulate`, and the built-in `demonstration`
+``invented``   names and dates of scaffolds, models, agents and tasks
+=============  ============================================================================================
+"""
+
+from analytics.simulation.benchmark import (
+    DEMONSTRATION,
+    ResponseModel,
+    SimulatedBenchmark,
+    SimulationRefused,
+    demonstration,
+    flat_rows,
+    simulate,
+)
+
+__all__ = [
+    "DEMONSTRATION",
+    "ResponseModel",
+    "SimulatedBenchmark",
+    "SimulationRefused",
+    "demonstration",
+    "flat_rows",
+    "simulate",
+]

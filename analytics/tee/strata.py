@@ -1,0 +1,109 @@
+"""Residuals that differ between temperatures, judges, prompts or categories: a fit of each level on its own.
+
+Model
+-----
+That of `analytics.tee.total_error` in each level of one facet; what is projected then is the mean of their
+residual variances, each level weighing the same::
+
+    σ̄² = Σ_h σ̂_ρ²(h)/H
+
+Symbols
+-------
+=========  ==========================  ========================  =========
+symbol     code                        shape                     unit
+=========  ==========================  ========================  =========
+σ̂_ρ²(h)    ``Strata.residuals``        level → scalar            outcome²
+σ̂_T²(h)    ``Strata.components``       level → term → scalar     outcome²
+σ̄²         ``Strata.mean_residual``    scalar                    outcome²
+=========  ==========================  ========================  =========
+
+Not done here
+-------------
+Levels are not tested against each other, and nothing is shared between their fits.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 3 and Appendix C.7.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analytics.errors import CoreError
+from analytics.reml import VarianceFit
+from analytics.tee.components import Components
+from analytics.tee.design import LETTERS, Declaration, DesignRefused, layout
+from analytics.tee.total_error import Columns, fit_layout, outcome_of
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Components of a separate fit in each level of one facet.
+
+    Attributes
+    ----------
+    facet : str
+    residuals : mapping of str to float
+        Level → σ̂_ρ².
+    components : mapping of str to mapping of str to float
+        Level → term → σ̂_T².
+    left_out : tuple of str
+        Levels whose fit was refused, and why.
+    """
+
+    facet: str
+    residuals: Mapping[str, float]
+    components: Mapping[str, Mapping[str, float]]
+    left_out: tuple[str, ...]
+
+    @property
+    def mean_residual(self) -> float:
+        """σ̄², the mean over levels, each weighing the same."""
+        return math.fsum(self.residuals.values()) / len(self.residuals)
+
+
+def by_stratum(columns: Columns, declaration: Declaration, facet: str = "temperature") -> Strata:
+    """Fit each level of a facet on its own, for residuals that differ between levels (TEE, C.7).
+
+    Parameters
+    ----------
+    columns : mapping of str to array, shape (n_rows,)
+    declaration : Declaration
+    facet : {"temperature", "judge", "prompt", "category"}
+
+    Raises
+    ------
+    DesignRefused
+        When the facet is not declared, or no level can be fitted.
+    """
+    column = declaration.facets().get(LETTERS.get(facet, ""))
+    if column is None or facet == "item":
+        raise DesignRefused(f"no column is declared for strata by {facet}")
+    fits: dict[str, VarianceFit] = {}
+    left_out: list[str] = []
+    for level in np.unique(np.asarray(columns[column])):
+        rows = np.asarray(columns[column]) == level
+        part = {name: np.asarray(values)[rows] for name, values in columns.items()}
+        try:
+            fits[str(level)] = fit_layout(part, outcome_of(part, declaration), layout(part, declaration))
+        except CoreError as refusal:
+            left_out.append(f"{facet} {level}: {refusal}")
+    if not fits:
+        raise DesignRefused(f"no level of {facet} can be fitted ({'; '.join(left_out[:3])})")
+    return Strata(
+        facet=facet,
+        residuals={level: fitted.residual for level, fitted in fits.items()},
+        components={level: fitted.components for level, fitted in fits.items()},
+        left_out=tuple(left_out),
+    )
+
+
+def with_residual(components: Components, residual: float) -> Components:
+    """Return the components with σ̄² in the place of the residual (TEE, Eq. 3)."""
+    entries = (
+        replace(entry, variance=residual) if entry.facets == {"R"} else entry for entry in components.entries
+    )
+    return replace(components, entries=tuple(entries))

@@ -1,0 +1,91 @@
+"""Accuracy of one agent: its mean outcome over tasks like these, with an interval.
+
+Model
+-----
+A = Σȳ_i/a over a tasks with task means ȳ_i, s² the variance of the task means (divisor a − 1), SE = s/√a::
+
+    t        A ± t_{a−1,.975}·SE
+    logit-t  logit A ± t_{a−1,.975}·SE/(A(1 − A)), back by the logistic function, where a·min(A, 1 − A) < 5
+
+In the terms of `analytics.trials.icc` s² = σ_b² + σ_w²/n.
+
+Symbols
+-------
+======  ==============  ============  ========
+symbol  code            shape         unit
+======  ==============  ============  ========
+A       ``mean``        scalar        0 to 1
+ȳ_i     ``means``       (n_tasks,)    0 to 1
+SE      ``se``          scalar        0 to 1
+a       ``n_tasks``     scalar        tasks
+======  ==============  ============  ========
+
+Not done here
+-------------
+The t interval is not clipped to [0, 1]. Tasks count as a sample: for these very tasks only trial noise is
+error (`analytics.differences`).
+
+Source
+------
+*Intraclass correlation for agentic evaluation* (GAIA, FRAMES), Tables 2 and 3. The logit by the delta method:
+Agresti, *Categorical Data Analysis*, 2013, §3.1.
+"""
+
+import math
+from typing import Literal
+
+from scipy.special import expit, logit, stdtrit
+
+from analytics.errors import CoreError
+from analytics.trials.icc import EQUAL, Interval, TaskTrials, counted
+
+N_EXPECTED = 5.0
+
+
+class AccuracyRefused(CoreError):
+    """No interval of a mean outcome: `too_few_tasks`, or `means_equal`."""
+
+
+def accuracy_interval(trials: TaskTrials) -> Interval:
+    """95% interval of the mean outcome over tasks like these: t, or logit-t near an end.
+
+    Raises
+    ------
+    AccuracyRefused
+        With fewer than two tasks, or where all task means are equal.
+    """
+    a = trials.n_tasks
+    if a < 2:
+        raise AccuracyRefused(
+            f"no interval of a mean over {counted(a, 'task')}; at least 2 are needed", code="too_few_tasks"
+        )
+    se = float(trials.means.std(ddof=1)) / math.sqrt(a)
+    if se <= EQUAL:
+        raise AccuracyRefused(
+            f"no interval of a mean: all {a} tasks have the mean outcome {trials.mean:.4g}, which tells "
+            "nothing of how tasks differ",
+            code="means_equal",
+        )
+    return mean_interval(trials.mean, se, a)
+
+
+def mean_interval(
+    mean: float, se: float, n_tasks: int, method: Literal["t", "logit-t"] | None = None
+) -> Interval:
+    """95% interval of a mean over tasks from its standard error.
+
+    Parameters
+    ----------
+    mean, se : float
+        A, strictly between 0 and 1 for the logit; SE.
+    n_tasks : int
+        a, at least 2.
+    method : {"t", "logit-t"}, optional
+        By rule when not given: logit-t where a·min(A, 1 − A) < 5.
+    """
+    rule: Literal["t", "logit-t"] = "logit-t" if n_tasks * min(mean, 1.0 - mean) < N_EXPECTED else "t"
+    reach = float(stdtrit(n_tasks - 1, 0.975)) * se
+    if (method or rule) == "t":
+        return Interval(mean - reach, mean + reach, "t")
+    centre, reach = float(logit(mean)), reach / (mean * (1.0 - mean))
+    return Interval(float(expit(centre - reach)), float(expit(centre + reach)), "logit-t")

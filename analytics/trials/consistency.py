@@ -1,0 +1,238 @@
+"""Consistency and accuracy of every agent of a flat file, compared on common tasks and conditions only.
+
+Rules
+-----
+- *Condition*: a combination of prompt variant, judge and temperature, as far as they vary in the file
+  (temperature only where some agent has two levels; not stated is a level). Trials repeat only within one
+  condition; `run` labels are repeats.
+- An agent *has* a condition when at least 95% of the tasks that anybody ran under it are valid for it.
+  Agents that have a condition are compared under it on the tasks that all of them have. Under 10 such tasks
+  nobody is compared.
+- An agent that lacks the condition, or runs tasks of its own, has a line on its own tasks, not compared.
+
+An intraclass correlation depends on the tasks and on what varies between repeats: on different tasks, or with
+prompts taken for repeats, two of them tell nothing of two agents.
+
+Symbols: seen ``(n_agents, n_tasks)``, whether there is a valid trial under the condition.
+
+Not done here
+-------------
+Nothing is pooled over conditions. Copies of trials are told by the caller (`analytics.trials.flags`).
+
+Source
+------
+The estimators in `analytics.trials.icc` and `analytics.trials.accuracy`; the rules are this project's own.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
+from analytics.flat_file import FlatFile
+from analytics.trials.accuracy import AccuracyRefused, accuracy_interval
+from analytics.trials.icc import (
+    LEAST_TASKS,
+    IccRefused,
+    Interval,
+    IntraclassCorrelation,
+    TaskTrials,
+    intraclass_correlation,
+    task_trials,
+)
+
+FACETS = {"prompt": "prompt_variant", "judge": "judge", "temperature": "temperature"}
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedTrials:
+    """Valid trials of one agent under one condition, on the tasks of its line.
+
+    Attributes
+    ----------
+    agent : str
+    condition : str
+        In words; empty where no facet varies in the file.
+    compared : bool
+        Whether the tasks are those that all agents with this condition have.
+    task : int array, shape (n_rows,)
+    outcome : float array, shape (n_rows,)
+        0 to 1.
+    """
+
+    agent: str
+    condition: str
+    compared: bool
+    task: CodeArray
+    outcome: FloatArray
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """One line of the table: an agent under a condition, on all its tasks (category None) or on one category.
+
+    Attributes
+    ----------
+    agent, condition : str
+    compared : bool
+        See `RepeatedTrials`.
+    category : str or None
+    mean : float
+        A, mean over tasks of the task means, 0 to 1.
+    n_tasks : int
+        Tasks with a valid trial.
+    icc : IntraclassCorrelation or None
+    accuracy : Interval or None
+    notes : tuple of (str, str)
+        For each figure that is None, its name and the reason.
+    """
+
+    agent: str
+    condition: str
+    compared: bool
+    category: str | None
+    mean: float
+    n_tasks: int
+    icc: IntraclassCorrelation | None
+    accuracy: Interval | None
+    notes: tuple[tuple[str, str], ...]
+
+
+def repeated_trials(file: FlatFile) -> tuple[RepeatedTrials, ...]:
+    """Return the trials of every agent under every condition, in name order of agents, then of conditions.
+
+    Parameters
+    ----------
+    file : FlatFile
+        Invalid rows are left out; an agent without a valid trial has none.
+    """
+    names, condition = _conditions(file)
+    found = [
+        trials
+        for code, name in enumerate(names)
+        for trials in _under(file, np.flatnonzero(file.valid & (condition == code)), name)
+    ]
+    return tuple(sorted(found, key=lambda trials: trials.agent))
+
+
+def consistency(
+    trials: Sequence[RepeatedTrials], categories: Sequence[str | None], copied: Collection[str] = ()
+) -> tuple[Consistency, ...]:
+    """ICC and accuracy of agents' trials, on all their tasks and on each category.
+
+    Parameters
+    ----------
+    trials : sequence of RepeatedTrials
+    categories : sequence of (str or None), length n_tasks
+        Of the tasks by code; a category is left out where it is the only one.
+    copied : collection of str
+        Agents whose trials are flagged as not independent: they count as one trial per task.
+    """
+    parts = [(named, np.array([other == named for other in categories])) for named in _named(categories)]
+    return tuple(
+        _line(one, category, kept, copied)
+        for one in trials
+        for category, kept in [(None, np.ones(len(categories), dtype=np.bool_)), *parts]
+        if kept[one.task].any()
+    )
+
+
+# ------------------------------------------------------------------------------------------------- conditions
+
+
+def _conditions(file: FlatFile) -> tuple[list[str], IndexArray]:
+    """Conditions in words, in ascending order, and the code of each row's, shape (n_rows,)."""
+    facets = [word for word in FACETS if _varies(file, word)]
+    keys = [tuple(getattr(setting, FACETS[word]) for word in facets) for setting in file.settings]
+    order = sorted(set(keys), key=lambda key: tuple((level is not None, level) for level in key))
+    words = [", ".join(map(_told, facets, key)) for key in order]
+    code = {key: place for place, key in enumerate(order)}
+    return words, np.array([code[key] for key in keys], dtype=np.intp)[file.setting]
+
+
+def _told(facet: str, level: object) -> str:
+    return f"{facet} {'not stated' if level is None else level}"
+
+
+def _varies(file: FlatFile, word: str) -> bool:
+    """Whether a facet has two levels in the file; temperature, whether it has for one agent."""
+    levels = [getattr(setting, FACETS[word]) for setting in file.settings]
+    if word != "temperature":
+        return len(set(levels)) > 1
+    pairs = np.unique(np.stack([file.agent, file.setting]), axis=1).T.tolist()
+    of_agent = {(agent, levels[setting]) for agent, setting in pairs}
+    return len(of_agent) > len({agent for agent, _ in of_agent})
+
+
+def _under(file: FlatFile, rows: IndexArray, condition: str) -> Iterator[RepeatedTrials]:
+    """Trials of every agent under one condition, each on the tasks of its line."""
+    agent, task = file.agent[rows], file.task[rows]
+    seen = np.zeros((len(file.agents), len(file.tasks)), dtype=np.bool_)
+    seen[agent, task] = True
+    has = _has(seen)
+    kept = np.where(has[:, None], seen[has].all(axis=0), seen)
+    for i in np.flatnonzero(seen.any(axis=1)).tolist():
+        mine = rows[(agent == i) & kept[i, task]]
+        yield RepeatedTrials(
+            file.agents[i], condition, bool(has[i]), file.task[mine].astype(np.int64), file.outcome[mine]
+        )
+
+
+def _has(seen: Mask) -> Mask:
+    """Agents that are compared: at least 95% of the tasks anybody ran, and 10 tasks that all of them have."""
+    n_tasks = int(np.count_nonzero(seen.any(axis=0)))
+    has = 20 * np.count_nonzero(seen, axis=1) >= 19 * n_tasks
+    enough = np.count_nonzero(seen[has].all(axis=0)) >= LEAST_TASKS
+    return np.asarray(has & bool(has.any()) & bool(enough), dtype=np.bool_)
+
+
+# ------------------------------------------------------------------------------------------------------ lines
+
+
+def _named(categories: Sequence[str | None]) -> list[str]:
+    """Categories in name order, where there is more than one."""
+    if len(set(categories)) < 2:
+        return []
+    return sorted({category for category in categories if category is not None})
+
+
+def _line(one: RepeatedTrials, category: str | None, kept: Mask, copied: Collection[str]) -> Consistency:
+    rows = kept[one.task]
+    trials = task_trials(one.task[rows], one.outcome[rows])
+    notes: list[tuple[str, str]] = []
+    found = _attempt_icc(trials, one.agent in copied, notes)
+    accuracy = _attempt_accuracy(trials, notes)
+    return Consistency(
+        one.agent,
+        one.condition,
+        one.compared,
+        category,
+        trials.mean,
+        trials.n_tasks,
+        found,
+        accuracy,
+        tuple(notes),
+    )
+
+
+def _attempt_icc(
+    trials: TaskTrials, is_copied: bool, notes: list[tuple[str, str]]
+) -> IntraclassCorrelation | None:
+    try:
+        if is_copied:
+            raise IccRefused(
+                "not measured: one trial per task (the trials are not independent)", code="one_trial"
+            )
+        return intraclass_correlation(trials)
+    except IccRefused as refusal:
+        notes.append(("icc", str(refusal)))
+        return None
+
+
+def _attempt_accuracy(trials: TaskTrials, notes: list[tuple[str, str]]) -> Interval | None:
+    try:
+        return accuracy_interval(trials)
+    except AccuracyRefused as refusal:
+        notes.append(("accuracy", str(refusal)))
+        return None

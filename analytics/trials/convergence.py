@@ -1,0 +1,199 @@
+"""How many trials an intraclass correlation needs: estimates from random subsets of the trials.
+
+Model
+-----
+A subset takes n = 2, 4, 8, … of the R trials of every task at random, and is compared with its complement::
+
+    share within(n) = share of the subsets with |ICC(subset) − ICC(complement)| ≤ .05        n ≤ R/2
+
+Trials needed: the smallest such n with a share of at least .95.
+
+Symbols
+-------
+======  ==================  ==========  ========
+symbol  code                shape       unit
+======  ==================  ==========  ========
+n       ``n_trials``        scalar      trials
+R       ``n_available``     scalar      trials
+======  ==================  ==========  ========
+
+Not done here
+-------------
+Nothing is extrapolated beyond half of the trials there are.
+
+Source
+------
+*Intraclass correlation for agentic evaluation*, on convergence; the complement in place of all trials is this
+project's own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import CodeArray, FloatArray
+from analytics.resampling import SeedRefused, generator
+from analytics.trials.icc import (
+    EQUAL,
+    IccRefused,
+    TaskTrials,
+    check_trials,
+    checked_rows,
+    counted,
+    mean_squares,
+    task_trials,
+)
+
+N_SUBSETS = 200
+TOLERANCE = 0.05
+SHARE_WITHIN = 0.95
+
+
+@dataclass(frozen=True)
+class ConvergenceStep:
+    """ICC estimates from random subsets of n trials of each task.
+
+    Attributes
+    ----------
+    n_trials : int
+        n.
+    mean, sd : float or None
+        Over the subsets that have an estimate; None where fewer than two have.
+    share_within : float or None
+        Share of all subsets whose estimate lies within ±.05 of the one from the complementary trials; None
+        for n above R/2.
+    n_undefined : int
+        Subsets in which all outcomes are equal, so that there is no estimate; they count as not within.
+    """
+
+    n_trials: int
+    mean: float | None
+    sd: float | None
+    share_within: float | None
+    n_undefined: int
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How many trials the ICC needs.
+
+    Attributes
+    ----------
+    steps : tuple of ConvergenceStep
+        n = 2, 4, 8, … up to R.
+    n_available : int
+        R, the fewest valid trials of any task.
+    trials_needed : int or None
+        Smallest n ≤ R/2 of the steps with at least 95% of the subsets within; None: not reached.
+    n_subsets : int
+    """
+
+    steps: tuple[ConvergenceStep, ...]
+    n_available: int
+    trials_needed: int | None
+    n_subsets: int
+
+    @property
+    def verdict(self) -> str:
+        """`trials_needed` in words."""
+        if self.trials_needed is None:
+            return f"not reached with {self.n_available} trials per task"
+        return f"{self.trials_needed} trials per task"
+
+
+def convergence(
+    task: npt.ArrayLike, outcome: npt.ArrayLike, seed: int, n_subsets: int = N_SUBSETS
+) -> Convergence:
+    """How the ICC settles with the number of trials, and how many are needed.
+
+    Parameters
+    ----------
+    task, outcome
+        As in `task_trials`.
+    seed : int
+        Base seed; subset d is drawn by the generator of (seed, "icc convergence", d) alone.
+    n_subsets : int
+        Random subsets, 200.
+
+    Raises
+    ------
+    IccRefused
+        As in `intraclass_correlation`; or when a task has fewer than four valid trials, so that no two have a
+        complement of two.
+
+    Notes
+    -----
+    A subset takes n trials of every task at random, its complement the other n_i − n; subsets of one draw are
+    nested. Compared with the estimate from *all* trials, a subset would confirm itself.
+    """
+    codes, outcomes = checked_rows(task, outcome)
+    trials = task_trials(codes, outcomes)
+    check_trials(trials)
+    n_available = int(trials.n_trials.min())
+    if n_available < 4:
+        raise IccRefused(
+            f"a task has {counted(n_available, 'valid trial')}; convergence needs 4 on every task",
+            code="too_few_trials",
+        )
+    if n_subsets < 1:
+        raise SeedRefused(f"{n_subsets} subsets; at least 1 is needed")
+    sizes = _sizes(n_available)
+    own, other = _subset_estimates(codes, outcomes, trials, sizes, seed, n_subsets)
+    steps = tuple(_step(n, own[:, k], other[:, k], n_available) for k, n in enumerate(sizes))
+    reached = [step.n_trials for step in steps if (step.share_within or 0.0) >= SHARE_WITHIN]
+    return Convergence(steps, n_available, reached[0] if reached else None, n_subsets)
+
+
+def _sizes(n_available: int) -> list[int]:
+    """2, 4, 8, … up to R."""
+    return [2**k for k in range(1, n_available.bit_length()) if 2**k <= n_available]
+
+
+def _subset_estimates(
+    codes: CodeArray, outcomes: FloatArray, trials: TaskTrials, sizes: list[int], seed: int, n_subsets: int
+) -> tuple[FloatArray, FloatArray]:
+    """ICC of every subset and of its complement, shape (n_subsets, n_sizes); NaN where undefined."""
+    grid = _by_task(codes, outcomes, trials.n_trials)
+    own = np.full((n_subsets, len(sizes)), np.nan)
+    other = own.copy()
+    for d in range(n_subsets):
+        keys = generator(seed, "icc convergence", d).random(grid.shape)
+        keys[np.isnan(grid)] = 2.0
+        shuffled = np.take_along_axis(grid, np.argsort(keys, axis=1), axis=1)
+        for k, n in enumerate(sizes):
+            own[d, k] = _icc_of_grid(shuffled[:, :n])
+            if 2 * n <= trials.n_trials.min():
+                other[d, k] = _icc_of_grid(shuffled[:, n:])
+    return own, other
+
+
+def _by_task(codes: CodeArray, outcomes: FloatArray, n_trials: CodeArray) -> FloatArray:
+    """Outcomes in rows by task, shape (n_tasks, most trials), NaN after a task's last."""
+    grid = np.full((n_trials.size, int(n_trials.max())), np.nan)
+    grid[np.arange(grid.shape[1]) < n_trials[:, None]] = outcomes[np.lexsort((outcomes, codes))]
+    return grid
+
+
+def _icc_of_grid(grid: FloatArray) -> float:
+    """Return the truncated ICC of rows of trials, NaN-padded; NaN where all outcomes are equal."""
+    n = np.count_nonzero(~np.isnan(grid), axis=1)
+    means = np.nansum(grid, axis=1) / n
+    squares = np.nansum((grid - means[:, None]) ** 2, axis=1)
+    msb, msw, n_0 = mean_squares(TaskTrials(n, means, squares, False))
+    if msb + msw <= EQUAL**2:
+        return float("nan")
+    return max((msb - msw) / (msb + (n_0 - 1.0) * msw), 0.0)
+
+
+def _step(n: int, own: FloatArray, other: FloatArray, n_available: int) -> ConvergenceStep:
+    defined = own[~np.isnan(own)]
+    enough = defined.size > 1
+    within = np.count_nonzero(np.abs(own - other) <= TOLERANCE + EQUAL) / own.size
+    return ConvergenceStep(
+        n_trials=n,
+        mean=float(defined.mean()) if enough else None,
+        sd=float(defined.std(ddof=1)) if enough else None,
+        share_within=float(within) if 2 * n <= n_available else None,
+        n_undefined=own.size - defined.size,
+    )

@@ -1,0 +1,46 @@
+"""The operators' command line: `bandstand-server` where the wheel is installed, manage.py in a checkout."""
+
+import os
+import signal
+import sys
+
+from leaderboard import postgres
+
+WITHOUT_DATABASE = {"check", "collectstatic", "help", "makemigrations", "version"}
+READER_GONE = 128 + signal.SIGPIPE
+
+
+def needs_database(arguments: list[str]) -> bool:
+    return (
+        bool(arguments)
+        and arguments[0] not in WITHOUT_DATABASE
+        and not {"-h", "--help", "--version"} & set(arguments)
+    )
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
+    # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        run(sys.argv)
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough. What stood behind the print may not have been done,
+        # so that this is no success; the shell's own status for it is 141.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(READER_GONE)
+
+
+def run(arguments: list[str]) -> None:
+    if needs_database(arguments[1:]):
+        try:
+            postgres.ensure()
+        except postgres.EmbeddedPostgresError as error:
+            sys.exit(f"{error}")
+
+    from django.core.management import execute_from_command_line
+
+    try:
+        execute_from_command_line(arguments)
+    finally:
+        sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Simulations of the methods themselves: how they behave where the truth is known."""

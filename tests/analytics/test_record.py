@@ -1,0 +1,617 @@
+"""The record by hand: three agents on few tasks, every rule of counting with its numbers on paper."""
+
+import math
+
+import numpy as np
+import pytest
+
+from analytics.record import (
+    About,
+    Condition,
+    Counting,
+    Delivery,
+    Record,
+    RecordRefused,
+    Rows,
+    agent_rows,
+    compare,
+    held,
+    offer,
+    record,
+    shared_tasks,
+)
+
+NAN = math.nan
+PLAIN = (None, None, None, None)
+INVALID = None  # confirmed
+CLAIMED = "claimed invalid"  # not confirmed
+
+
+def judged(*judges, run=None):
+    return [(None, judge, None, run) for judge in judges]
+
+
+def rows_of(rows, deliveries):
+    """Rows from (agent, task, outcome[, trial[, setting[, delivery[, cost]]]]); else the first delivery."""
+    full = [(*row, *(1, 0, None, NAN)[len(row) - 3 :]) for row in rows]
+    mine = {d.agent: position for position, d in reversed(list(enumerate(deliveries)))}
+    columns = list(zip(*full, strict=True)) or [()] * 7
+    agent, task, outcome, trial, setting, delivery, cost = columns
+    whole = [mine[i] if d is None else d for i, d in zip(agent, delivery, strict=True)]
+    return Rows(
+        agent=np.array(agent, dtype=np.int64),
+        task=np.array(task, dtype=np.int64),
+        setting=np.array(setting, dtype=np.int64),
+        delivery=np.array(whole, dtype=np.int64),
+        trial=np.array(trial, dtype=np.int64),
+        outcome=np.array([NAN if one in (INVALID, CLAIMED) else one for one in outcome], dtype=np.float64),
+        valid=np.array([one not in (INVALID, CLAIMED) for one in outcome], dtype=np.bool_),
+        confirmed=np.array([one == INVALID for one in outcome], dtype=np.bool_),
+        cost_usd=np.array(cost, dtype=np.float64),
+        n_tokens=100 * np.array(cost, dtype=np.float64),
+    )
+
+
+def agents(n, **changes):
+    return [About(name=f"a{i:02}", scaffold="s", model="m", **changes) for i in range(n)]
+
+
+def made(rows, *, n_tasks=3, levels=(PLAIN,), deliveries=None, about=None, **counting):
+    n_agents = 1 + max(row[0] for row in rows)
+    deliveries = deliveries or [Delivery(agent=i) for i in range(n_agents)]
+    return Record.of(
+        about or agents(n_agents),
+        rows_of(rows, deliveries),
+        tasks=[f"t{j:03}" for j in range(n_tasks)],
+        settings=list(levels),
+        deliveries=deliveries,
+        counting=Counting(**counting),
+    )
+
+
+def self_run(agent=0, **changes):
+    return Delivery(agent=agent, operator=False, **changes)
+
+
+def full(agent, outcomes, *rest):
+    return [(agent, task, outcome, *rest) for task, outcome in enumerate(outcomes)]
+
+
+def same(found, expected):
+    np.testing.assert_array_equal(found, np.array(expected, dtype=np.asarray(found).dtype))
+
+
+# ------------------------------------------------------------------------------------------------------ cells
+
+
+def test_three_agents_by_hand():
+    found = made(full(0, [1, 0, 1]) + full(1, [0, 0.5, INVALID]) + full(2, [1, 1]))
+    same(found.table.means, [[1, 0, 1], [0, 0.5, NAN], [1, 1, NAN]])
+    same(found.n_places, [[1, 1, 1], [1, 1, 1], [1, 1, 0]])
+    same(found.n_gaps, [[0, 0, 0], [0, 0, 1], [0, 0, 0]])
+    assert found.complete.tolist() == [True, False, False]  # 1 of 3 places missing, whether void or absent
+    assert found.completed.tolist() == [0, 0, -1]
+    lower, upper, n_missing = found.bounds(np.arange(3))
+    np.testing.assert_allclose(lower, [2 / 3, 0.5 / 3, 2 / 3], rtol=1e-15)
+    np.testing.assert_allclose(upper, [2 / 3, 1.5 / 3, 1], rtol=1e-15)
+    assert n_missing.tolist() == [0, 1, 1]
+
+
+def test_agents_stand_in_name_order_and_one_without_a_row_is_left_out():
+    about = [About(name=name, scaffold="s", model=name.upper()) for name in ("z", "B", "a")]
+    found = made([*full(0, [1, 1, 1]), (2, 0, 0)], about=about, deliveries=[Delivery(i) for i in range(3)])
+    assert found.table.agents == ("a", "z")
+    assert found.table.models == ("A", "Z")
+    assert [one.name for one in found.about] == ["a", "z"]
+
+
+def test_a_setting_counts_once_and_a_condition_counts_once():
+    """Judge j1: runs of means 1 and 0; judge j2: one run of 0.5: (0.5 + 0.5)/2. Not 1.5/3, and s² pooled."""
+    settings = [(None, "j1", None, "a"), (None, "j1", None, "b"), (None, "j2", None, "a")]
+    rows = [(0, 0, 1, 1, 0), (0, 0, 1, 2, 0), (0, 0, 0, 1, 1), (0, 0, 0.8, 1, 2), (0, 0, 0.2, 2, 2)]
+    found = made(rows, n_tasks=1, levels=settings)
+    assert found.compared == ("judge j1", "judge j2")
+    assert found.table.means[0, 0] == 0.5
+    assert found.table.n_valid[0, 0] == 5
+    # s² = (0 + 0 + 0.18)/(1 + 0 + 1); 1/R = (1/4)·[(1/4)(1/2 + 1/1) + 1/2] = 0.21875
+    assert found.table.trial_variances[0, 0] == pytest.approx(0.09, rel=1e-12)
+    assert found.table.n_trials[0, 0] == pytest.approx(1 / 0.21875, rel=1e-12)
+
+
+def test_the_effective_trials_give_the_variance_of_the_cell():
+    """Var(X) = s²/R by definition, where every trial has the same variance: by the weights of the trials."""
+    counts = {0: (3, 1), 1: (2,)}  # trials of each run, by condition
+    settings, rows, weights = [], [], []
+    for condition, runs in counts.items():
+        for run, n in enumerate(runs):
+            settings.append((None, f"j{condition}", None, f"r{run}"))
+            rows += [(0, 0, 0.5, 1 + t, len(settings) - 1) for t in range(n)]
+            weights += [1 / (len(counts) * len(runs) * n)] * n
+    found = made(rows, n_tasks=1, levels=settings)
+    assert 1 / found.table.n_trials[0, 0] == pytest.approx(sum(w**2 for w in weights), rel=1e-12)
+
+
+def test_a_cell_is_valid_only_under_every_compared_condition():
+    rows = full(0, [1, 1, 1], 1, 0) + full(0, [0, INVALID, 0], 1, 1)
+    named = tuple(Condition(None, judge, None) for judge in ("j1", "j2"))
+    found = made(rows, levels=judged("j1", "j2"), settings=named)
+    same(found.table.means, [[0.5, NAN, 0.5]])
+    same(found.n_places, [[2, 2, 2]])
+    same(found.n_gaps, [[0, 2, 0]])  # nothing is left of the task
+
+
+def test_a_condition_that_was_never_run_leaves_no_place():
+    rows = full(0, [1, 1, 1], 1, 0) + full(0, [0, 1], 1, 1)
+    named = tuple(Condition(None, judge, None) for judge in ("j1", "j2"))
+    found = made(rows, levels=judged("j1", "j2"), settings=named)
+    same(found.n_places, [[2, 2, 0]])
+    same(found.table.means, [[0.5, 1, NAN]])
+
+
+# --------------------------------------------------------------------------------------------- counted trials
+
+
+def test_only_as_many_trials_count_as_every_task_has():
+    """Trials 3, 1, 2 on the tasks: R_a = 1, the first by number."""
+    rows = [(0, 0, 0, 1), (0, 0, 1, 2), (0, 0, 1, 3), (0, 1, 0, 1), (0, 2, 1, 2), (0, 2, 0, 1)]
+    found = made(rows, deliveries=[self_run()])
+    same(found.table.means, [[0, 0, 0]])
+    same(found.n_places, [[1, 1, 1]])
+    loaded = made(rows)  # an operator's: all count
+    same(loaded.table.means, [[2 / 3, 0, 0.5]])
+    same(loaded.n_places, [[3, 1, 2]])
+
+
+def test_the_first_trials_are_those_accepted_first():
+    """The later delivery, which came first into the list, brings lower numbers; they come second."""
+    deliveries = [self_run(arrival=7), self_run(arrival=2)]
+    rows = full(0, [1, 1, 1], 1, 0, 0) + full(0, [0, 0, 0], 5, 0, 1)
+    found = made(rows[:-1] + rows[-1:], deliveries=deliveries)
+    same(found.table.means, [[0.5, 0.5, 0.5]])  # two on every task: both count
+    found = made(rows[1:], deliveries=deliveries)  # task 0 has the one of arrival 2
+    same(found.table.means, [[0, 0, 0]])
+
+
+def test_no_more_trials_count_than_were_asked_for():
+    rows = full(0, [1, 0, 1], 1) + full(0, [0, 1, 0], 2)
+    assert made(rows, deliveries=[self_run()]).table.means.tolist() == [[0.5, 0.5, 0.5]]
+    found = made(rows, deliveries=[self_run(n_trials=1)])
+    same(found.table.means, [[1, 0, 1]])
+    assert found.table.n_valid.tolist() == [[1, 1, 1]]
+
+
+def test_an_invalid_trial_is_counted_among_those_delivered():
+    """Invalid rows are trials: R_a = 2, so that the third valid one on task 0 is not needed."""
+    rows = [(0, 0, CLAIMED, 1), (0, 0, 1, 2), (0, 0, 1, 3), *full(0, [1, 1], 1), *full(0, [1, 1], 2)]
+    rows = [row for row in rows if not (row[1] == 0 and len(row) == 4 and row[2] == 1 and row[3] == 1)]
+    found = made([*rows, (0, 2, 0, 1), (0, 2, 0, 2)], deliveries=[self_run()])
+    same(found.n_places, [[2, 2, 2]])
+    same(found.table.means, [[0.5, 1, 0]])
+
+
+def test_an_unconfirmed_invalid_trial_counts_0_and_a_confirmed_one_is_a_gap():
+    rows = full(0, [1, CLAIMED, INVALID])
+    found = made(rows, deliveries=[self_run()])
+    same(found.table.means, [[1, 0, NAN]])
+    same(found.n_gaps, [[0, 0, 1]])
+    assert made(rows).n_gaps.tolist() == [[0, 1, 1]]  # what an operator loads is confirmed
+
+
+# ------------------------------------------------------------------------------------ gaps, places, who ranks
+
+
+def test_missing_counts_as_zero_if_the_rules_say_so():
+    rows = full(0, [1, INVALID, 1]) + full(1, [1, 1])
+    found = made(rows, missing="zero")
+    same(found.table.means, [[1, 0, 1], [1, 1, 0]])
+    same(found.n_gaps, [[0, 0, 0], [0, 0, 0]])
+    assert found.complete.tolist() == [True, True]
+    assert found.completed.tolist() == [0, 0]
+    lower, upper, n_missing = found.bounds(np.arange(3))
+    assert lower.tolist() == upper.tolist() == [2 / 3, 2 / 3]
+    assert n_missing.tolist() == [0, 0]
+
+
+def test_a_failure_for_every_usual_trial_of_an_absent_task():
+    """Trials 2, 2, 3 and none: the lower median is 2, so 2 failures."""
+    rows = [(0, task, 1, trial) for task, n in enumerate((2, 2, 3)) for trial in range(n)]
+    found = made(rows, n_tasks=4, missing="zero")
+    same(found.n_places, [[2, 2, 3, 2]])
+    same(found.table.means, [[1, 1, 1, 0]])
+    same(found.table.trial_variances, [[0, 0, 0, 0]])
+
+
+def test_what_a_submitter_never_delivered_stays_missing_or_counts_as_failed():
+    found = made(full(0, [1, 1]), deliveries=[self_run()])
+    same(found.table.means, [[1, 1, NAN]])
+    assert found.short.tolist() == [True]
+    assert not found.is_direct(np.array([0, 1])).any()  # ranked nowhere
+    zero = made(full(0, [1, 1]), deliveries=[self_run()], missing="zero")
+    same(zero.table.means, [[1, 1, 0]])
+    assert (zero.short.tolist(), zero.is_direct(np.arange(3)).tolist()) == ([False], [True])
+    assert zero.complete.tolist() == [False]  # its failures are made up: pass rates know nothing of them
+
+
+@pytest.mark.parametrize(("n_gaps", "direct"), [(0, True), (1, True), (2, False)])
+def test_one_place_in_twenty_may_be_a_gap(n_gaps, direct):
+    outcomes = [INVALID] * n_gaps + [1] * (20 - n_gaps)
+    for deliveries in ([Delivery(0)], [self_run()]):
+        found = made(full(0, outcomes), n_tasks=20, deliveries=deliveries)
+        assert found.is_direct(np.arange(20)).tolist() == found.complete.tolist() == [direct]
+        assert found.is_direct(np.arange(n_gaps, 20)).tolist() == [True]
+    absent = [row for row in full(0, outcomes) if row[2] == 1]
+    found = made(absent, n_tasks=20)
+    assert found.complete.tolist() == [direct]  # in an operator's load a task without a row is a gap
+    assert found.completed.tolist() == [0 if direct else -1]
+    found = made(absent, n_tasks=20, deliveries=[self_run()])
+    assert found.complete.tolist() == [n_gaps == 0]  # in a submission it was never delivered
+
+
+def test_gaps_are_counted_by_places_and_not_by_tasks():
+    """Four trials on each of 5 tasks, one void: 1 of 20, though no cell is missing; two: 2 of 20."""
+    rows = [
+        (0, task, 1 if (task, trial) != (0, 0) else INVALID, trial) for task in range(5) for trial in range(4)
+    ]
+    assert made(rows, n_tasks=5).complete.tolist() == [True]
+    rows[5] = (0, 1, INVALID, 1)
+    found = made(rows, n_tasks=5)
+    assert found.complete.tolist() == [False]
+    assert found.table.valid().all()
+    lower, upper, n_missing = found.bounds(np.arange(5))
+    assert (lower[0], upper[0], n_missing[0]) == (pytest.approx(18 / 20), pytest.approx(1), 2)
+
+
+def test_an_agent_without_any_place_is_not_direct():
+    found = made(full(0, [INVALID] * 3) + full(1, [1, 1, 1]))
+    assert found.is_direct(np.arange(3)).tolist() == [False, True]
+    assert [part.tolist() for part in found.bounds(np.arange(3))] == [[0, 1], [1, 1], [3, 0]]
+
+
+def test_a_task_without_a_row_has_as_many_places_as_the_others_on_average():
+    """20 tasks, 18 of them delivered, 8 with 5 trials: 2 of 20 are missing, though 2 of 52 is little."""
+    rows = [(0, j, 1, t) for j in range(18) for t in range(5 if j < 8 else 1)]
+    assert made(rows, n_tasks=20).complete.tolist() == [False]
+    assert made([*rows, (0, 18, 1)], n_tasks=20).complete.tolist() == [True]
+
+
+def test_who_may_not_be_ranked_is_not_complete():
+    found = made(full(0, [1, 1, 1]), about=agents(1, withheld="resubmitted: better"))
+    assert found.complete.tolist() == [False]
+    assert found.is_direct(np.arange(3)).tolist() == [True]
+
+
+# ------------------------------------------------------------------------------------- assignments and extras
+
+
+def assigned(*names, **changes):
+    return self_run(asked=frozenset(names), **changes)
+
+
+def test_extras_count_once_every_task_was_delivered():
+    some = made(full(0, [0, 1]), deliveries=[assigned("t000")])
+    same(some.table.means, [[0, NAN, NAN]])
+    assert (some.short.tolist(), some.completed.tolist()) == ([False], [-1])
+    assert some.is_direct(np.array([0])).tolist() == [True]
+    deliveries = [assigned("t000", arrival=3), self_run(arrival=5), self_run(arrival=8)]
+    rows = [(0, 0, 0), (0, 1, 1, 1, 0, 1), (0, 2, 1, 1, 0, 2)]
+    whole = made(rows, deliveries=deliveries)
+    same(whole.table.means, [[0, 1, 1]])
+    same(whole.asked, [[True, False, False]])
+    assert (whole.arrival.tolist(), whole.completed.tolist()) == ([3], [8])
+    assert whole.n_deliveries.tolist() == [3]
+    assert whole.complete.tolist() == [True]
+
+
+def test_an_assigned_task_that_was_not_delivered_makes_short():
+    found = made(full(0, [1]), deliveries=[assigned("t000", "t001")])
+    assert found.short.tolist() == [True]
+    assert found.is_direct(np.array([0])).tolist() == [False]
+    same(found.n_places, [[1, 0, 0]])  # and does not force R_a to 0
+    assert not made(full(0, [1])).short.any()
+
+
+def test_two_assignments_ask_for_both():
+    deliveries = [assigned("t000"), assigned("t001", arrival=1)]
+    found = made([(0, 0, 1), (0, 1, 0, 1, 0, 1)], deliveries=deliveries)
+    same(found.asked, [[True, True, False]])
+    same(found.table.means, [[1, 0, NAN]])
+
+
+def test_of_an_assignment_outside_the_active_tasks_nothing_is_left():
+    found = made(full(0, [1, 1, 1]), deliveries=[assigned("retired")])
+    same(found.asked, [[False] * 3])
+    assert found.complete.tolist() == [True]  # it has delivered every task
+
+
+# ------------------------------------------------------------------------------------------------- duplicates
+
+
+@pytest.mark.parametrize(("duplicates", "means"), [("mean", 0.5), ("first", 0.0), ("latest", 1.0)])
+def test_which_deliveries_count(duplicates, means):
+    deliveries = [self_run(arrival=9), self_run(arrival=4)]
+    rows = full(0, [1, 1, 1], 2, 0, 0) + full(0, [0, 0, 0], 1, 0, 1)
+    found = made(rows, deliveries=deliveries, duplicates=duplicates)
+    same(found.table.means, [[means] * 3])
+    assert (found.n_deliveries.tolist(), found.arrival.tolist(), found.completed.tolist()) == ([2], [4], [4])
+
+
+# ------------------------------------------------------------------------------------------------- conditions
+
+
+def test_two_judges_on_different_agents():
+    """j1 on two agents, j2 on one: j1 is compared, the third is listed under j2."""
+    rows = full(0, [1, 1, 1]) + full(1, [0, 1, 1]) + full(2, [1, 1, 1], 1, 1)
+    found = made(rows, levels=judged("j1", "j2"))
+    assert found.compared == ("judge j1",)
+    assert found.left_out == (("judge j2", 1),)
+    assert found.condition == ("", "", "judge j2")
+    assert found.complete.tolist() == [True, True, False]
+    assert np.isnan(found.table.means[2]).all()
+    assert not found.is_direct(np.arange(3))[2]
+    zero = made(rows, levels=judged("j1", "j2"), missing="zero")
+    assert np.isnan(zero.table.means[2]).all()  # it was asked under j2: nothing is made up
+
+
+def test_equal_numbers_of_agents_are_told_apart_by_outcomes_then_name():
+    rows = full(0, [1, 1, 1]) + full(1, [0, 1, 1], 1, 1)
+    assert made(rows, levels=judged("j2", "j1")).compared == ("judge j1",)
+    assert made([*rows, (0, 0, 1, 2)], levels=judged("j2", "j1")).compared == ("judge j2",)
+
+
+def test_conditions_that_nearly_all_full_runs_have_are_compared():
+    rows = [row for i in range(20) for j in (0, 1) for row in full(i, [1, 0, 1], 1, j)]
+    nineteen = [row for row in rows if not (row[0] == 7 and row[4] == 1)]
+    found = made(nineteen, levels=judged("j1", "j2"))
+    assert found.compared == ("judge j1", "judge j2")
+    assert found.condition[7] == "judge j1"
+    assert found.left_out == ()
+    eighteen = [row for row in nineteen if not (row[0] == 9 and row[4] == 1)]
+    found = made(eighteen, levels=judged("j1", "j2"))
+    assert found.compared == ("judge j1",)
+    assert found.left_out == (("judge j2", 18),)
+    assert set(found.condition) == {""}
+
+
+def test_holders_of_the_commonest_bring_what_nearly_all_of_them_have():
+    """Three agents under a and b, two under c: a and b, though neither has 95% of the agents."""
+    rows = [row for i in range(3) for j in (0, 1) for row in full(i, [1, 0, 1], 1, j)]
+    rows += [row for i in (3, 4) for row in full(i, [1, 0, 1], 1, 2)]
+    found = made(rows, levels=judged("a", "b", "c"))
+    assert found.compared == ("judge a", "judge b")
+    assert found.condition == ("", "", "", "judge c", "judge c")
+
+
+def test_only_full_runs_choose():
+    """One full run under j1; two runs of the assigned task under j2 do not outvote it."""
+    deliveries = [self_run(0), assigned("t000", agent=1), assigned("t000", agent=2)]
+    rows = [*full(0, [1, 0, 1]), (1, 0, 1, 1, 1), (2, 0, 1, 1, 1)]
+    found = made(rows, levels=judged("j1", "j2"), deliveries=deliveries)
+    assert found.compared == ("judge j1",)
+    assert found.condition == ("", "judge j2", "judge j2")
+    assert not found.short.any()  # told by the condition
+
+
+def test_a_run_of_the_assigned_tasks_has_a_condition():
+    deliveries = [self_run(0), assigned("t000", agent=1)]
+    found = made([*full(0, [1, 0, 1]), (1, 0, 1)], deliveries=deliveries)
+    assert found.is_direct(np.array([0])).tolist() == [True, True]
+
+
+def test_an_incomplete_run_is_not_told_from_its_condition():
+    rows = full(0, [1, 1, 1]) + full(1, [1])
+    found = made([*rows, (0, 0, 1, 1, 1)], levels=judged("j1", "j2"))
+    assert found.condition == ("", "")
+
+
+def test_not_stated_is_a_level_and_facets_that_do_not_vary_are_not_named():
+    levels = [("p", None, 0.0, None), ("p", "j", 0.0, None)]
+    found = made(full(0, [1, 1, 1]) + full(1, [1, 1, 1]) + full(2, [1, 1, 1], 1, 1), levels=levels)
+    assert (found.compared, found.left_out) == (("no judge stated",), (("judge j", 1),))
+
+
+def test_a_condition_in_words():
+    levels = [("p1", "j1", 0.0, None), ("p2", "j1", 0.7, None), ("p2", "j2", 0.7, None)]
+    rows = [row for i in (0, 1) for s in range(3) for row in full(i, [1, 1, 1], 1, s)]
+    found = made(rows, levels=levels)
+    assert found.compared == (
+        "prompt p1, judge j1, temperature 0",
+        "prompt p2, judge j1, temperature 0.7",
+        "prompt p2, judge j2, temperature 0.7",
+    )
+
+
+def test_temperature_is_a_facet_only_where_an_agent_has_two():
+    levels = [(None, None, 0.0, None), (None, None, 1.0, None)]
+    apart = full(0, [1, 1, 1]) + full(1, [0, 0, 0], 1, 1)
+    found = made(apart, levels=levels)
+    assert found.compared == ()
+    assert found.complete.tolist() == [True, True]
+    found = made([*apart, (0, 0, 0, 1, 1)], levels=levels)
+    assert found.compared == ("temperature 1",)  # one agent each, 4 outcomes against 3
+    assert found.condition == ("temperature 0", "")
+
+
+def test_a_run_label_is_no_condition():
+    levels = [(None, None, None, "a"), (None, None, None, "b")]
+    found = made(full(0, [1, 1, 1]) + full(1, [0, 0, 0], 1, 1), levels=levels)
+    assert (found.compared, found.left_out, set(found.condition)) == ((), (), {""})
+
+
+def test_named_conditions_are_compared_whatever_most_have():
+    rows = full(0, [1, 1, 1]) + full(1, [0, 1, 1]) + full(2, [1, 1, 1], 1, 1)
+    found = made(rows, levels=judged("j1", "j2"), settings=(Condition(None, "j2", None),))
+    assert found.compared == ("judge j2",)
+    assert found.complete.tolist() == [False, False, True]
+    nobody = made(rows, levels=judged("j1", "j2"), settings=(Condition(None, "j3", None),))
+    assert nobody.compared == ("judge j3",)
+    assert nobody.condition == ("judge j1", "judge j1", "judge j2")
+
+
+def test_a_condition_named_without_temperature_takes_in_all():
+    """Named before anybody had two temperatures: an agent that adds one votes nobody out."""
+    levels = [(None, None, 0.0, None), (None, None, 1.0, None)]
+    rows = full(0, [1, 1, 1]) + full(0, [0, 0, 0], 1, 1) + full(1, [0, 1, 1], 1, 1)
+    found = made(rows, levels=levels, settings=(Condition(None, None, None),))
+    assert found.complete.tolist() == [True, True]
+    same(found.table.means, [[0.5] * 3, [0, 1, 1]])
+
+
+# --------------------------------------------------------------------------------------------------- universe
+
+
+def test_no_condition_named_is_refused():
+    with pytest.raises(RecordRefused, match="no condition is named"):
+        made(full(0, [1, 1, 1]), settings=())
+
+
+def test_common_tasks_are_those_that_nearly_all_have():
+    """Of 20 agents, 19 have task 0, 18 task 1, all the others; 11 tasks, 10 are common."""
+    rows = [row for i in range(20) for row in full(i, [1] * 12)]
+    rows = [row for row in rows if (row[1], row[0]) not in ((0, 3), (1, 4), (1, 5))]
+    rows = [row for row in rows if row[1] != 11 or row[0] == 0]
+    found = made(rows, n_tasks=12, universe="common")
+    assert found.table.tasks == ("t000", *(f"t{j:03}" for j in range(2, 11)))
+    assert found.universe == (
+        "10 of 12 tasks are active, those with an outcome from at least 95% of 20 agents; "
+        "left out: t001, t011"
+    )
+    whole = made(rows, n_tasks=12)
+    assert shared_tasks(whole) == 10
+    assert whole.complete.sum() == 1
+    assert offer(whole) == (
+        "1 of 20 agents have run all 12 tasks; they share 10: `universe = common` compares them on these"
+    )
+    assert found.complete.sum() == 19
+    assert offer(found) == ""
+
+
+def test_runs_of_assigned_tasks_do_not_shrink_the_universe():
+    deliveries = [self_run(0), assigned("t000", agent=1)]
+    found = made([*full(0, [1] * 10), (1, 0, 1)], n_tasks=10, deliveries=deliveries, universe="common")
+    assert (found.n_tasks, found.universe) == (10, "")
+
+
+def test_under_ten_common_tasks_are_refused():
+    with pytest.raises(RecordRefused, match="9 tasks have an outcome from at least 95% of 1 agents; 10 are"):
+        made(full(0, [1] * 9), n_tasks=12, universe="common")
+    assert offer(made(full(0, [1] * 9), n_tasks=12)) == ""
+
+
+def test_a_universe_by_name():
+    found = made(full(0, [1, 0, 1]), universe=("t002", "t000"))
+    assert found.table.tasks == ("t000", "t002")
+    assert found.universe == "2 of 3 tasks are active, those named; left out: t001"
+    with pytest.raises(RecordRefused, match="'t9' is no task"):
+        made(full(0, [1, 0, 1]), universe=("t9",))
+    with pytest.raises(RecordRefused, match="nothing is no task"):
+        made(full(0, [1, 0, 1]), universe=())
+
+
+# --------------------------------------------------------------------------------------------- costs, repeats
+
+
+def test_a_run_costs_its_trials_and_an_agent_the_mean_of_its_runs():
+    levels = [(None, None, None, "a"), (None, None, None, "b")]
+    rows = [
+        (0, 0, 1, 1, 0, None, 2.0),
+        (0, 0, 1, 2, 0, None, 1.0),
+        (0, 0, INVALID, 1, 1, None, 5.0),  # it was paid for
+        (0, 1, 1, 1, 0, None, 0.5),
+        (0, 2, 1, 1, 0, None, NAN),
+    ]
+    found = made(rows, levels=levels)
+    same(found.costs, [[4.0, 0.5, NAN]])
+    assert found.n_tokens == (450.0,)
+    assert found.seconds == (None,)
+
+
+def test_consistency_is_of_the_condition_with_most_outcomes():
+    """Twelve tasks under j1 with three trials, under j2 with two that always agree."""
+    rng = np.random.default_rng(5)
+    draws = rng.integers(0, 2, (12, 3)).astype(float)
+    rows = [(0, j, draws[j, t], t, 0) for j in range(12) for t in range(3)]
+    rows += [(0, j, draws[j, 0], t, 1) for j in range(12) for t in range(2)]
+    found = made(rows, n_tasks=12, levels=judged("j1", "j2"))
+    assert len(found.compared) == 2
+    n, a = 3, 12
+    between = n * draws.mean(axis=1).var(ddof=1)
+    within = draws.var(axis=1, ddof=1).mean()
+    told = found.repeats[0]
+    assert told.icc == pytest.approx(max(0, (between - within) / (between + (n - 1) * within)), rel=1e-12)
+    assert told.sigma_w2 == pytest.approx(within, rel=1e-12)
+    assert (told.trials_per_task, told.n_tasks) == (pytest.approx(3), a)
+    assert told.levels == {"run": 1, "prompt": 1, "judge": 2}
+
+
+def test_runs_are_repeats_and_copies_have_no_consistency():
+    rng = np.random.default_rng(6)
+    draws = rng.integers(0, 2, 200).astype(float)
+    levels = [(None, None, None, "a"), (None, None, None, "b")]
+    rows = full(0, draws, 1, 0) + full(0, draws, 1, 1) + full(1, draws) + full(1, rng.permutation(draws), 2)
+    found = made(rows, n_tasks=200, levels=levels)
+    assert found.repeats[0].copies.startswith("two trials agree on 200 of 200 tasks, 5")
+    assert found.repeats[0].icc is None
+    assert found.repeats[0].reason == f"not measured: {found.repeats[0].copies}"
+    assert found.repeats[0].levels["run"] == 2
+    assert found.repeats[1].copies == ""
+    assert found.copied == ("a00",)
+
+
+def test_a_latest_delivery_that_only_gains_is_told_though_it_counts_for_little():
+    deliveries = [self_run(arrival=0), self_run(arrival=1)]
+    rows = [*full(0, [0, 0, 1], 1, 0, 0), (0, 0, 1, 2, 0, 1), (0, 2, 1, 2, 0, 1)]
+    found = made(rows, deliveries=deliveries)
+    assert found.repeats[0].gains == "its latest submission is better on 1 of 2 tasks and worse on none"
+    same(found.table.means, [[0, 0, 1]])
+    assert made([*rows[:-1], (0, 2, 0, 2, 0, 1)], deliveries=deliveries).repeats[0].gains == ""
+
+
+# --------------------------------------------------------------------------------------------------- refusals
+
+
+def test_rows_that_point_nowhere_are_refused():
+    deliveries = [Delivery(0)]
+    good = {"tasks": ["t0"], "settings": [PLAIN], "deliveries": deliveries, "counting": Counting()}
+    with pytest.raises(RecordRefused, match="task: 1 to 1, not 0 to 0"):
+        held(rows_of([(0, 1, 1)], deliveries), n_agents=1, **good)
+    with pytest.raises(RecordRefused, match="setting: 2 to 2, not 0 to 0"):
+        held(rows_of([(0, 0, 1, 1, 2)], deliveries), n_agents=1, **good)
+    with pytest.raises(RecordRefused, match="tasks ascend"):
+        held(rows_of([(0, 0, 1)], deliveries), n_agents=1, **good | {"tasks": ["b", "a"]})
+    with pytest.raises(RecordRefused, match="tasks ascend"):
+        held(rows_of([], deliveries), n_agents=1, **good | {"tasks": []})
+
+
+def test_the_parts_can_be_called_one_by_one():
+    """What a database does: keep one agent's line, and read the other's again."""
+    deliveries = [Delivery(0), self_run(1)]
+    rows = rows_of(full(0, [1, 0, 1]) + full(1, [1, 1, 0]), deliveries)
+    given = {"tasks": ["a", "b", "c"], "settings": [PLAIN], "counting": Counting()}
+    found = compare(held(rows, n_agents=2, deliveries=deliveries, **given), Counting())
+    both = agent_rows(rows, n_agents=2, deliveries=deliveries, compared=found, **given)
+    alone = agent_rows(
+        rows_of(full(0, [1, 1, 0]), [self_run()]),
+        n_agents=1,
+        deliveries=[self_run()],
+        compared=compare(
+            held(rows_of(full(0, [1, 1, 0]), [self_run()]), n_agents=1, deliveries=[self_run()], **given),
+            Counting(),
+        ),
+        **given,
+    )
+    stacked = record(
+        agents(2), [both[0], alone[0]], tasks=["a", "b", "c"], counting=Counting(), compared=found
+    )
+    same(stacked.table.means, [[1, 0, 1], [1, 1, 0]])
+    assert stacked.operator.tolist() == [True, False]
+    with pytest.raises(RecordRefused, match="2 agents, 1 lines, 2 conditions differ"):
+        record(agents(2), both[:1], tasks=["a", "b", "c"], counting=Counting(), compared=found)
+
+
+def test_without_rows_there_is_a_record_without_agents():
+    deliveries = [Delivery(0)]
+    found = Record.of(
+        agents(1), rows_of([], deliveries), tasks=["a"], settings=[PLAIN], deliveries=deliveries
+    )
+    assert (found.n_agents, found.n_tasks) == (0, 1)
+    assert found.table.means.shape == (0, 1)

@@ -1,0 +1,169 @@
+"""A flat file's record: agents, dates, deliveries; and real files, read a second time by the csv module."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analytics.command_line import flat_file
+from analytics.outcome_table import outcome_table
+from analytics.record import Condition, Counting, Record, RecordRefused
+
+HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
+REAL = (
+    "hal_corebench_hard",
+    "hal_gaia",
+    "hal_scicode",
+    "hal_taubench_airline",
+    "swebench_verified_2023_2025",
+    "terminal_bench_core_011",
+)
+
+
+@pytest.fixture
+def made(tmp_path):
+    def made(lines, *, head=HEAD, counting=None):
+        path = tmp_path / "outcomes.csv"
+        path.write_text("\n".join([head, *lines, ""]), encoding="utf-8")
+        return Record.from_flat(flat_file(path), counting)
+
+    return made
+
+
+@pytest.fixture
+def real(real_data):
+    return lambda name: flat_file(real_data / f"{name}.csv.gz")
+
+
+# ----------------------------------------------------------------------------------------------- what is said
+
+
+def test_an_agents_date_is_its_earliest(made):
+    found = made(
+        [
+            "B,a,s,m,2026-01-05,t,1,1",
+            "B,a,s,m,2025-12,t,2,1",
+            "B,b,s,m,,t,1,0",
+            "B,c,s,m,2026-01-05T22:00:00Z,t,1,0",
+        ]
+    )
+    assert [one.submitted_at for one in found.about] == ["2025-12-01", None, "2026-01-05"]
+    assert [one.imprecise for one in found.about] == [True, False, False]
+    assert [day and day.isoformat() for day in found.table.dates] == ["2025-12-01", None, "2026-01-05"]
+    assert {one.run_by for one in found.about} == {"operator"}
+
+
+def test_columns_that_say_more_of_an_agent(made):
+    found = made(
+        [
+            "B,a,s,m,2026-01-05,t,1,1,,u.org,",
+            "B,a,s,m,2026-01-05,u,1,1,2.1,,https://x/1",
+            "B,b,s,m,,t,1,1,,,",
+        ],
+        head=f"{HEAD},version,organisation,report",
+    )
+    assert (found.about[0].version, found.about[0].organisation) == ("2.1", "u.org")
+    assert found.about[0].links == {"report": "https://x/1"}
+    assert (found.about[1].version, found.about[1].links) == ("", {})
+
+
+def test_a_run_label_is_a_delivery(made):
+    lines = ["B,a,s,m,,t,1,1,one", "B,a,s,m,,t,1,0,two", "B,a,s,m,,u,1,0,two", "B,b,s,m,,t,1,0,"]
+    head = f"{HEAD},run"
+    found = made(lines, head=head)
+    assert found.n_deliveries.tolist() == [2, 1]
+    assert found.table.means[0].tolist() == [0.5, 0.0]
+    assert made(lines, head=head, counting=Counting(duplicates="latest")).table.means[0].tolist() == [0, 0]
+    first = made(lines, head=head, counting=Counting(duplicates="first")).table.means[0]
+    assert first[0] == 1
+    assert np.isnan(first[1])
+
+
+def test_tokens_and_seconds_are_added_up(made):
+    found = made(
+        ["B,a,s,m,,t,1,1,100,,1.5,", "B,a,s,m,,u,1,0,10,5,,", "B,b,s,m,,t,1,0,,,,"],
+        head=f"{HEAD},n_input_tokens,n_output_tokens,seconds_execution,seconds_scoring",
+    )
+    assert found.n_tokens == (115.0, None)
+    assert found.seconds == (1.5, None)
+    assert np.isnan(found.costs).all()
+
+
+def test_a_file_of_two_benchmarks_is_refused(real):
+    flat = replace(real("hal_gaia"), benchmarks=("B", "C"))
+    with pytest.raises(RecordRefused, match=r"2 benchmarks \('B', 'C'\)"):
+        Record.from_flat(flat)
+
+
+# ------------------------------------------------------------------------------------------------- real files
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_without_settings_the_record_has_the_plain_table(name, real):
+    flat = real(name)
+    found = Record.from_flat(flat)
+    plain = outcome_table(
+        agents=flat.agents,
+        tasks=flat.tasks,
+        agent=flat.agent,
+        task=flat.task,
+        setting=flat.setting,
+        trial=flat.trial,
+        outcome=flat.outcome,
+        valid=flat.valid,
+    )
+    for field in ("means", "n_valid", "trial_variances", "n_trials"):
+        np.testing.assert_array_equal(getattr(found.table, field), getattr(plain, field))
+    assert (found.compared, found.left_out, found.universe) == ((), (), "")
+    assert not found.short.any()
+
+
+def test_two_judges_of_one_board(real, real_rows):
+    """All four agents were judged by conda, three also by docker: conda alone is compared."""
+    found = Record.from_flat(real("swebench_lite_repeats_acr"))
+    assert found.compared == ("judge swe-bench-conda",)
+    assert found.left_out == (("judge swe-bench-docker", 3),)
+    assert set(found.condition) == {""}
+    assert found.complete.all()
+    passed = defaultdict(list)
+    for row in real_rows("swebench_lite_repeats_acr"):
+        if row["judge"] == "swe-bench-conda":
+            passed[row["agent"]].append(float(row["outcome"]))
+    assert found.table.scores().tolist() == pytest.approx(
+        [sum(passed[a]) / len(passed[a]) for a in found.table.agents]
+    )
+    assert found.n_places.tolist() == [[1] * 300, [1] * 300, [3] * 300, [3] * 300]
+    assert [told.icc is None for told in found.repeats] == [True, True, False, False]
+    docker = Counting(settings=(Condition(None, "swe-bench-docker", None),))
+    found = Record.from_flat(real("swebench_lite_repeats_acr"), docker)
+    assert found.complete.tolist() == [True, True, True, False]
+    assert found.condition == ("", "", "", "judge swe-bench-conda")
+
+
+def test_void_trials_of_terminal_bench(real, real_rows):
+    """Over 5% of the 400 trials of 6 of 13 agents are void; counted as failures, all 13 are ranked."""
+    n_void, passed = defaultdict(int), defaultdict(float)
+    for row in real_rows("terminal_bench_core_011"):
+        n_void[row["agent"]] += row["valid"] == "0"
+        passed[row["agent"]] += float(row["outcome"]) if row["valid"] == "1" else 0.0
+    flat = real("terminal_bench_core_011")
+    found = Record.from_flat(flat)
+    assert found.n_gaps.sum(axis=1).tolist() == [n_void[name] for name in found.table.agents]
+    assert found.complete.tolist() == [20 * n_void[name] <= 400 for name in found.table.agents]
+    assert found.complete.sum() == 7
+    zero = Record.from_flat(flat, Counting(missing="zero"))
+    assert zero.complete.all()
+    assert zero.table.scores().tolist() == pytest.approx([passed[a] / 400 for a in zero.table.agents])
+    lower, upper, n_missing = found.bounds(np.arange(80))
+    np.testing.assert_allclose(lower, zero.table.scores(), rtol=1e-12)
+    np.testing.assert_allclose(upper, lower + n_missing / 400, rtol=1e-12)
+
+
+def test_a_run_of_gaia_costs_what_its_rows_add_up_to(real, real_rows):
+    found = Record.from_flat(real("hal_gaia"))
+    spent = defaultdict(float)
+    for row in real_rows("hal_gaia"):
+        spent[row["agent"]] += float(row["cost_usd"] or 0)
+    sums = dict(zip(found.table.agents, np.nansum(found.costs, axis=1), strict=True))
+    assert sums == pytest.approx(spent)

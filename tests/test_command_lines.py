@@ -1,0 +1,154 @@
+"""What every command line does alike: help, and a reader that stops reading."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analytics.cli import main as analytics
+from analytics.command_line import flat_file, table_of
+from leaderboard import command
+from selection.bands import pass_rates
+from selection.cli import main as selection
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid"
+COMMANDS = {
+    selection: ("band", "validate", "compare", "ranks", "drift"),
+    analytics: ("variance", "dstudy", "icc", "harness", "gaming"),
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """16 agents on 30 tasks, two trials each; nobody has a valid outcome on the last task."""
+    rng = np.random.default_rng(0)
+    distance = np.linspace(-1.5, 1.5, 16)[:, None] - np.linspace(-1.5, 1.5, 30)
+    rows = [
+        f"B,a{i:02d},S{i % 2},M{i},2026-01-{i + 1:02d},t{j:02d},{trial},{int(rng.random() < p)},{int(j < 29)}"
+        for (i, j), p in np.ndenumerate(1 / (1 + np.exp(-distance)))
+        for trial in (1, 2)
+    ]
+    path = tmp_path / "outcomes.csv"
+    path.write_text("\n".join([HEAD, *rows]) + "\n")
+    return path
+
+
+def without_reader(*arguments):
+    """Run a program whose output nobody reads, as behind `| head -0`; it is buffered, as it is by default."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            cwd=ROOT,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            env=os.environ | {"PYTHONUNBUFFERED": ""},
+        )
+    finally:
+        os.close(writing)
+
+
+# --------------------------------------------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments"), [(main, [name]) for main in COMMANDS for name in COMMANDS[main]]
+)
+def test_every_command_has_help(main, arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--help"])
+    assert ended.value.code == 0
+    assert f"{arguments[0]} [-h]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("main", COMMANDS)
+def test_help_lists_every_command(main, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    told = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert all(f"\n    {name} " in told for name in COMMANDS[main])
+    assert "%%" not in told
+
+
+def test_a_percent_sign_is_shown_as_one(capsys):
+    for arguments in (["--help"], ["ranks", "--help"]):
+        with pytest.raises(SystemExit):
+            selection(arguments)
+        assert "(95%)" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------------- a reader that stops
+
+
+@pytest.mark.parametrize("package", ["selection", "analytics"])
+def test_help_that_nobody_reads_is_no_error(package):
+    ended = without_reader("-m", package, "--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", [("selection", "band", "--json"), ("analytics", "icc")])
+def test_an_answer_that_nobody_reads_is_no_error(file, arguments):
+    package, name, *options = arguments
+    ended = without_reader("-m", package, name, file, *options)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", [["help"], ["standings", "--help"], ["check"]])
+def test_a_service_command_that_nobody_reads_ends_as_by_the_signal(arguments):
+    """What stood behind the print may not have been done: no success, but no traceback either."""
+    ended = without_reader("manage.py", *arguments)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_a_long_table_cut_off_in_the_middle_of_writing():
+    """A block of the buffer breaks the pipe while the command still runs, as under `standings | head`."""
+    script = (
+        "import sys\n"
+        "from leaderboard import command\n"
+        "def rows(arguments):\n"
+        "    for _ in range(10_000): sys.stdout.write('a,b,c\\n')\n"
+        "command.run = rows\n"
+        "command.main()\n"
+    )
+    ended = without_reader("-c", script)
+    assert (ended.returncode, ended.stderr) == (command.READER_GONE, "")
+
+
+# --------------------------------------------------------------------------------------------------- band
+
+
+def test_band_tells_the_pass_rate_of_every_task(file, capsys):
+    assert selection(["band", str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    tasks = [f"t{j:02d}" for j in range(30)]
+    assert list(found["pass_rates"]) == list(found["p_in_band"]) == tasks
+    table = table_of(flat_file(file))
+    rates = pass_rates(table.means[table.complete()])
+    assert found["pass_rates"]["t29"] is found["p_in_band"]["t29"] is None
+    np.testing.assert_array_equal([found["pass_rates"][task] for task in tasks[:29]], rates[:29])
+    in_band = [task for task in tasks[:29] if 0.3 <= round(found["pass_rates"][task], 9) <= 0.7]
+    assert found["subset"]["tasks"] == in_band
+
+
+def test_the_probability_of_the_band_by_hand(tmp_path, capsys):
+    """Ten agents, five of whom pass: P(0.3 ≤ p ≤ 0.7) under Beta(5.5, 5.5), summed over a fine grid."""
+    rows = [f"B,a{i},S,M{i},,t,1,{i % 2},1" for i in range(10)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([HEAD, *rows]) + "\n")
+    assert selection(["band", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    p = (np.arange(1_000_000) + 0.5) / 1_000_000
+    density = (p * (1 - p)) ** 4.5
+    share = density[(p > 0.3) & (p < 0.7)].sum() / density.sum()
+    assert found["pass_rates"] == {"t": 0.5}
+    assert found["p_in_band"]["t"] == pytest.approx(share, abs=1e-6)
