@@ -39,8 +39,9 @@ Hothorn, Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,6 +75,14 @@ class ErrorDraws:
     seen: FloatArray
     squares: FloatArray
     judged: Mask
+
+
+class Largest(NamedTuple):
+    """In every draw the agent with the largest z², that z² and the second largest, shape (n_draws,) each."""
+
+    agent: IndexArray
+    first: FloatArray
+    second: FloatArray
 
 
 def draw_errors(
@@ -123,6 +132,24 @@ def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
     return float(np.sort(found)[place - 1 - others.size])
 
 
+def largest(squares: Iterable[FloatArray]) -> Largest:
+    """Return the largest and the second largest of every draw.
+
+    Parameters
+    ----------
+    squares : iterable of float arrays, shape (n_draws,)
+        z² of one agent after the other; at least one agent.
+    """
+    rows = iter(squares)
+    first = next(rows).copy()
+    second, agent = np.zeros(first.size), np.zeros(first.size, dtype=np.intp)
+    for i, row in enumerate(rows, start=1):
+        np.maximum(second, np.minimum(first, row), out=second)
+        agent[row > first] = i
+        np.maximum(first, row, out=first)
+    return Largest(agent, first, second)
+
+
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
@@ -145,21 +172,15 @@ def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
 
 def _bounds(draws: ErrorDraws) -> tuple[FloatArray, FloatArray]:
     """Lower and upper bounds of the maximum of T², shape (n_draws,) each."""
-    squares = draws.squares.copy()
-    top, columns = squares.argmax(axis=0), np.arange(squares.shape[1])
-    first = squares[top, columns]
-    squares[top, columns] = 0.0
-    return _ratios_with(draws, top).max(axis=0), (first + squares.max(axis=0)) * (1 + SLACK)
-
-
-def _ratios_with(draws: ErrorDraws, rivals: IndexArray) -> FloatArray:
-    """T² of every agent with one rival a draw, 0 for pairs not judged so, shape (n_agents, n_draws)."""
-    columns = np.arange(rivals.size)
-    ratios = draws.errors - draws.errors[rivals, columns]
-    ratios *= ratios
-    ratios /= draws.seen + draws.seen[rivals, columns]
-    ratios *= draws.judged[:, rivals]
-    return ratios
+    top = largest(draws.squares)
+    every = np.arange(top.agent.size)
+    errors, seen = draws.errors[top.agent, every], draws.seen[top.agent, every]
+    least = np.zeros(every.size)
+    for e, u, judged in zip(draws.errors, draws.seen, draws.judged, strict=True):
+        ratios = (e - errors) ** 2
+        ratios /= u + seen
+        np.maximum(least, np.where(judged[top.agent], ratios, 0.0), out=least)
+    return least, (top.first + top.second) * (1 + SLACK)
 
 
 def _maximum(draws: ErrorDraws, row: int, floor: float) -> float:

@@ -12,7 +12,7 @@ has a variance V_a and its degrees of freedom (`analytics.differences.finite_err
     a beats b when d_ab > c·√(se²_ab + added);  rank of a in [1 + #{b beats a}, n − #{a beats b}]
 
 One c holds for all pairs. *Tied* is where neither beats the other: not transitive, so no groups are formed.
-Agents with identical outcomes are tied. `analytics.differences.first` tells who may be first on the same draws.
+Agents with identical outcomes are tied. Who may be first is told by `first` on the same draws.
 
 Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need (one-sided: t_{k−1,.95}):
 of a handful of tasks that all differ alike no draw differs from the data, and c would be 0.

@@ -11,8 +11,8 @@ On the draws of T each agent a has a one-sided critical value of its own::
 The set of those that are not excluded holds the truly best agent with 95%. With ℓ_a = max over b of
 d_ba/se_ab the rule is: at most B − ⌈.95(B + 1)⌉ draws have T_a ≥ ℓ_a. No c_a is needed, only a count.
 
-*Pruning.* Where b is ahead, T²_ba ≤ z_b² + z_a², z_b² counting where e_b > 0 and z_a² where e_a < 0; the agent
-with the largest such z_b² bounds T_a from below. Draws that the bounds do not decide are gone through.
+*Pruning.* Where b is ahead, T²_ba ≤ z_b² + z_a², z_b² counting where e_b > 0 and z_a² where e_a < 0; the
+agent with the largest such z_b² bounds T_a from below. Draws that the bounds do not decide are gone through.
 
 Symbols: T², e, Û, z² as in `analytics.differences.error_draws`; ℓ ``lead`` (n_agents,) 1.
 
@@ -25,12 +25,10 @@ Source
 Hsu, *Annals of Statistics* 9 (1981) 1026-1034; *Multiple Comparisons*, 1996, ch. 4.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.differences.error_draws import SLACK, ErrorDraws
+from analytics.differences.error_draws import SLACK, ErrorDraws, Largest, largest
 
 
 def may_be_first(
@@ -54,7 +52,7 @@ def may_be_first(
     -------
     bool array, shape (n_agents,)
     """
-    best = _best(draws)
+    best = largest(np.where(e > 0, z2, 0.0) for e, z2 in zip(draws.errors, draws.squares, strict=True))
     enough = len(others) - place
     return np.array(
         [
@@ -69,27 +67,15 @@ def may_be_first(
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-class _Best(NamedTuple):
-    """In every draw the agent with the largest z² of those with e > 0, and that z², shape (n_draws,) each."""
-
-    agent: IndexArray
-    square: FloatArray
-
-
-def _best(draws: ErrorDraws) -> _Best:
-    positive = np.where(draws.errors > 0, draws.squares, 0.0)
-    return _Best(positive.argmax(axis=0), positive.max(axis=0))
-
-
 def _n_reaching(
-    draws: ErrorDraws, others: FloatArray, a: int, reached: float, best: _Best, enough: int
+    draws: ErrorDraws, others: FloatArray, a: int, reached: float, best: Largest, enough: int
 ) -> int:
     """How many draws have T_a² at `reached` or above; above `enough` any such number will do."""
     every = np.arange(best.agent.size)
     sure = (others >= reached) | (_one_sided(draws, a, best.agent, every) >= reached)
     n_sure = int(np.count_nonzero(sure))
     behind = np.where(draws.errors[a] < 0, draws.squares[a], 0.0)
-    unsure = np.flatnonzero(~sure & ((best.square + behind) * (1 + SLACK) >= reached))
+    unsure = np.flatnonzero(~sure & ((best.first + behind) * (1 + SLACK) >= reached))
     if n_sure > enough or n_sure + unsure.size <= enough:
         return n_sure
     found = np.zeros(unsure.size)
