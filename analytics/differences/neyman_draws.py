@@ -44,6 +44,7 @@ from analytics.errors import CoreError
 
 N_TASKS_LEAST = 5
 N_BLOCK = 128
+N_CELLS = 2**17
 
 
 class FewTasks(CoreError):
@@ -93,32 +94,35 @@ def ahead(
 
 
 def _ahead(x: FloatArray, weights: FloatArray, noise: FloatArray, v: FloatArray, n_untold: int) -> FloatArray:
-    """Each pair once: a block of the agents that come first with those from the block on."""
-    k = x.shape[1]
+    """Each pair once: a block of the agents that come first with those from the block on, some draws at a time."""
+    n_agents, k = x.shape
     sums, squares = row_sums(x, weights)
     u = ((sums - x.sum(axis=1)) / k + noise) * (k + 2)
-    p = squares + 0.5 + v * (k + 2) ** 2
+    p, t = squares + 0.5 + v * (k + 2) ** 2, sums / np.sqrt(k + 2)
     cells, found = narrowed(x), np.zeros(u.shape)
-    for draw, w in enumerate(weights.astype(cells.dtype)):
-        weighted = cells[:n_untold] * w
+    w = weights.astype(cells.dtype)[:, None, :]
+    n_batch = max(1, N_CELLS // (min(n_untold, N_BLOCK) * max(n_agents, k)))
+    for start in range(0, len(w), n_batch):
+        rows = slice(start, start + n_batch)
         for a in range(0, n_untold, N_BLOCK):
             b = min(a + N_BLOCK, n_untold)
-            signed = _signed(weighted[a:b] @ cells[a:].T, u[draw], p[draw], sums[draw] / np.sqrt(k + 2), a, b)
-            found[draw, a:] = np.maximum(found[draw, a:], signed.max(axis=0))
-            found[draw, a:b] = np.maximum(found[draw, a:b], -signed.min(axis=1))
+            products = (cells[a:b] * w[rows]) @ cells[a:].T
+            signed = _signed(products, u[rows], p[rows], t[rows], a, b)
+            found[rows, a:] = np.maximum(found[rows, a:], signed.max(axis=1))
+            found[rows, a:b] = np.maximum(found[rows, a:b], -signed.min(axis=2))
     return found
 
 
 def _signed(
-    products: npt.NDArray[np.floating], u: FloatArray, p: FloatArray, sums: FloatArray, a: int, b: int
+    products: npt.NDArray[np.floating], u: FloatArray, p: FloatArray, t: FloatArray, a: int, b: int
 ) -> FloatArray:
-    """T*² of the agents a to b with those from a on, negative where they are behind; `sums` Σw·x/√(k + 2)."""
-    spread = np.add.outer(p[a:b], p[a:])
+    """T*² of the agents a to b with those from a on, negative where they are behind; t = Σw·x/√(k + 2)."""
+    spread = p[:, a:b, None] + p[:, None, a:]
     spread -= 2.0 * products
-    gaps = np.subtract.outer(sums[a:b], sums[a:])
+    gaps = t[:, a:b, None] - t[:, None, a:]
     gaps *= gaps
     spread -= gaps
-    np.subtract.outer(u[a:b], u[a:], out=gaps)
+    np.subtract(u[:, a:b, None], u[:, None, a:], out=gaps)
     gaps *= np.abs(gaps)
     gaps /= spread
     return gaps
