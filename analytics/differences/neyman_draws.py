@@ -94,7 +94,7 @@ def ahead(
 
 
 def _ahead(x: FloatArray, weights: FloatArray, noise: FloatArray, v: FloatArray, n_untold: int) -> FloatArray:
-    """Each pair once: a block of the agents that come first with those from the block on, some draws at a time."""
+    """Each pair once, some draws at a time: a block of the first agents with those from the block on."""
     n_agents, k = x.shape
     sums, squares = row_sums(x, weights)
     u = ((sums - x.sum(axis=1)) / k + noise) * (k + 2)

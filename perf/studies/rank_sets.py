@@ -1,9 +1,9 @@
-"""How often rank sets claim an order between exactly equal agents, or leave the best out of those that may be first.
+"""How often rank sets claim an order between equal agents, or leave the best out of those that may be first.
 
 Model
 -----
-All agents have the pass rates p_j, uniform from .1 to .9, on k tasks, so that every order claimed is wrong. A case
-says what is known of each agent::
+All agents have the pass rates p_j, uniform from .1 to .9, on k tasks, so that every order claimed is wrong. A
+case says what is known of each agent::
 
     repeated     R trials a task
     single       one trial a task
@@ -32,7 +32,7 @@ Source
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -170,7 +170,7 @@ def _tried(case: Case, rng: Generator, i: int, p: FloatArray) -> Measured:
 
 
 def _rates(case: Case, r: int, p: FloatArray) -> FloatArray:
-    """p_j; where single-trial agents are unlike the others, these have p_j about ½ and those more or less noise."""
+    """p_j; where single-trial agents are unlike the others, more or less noise about ½ for them."""
     if not case.unlike:
         return p
     if r > 1:
@@ -187,10 +187,7 @@ def _linked(name: str, rng: Generator, row: Row, p: FloatArray) -> Measured:
     outcomes[:n] = np.clip(p[:n] + SD_LINK * rng.standard_normal() * p.size / n, 0, 1)
     cells[:n] = np.nan
     v_link = SD_LINK**2 * float(rng.chisquare(DF_LINK)) / DF_LINK
-    variances = (
-        None if row.trial_variances is None else np.where(np.isnan(cells), np.nan, row.trial_variances)
-    )
-    return Measured(name, outcomes, Row(cells, variances, row.n_trials, v_link=v_link, df_link=DF_LINK))
+    return Measured(name, outcomes, replace(row, means=cells, v_link=v_link, df_link=DF_LINK))
 
 
 def _residuals(rng: Generator, n: int) -> FloatArray:
@@ -207,18 +204,13 @@ def _noise(complete: Sequence[Measured]) -> TrialNoise:
 
 def main() -> None:
     n_boards = int(sys.argv[1]) if len(sys.argv) > 1 else N_BOARDS
-    print(
-        f"{n_boards:,} boards of 15 equal agents a case, {N_DRAWS:,} draws a board; 55 tasks where not said"
-    )
+    print(f"{n_boards:,} boards of 15 equal agents a case, {N_DRAWS:,} draws each; 55 tasks where not said")
     print(f"{'case':<24}{'any wrong order':>16}{'best left out':>15}  of kind     seconds")
     for case in CASES:
         begin = time.perf_counter()
         found = rates_of(case, n_boards)
-        spent = time.perf_counter() - begin
-        print(
-            f"{case.name:<24}{found.wrong:>16.3f}{found.left_out:>15.3f}  {found.kind:<12}{spent:.0f}",
-            flush=True,
-        )
+        figures = f"{case.name:<24}{found.wrong:>16.3f}{found.left_out:>15.3f}  {found.kind:<12}"
+        print(f"{figures}{time.perf_counter() - begin:.0f}", flush=True)
 
 
 if __name__ == "__main__":
