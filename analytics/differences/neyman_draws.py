@@ -45,6 +45,7 @@ from analytics.errors import CoreError
 N_TASKS_LEAST = 5
 N_BLOCK = 128
 N_CELLS = 2**17
+N_CHUNK = 512
 
 
 class FewTasks(CoreError):
@@ -83,10 +84,13 @@ def ahead(
             f"not {outcomes.shape[1]}"
         )
     order = np.argsort(~untold, kind="stable")
-    x = on_grid(outcomes[order])
+    x, n_untold = on_grid(outcomes[order]), int(untold.sum())
+    weights = task_weights(x.shape[1], seed, n_draws)
     noise = agent_noise([names[i] for i in order], v[order], seed, n_draws)
     found = np.empty((n_draws, len(order)))
-    found[:, order] = _ahead(x, task_weights(x.shape[1], seed, n_draws), noise, v[order], int(untold.sum()))
+    for start in range(0, n_draws, N_CHUNK):
+        rows = slice(start, start + N_CHUNK)
+        found[rows, order] = _ahead(x, weights[rows], noise[rows], v[order], n_untold)
     return found
 
 

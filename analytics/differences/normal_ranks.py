@@ -12,8 +12,8 @@ c is the ⌈.95(n_draws + 1)⌉-th smallest maximum of T_ab over all pairs; a be
 c·√(u_a + u_b), and rank intervals follow as in `analytics.differences.domain_ranks`. With equal variances of
 one calibration T is Tukey's studentised range over √2, and two agents get Student's t.
 
-With z_a = e_a/√û_a, T²_ab ≤ z_a² + z_b² (Cauchy and Schwarz): the two largest z² bound a draw's maximum. Pairs
-are gone through only for draws that may lie at the quantile or above; c is the same.
+With z_a = e_a/√û_a, T²_ab ≤ z_a² + z_b² (Cauchy and Schwarz): the two largest z² bound a draw's maximum.
+Pairs are gone through only for draws that may lie at the quantile or above; c is the same.
 
 Symbols
 -------

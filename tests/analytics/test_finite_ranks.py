@@ -1,6 +1,7 @@
 """Rank sets on given tasks: by hand, by property, and against the plain way through all pairs."""
 
 import math
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, studentized_range, t
 
-from analytics.differences.domain_ranks import resample
+from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.error_draws import DrawsRefused, draw_errors, upper_point
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
-from analytics.differences.finite_ranks import RankSetsRefused, rank_sets
+from analytics.differences.finite_ranks import NOTES, RankSetsRefused, rank_sets
 from analytics.differences.first import may_be_first
 from analytics.differences.neyman_draws import FewTasks, ahead
 from analytics.differences.pairs import Row
@@ -223,12 +224,13 @@ def test_how_far_others_are_ahead_pair_by_pair():
             assert found[draw, a] == pytest.approx(max(ratios), rel=1e-5, abs=1e-7)
 
 
-def test_blocks_and_batches_change_nothing(monkeypatch):
+def test_blocks_batches_and_chunks_change_nothing(monkeypatch):
     outcomes = np.array([one.outcomes for one in singles(8, 9, 20)])
     arguments = (outcomes, names(9), np.zeros(9), np.arange(9) % 2 == 0)
     once = ahead(*arguments, seed=1, n_draws=50)
     monkeypatch.setattr("analytics.differences.neyman_draws.N_BLOCK", 2)
     monkeypatch.setattr("analytics.differences.neyman_draws.N_CELLS", 100)
+    monkeypatch.setattr("analytics.differences.neyman_draws.N_CHUNK", 7)
     assert ahead(*arguments, seed=1, n_draws=50).tobytes() == once.tobytes()
 
 
@@ -400,3 +402,33 @@ def test_one_calibration_has_one_number_of_degrees_of_freedom():
         rank_sets(
             [Calibrated("a", 0.5, 0.1, 8), Calibrated("b", 0.5, 0.1, 9)], TrialNoise(), seed=0, n_draws=99
         )
+
+
+# ---------------------------------------------------------------------------------------------- a real board
+
+
+def test_terminal_bench_ties_are_less_than_half_of_those_by_tasks(real_rows):
+    """The design's figures: 41 of 78 pairs tied by the spread over tasks, 18 by trial noise."""
+    cells = defaultdict(list)
+    for one in real_rows("terminal_bench_core_011"):
+        if one["valid"] == "1":
+            cells[one["agent"], one["task"]].append(float(one["outcome"]))
+    agents, tasks = (sorted({key[i] for key in cells}) for i in (0, 1))
+    means, s2, n_trials = np.full((3, len(agents), len(tasks)), math.nan)
+    for (a, task), own in cells.items():
+        at = agents.index(a), tasks.index(task)
+        means[at], n_trials[at] = np.mean(own), len(own)
+        s2[at] = np.var(own, ddof=1) if len(own) > 1 else math.nan
+    noise = trial_noise(means, s2, n_trials)
+    filled = np.where(np.isnan(means), np.nanmean(means, axis=0), means)
+    rows = [Row(*row) for row in zip(means, s2, n_trials, strict=True)]
+    found = rank_sets([Measured(*one) for one in zip(agents, filled, rows, strict=True)], noise, seed=1)
+    by_tasks = rank_intervals(resample(filled, agents, seed=1))
+    tied, before = (78 - int(np.count_nonzero(one.beats)) for one in (found, by_tasks))
+    print(
+        f"\nterminal_bench_core_011: tied {before} -> {tied} of 78, ω̂ {noise.omega:.3f}, c {found.critical:.2f}"
+    )
+    assert tied == pytest.approx(18, abs=1)
+    assert before == pytest.approx(41, abs=1)
+    assert set(found.methods) == {"repeated trials", "variance function"}
+    assert found.notes == (NOTES["variance function"],)
