@@ -49,6 +49,7 @@ Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -107,7 +108,7 @@ class Measured:
     outcomes: FloatArray
     row: Row
 
-    @property
+    @cached_property
     def score(self) -> float:
         """Mean outcome; the same to the last bit in any order of tasks."""
         return math.fsum(self.outcomes) / self.outcomes.size
@@ -248,7 +249,7 @@ def _calibrated(agent: Calibrated) -> AgentError:
 
 def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> AgentError:
     cells, k = _cells(agent), agent.outcomes.size
-    rate = (math.fsum(agent.outcomes) + 2) / (k + 4)
+    rate = (agent.score * k + 2) / (k + 4)
     spread, terms = rate * (1 - rate), agent_variance(agent.row, facets)
     n_rep = cells.s2.size
     if not cells.n_one or (noise.omega is None and 2 * n_rep >= k):
