@@ -66,8 +66,9 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from analytics.arrays import CodeArray, FloatArray, Mask, read_only
+from analytics.differences.task_draws import agent_noise, on_grid, pair_variances, row_sums, task_weights
+from analytics.differences.task_draws import narrowed as _narrowed
 from analytics.errors import CoreError
-from analytics.resampling import generator, resampled_counts
 
 N_DRAWS = 2_000
 N_TASKS_LEAST = 5
@@ -195,9 +196,9 @@ def resample(
     variances = np.zeros(len(outcomes)) if v is None else np.asarray(v, dtype=np.float64)
     names = tuple(agents)
     _check(names, outcomes, variances, n_draws)
-    x, weights = _on_grid(outcomes), _weights(outcomes.shape[1], seed, n_draws)
-    sums, squares = _row_sums(x, weights)
-    noise = _noise(names, variances, seed, n_draws)
+    x, weights = on_grid(outcomes), task_weights(outcomes.shape[1], seed, n_draws)
+    sums, squares = row_sums(x, weights)
+    noise = agent_noise(names, variances, seed, n_draws)
     return Resamples(
         agents=names,
         outcomes=read_only(outcomes),
@@ -228,7 +229,7 @@ def rank_intervals(resamples: Resamples, added: FloatArray | None = None) -> Ran
     n_draws = len(resamples.largest)
     critical = _critical(resamples.largest, n_tasks)
     means = np.round(resamples.outcomes.mean(axis=1), DECIMALS)
-    variances = _pair_variances(resamples.outcomes, resamples.v)
+    variances = pair_variances(resamples.outcomes, resamples.v)
     se = np.sqrt(variances if added is None else variances + added)
     beats = np.round(means[:, None] - means, DECIMALS) > critical * se
     return RankIntervals(
@@ -251,31 +252,6 @@ def _critical(largest: FloatArray, n_tasks: int) -> float:
     """Upper 5% point of T*, its ⌈.95·(n_draws + 1)⌉-th smallest value, not below the t quantile of a pair."""
     place = -(-95 * (largest.size + 1) // 100)
     return max(float(np.sqrt(np.sort(largest)[place - 1])), float(stdtrit(n_tasks - 1, 0.975)))
-
-
-def _on_grid(outcomes: FloatArray) -> FloatArray:
-    """Round to multiples of 2^−b so that Σ_j w_j·x_aj·x_bj ≤ k is a sum of at most 53 bits."""
-    scale = 2.0 ** ((53 - (outcomes.shape[1] - 1).bit_length()) // 2)
-    return np.asarray(np.rint(outcomes * scale) / scale, dtype=np.float64)
-
-
-def _weights(k: int, seed: int, n_draws: int) -> FloatArray:
-    """How often each of k tasks is drawn, shape (n_draws, k)."""
-    return resampled_counts(seed, "rank_weights", k, n_draws).astype(np.float64)
-
-
-def _noise(agents: Sequence[str], v: FloatArray, seed: int, n_draws: int) -> FloatArray:
-    """g*_a ~ N(0, v_a), shape (n_draws, n_agents), each agent by a generator of (seed, its name)."""
-    noise = np.zeros((n_draws, len(agents)))
-    for i in np.flatnonzero(v).tolist():
-        rng = generator(seed, "rank_noise", *agents[i].encode("utf-8", "surrogatepass"))
-        noise[:, i] = np.sqrt(v[i]) * rng.standard_normal(n_draws)
-    return noise
-
-
-def _row_sums(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Σw·x and Σw·x², shape (n_draws, n_agents) each."""
-    return weights @ x.T, weights @ (x**2).T
 
 
 def _largest(
@@ -320,21 +296,6 @@ def _ratios(
     ratios *= ratios
     ratios /= variances
     return ratios
-
-
-def _narrowed(x: FloatArray) -> npt.NDArray[np.floating]:
-    """Return x in single precision where Σw·x_a·x_b is exact in it: multiples of 2^−b, 2b + ⌈log₂ k⌉ ≤ 24."""
-    scale = 2.0 ** max((24 - (x.shape[1] - 1).bit_length()) // 2, 0)
-    return x.astype(np.float32) if (np.rint(x * scale) == x * scale).all() else x
-
-
-def _pair_variances(outcomes: FloatArray, v: FloatArray) -> FloatArray:
-    """se²_ab of all pairs."""
-    k = outcomes.shape[1]
-    totals, squares = outcomes.sum(axis=1), (outcomes**2).sum(axis=1)
-    spread = np.maximum(squares[:, None] + squares - 2 * (outcomes @ outcomes.T), 0.0)
-    gaps = totals[:, None] - totals
-    return np.asarray((spread + 1.0 - gaps**2 / (k + 2)) / (k + 2) ** 2 + v[:, None] + v, dtype=np.float64)
 
 
 # -------------------------------------------------------------------------------------------------- checks

@@ -18,7 +18,7 @@ the agent remain. Every error names its target::
       neyman             SE² = s_d²/N                                          ν = N − 1; an upper bound
     ŷ against ŷ          SE² = 2·s_loo², ν = n − 1; a measured agent has its finite SE² for one s_loo²
 
-    ω̂ = Σ_ij s²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i)       over agents with R ≥ 3 on at least 30 tasks, 3 or more such
+    ω̂ = Σ_ij s²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i)       over agents with R ≥ 3 on at least 15 tasks, 3 or more such
 
 With one trial in every cell of both, the variance function is SE² = ω̂·(ȳ_a(1 − ȳ_a) + ȳ_b(1 − ȳ_b))/N. An
 agent with repeated trials that lost all but one of them on a few tasks keeps its own variances on the others.
@@ -82,7 +82,7 @@ METHODS: tuple[Method, ...] = ("none", "repeated trials", "neyman", "variance fu
 NONE, REPEATED_TRIALS, NEYMAN, VARIANCE_FUNCTION = range(4)
 
 N_AGENTS_OMEGA = 3
-N_TASKS_OMEGA = 30
+N_TASKS_OMEGA = 15
 N_TRIALS_OMEGA = 3
 
 
@@ -345,7 +345,7 @@ def trial_variance_ratio(
     Returns
     -------
     float or None
-        None unless at least 3 agents have R ≥ 3 on at least 30 tasks, and where all of them score 0 or 1.
+        None unless at least 3 agents have R ≥ 3 on at least 15 tasks, and where all of them score 0 or 1.
 
     Notes
     -----

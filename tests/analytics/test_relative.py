@@ -156,18 +156,18 @@ def test_agents_and_tasks_in_another_order_change_nothing(seed):
 
 
 def test_the_ratio_of_trial_variance_by_hand():
-    # 3 agents, 30 tasks, half of them always passed and half at 1/3 of three trials (s² = 1/3):
-    # rate 2/3, ω = (15/3)/(30·2/9) = 3/4 for each.
-    means = np.tile(np.repeat([1.0, 1 / 3], 15), (3, 1))
-    variances, n_trials = np.tile(np.repeat([0.0, 1 / 3], 15), (3, 1)), np.full((3, 30), 3.0)
-    assert trial_variance_ratio(means, variances, n_trials) == pytest.approx(0.75, abs=1e-14)
+    # 3 agents, 15 tasks, five of them always passed and ten at 1/3 of three trials (s² = 1/3):
+    # rate 5/9, ω = (10/3)/(15·20/81) = .9 for each.
+    means = np.tile(np.repeat([1.0, 1 / 3], [5, 10]), (3, 1))
+    variances, n_trials = np.tile(np.repeat([0.0, 1 / 3], [5, 10]), (3, 1)), np.full((3, 15), 3.0)
+    assert trial_variance_ratio(means, variances, n_trials) == pytest.approx(0.9, abs=1e-14)
     # Agents with fewer trials, on fewer tasks, or with copied trials do not count: two are left.
     fewer = n_trials.copy()
     fewer[0, 0] = 2
     assert trial_variance_ratio(means, variances, fewer) is None
     assert trial_variance_ratio(means[:, 1:], variances[:, 1:], n_trials[:, 1:]) is None
     assert trial_variance_ratio(means, variances, n_trials, one_trial=np.eye(3, dtype=bool)[0]) is None
-    assert trial_variance_ratio(np.ones((3, 30)), np.zeros((3, 30)), n_trials) is None
+    assert trial_variance_ratio(np.ones((3, 15)), np.zeros((3, 15)), n_trials) is None
     assert trial_variance_ratio(means, None, None) is None
 
 
