@@ -26,10 +26,12 @@ import numpy as np
 from scipy import stats
 
 from analytics.arrays import FloatArray
-from analytics.differences.domain_ranks import N_DRAWS, rank_intervals, resample
+from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.finite_errors import Measured, trial_noise
 from analytics.differences.finite_ranks import rank_sets
-from analytics.differences.pairs import Row, finite_variances
+from analytics.differences.neyman_draws import N_DRAWS
+from analytics.differences.rows import Row
+from analytics.differences.trial_variances import finite_variances
 
 BOARDS = ((57, 500, 5, 2.0), (500, 500, 1, 60.0))
 N_PAIRS_TIMED = 20

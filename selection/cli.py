@@ -31,7 +31,7 @@ from analytics.command_line import (
     plain,
     run,
 )
-from analytics.differences.pairs import Estimate
+from analytics.differences.estimates import Estimate
 from analytics.flat_file import FlatFile
 from analytics.progress import progress_bar
 from analytics.record import Record

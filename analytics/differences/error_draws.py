@@ -10,8 +10,8 @@ Model
 V and ν are an agent's own, s_cal that of its calibration c with one χ²_c for all who rest on it. Residuals of
 calibrations have heavier tails than normal ones: t₅ with its variance made 1.
 
-An agent's draws come from the generator of (seed, its name), χ²_c from that of (seed, c): an agent more
-leaves everybody else's as they were.
+An agent's draws come from generators of (seed, what, its name), χ²_c from that of (seed, c): an agent more
+leaves everybody else's as they were, and so do more draws the first of them.
 
 *Pruning.* With z_a² = e_a²/Û_a, T²_ab ≤ z_a² + z_b² (Cauchy and Schwarz), so that the two largest z² of a
 draw bound it from above; the pairs of the agent with the largest z² bound it from below. The m-th smallest
@@ -105,11 +105,12 @@ def draw_errors(
     common = _calibrations(errors, seed, n_draws)
     for i in np.flatnonzero(judged.any(axis=1)).tolist():
         name, error = names[i], errors[i]
-        rng = generator(seed, "finite_ranks", *name.encode("utf-8", "surrogatepass"))
-        e[i] = math.sqrt(error.variance) * rng.standard_normal(n_draws)
-        seen[i] = error.variance * _scale(rng, error.df, n_draws)
+        own = name.encode("utf-8", "surrogatepass")
+        normal, chi2, t = (generator(seed, f"rank {part}", *own) for part in ("error", "seen", "estimate"))
+        e[i] = math.sqrt(error.variance) * normal.standard_normal(n_draws)
+        seen[i] = error.variance * _scale(chi2, error.df, n_draws)
         if error.calibrated:
-            e[i] += math.sqrt(error.calibrated * (T_DF - 2) / T_DF) * rng.standard_t(T_DF, n_draws)
+            e[i] += math.sqrt(error.calibrated * (T_DF - 2) / T_DF) * t.standard_t(T_DF, n_draws)
             seen[i] += error.calibrated * common[error.calibration]
     return ErrorDraws(read_only(e), read_only(seen), read_only(e**2 / seen), read_only(judged))
 

@@ -11,7 +11,7 @@ cells add nothing here, v_link holds their error::
           = n_one·mean of its s²    where there is no ω̂ and n_rep ≥ k/2
     ν_a = V_a²/[Σ_rep q_aj²/(R_aj − 1)/k⁴ + (one_a/k²)²/(k − 1) + Σ v²_t/ν_t], from 1 to 10⁶
 
-v_a is the sum of the terms v_t of `analytics.differences.pairs.agent_variance`: facets, and v_link once. q̄ is
+v_a is the sum of the terms v_t of `analytics.differences.rows.agent_variance`: facets, and v_link once. q̄ is
 the mean over complete agents of their mean q; where that is 0, or nobody complete repeats, ¼/(R̄_a·k) of the
 agent's own R. ω̂ and q̄ are those of T and of complete agents, so that a run of the subset moves neither.
 
@@ -55,14 +55,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask
-from analytics.differences.pairs import (
-    NEVER_MEASURED,
-    Facet,
-    Row,
-    Term,
-    agent_variance,
-    trial_variance_ratio,
-)
+from analytics.differences.rows import NEVER_MEASURED, Facet, Row, Term, agent_variance
+from analytics.differences.trial_variances import trial_variance_ratio
 from analytics.errors import CoreError
 
 Method = Literal["repeated trials", "variance function", "neyman", "calibration"]
@@ -153,6 +147,8 @@ class AgentError(NamedTuple):
         −1 for a measured agent.
     beyond : float
         v_a, score².
+    own : tuple of Term
+        The parts of V_a but for v_a.
     method : str
         ``neyman`` where its differences with measured agents are judged by their spread over tasks.
     """
@@ -163,6 +159,7 @@ class AgentError(NamedTuple):
     calibration_df: float
     calibration: int
     beyond: float
+    own: tuple[Term, ...]
     method: Method
 
     @property
@@ -197,7 +194,7 @@ def trial_noise(
 
     Raises
     ------
-    analytics.differences.pairs.ShapesDiffer
+    analytics.differences.trial_variances.ShapesDiffer
     """
     omega = trial_variance_ratio(means, trial_variances, n_trials, one_trial=one_trial)
     if trial_variances is None or n_trials is None:
@@ -224,7 +221,7 @@ def error_of(
     Raises
     ------
     AgentErrorRefused
-    analytics.differences.pairs.ComponentRefused
+    analytics.differences.rows.ComponentRefused
     """
     found = _calibrated(agent) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
     if not (math.isfinite(found.total) and found.total > 0):
@@ -244,7 +241,7 @@ def _calibrated(agent: Calibrated) -> AgentError:
             f"{agent.df} degrees of freedom and {agent.v_link} of linking"
         )
     df, v_link = _clipped(agent.df_link), agent.v_link
-    return AgentError(v_link, df, agent.se2, agent.df, agent.calibration, v_link, "calibration")
+    return AgentError(v_link, df, agent.se2, agent.df, agent.calibration, v_link, (), "calibration")
 
 
 def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> AgentError:
@@ -295,7 +292,7 @@ def _summed(parts: Sequence[Term], terms: Sequence[Term], method: Method) -> Age
     inverse_df = math.fsum(term.variance**2 / term.df for term in (*parts, *terms))
     df = _clipped(variance**2 / inverse_df if inverse_df > 0 else math.inf)
     beyond = math.fsum(term.variance for term in terms)
-    return AgentError(variance, df, 0.0, 0.0, NOT_CALIBRATED, beyond, method)
+    return AgentError(variance, df, 0.0, 0.0, NOT_CALIBRATED, beyond, tuple(parts), method)
 
 
 def _clipped(df: float) -> float:

@@ -15,7 +15,8 @@ One c holds for all pairs. *Tied* is where neither beats the other: not transiti
 Agents with identical outcomes are tied. Who may be first is told by `first` on the same draws.
 
 Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need (one-sided: t_{k−1,.95}):
-of a handful of tasks that all differ alike no draw differs from the data, and c would be 0.
+of a handful of tasks that all differ alike no draw differs from the data, and c would be 0. There B is 2,000,
+since a draw goes through all pairs; ⌈.95(B + 1)⌉ keeps the rate. An agent's first draws do not depend on B.
 
 Symbols
 -------
@@ -59,8 +60,9 @@ from analytics.differences.finite_errors import (
     error_of,
 )
 from analytics.differences.first import may_be_first
-from analytics.differences.neyman_draws import ahead
-from analytics.differences.pairs import NEVER_MEASURED, Facet
+from analytics.differences.neyman_draws import N_DRAWS as N_DRAWS_BY_TASKS
+from analytics.differences.neyman_draws import Ahead, ahead
+from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 
@@ -68,8 +70,9 @@ N_DRAWS = 10_000
 N_DRAWS_LEAST = 19
 DECIMALS = 9
 NOTES: Mapping[Method, str] = {
-    "variance function": "assumes that agents with one trial are as noisy as those with repeats",
-    "neyman": "conservative for agents whose trials tell no variance: the spread over tasks counts as error, "
+    "variance function": "assumes that agents with one trial are as noisy as those with repeats; where their "
+    "noise has 1.3 times the variance, 9% of simulated boards claim a wrong order instead of 5%",
+    "neyman": "conservative for agents whose trials tell no error: the spread over tasks counts as error, "
     "though the tasks are fixed",
     "calibration": "estimated scores have the error of their calibration",
 }
@@ -85,8 +88,6 @@ class RankSets(RankIntervals):
 
     Attributes
     ----------
-    may_be_first : bool array, shape (n_agents,)
-        Holds the truly best agent with 95%.
     variances, df : float array, shape (n_agents,)
         V_a with s²_cal, score², and ν_a, that of s²_cal for a calibrated agent; for an agent judged by tasks
         the upper bound that counts against calibrated ones.
@@ -94,7 +95,6 @@ class RankSets(RankIntervals):
         How each agent's error was found.
     """
 
-    may_be_first: Mask
     variances: FloatArray
     df: FloatArray
     methods: tuple[Method, ...]
@@ -114,6 +114,7 @@ class _Board:
     by_tasks: Mask
     seed: int
     n_draws: int
+    ahead: Ahead
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,7 +134,8 @@ def rank_sets(
     facets: Sequence[Facet] = NEVER_MEASURED,
     added: FloatArray | None = None,
     unclaimed: Mask | None = None,
-    n_draws: int = N_DRAWS,
+    n_draws: int | None = None,
+    ahead: Ahead = ahead,
 ) -> RankSets:
     """Rank sets of agents on given tasks.
 
@@ -150,17 +152,21 @@ def rank_sets(
         Variance that counts in the decision on a pair and not in the draws, score²; symmetric.
     unclaimed : bool array, shape (n_agents, n_agents), optional
         Pairs that are tied whatever their outcomes; symmetric.
-    n_draws : int
-        At least 10,000 for what is published; at least 19.
+    n_draws : int, optional
+        At least 19. By default 10,000, and 2,000 where pairs are judged by resampled tasks.
+    ahead : callable
+        `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
 
     Raises
     ------
     RankSetsRefused, AgentErrorRefused, DrawsRefused, FewTasks
-    analytics.differences.pairs.ComponentRefused
+    analytics.differences.rows.ComponentRefused
     """
     _check(agents, n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]
-    board = _Board(agents, errors, _by_tasks(errors), seed, n_draws)
+    by_tasks = _by_tasks(errors)
+    n_draws = n_draws or (N_DRAWS_BY_TASKS if by_tasks.any() else N_DRAWS)
+    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead)
     means, se = np.round([agent.score for agent in agents], DECIMALS), _standard_errors(board, added)
     d = np.round(means[:, None] - means, DECIMALS)
     critical, beats, first = _decided(board, d if unclaimed is None else np.where(unclaimed, 0.0, d), se)
@@ -230,7 +236,7 @@ def _resampled(board: _Board) -> FloatArray:
         rows, outcomes, beyond = _outcomes(board)
         untold = np.array([board.errors[i].method == "neyman" for i in rows])
         names = [board.names[i] for i in rows]
-        found[:, rows] = ahead(outcomes, names, beyond, untold, seed=board.seed, n_draws=board.n_draws)
+        found[:, rows] = board.ahead(outcomes, names, beyond, untold, seed=board.seed, n_draws=board.n_draws)
     return found
 
 
@@ -243,11 +249,14 @@ def _least(board: _Board, p: float) -> float:
 
 
 def _check(
-    agents: Sequence[Measured | Calibrated], n_draws: int, added: FloatArray | None, unclaimed: Mask | None
+    agents: Sequence[Measured | Calibrated],
+    n_draws: int | None,
+    added: FloatArray | None,
+    unclaimed: Mask | None,
 ) -> None:
     if not agents:
         raise RankSetsRefused("no agent to rank")
-    if n_draws < N_DRAWS_LEAST:
+    if n_draws is not None and n_draws < N_DRAWS_LEAST:
         raise RankSetsRefused(f"{n_draws} draws have no upper 5% point; at least {N_DRAWS_LEAST} are needed")
     for earlier, later in pairwise(agents):
         if earlier.name >= later.name:

@@ -64,6 +64,20 @@ def may_be_first(
     )
 
 
+def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, least: float) -> Mask:
+    """Return who is not excluded where all pairs are judged by resampled tasks.
+
+    Parameters
+    ----------
+    ahead : float array, shape (n_draws, n_agents)
+        T_a².
+    lead, place, least
+        As in `may_be_first`.
+    """
+    n_reaching = np.count_nonzero(ahead >= np.maximum(lead, 0.0) ** 2, axis=0)
+    return np.asarray((lead <= least) | (n_reaching > len(ahead) - place), dtype=np.bool_)
+
+
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 

@@ -1,9 +1,9 @@
-"""Differences judged by their spread over tasks, the tasks resampled: for agents without a trial variance.
+"""Differences judged by their spread over tasks, the tasks resampled.
 
 Model
 -----
-For a pair of which at least one agent has no trial variance, with the weights, noise and pseudo-tasks of
-`analytics.differences.task_draws`::
+For a pair of which at least one agent has no trial variance (all pairs where tasks are a sample), with the
+weights, noise and pseudo-tasks of `analytics.differences.task_draws`::
 
     se²_ab = (Σd_j² + 1 − (Σd_j)²/(k + 2))/(k + 2)² + v_a + v_b
     T*_ba = (d*_ba − d_ba + g*_b − g*_a)/se*_ba             signed: b ahead of a
@@ -33,7 +33,7 @@ Source
 As in `analytics.differences.task_draws`. Imbens & Rubin, *Causal Inference*, 2015, §6.5.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -42,10 +42,12 @@ from analytics.arrays import FloatArray, Mask
 from analytics.differences.task_draws import agent_noise, narrowed, on_grid, row_sums, task_weights
 from analytics.errors import CoreError
 
+N_DRAWS = 2_000
 N_TASKS_LEAST = 5
 N_BLOCK = 128
 N_CELLS = 2**17
 N_CHUNK = 512
+Ahead = Callable[..., FloatArray]
 
 
 class FewTasks(CoreError):

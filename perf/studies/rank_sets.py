@@ -42,7 +42,8 @@ from numpy.random import Generator
 from analytics.arrays import FloatArray
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, trial_noise
 from analytics.differences.finite_ranks import RankSets, rank_sets
-from analytics.differences.pairs import N_AGENTS_OMEGA, Row
+from analytics.differences.rows import Row
+from analytics.differences.trial_variances import N_AGENTS_OMEGA
 
 N_BOARDS = 1_000
 N_DRAWS, N_DRAWS_BY_TASKS = 1_999, 499

@@ -61,9 +61,7 @@ def counts(standings: Standings) -> dict[str, list[int]]:
 
 def _counts(standings: Standings, target: str) -> list[int]:
     n = standings.targets[target].n_ranked
-    ties = sum(
-        last - first + 1 for line in standings.agents for first, last in line.at[target].tied_with
-    )
+    ties = sum(last - first + 1 for line in standings.agents for first, last in line.at[target].tied_with)
     return [ties // 2, n * (n - 1) // 2, len(standings.targets[target].may_be_first), n]
 
 
@@ -81,7 +79,8 @@ def main() -> None:
     given = parser.parse_args()
     earlier: Counts = json.loads(given.earlier.read_text()) if given.earlier else {}
     found: Counts = {}
-    print(f"{'board':<40}{'target':<8}{'ranked':>7}{'pairs':>7}{'tied':>8}{'now':>6}{'may be first':>15}{'now':>6}")
+    print(f"{'':<40}{'':<8}{'':>7}{'tied':>13}{'may be first':>25}")
+    print(f"{'board':<40}{'target':<8}{'ranked':>7}{'of':>7}{'before':>8}{'now':>6}{'before':>15}{'now':>6}")
     for name, standings in boards(given.folder):
         found[name] = counts(standings)
         for target, now in found[name].items():

@@ -21,7 +21,6 @@ COVERS = {
     "full": "the agent's expected mean on all tasks, measured or estimated",
     "domain": "the agent's expected mean on tasks like these, of which the benchmark is taken for a sample",
 }
-MIXED_NOTE = "estimated scores share one calibration, and their errors count as independent"
 NOBODY_RANKED = "no agent is ranked on these tasks"
 NO_SUBSET = "every agent runs all tasks, so there is no subset to speak of"
 MARKS = {
@@ -45,7 +44,9 @@ METHODS = {
     "domain": "from the spread over tasks, which count as a sample",
     "calibration": "from how far estimates are off for agents whose full score is known",
     "resampled tasks": "tasks are drawn anew, the same ones for all pairs",
-    "errors of all scores": "errors of measured and of estimated scores, all pairs at once",
+    "errors of scores": "errors of all scores are drawn anew, all pairs at once",
+    "errors of scores and resampled tasks": "errors of scores are drawn anew, and the tasks where an agent's "
+    "trials tell no error, all pairs at once",
 }
 UNMEASURED = {
     "trials": "how much the trials of one task vary: every agent has one trial per task and setting",
@@ -178,7 +179,7 @@ def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     told = (
         f"{_called(board, first)} is the best of {len(ranked):,} agents, at 95%: {_score(first.at[target])}"
     )
-    next_ = [line for line in ranked[1:] if line.at[target].rank_lower == 2]
+    next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
     then = (
         f"The next is {_called(board, next_[0])}."
         if len(next_) == 1

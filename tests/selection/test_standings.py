@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from analytics.differences.pairs import Facet
+from analytics.differences.rows import Facet
 from analytics.repeats import Repeats
 from selection.given import FittedOn, Given, Variances
 from selection.rules import Rules
