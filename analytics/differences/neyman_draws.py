@@ -8,8 +8,10 @@ weights, noise and pseudo-tasks of `analytics.differences.task_draws`::
     se²_ab = (Σd_j² + 1 − (Σd_j)²/(k + 2))/(k + 2)² + v_a + v_b
     T*_ba = (d*_ba − d_ba + g*_b − g*_a)/se*_ba             signed: b ahead of a
 
-Multiplied out by (k + 2)²·T*² = (u_b − u_a)²/(p_a + p_b − 2Σw·x_a·x_b − (Σw·x_a − Σw·x_b)²/(k + 2)) with
-u = (Σw·x/k − x̄ + g*)·(k + 2) and p = Σw·x² + ½ + v·(k + 2)².
+Multiplied out by (k + 2)², T*² = (u_b − u_a)²/(q_a + q_b + t_a·t_b − 2Σw·x_a·x_b) with
+u = (Σw·x/k − x̄ + g*)·(k + 2), t = Σw·x·√(2/(k + 2)) and q = Σw·x² + ½ + v·(k + 2)² − t²/2, so that a draw
+costs one product of n × k by k × n. Sums are exact in double precision (`task_draws`): T* is equal to the
+last bit however many agents are computed at once and on whatever machine.
 
 The spread over tasks is an upper bound of the finite variance: trial noise and what true differences add.
 
@@ -45,8 +47,6 @@ from analytics.errors import CoreError
 N_DRAWS = 2_000
 N_TASKS_LEAST = 5
 N_BLOCK = 128
-N_CELLS = 2**17
-N_CHUNK = 512
 Ahead = Callable[..., FloatArray]
 
 
@@ -86,13 +86,10 @@ def ahead(
             f"not {outcomes.shape[1]}"
         )
     order = np.argsort(~untold, kind="stable")
-    x, n_untold = on_grid(outcomes[order]), int(untold.sum())
-    weights = task_weights(x.shape[1], seed, n_draws)
+    weights = task_weights(outcomes.shape[1], seed, n_draws)
     noise = agent_noise([names[i] for i in order], v[order], seed, n_draws)
     found = np.empty((n_draws, len(order)))
-    for start in range(0, n_draws, N_CHUNK):
-        rows = slice(start, start + N_CHUNK)
-        found[rows, order] = _ahead(x, weights[rows], noise[rows], v[order], n_untold)
+    found[:, order] = _ahead(on_grid(outcomes[order]), weights, noise, v[order], int(untold.sum()))
     return found
 
 
@@ -100,35 +97,33 @@ def ahead(
 
 
 def _ahead(x: FloatArray, weights: FloatArray, noise: FloatArray, v: FloatArray, n_untold: int) -> FloatArray:
-    """Each pair once, some draws at a time: a block of the first agents with those from the block on."""
-    n_agents, k = x.shape
+    """Each pair once: a block of the first agents with those from the block on."""
+    k = x.shape[1]
     sums, squares = row_sums(x, weights)
     u = ((sums - x.sum(axis=1)) / k + noise) * (k + 2)
-    p, t = squares + 0.5 + v * (k + 2) ** 2, sums / np.sqrt(k + 2)
-    cells, found = narrowed(x), np.zeros(u.shape)
-    w = weights.astype(cells.dtype)[:, None, :]
-    n_batch = max(1, N_CELLS // (min(n_untold, N_BLOCK) * max(n_agents, k)))
-    for start in range(0, len(w), n_batch):
-        rows = slice(start, start + n_batch)
-        for a in range(0, n_untold, N_BLOCK):
-            b = min(a + N_BLOCK, n_untold)
-            products = (cells[a:b] * w[rows]) @ cells[a:].T
-            signed = _signed(products, u[rows], p[rows], t[rows], a, b)
-            found[rows, a:] = np.maximum(found[rows, a:], signed.max(axis=1))
-            found[rows, a:b] = np.maximum(found[rows, a:b], -signed.min(axis=2))
+    t = sums * np.sqrt(2.0 / (k + 2))
+    q = squares + 0.5 + v * (k + 2) ** 2 - t**2 / 2
+    cells, found = np.ascontiguousarray(narrowed(x).T), np.zeros(u.shape)
+    blocks = [(a, min(a + N_BLOCK, n_untold)) for a in range(0, n_untold, N_BLOCK)]
+    for draw, w in enumerate(weights.astype(cells.dtype)):
+        drawn = np.flatnonzero(w)
+        seen = cells[drawn]
+        weighted = (seen * (-2 * w[drawn, None])).T
+        for a, b in blocks:
+            signed = _signed(weighted[a:b] @ seen[:, a:], u[draw], t[draw], q[draw], a, b)
+            found[draw, a:] = np.maximum(found[draw, a:], signed.max(axis=0))
+            found[draw, a:b] = np.maximum(found[draw, a:b], -signed.min(axis=1))
     return found
 
 
 def _signed(
-    products: npt.NDArray[np.floating], u: FloatArray, p: FloatArray, t: FloatArray, a: int, b: int
+    products: npt.NDArray[np.floating], u: FloatArray, t: FloatArray, q: FloatArray, a: int, b: int
 ) -> FloatArray:
-    """T*² of the agents a to b with those from a on, negative where they are behind; t = Σw·x/√(k + 2)."""
-    spread = p[:, a:b, None] + p[:, None, a:]
-    spread -= 2.0 * products
-    gaps = t[:, a:b, None] - t[:, None, a:]
-    gaps *= gaps
-    spread -= gaps
-    np.subtract(u[:, a:b, None], u[:, None, a:], out=gaps)
+    """T*² of the agents a to b with those from a on, negative where they are behind."""
+    spread = np.add.outer(q[a:b], q[a:])
+    spread += np.multiply.outer(t[a:b], t[a:])
+    spread += products
+    gaps = np.subtract.outer(u[a:b], u[a:])
     gaps *= np.abs(gaps)
     gaps /= spread
-    return gaps
+    return np.asarray(gaps, dtype=np.float64)

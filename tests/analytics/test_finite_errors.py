@@ -14,7 +14,7 @@ from analytics.differences.finite_errors import (
     error_of,
     trial_noise,
 )
-from analytics.differences.pairs import Facet, Row
+from analytics.differences.rows import Facet, Row
 
 NAN = math.nan
 TWO = Row(np.array([0.5, 0.25]), np.array([0.5, 0.25]), np.array([2.0, 4.0]))

@@ -16,7 +16,8 @@ from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise
 from analytics.differences.finite_ranks import NOTES, RankSetsRefused, rank_sets
 from analytics.differences.first import may_be_first
 from analytics.differences.neyman_draws import FewTasks, ahead
-from analytics.differences.pairs import Row
+from analytics.differences.rows import Row
+from analytics.differences.task_draws import agent_noise, task_weights
 from analytics.errors import CoreError
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
@@ -200,7 +201,11 @@ def test_a_board_of_single_trials_is_the_procedure_of_resampled_tasks():
     found = rank_sets(agents, TrialNoise(), seed=7, n_draws=999)
     resamples = resample(outcomes, names(6), seed=7, n_draws=999)
     least = t.ppf(0.975, 29)
-    assert found.critical == pytest.approx(max(math.sqrt(np.sort(resamples.largest)[949]), least), rel=1e-10)
+    largest = resamples.ahead.max(axis=1)
+    assert found.critical == pytest.approx(max(math.sqrt(np.sort(largest)[949]), least), rel=1e-10)
+    domain = rank_intervals(resamples)
+    assert found.beats.tobytes() == domain.beats.tobytes()
+    assert found.may_be_first.tolist() == domain.may_be_first.tolist()
     assert set(found.methods) == {"neyman"}
 
 
@@ -209,8 +214,8 @@ def test_how_far_others_are_ahead_pair_by_pair():
     outcomes, v = np.array([one.outcomes for one in agents]), np.array([0, 0.01, 0, 0.02, 0, 0.03, 0])
     untold = np.arange(7) < 4
     found = ahead(outcomes, names(7), v, untold, seed=5, n_draws=40)
-    resamples = resample(outcomes, names(7), seed=5, v=v, n_draws=40)
-    for draw, (weights, noise) in enumerate(zip(resamples.weights, resamples.noise, strict=True)):
+    draws = zip(task_weights(12, 5, 40), agent_noise(names(7), v, 5, 40), strict=True)
+    for draw, (weights, noise) in enumerate(draws):
         drawn = np.repeat(np.arange(12), weights.astype(int))
         for a in range(7):
             ratios = [0.0]
@@ -224,13 +229,11 @@ def test_how_far_others_are_ahead_pair_by_pair():
             assert found[draw, a] == pytest.approx(max(ratios), rel=1e-5, abs=1e-7)
 
 
-def test_blocks_batches_and_chunks_change_nothing(monkeypatch):
+def test_blocks_change_nothing(monkeypatch):
     outcomes = np.array([one.outcomes for one in singles(8, 9, 20)])
     arguments = (outcomes, names(9), np.zeros(9), np.arange(9) % 2 == 0)
     once = ahead(*arguments, seed=1, n_draws=50)
     monkeypatch.setattr("analytics.differences.neyman_draws.N_BLOCK", 2)
-    monkeypatch.setattr("analytics.differences.neyman_draws.N_CELLS", 100)
-    monkeypatch.setattr("analytics.differences.neyman_draws.N_CHUNK", 7)
     assert ahead(*arguments, seed=1, n_draws=50).tobytes() == once.tobytes()
 
 
@@ -359,6 +362,19 @@ def test_one_agent_is_first_of_one():
         found = rank_sets([one], NOISE, seed=0, n_draws=99)
         assert (found.lower.tolist(), found.upper.tolist(), found.critical) == ([1], [1], None)
         assert found.may_be_first.tolist() == [True]
+
+
+def test_more_draws_leave_the_first_as_they_were():
+    agents = [*board(1, 4), Calibrated("c", 0.5, 0.01, 5)]
+    errors, names_ = [error_of(a, NOISE) for a in agents], [a.name for a in agents]
+    few, many = (draw_errors(names_, errors, ~np.eye(5, dtype=bool), seed=1, n_draws=n) for n in (200, 1000))
+    assert (many.errors[:, :200] == few.errors).all()
+    assert (many.seen[:, :200] == few.seen).all()
+
+
+def test_draws_are_fewer_where_tasks_are_resampled():
+    assert rank_sets(board(4, 3), NOISE, seed=0).n_draws == 10_000
+    assert rank_sets(singles(4, 3), TrialNoise(), seed=0).n_draws == 2_000
 
 
 def test_the_seed_decides_and_nothing_else():
