@@ -44,9 +44,9 @@ METHODS = {
     "domain": "from the spread over tasks, which count as a sample",
     "calibration": "from how far estimates are off for agents whose full score is known",
     "resampled tasks": "tasks are drawn anew, the same ones for all pairs",
-    "errors of scores": "errors of all scores are drawn anew, all pairs at once",
-    "errors of scores and resampled tasks": "errors of scores are drawn anew, and the tasks where an agent's "
-    "trials tell no error, all pairs at once",
+    "errors of scores": "the errors of all scores are drawn anew, for all pairs at once",
+    "errors of scores and resampled tasks": "the errors of scores are drawn anew, and the tasks for agents "
+    "whose trials tell no error, for all pairs at once",
 }
 UNMEASURED = {
     "trials": "how much the trials of one task vary: every agent has one trial per task and setting",
@@ -87,6 +87,7 @@ BASIS = {
     "linear": "every task taken to cost the same",
     "not stated": "not stated",
 }
+MOST_NAMED = 10  # of the agents that could be the best
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 
 # --------------------------------------------------------------------------------------------- small figures
@@ -271,9 +272,25 @@ def covers_text(board: Standings, target: str = "") -> str:
     """Say what the 95% intervals of a target are about."""
     told: TargetLine = board.targets[target or board.target]
     text = f"The 95% intervals cover {told.covers}."
-    if told.note:
-        text += f" On ranks and ties: {told.note}."
+    if first := first_text(board, target):
+        text += f" {first}"
+    if judged := "; ".join(part for part in (METHODS.get(told.method), told.note) if part):
+        text += f" On ranks and ties: {judged}."
     return f"{text} {sentence(told.reason)}" if told.reason else text
+
+
+def first_text(board: Standings, target: str = "") -> str:
+    """Name the agents that could be the best; empty where that leaves nobody out."""
+    target = target or board.target
+    told = board.targets[target]
+    names = [line.agent for line in in_order(board, target) if line.agent in told.may_be_first]
+    if not names or len(names) == told.n_ranked:
+        return ""
+    among = "" if len(names) == 1 else "one of "
+    return (
+        f"At 95% the best agent is {among}{first_names(names, MOST_NAMED)}; the ranks that agents may hold "
+        "are wider, as they hold for all agents at once."
+    )
 
 
 def scores_text(board: Standings, target: str = "") -> str:
