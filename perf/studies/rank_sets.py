@@ -106,6 +106,7 @@ CASES = (
     Case("calibrated 40%, R = 1", (1,) * 9, n_calibrated=6),
     Case("R = 1", (1,) * 15),
     Case("R = 1, 15 tasks", (1,) * 15, n_tasks=15),
+    Case("R = 1, 165 tasks", (1,) * 15, n_tasks=165),
     Case("R = 1 and 5, no ω̂", (1,) * 13 + (5,) * 2),
     Case("single ones noisier", HALVES, unlike="noisier"),
     Case("single ones calmer", HALVES, unlike="calmer"),
