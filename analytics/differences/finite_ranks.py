@@ -76,6 +76,10 @@ NOTES: Mapping[Method, str] = {
     "though the tasks are fixed",
     "calibration": "estimated scores have the error of their calibration",
 }
+FEW_TASKS = 30
+FEW_TASKS_NOTE = (
+    "on so few tasks the best agent is not among those that could be the best on up to 8% of boards"
+)
 
 
 class RankSetsRefused(CoreError):
@@ -102,7 +106,10 @@ class RankSets(RankIntervals):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the methods assume, each once."""
-        return tuple(note for method, note in NOTES.items() if method in self.methods)
+        notes = [note for method, note in NOTES.items() if method in self.methods]
+        return (
+            (*notes, FEW_TASKS_NOTE) if "neyman" in self.methods and self.n_tasks < FEW_TASKS else (*notes,)
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from scipy.stats import norm, studentized_range, t
 from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.error_draws import DrawsRefused, draw_errors, upper_point
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
-from analytics.differences.finite_ranks import NOTES, RankSetsRefused, rank_sets
+from analytics.differences.finite_ranks import FEW_TASKS_NOTE, NOTES, RankSetsRefused, rank_sets
 from analytics.differences.first import may_be_first
 from analytics.differences.neyman_draws import FewTasks, ahead
 from analytics.differences.rows import Row
@@ -370,6 +370,12 @@ def test_more_draws_leave_the_first_as_they_were():
     few, many = (draw_errors(names_, errors, ~np.eye(5, dtype=bool), seed=1, n_draws=n) for n in (200, 1000))
     assert (many.errors[:, :200] == few.errors).all()
     assert (many.seen[:, :200] == few.seen).all()
+
+
+def test_few_tasks_of_one_trial_are_named():
+    few, more = (rank_sets(singles(4, 3, k), TrialNoise(), seed=0, n_draws=99) for k in (29, 30))
+    assert few.notes == (NOTES["neyman"], FEW_TASKS_NOTE)
+    assert more.notes == (NOTES["neyman"],)
 
 
 def test_draws_are_fewer_where_tasks_are_resampled():
