@@ -146,7 +146,7 @@ def test_a_single_trial_agent_against_a_calibrated_one_has_its_binomial_upper_bo
     d = single.outcomes - other.outcomes
     assert found.se[0, 1] == pytest.approx(math.sqrt((d @ d + 1 - d.sum() ** 2 / 22) / 22**2))
     assert found.methods == ("neyman", "neyman", "calibration")
-    assert len(found.notes) == 2
+    assert found.notes == (NOTES["neyman"], NOTES["calibration"], FEW_TASKS_NOTE)
 
 
 # ------------------------------------------------------------------------------------- pruning equals plain
