@@ -116,7 +116,8 @@ class Bench:
         ------
         FewTasks
         """
-        key = b"|".join([repr(names).encode(), *(part.tobytes() for part in (outcomes, v, untold))])
+        which = repr((tuple(names), sorted(draws.items()))).encode()
+        key = b"|".join([which, *(part.tobytes() for part in (outcomes, v, untold))])
         if key not in self.drawn:
             self.drawn[key] = ahead(outcomes, names, v, untold, **draws)
         return self.drawn[key]

@@ -7,6 +7,7 @@ import pytest
 
 from analytics.differences.error_draws import draw_errors
 from analytics.differences.finite_errors import error_of
+from analytics.differences.neyman_draws import ahead
 from analytics.flat_file import read
 from analytics.record import Record
 from selection.given import Given
@@ -175,6 +176,21 @@ def test_trial_noise_is_that_of_complete_agents_on_the_targets_tasks():
     omega = variances.sum() / (tasks.size * rates * (1 - rates)).sum()
     assert pairs(record, target="subset").omega == pytest.approx(omega)
     assert pairs(record, target="full").omega != pytest.approx(omega)
+
+
+def test_tasks_are_resampled_once_where_two_targets_ask_the_same(monkeypatch):
+    """One trial each, all of it measured: `full` and `domain` share their draws."""
+    made = []
+
+    def counted(*arguments, **draws):
+        made.append(arguments)
+        return ahead(*arguments, **draws)
+
+    monkeypatch.setattr("selection.standings.targets.ahead", counted)
+    found = answer(record_of(trials(n_trials=1)[..., 0]))
+    assert len(made) == 2
+    full, domain = found.targets["full"], found.targets["domain"]
+    assert (full.critical, full.may_be_first) == (domain.critical, domain.may_be_first)
 
 
 def test_how_pairs_were_judged_is_said():
