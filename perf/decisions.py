@@ -3,26 +3,49 @@
 The rivals are what one writes at first: `scipy.stats.ttest_rel` for each pair's standard error, and for the
 ranks a numpy bootstrap of each pair by itself (2,000 draws of tasks, mean and standard error of each draw).
 They are timed on 20 pairs and scaled to all of them, which flatters them: the second does not yet take the
-maximum over pairs. Ours is the median of five runs, of one at 500 agents. Run with `python -m perf.decisions`
-and, for one core, OPENBLAS_NUM_THREADS=1.
+maximum over pairs. Ours is the median of five runs, of one at 500 agents.
+
+Rank sets of agents with repeated trials are timed against this project's earlier way, tasks resampled for
+every pair (commit 9ec05e1, its 2,000 draws), unpacked from the repository's history and run in a process of
+its own. Run with `python -m perf.decisions` and, for one core, OPENBLAS_NUM_THREADS=1.
 """
 
+import io
 import resource
 import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable
 from itertools import combinations, islice
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
 from analytics.arrays import FloatArray
-from analytics.differences.domain_ranks import N_DRAWS, rank_intervals, resample
-from analytics.differences.pairs import finite_variances
+from analytics.differences.domain_ranks import rank_intervals, resample
+from analytics.differences.finite_errors import Measured, trial_noise
+from analytics.differences.finite_ranks import rank_sets
+from analytics.differences.neyman_draws import N_DRAWS
+from analytics.differences.rows import Row
+from analytics.differences.trial_variances import finite_variances
 
 BOARDS = ((57, 500, 5, 2.0), (500, 500, 1, 60.0))
 N_PAIRS_TIMED = 20
 LIMIT_MIB = 2048
+ROOT = Path(__file__).resolve().parent.parent
+EARLIER, N_TIMES = "9ec05e1", 10
+RESAMPLED = """
+import sys, time, numpy
+from analytics.ranks import rank_intervals, resample
+outcomes = numpy.load(sys.argv[1])
+begin = time.perf_counter()
+rank_intervals(resample(outcomes, [f"a{i:04d}" for i in range(len(outcomes))], seed=1))
+print(time.perf_counter() - begin)
+"""
 
 
 def outcomes_of(n_agents: int, n_tasks: int) -> FloatArray:
@@ -59,7 +82,56 @@ def report(what: str, ours: float, rival: str, theirs: float) -> None:
     print(f"  {what}: {ours:.3f} s; {rival}: {theirs:.1f} s; ratio {theirs / ours:,.0f}")
 
 
+def trials_of(n_agents: int, n_tasks: int, n_trials: int) -> list[Row]:
+    """Agents of a Rasch model with several trials a task."""
+    rng = np.random.default_rng(1)
+    logit = np.linspace(-2, 2, n_agents)[:, None] - rng.normal(0, 1.5, n_tasks)
+    passed = rng.random((n_agents, n_tasks, n_trials)) < 1 / (1 + np.exp(-logit[..., None]))
+    counts = np.full(n_tasks, float(n_trials))
+    return [Row(one.mean(axis=1), one.var(axis=1, ddof=1), counts) for one in passed]
+
+
+def resampled_earlier(outcomes: FloatArray) -> float | None:
+    """Seconds of the earlier rank intervals; None where the history does not hold them."""
+    archive = subprocess.run(
+        ["git", "archive", EARLIER, "analytics"], cwd=ROOT, capture_output=True, check=False
+    )
+    if archive.returncode:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
+            tar.extractall(folder, filter="data")
+        np.save(Path(folder) / "outcomes.npy", outcomes)
+        command = [sys.executable, "-c", RESAMPLED, "outcomes.npy"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True)
+    return float(done.stdout)
+
+
+def rank_sets_of(rows: list[Row]) -> None:
+    moments = ([getattr(row, part) for row in rows] for part in ("means", "trial_variances", "n_trials"))
+    agents = [Measured(f"a{i:04d}", row.means, row) for i, row in enumerate(rows)]
+    rank_sets(agents, trial_noise(*map(np.array, moments)), seed=1)
+
+
+def repeated_trials() -> None:
+    """Rank sets of 500 agents on 500 tasks with 5 trials each, 10,000 draws."""
+    rows = trials_of(500, 500, 5)
+    theirs = resampled_earlier(np.array([row.means for row in rows]))
+    ours = seconds(lambda: rank_sets_of(rows), 5)
+    print("500 agents, 500 tasks, 5 trials, 10,000 draws")
+    if theirs is None:
+        print(f"  rank sets: {ours:.3f} s; not compared: the history here does not hold {EARLIER}")
+    else:
+        report(
+            f"rank sets (at least {N_TIMES} times)",
+            ours,
+            f"resampled tasks of {EARLIER}, 2,000 draws",
+            theirs,
+        )
+
+
 def main() -> None:
+    repeated_trials()
     for n_agents, n_tasks, n_runs, limit in BOARDS:
         outcomes = outcomes_of(n_agents, n_tasks)
         names = [f"a{i:04d}" for i in range(n_agents)]

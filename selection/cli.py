@@ -24,7 +24,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from analytics.command_line import Answer, Parser, add_command, flat_file, plain, run
-from analytics.differences.pairs import Estimate
+from analytics.differences.estimates import Estimate
 from analytics.flat_file import FlatFile
 from analytics.progress import progress_bar
 from analytics.record import Record

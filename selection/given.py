@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from analytics.differences.pairs import NEVER_MEASURED, Facet
+from analytics.differences.rows import NEVER_MEASURED, Facet
 
 
 @dataclass(frozen=True)

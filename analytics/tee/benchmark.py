@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
-from analytics.differences.pairs import NEVER_MEASURED, Facet
+from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit

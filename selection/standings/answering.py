@@ -86,7 +86,7 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
     """
     with threadpool_limits(1, user_api="blas"):
         found = basis(record, rules, given)
-        bench = Bench.of(record, given.variances.facets, rules.seed)
+        bench = Bench(record, given.variances.facets, rules.seed)
         told = _told(bench, found, rules, given)
     return _standings(found, told, rules, given)
 

@@ -71,7 +71,8 @@ class TargetLine:
     note : str
         What the method takes for granted, in words.
     may_be_first : tuple of str
-        Agents that no other agent is shown to be better than (95%, all pairs at once), by name.
+        Agents that may be the best: the set holds the truly best one with 95% (multiple comparisons with the
+        best), so that it is smaller than the agents that may hold rank 1; by name.
     reason : str
         Why the target says nothing, or why there are no rank intervals; else empty.
     """

@@ -2,10 +2,9 @@
 
 Model
 -----
-Two agents on the same tasks are compared by `analytics.differences.pairs.compare`, a pair with an estimated
-agent by `compare_full` from the errors of both. On the subset a newcomer held against an agent that S was
-chosen from counts the variance of the incumbent shift, as in the ranks. p-values are adjusted over the pairs
-asked for (Benjamini and Hochberg).
+On given tasks (subset, full) a difference has the variance that decides the ranks of the two, that of the
+incumbent shift included (`analytics.differences.pairs.compare_given`); for the domain that of its spread over
+tasks. p-values are adjusted over the pairs asked for (Benjamini and Hochberg).
 
 Not done here
 -------------
@@ -27,18 +26,12 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import IndexArray, Mask
-from analytics.differences.pairs import (
-    Estimate,
-    FullScore,
-    Row,
-    Target,
-    benjamini_hochberg,
-    compare,
-    compare_full,
-)
+from analytics.differences.estimates import Estimate, Target
+from analytics.differences.finite_errors import Calibrated, Measured
+from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
+from analytics.differences.rows import Row, Term
 from analytics.errors import CoreError
 from analytics.record import Record
-from analytics.trials.flags import unclaimed_orders
 from selection.errors import SelectionError
 from selection.given import Given
 from selection.rules import Rules
@@ -46,7 +39,7 @@ from selection.standings.answering import Basis, basis, estimates_of, shift_of
 from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget
 from selection.standings.placing import Placed
-from selection.standings.targets import Bench, at_target, relative_error
+from selection.standings.targets import Bench, at_target, unclaimed
 
 N_DECIMALS = 9
 Code = Literal["target_unknown", "no_subset", "agent_unknown", "too_few"]
@@ -99,7 +92,7 @@ class Compared:
     target : {"subset", "full", "domain"}
     n_tasks : int
     omega : float or None
-        ω̂; None where trials do not tell it.
+        ω̂ of these tasks; None where trials do not tell it.
     agents : mapping of str to AtTarget
         By descending score; without ranks and ties.
     pairs : tuple of Pair
@@ -155,7 +148,7 @@ def pairs(
     return Compared(
         target=view.target,
         n_tasks=view.tasks.size,
-        omega=view.bench.omega,
+        omega=view.bench.noise(view.tasks).omega,
         agents={side.name: side.at for side in sides},
         pairs=tuple(_adjusted(_pairs(view, sides, _on(groups, view.tasks), progress))),
         left_out=left_out,
@@ -185,8 +178,14 @@ class _Side:
     i: int
     name: str
     at: AtTarget
-    row: Row | None
-    full: FullScore | None
+    agent: Measured | Calibrated | None
+
+    @property
+    def row(self) -> Row:
+        """Its outcomes, what was missing completed."""
+        if not isinstance(self.agent, Measured):
+            raise PairsRefused("too_few", f"{self.name!r} has no outcomes on these tasks")
+        return replace(self.agent.row, means=self.agent.outcomes)
 
 
 def _view(found: Basis, target: str | None, rules: Rules, given: Given) -> _View:
@@ -197,7 +196,7 @@ def _view(found: Basis, target: str | None, rules: Rules, given: Given) -> _View
         raise PairsRefused("no_subset", f"no subset: {found.chosen.reason}")
     on_subset = wanted == "subset"
     return _View(
-        bench=Bench.of(found.record, given.variances.facets, rules.seed),
+        bench=Bench(found.record, given.variances.facets, rules.seed),
         target=cast(Target, wanted),
         tasks=found.subset if on_subset else found.tasks,
         placed=found.on_subset if on_subset else found.on_all,
@@ -235,7 +234,7 @@ def _sides(view: _View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, s
     sides, left_out = [], {}
     for i in wanted:
         side = _side(view, i)
-        if side.row is None and side.full is None:
+        if side.agent is None:
             left_out[side.name] = side.at.reason
         else:
             sides.append(side)
@@ -246,19 +245,7 @@ def _side(view: _View, i: int) -> _Side:
     placed, estimated = view.placed[i], view.estimated.get(i)
     name = view.bench.record.table.agents[i]
     at = at_target(view.bench, view.target, view.tasks, i, placed, estimated)
-    if estimated is not None:
-        return _Side(i, name, at, None, _full(estimated))
-    if placed.outcomes is None or placed.score is None:
-        return _Side(i, name, at, None, None)
-    row = replace(view.bench.row(i, view.tasks, placed), means=placed.outcomes)
-    error = relative_error(view.bench, view.tasks, i, placed) if view.estimated else (0.0, 1.0)
-    return _Side(i, name, at, row, FullScore(placed.score, *error, measured=True))
-
-
-def _full(told: Estimated) -> FullScore | None:
-    if told.score is None or told.se2 is None or told.df is None:
-        return None
-    return FullScore(told.score, told.se2, told.df, measured=False)
+    return _Side(i, name, at, view.bench.agent(i, view.tasks, placed, estimated))
 
 
 # ------------------------------------------------------------------------------------------------- the pairs
@@ -270,22 +257,15 @@ def _pairs(
     groups: npt.NDArray[np.generic] | None,
     progress: Callable[[int, int], None] | None,
 ) -> list[Pair]:
-    unclaimed = _unclaimed(view, sides)
+    measured = [isinstance(side.agent, Measured) for side in sides]
+    untold = unclaimed(view.bench, view.tasks, [side.i for side in sides], measured)
     n_pairs = len(sides) * (len(sides) - 1) // 2
     found: list[Pair] = []
     for (i, a), (j, b) in combinations(enumerate(sides), 2):
-        found.append(_pair(view, a, b, groups, unclaimed=bool(unclaimed[i, j])))
+        found.append(_pair(view, a, b, groups, unclaimed=bool(untold[i, j])))
         if progress is not None and len(found) % 500 == 0:
             progress(len(found), n_pairs)
     return found
-
-
-def _unclaimed(view: _View, sides: Sequence[_Side]) -> Mask:
-    """Pairs whose order missing outcomes could turn; never one with an estimated agent."""
-    rows = np.array([side.i for side in sides], dtype=np.intp)
-    means = view.bench.record.table.means[np.ix_(rows, view.tasks)]
-    measured = np.array([side.row is not None for side in sides])
-    return np.asarray(unclaimed_orders(means) & measured[:, None] & measured, dtype=np.bool_)
 
 
 def _pair(
@@ -299,23 +279,27 @@ def _pair(
 
 
 def _estimate(view: _View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | None) -> Estimate:
-    if a.row is not None and b.row is not None:
-        rows = _against(view, a, a.row, b), _against(view, b, b.row, a)
-        bench, selected = view.bench, view.target == "subset"
-        return compare(
-            *rows, view.target, selected=selected, omega=bench.omega, facets=bench.facets, groups=groups
-        )
-    if a.full is None or b.full is None:
+    bench = view.bench
+    if view.target == "domain":
+        return compare(a.row, b.row, facets=bench.facets, groups=groups)
+    if a.agent is None or b.agent is None:
         raise PairsRefused("too_few", "the error of a full score is not known")
-    return compare_full(a.full, b.full, view.tasks.size)
+    return compare_given(
+        a.agent,
+        b.agent,
+        view.target,
+        bench.noise(view.tasks),
+        view.tasks.size,
+        facets=bench.facets,
+        added=_shift(view, a, b),
+    )
 
 
-def _against(view: _View, own: _Side, row: Row, other: _Side) -> Row:
-    """Add the incumbent shift to an agent that did not help to choose S, against one that did."""
-    if not view.shift or view.incumbents[own.i] or not view.incumbents[other.i]:
-        return row
-    degrees = min(row.df_link, np.count_nonzero(view.incumbents) - 1.0)
-    return replace(row, v_link=row.v_link + view.shift, df_link=degrees)
+def _shift(view: _View, a: _Side, b: _Side) -> Term | None:
+    """Variance of the incumbent shift, for an agent that helped to choose S and one that did not."""
+    if not view.shift or view.incumbents[a.i] == view.incumbents[b.i]:
+        return None
+    return Term("incumbent shift", view.shift, np.count_nonzero(view.incumbents) - 1.0)
 
 
 def _adjusted(found: Sequence[Pair]) -> list[Pair]:

@@ -1,17 +1,18 @@
 """What is said for one target: each agent's score with its error, its rank and the ranks it may hold.
 
 ==========  =================  ==========================================================================
-target      tasks              rank intervals
+target      tasks              ranks, ties and who may be first
 ==========  =================  ==========================================================================
-``subset``  the k of S         tasks resampled; a newcomer against an agent that S was chosen from counts
-                               the variance of the incumbent shift too
-``full``    all                tasks resampled where all are measured; where some are estimated, from the
-                               errors of all
+``subset``  the k of S         from the errors of trials, and by resampled tasks where an agent tells none;
+                               a newcomer against an agent that S was chosen from counts the variance of
+                               the incumbent shift too
+``full``    all                the same; estimated scores have the error of their calibration
 ``domain``  all, as a sample   tasks resampled
 ==========  =================  ==========================================================================
 
 A rank is 1 + the number of agents with a strictly better score, rounded to 1e-9. Of equal outcomes the tasks
-are resampled once, whatever the targets. *May be first* are the agents that no other agent beats.
+are resampled once, whatever the targets. Trial noise is told by complete agents on the target's tasks, so
+that a run of the subset leaves everybody else's errors as they were.
 
 Symbols: v ``v`` (n_ranked,) score², ω̂ ``omega``; the others as in `analytics.differences`.
 
@@ -27,35 +28,24 @@ from types import MappingProxyType
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.differences.domain_ranks import (
-    FINITE_NOTE,
-    RankIntervals,
-    Resamples,
-    but_for,
-    rank_intervals,
-    resample,
-)
-from analytics.differences.normal_ranks import normal_rank_intervals
-from analytics.differences.pairs import (
-    Estimate,
-    Facet,
-    Row,
-    Target,
-    agent_variance,
-    score,
-    trial_variance_ratio,
-)
+from analytics.differences.domain_ranks import RankIntervals, rank_intervals, resample
+from analytics.differences.estimates import Target
+from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, trial_noise
+from analytics.differences.finite_ranks import RankSets, rank_sets
+from analytics.differences.neyman_draws import ahead
+from analytics.differences.rows import Facet, Row, agent_variance
+from analytics.differences.scores import score
 from analytics.errors import CoreError
 from analytics.outcome_table import naive_standard_error
 from analytics.record import Record
 from analytics.trials.flags import unclaimed_orders
 from selection.standings import words
-from selection.standings.full_scores import BY_AGENT, BY_SCAFFOLD, Estimated
+from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget, TargetLine
 from selection.standings.placing import Placed
 
 N_DECIMALS = 9
-RESAMPLED, BY_ERRORS = "resampled tasks", "errors of all scores"
+RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors of scores and resampled tasks"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +62,25 @@ class Bench:
     record: Record
     facets: tuple[Facet, ...]
     seed: int
-    resamples: dict[bytes, Resamples] = field(default_factory=dict)
-    omega: float | None = None
+    drawn: dict[bytes, FloatArray] = field(default_factory=dict)
+    noises: dict[bytes, TrialNoise] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, record: Record, facets: tuple[Facet, ...], seed: int) -> "Bench":
-        """Return it for a record; ω̂ is that of all tasks."""
-        table = record.table
-        moments = table.means, table.trial_variances, table.n_trials
-        return cls(record, facets, seed, omega=trial_variance_ratio(*moments, one_trial=one_trial(record)))
+    def noise(self, tasks: IndexArray) -> TrialNoise:
+        """Return what complete agents tell of the noise of trials on these tasks."""
+        key = tasks.tobytes()
+        if key not in self.noises:
+            self.noises[key] = self._noise(tasks)
+        return self.noises[key]
+
+    def _noise(self, tasks: IndexArray) -> TrialNoise:
+        table, at = self.record.table, np.ix_(np.flatnonzero(self.record.complete), tasks)
+        variances, n_trials = table.trial_variances, table.n_trials
+        return trial_noise(
+            table.means[at],
+            None if variances is None else variances[at],
+            None if n_trials is None else n_trials[at],
+            one_trial=one_trial(self.record)[self.record.complete],
+        )
 
     def row(self, i: int, tasks: IndexArray, placed: Placed) -> Row:
         """Return the cells of agent i on these tasks; those that were completed stay missing."""
@@ -95,18 +95,32 @@ class Bench:
             df_link=placed.df_link,
         )
 
-    def resampled(self, outcomes: FloatArray, rows: Sequence[int], v: FloatArray) -> Resamples:
-        """Resample the tasks; once for the same agents with the same outcomes.
+    def agent(
+        self, i: int, tasks: IndexArray, placed: Placed, estimated: Estimated | None
+    ) -> Measured | Calibrated | None:
+        """Return agent i as it enters ranks and pairs on given tasks; None without a score or its error."""
+        name = self.record.table.agents[i]
+        if placed.outcomes is not None:
+            return Measured(name, placed.outcomes, self.row(i, tasks, placed))
+        if estimated is None or estimated.score is None or estimated.se2 is None:
+            return None
+        df = 1.0 if estimated.df is None else estimated.df
+        return Calibrated(name, estimated.score, estimated.se2, df, estimated.calibration)
+
+    def ahead(
+        self, outcomes: FloatArray, names: Sequence[str], v: FloatArray, untold: Mask, **draws: int
+    ) -> FloatArray:
+        """Resample the tasks as `analytics.differences.neyman_draws` does; once for the same agents.
 
         Raises
         ------
-        RanksRefused
+        FewTasks
         """
-        key = b"|".join([np.array(rows).tobytes(), outcomes.tobytes(), v.tobytes()])
-        if key not in self.resamples:
-            names = [self.record.table.agents[i] for i in rows]
-            self.resamples[key] = resample(outcomes, names, seed=self.seed, v=v)
-        return self.resamples[key]
+        which = repr((tuple(names), sorted(draws.items()))).encode()
+        key = b"|".join([which, *(part.tobytes() for part in (outcomes, v, untold))])
+        if key not in self.drawn:
+            self.drawn[key] = ahead(outcomes, names, v, untold, **draws)
+        return self.drawn[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,25 +187,20 @@ def tell(
         By position, for agents that are not placed on these tasks; target full alone.
     """
     at = [at_target(bench, target, tasks, i, one, estimated.get(i)) for i, one in enumerate(placed)]
-    rows = [i for i, one in enumerate(placed) if one.outcomes is not None or _has_error(estimated.get(i))]
+    agents = {i: bench.agent(i, tasks, one, estimated.get(i)) for i, one in enumerate(placed)}
+    known = {i: agent for i, agent in agents.items() if agent is not None}
+    rows = list(known)
     line = TargetLine(covers=words.COVERS[target], n_tasks=tasks.size, n_ranked=len(rows))
     if not rows:
         return _concluded(bench, replace(line, reason=words.NOBODY_RANKED), at, rows, None)
-    is_mixed = any(i in estimated for i in rows)
     try:
-        if is_mixed:
-            found = _by_errors(bench, tasks, at, placed, rows, estimated)
+        if target == "domain":
+            found: RankIntervals = _of_a_sample(bench, tasks, placed, rows)
         else:
-            found = _by_tasks(bench, tasks, placed, rows, shift)
+            found = _on_given_tasks(bench, tasks, known, shift)
     except CoreError as refusal:
         return _concluded(bench, replace(line, reason=f"no rank intervals: {refusal}"), at, rows, None)
-    note = words.MIXED_NOTE if is_mixed else "" if target == "domain" else FINITE_NOTE
-    line = replace(line, method=BY_ERRORS if is_mixed else RESAMPLED, note=note)
-    return _concluded(bench, line, at, rows, found)
-
-
-def _has_error(told: Estimated | None) -> bool:
-    return told is not None and told.se2 is not None
+    return _concluded(bench, _judged(line, found), at, rows, found)
 
 
 # ------------------------------------------------------------------------------------------------- one agent
@@ -211,7 +220,8 @@ def _measured(bench: Bench, target: Target, tasks: IndexArray, i: int, placed: P
     told = AtTarget(n_valid=placed.n_valid, n_missing=placed.n_missing)
     if placed.score is None:
         return replace(told, bounds=placed.bounds, reason=placed.reason)
-    estimate = estimate_of(bench, target, tasks, i, placed)
+    row, selected, omega = bench.row(i, tasks, placed), target == "subset", bench.noise(tasks).omega
+    estimate = score(row, target, selected=selected, omega=omega, facets=bench.facets)
     interval, moved = estimate.interval, placed.score - estimate.value
     return replace(
         told,
@@ -224,12 +234,6 @@ def _measured(bench: Bench, target: Target, tasks: IndexArray, i: int, placed: P
         method=estimate.method,
         reason=estimate.reason,
     )
-
-
-def estimate_of(bench: Bench, target: Target, tasks: IndexArray, i: int, placed: Placed) -> Estimate:
-    """Return the mean of agent i over its valid tasks with its absolute interval."""
-    row, selected = bench.row(i, tasks, placed), target == "subset"
-    return score(row, target, selected=selected, omega=bench.omega, facets=bench.facets)
 
 
 def _estimated(told: Estimated, placed: Placed) -> AtTarget:
@@ -248,27 +252,6 @@ def _estimated(told: Estimated, placed: Placed) -> AtTarget:
     )
 
 
-def relative_error(bench: Bench, tasks: IndexArray, i: int, placed: Placed) -> tuple[float, float]:
-    """Return the variance of a measured full score against another agent, and its degrees of freedom.
-
-    Main effects of facets are left out: both agents share them. Where the outcomes show no spread,
-    p̃(1 − p̃)/k with p̃ = (Σ + 2)/(k + 4) and k − 1 degrees stand for it (Agresti and Coull).
-    """
-    estimate = estimate_of(bench, "full", tasks, i, placed)
-    shared = {facet.name for facet in bench.facets}
-    if estimate.interval is not None:
-        variance = sum(term.variance for term in estimate.terms if term.name not in shared)
-        return variance, max(estimate.interval.df, 1.0)
-    k = tasks.size
-    rate = (estimate.value * k + 2) / (k + 4)
-    return rate * (1 - rate) / k + _beyond_tasks(bench, tasks, i, placed), max(k - 1.0, 1.0)
-
-
-def _beyond_tasks(bench: Bench, tasks: IndexArray, i: int, placed: Placed) -> float:
-    """v_a: how the agent varies from run to run, prompt to prompt, judge to judge, and by completing it."""
-    return sum(term.variance for term in agent_variance(bench.row(i, tasks, placed), bench.facets))
-
-
 def _clipped(end: float) -> float:
     return min(max(end, 0.0), 1.0)
 
@@ -276,17 +259,48 @@ def _clipped(end: float) -> float:
 # ---------------------------------------------------------------------------------------------- all of them
 
 
-def _by_tasks(
-    bench: Bench,
-    tasks: IndexArray,
-    placed: Sequence[Placed],
-    rows: Sequence[int],
-    shift: tuple[Mask, float] | None,
+def _of_a_sample(
+    bench: Bench, tasks: IndexArray, placed: Sequence[Placed], rows: Sequence[int]
 ) -> RankIntervals:
     outcomes = np.array([placed[i].outcomes for i in rows])
-    v = np.array([_beyond_tasks(bench, tasks, i, placed[i]) for i in rows])
-    found = rank_intervals(bench.resampled(outcomes, rows, v), _added(shift, rows))
-    return but_for(found, unclaimed_orders(bench.record.table.means[np.ix_(np.array(rows), tasks)]))
+    beyond = [agent_variance(bench.row(i, tasks, placed[i]), bench.facets) for i in rows]
+    v = np.array([sum(term.variance for term in terms) for terms in beyond], dtype=np.float64)
+    names = [bench.record.table.agents[i] for i in rows]
+    drawn = resample(outcomes, names, seed=bench.seed, v=v, ahead=bench.ahead)
+    return rank_intervals(drawn, unclaimed(bench, tasks, rows, [True] * len(rows)))
+
+
+def _on_given_tasks(
+    bench: Bench,
+    tasks: IndexArray,
+    agents: Mapping[int, Measured | Calibrated],
+    shift: tuple[Mask, float] | None,
+) -> RankSets:
+    rows = list(agents)
+    return rank_sets(
+        list(agents.values()),
+        bench.noise(tasks),
+        seed=bench.seed,
+        facets=bench.facets,
+        added=_added(shift, rows),
+        unclaimed=unclaimed(bench, tasks, rows, [isinstance(one, Measured) for one in agents.values()]),
+        ahead=bench.ahead,
+    )
+
+
+def unclaimed(bench: Bench, tasks: IndexArray, rows: Sequence[int], measured: Sequence[bool]) -> Mask:
+    """Pairs whose order missing outcomes could turn, of some agents; never one with an estimated agent."""
+    means = bench.record.table.means[np.ix_(np.array(rows, dtype=np.intp), tasks)]
+    return np.asarray(unclaimed_orders(means) & np.logical_and.outer(measured, measured), dtype=np.bool_)
+
+
+def _judged(line: TargetLine, found: RankIntervals) -> TargetLine:
+    """Add how pairs were judged, and what that takes for granted."""
+    if not isinstance(found, RankSets):
+        return replace(line, method=RESAMPLED)
+    untold = [method == "neyman" for method in found.methods]
+    method = RESAMPLED if all(untold) else BY_BOTH if any(untold) else BY_ERRORS
+    return replace(line, method=method, note="; ".join(found.notes))
 
 
 def _added(shift: tuple[Mask, float] | None, rows: Sequence[int]) -> FloatArray | None:
@@ -295,35 +309,6 @@ def _added(shift: tuple[Mask, float] | None, rows: Sequence[int]) -> FloatArray 
         return None
     incumbent = shift[0][list(rows)]
     return np.asarray(shift[1] * (incumbent[:, None] != incumbent), dtype=np.float64)
-
-
-def _by_errors(
-    bench: Bench,
-    tasks: IndexArray,
-    at: Sequence[AtTarget],
-    placed: Sequence[Placed],
-    rows: Sequence[int],
-    estimated: Mapping[int, Estimated],
-) -> RankIntervals:
-    table = bench.record.table
-    errors = [
-        estimated[i].se2 if i in estimated else relative_error(bench, tasks, i, placed[i])[0] for i in rows
-    ]
-    degrees = {one.calibration: one.df for one in estimated.values() if one.df is not None}
-    found = normal_rank_intervals(
-        np.array([at[i].score for i in rows], dtype=np.float64),
-        np.array(errors, dtype=np.float64),
-        [table.agents[i] for i in rows],
-        calibration=[estimated[i].calibration if i in estimated else -1 for i in rows],
-        df=[degrees.get(one, 1.0) for one in (BY_AGENT, BY_SCAFFOLD)],
-        seed=bench.seed,
-    )
-    run_all = np.array([i not in estimated for i in rows])
-    unclaimed = np.zeros((len(rows), len(rows)), dtype=np.bool_)
-    unclaimed[np.ix_(run_all, run_all)] = unclaimed_orders(
-        table.means[np.ix_(np.array(rows)[run_all], tasks)]
-    )
-    return but_for(found, unclaimed)
 
 
 def _concluded(
@@ -338,7 +323,7 @@ def _concluded(
             lower, upper = int(found.lower[position]), int(found.upper[position])
             at[i] = replace(at[i], rank_lower=lower, rank_upper=upper)
             tied[i] = tuple(rows[j] for j in found.tied_with(position))
-        first = tuple(names[i] for i in rows if at[i].rank_lower == 1)
+        first = tuple(names[i] for i, may in zip(rows, found.may_be_first, strict=True) if may)
         line = replace(line, critical=found.critical, n_draws=found.n_draws, may_be_first=first)
     return Told(line, tuple(at), tuple(tied))
 

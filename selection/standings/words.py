@@ -27,7 +27,6 @@ COVERS = {
     "full": "the agent's expected mean on all tasks, measured or estimated",
     "domain": "the agent's expected mean on tasks like these, of which the benchmark is taken for a sample",
 }
-MIXED_NOTE = "estimated scores share one calibration, and their errors count as independent"
 NOBODY_RANKED = "no agent is ranked on these tasks"
 NO_SUBSET = "every agent runs all tasks, so there is no subset to speak of"
 MARKS = {
@@ -53,7 +52,9 @@ METHODS = {
     "domain": "from the spread over tasks, which count as a sample",
     "calibration": "from how far estimates are off for agents whose full score is known",
     "resampled tasks": "tasks are drawn anew, the same ones for all pairs",
-    "errors of all scores": "errors of measured and of estimated scores, all pairs at once",
+    "errors of scores": "the errors of all scores are drawn anew, for all pairs at once",
+    "errors of scores and resampled tasks": "the errors of scores are drawn anew, and the tasks for agents "
+    "whose trials tell no error, for all pairs at once",
 }
 MEASURED = {
     "run": "How much an agent varies from run to run was measured",
@@ -101,6 +102,7 @@ BASIS = {
     "not stated": "not stated",
     HIDDEN: "hidden by the operator's policy",
 }
+MOST_NAMED = 10  # of the agents that could be the best
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 
 # --------------------------------------------------------------------------------------------- small figures
@@ -196,7 +198,7 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
 def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     first = ranked[0]
     told = f"{first.agent} is the best of {len(ranked):,} agents, at 95%: {_score(first.at[target])}"
-    next_ = [line for line in ranked[1:] if line.at[target].rank_lower == 2]
+    next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
     then = (
         f"The next is {next_[0].agent}." if len(next_) == 1 else f"The next could be any of {len(next_):,}."
     )
@@ -282,9 +284,25 @@ def covers_text(board: Standings, target: str = "") -> str:
     told: TargetLine = board.targets[target or board.target]
     shown = any(line.at[target or board.target].lower is not None for line in board.agents)
     text = f"The 95% intervals cover {told.covers}." if shown else "No score here has an interval."
-    if told.note:
-        text += f" On ranks and ties: {told.note}."
+    if first := first_text(board, target):
+        text += f" {first}"
+    if judged := "; ".join(part for part in (METHODS.get(told.method), told.note) if part):
+        text += f" On ranks and ties: {judged}."
     return f"{text} {sentence(told.reason)}" if told.reason else text
+
+
+def first_text(board: Standings, target: str = "") -> str:
+    """Name the agents that could be the best; empty where that leaves nobody out."""
+    target = target or board.target
+    told = board.targets[target]
+    names = [line.agent for line in in_order(board, target) if line.agent in told.may_be_first]
+    if not names or len(names) == told.n_ranked:
+        return ""
+    among = "" if len(names) == 1 else "one of "
+    return (
+        f"At 95% the best agent is {among}{first_names(names, MOST_NAMED)}; the ranks that agents may hold "
+        "are wider, as they hold for all agents at once."
+    )
 
 
 def scores_text(board: Standings, target: str = "") -> str:

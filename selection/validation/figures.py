@@ -47,7 +47,7 @@ Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are 
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.differences.pairs import finite_variances
+from analytics.differences.trial_variances import finite_variances
 from analytics.drift.fidelity import DECIMALS, kendall, midranks
 from selection.held_out import Records
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from analytics.differences.domain_ranks import rank_intervals, resample
-from analytics.differences.pairs import Row, compare, trial_variance_ratio
+from analytics.differences.finite_errors import Measured, TrialNoise, trial_noise
+from analytics.differences.pairs import compare, compare_given
+from analytics.differences.rows import Row
 
 pytestmark = pytest.mark.slow
 
@@ -13,6 +15,7 @@ N_BOARDS = 250
 N_DRAWS = 999
 NOMINAL = 0.95
 DIFFERENCE = 0.02
+CELLS = ("means", "trial_variances", "n_trials")
 
 
 def tolerance(n):
@@ -35,6 +38,16 @@ def tried(rng, p, n_trials):
     return [Row(m, s, c) for m, s, c in zip(trials.mean(axis=-1), variances, counts, strict=True)]
 
 
+def given(a, b, noise):
+    """Compare two agents on given tasks."""
+    sides = (Measured(name, row.means, row) for name, row in (("a", a), ("b", b)))
+    return compare_given(*sides, "full", noise, a.means.size)
+
+
+def noise_of(rows):
+    return trial_noise(*(np.stack([getattr(r, f) for r in rows]) for f in CELLS))
+
+
 def covered(estimate, truth):
     return estimate.interval.lower <= truth <= estimate.interval.upper
 
@@ -47,9 +60,9 @@ def test_paired_intervals(n_tasks, n_trials):
     for i in range(N_PAIRS):
         p = rates(rng, 2, n_tasks)
         a, b = tried(rng, p, n_trials)
-        finite = compare(a, b, "full")
+        finite = given(a, b, noise_of([a, b]))
         methods.add(finite.method)
-        hits[i] = covered(compare(a, b, "domain"), DIFFERENCE), covered(finite, (p[0] - p[1]).mean())
+        hits[i] = covered(compare(a, b), DIFFERENCE), covered(finite, (p[0] - p[1]).mean())
     domain, finite = hits.mean(axis=0)
     (method,) = methods
     print(f"\nN = {n_tasks}, {n_trials} trials: domain {domain:.3f}, finite {finite:.3f} ({method})")
@@ -66,14 +79,10 @@ def test_the_variance_function_of_other_agents(n_tasks):
     for i in range(N_PAIRS):
         p = rates(rng, 5, n_tasks)
         others = tried(rng, p[2:], 5)
-        cells = (np.stack([getattr(r, f) for r in others]) for f in ("means", "trial_variances", "n_trials"))
-        omega = trial_variance_ratio(*cells)
         a, b = tried(rng, p[:2], 1)
-        estimate = compare(a, b, "full", omega=omega)
+        estimate = given(a, b, noise_of(others))
         hits[i] = covered(estimate, (p[0] - p[1]).mean())
-        neyman = compare(a, b, "full").interval
-        if neyman:  # none where two rows happen to be equal
-            ratios.append(estimate.interval.se / neyman.se)
+        ratios.append(estimate.interval.se / given(a, b, TrialNoise()).interval.se)
     ratio = np.median(ratios)
     print(f"\nN = {n_tasks}: variance function {hits.mean():.3f}, its SE over neyman's {ratio:.2f}")
     assert hits.mean() == pytest.approx(NOMINAL, abs=tolerance(N_PAIRS))

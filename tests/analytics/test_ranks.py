@@ -1,6 +1,7 @@
 import math
 import tracemalloc
 from collections import defaultdict
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analytics.differences.domain_ranks import RanksRefused, rank_intervals, resample
+from analytics.differences.task_draws import agent_noise, task_weights
 from analytics.errors import CoreError
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
-FIELDS = ("outcomes", "v", "weights", "sums", "squares", "noise", "largest")
 
 
 def names(n):
@@ -34,33 +35,39 @@ def fifths(seed, n, k):
     return np.random.default_rng(seed).integers(0, 6, (n, k)) / 5
 
 
-def slow_critical(outcomes, resamples):
-    """Find c pair by pair, with the resampled differences written out and two rows of ±1 of half weight."""
+def slow_ratios(outcomes, v, seed, n_draws):
+    """T*_ba pair by pair, with the resampled differences written out and two rows of ±1 of half weight."""
     n, k = outcomes.shape
-    largest = []
-    for weights, noise in zip(resamples.weights, resamples.noise, strict=True):
+    found = np.zeros((n_draws, n, n))
+    draws = zip(task_weights(k, seed, n_draws), agent_noise(names(n), v, seed, n_draws), strict=True)
+    for draw, (weights, noise) in enumerate(draws):
         drawn = np.repeat(np.arange(k), weights.astype(int))
-        ratios = [0.0]
-        for a in range(n):
-            for b in range(a):
-                d = outcomes[a] - outcomes[b]
-                shift = d[drawn].mean() - d.mean() + noise[a] - noise[b]
-                values = np.concatenate([d[drawn], [1.0, -1.0]])
-                counts = np.concatenate([np.ones(k), [0.5, 0.5]])
-                spread = np.sum(counts * values**2) - np.sum(counts * values) ** 2 / (k + 2)
-                variance = spread / (k + 2) ** 2 + resamples.v[a] + resamples.v[b]
-                ratios.append(abs(shift) / math.sqrt(variance))
-        largest.append(max(ratios))
-    place = math.ceil(0.95 * (len(largest) + 1) - 1e-9)
-    return max(sorted(largest)[place - 1], stats.t.ppf(0.975, k - 1))
+        for a, b in np.argwhere(~np.eye(n, dtype=bool)):
+            d = outcomes[b] - outcomes[a]
+            shift = d[drawn].mean() - d.mean() + noise[b] - noise[a]
+            values = np.concatenate([d[drawn], [1.0, -1.0]])
+            counts = np.concatenate([np.ones(k), [0.5, 0.5]])
+            spread = np.sum(counts * values**2) - np.sum(counts * values) ** 2 / (k + 2)
+            found[draw, b, a] = shift / math.sqrt(spread / (k + 2) ** 2 + v[a] + v[b])
+    return found
+
+
+def upper_point(largest):
+    """Return the ⌈.95(B + 1)⌉-th smallest."""
+    return sorted(largest)[math.ceil(0.95 * (len(largest) + 1) - 1e-9) - 1]
 
 
 @pytest.mark.parametrize("v", [None, [0.0, 0.01, 0.0, 0.02]])
 def test_c_and_ranks_equal_those_found_pair_by_pair(v):
     outcomes = fifths(1, 4, 9)
-    resamples = resample(outcomes, names(4), seed=5, v=v, n_draws=59)
-    found = rank_intervals(resamples)
-    assert found.critical == pytest.approx(slow_critical(outcomes, resamples), rel=1e-5)
+    found = rank_intervals(resample(outcomes, names(4), seed=5, v=v, n_draws=59))
+    ratios = slow_ratios(outcomes, np.zeros(4) if v is None else np.array(v), 5, 59)
+    critical = upper_point(ratios.max(axis=(1, 2)))
+    assert found.critical == pytest.approx(max(critical, stats.t.ppf(0.975, 8)), rel=1e-5)
+    own = [max(upper_point(ratios[:, :, a].max(axis=1)), stats.t.ppf(0.95, 8)) for a in range(4)]
+    means = outcomes.mean(axis=1)
+    first = [not any(means[b] - means[a] > own[a] * found.se[a, b] for b in range(4)) for a in range(4)]
+    assert found.may_be_first.tolist() == first
     for a in range(4):
         beaten = [
             b for b in range(4) if outcomes[a].mean() - outcomes[b].mean() > found.critical * found.se[a, b]
@@ -165,9 +172,8 @@ def test_an_agent_more_leaves_the_draws_of_the_others(place, kind):
     others = np.delete(np.arange(7), place)
     part = resample(table[others], [names(7)[i] for i in others], seed=9, v=v[others], n_draws=100)
     whole = resample(table, names(7), seed=9, v=v, n_draws=100)
-    for field in ("sums", "squares", "noise"):
-        assert getattr(whole, field)[:, others].tobytes() == getattr(part, field).tobytes(), field
-    assert (whole.largest >= part.largest).all()
+    assert (whole.ahead[:, others] >= part.ahead).all()
+    assert (whole.ahead[:, others] == part.ahead).any()
 
 
 def test_the_pairs_of_many_agents_are_those_of_every_two(monkeypatch):
@@ -175,23 +181,25 @@ def test_the_pairs_of_many_agents_are_those_of_every_two(monkeypatch):
     table = np.random.default_rng(3).integers(0, 2, (7, 33)).astype(float)
     v = np.array([0, 0, 0.002, 0, 0.001, 0, 0])
     whole = resample(table, names(7), seed=2, v=v, n_draws=50)
-    monkeypatch.setattr("analytics.differences.domain_ranks.N_BLOCK", 3)
-    assert resample(table, names(7), seed=2, v=v, n_draws=50).largest.tobytes() == whole.largest.tobytes()
-    pairs = [
-        resample(table[[i, j]], [names(7)[i], names(7)[j]], seed=2, v=v[[i, j]], n_draws=50).largest
-        for i in range(7)
-        for j in range(i + 1, 7)
-    ]
-    assert np.max(pairs, axis=0).tobytes() == whole.largest.tobytes()
+    monkeypatch.setattr("analytics.differences.neyman_draws.N_BLOCK", 3)
+    assert resample(table, names(7), seed=2, v=v, n_draws=50).ahead.tobytes() == whole.ahead.tobytes()
+    found = np.zeros((50, 7))
+    for i, j in combinations(range(7), 2):
+        pair = resample(table[[i, j]], [names(7)[i], names(7)[j]], seed=2, v=v[[i, j]], n_draws=50)
+        found[:, [i, j]] = np.maximum(found[:, [i, j]], pair.ahead)
+    assert found.tobytes() == whole.ahead.tobytes()
 
 
-def test_what_is_added_counts_in_the_decision_and_not_in_the_draws():
-    drawn = resample(fifths(1, 4, 40), names(4), seed=0, n_draws=200)
-    added = np.zeros((4, 4))
-    added[0, 1:] = added[1:, 0] = 0.02
-    plain, wider = rank_intervals(drawn), rank_intervals(drawn, added)
-    assert wider.critical == plain.critical
-    assert wider.se**2 == pytest.approx(plain.se**2 + added, rel=1e-12)
+def test_unclaimed_orders_are_ties_and_exclude_nobody():
+    outcomes = (np.random.default_rng(3).random((5, 60)) < np.linspace(0.1, 0.9, 5)[:, None]).astype(float)
+    drawn, unclaimed = resample(outcomes, names(5), seed=1, n_draws=200), np.zeros((5, 5), dtype=bool)
+    unclaimed[0] = unclaimed[:, 0] = True
+    plain, found = rank_intervals(drawn), rank_intervals(drawn, unclaimed)
+    assert not plain.may_be_first[0]
+    assert found.may_be_first[0]
+    assert found.tied_with(0) == (1, 2, 3, 4)
+    assert (found.beats[1:, 1:] == plain.beats[1:, 1:]).all()
+    assert found.critical == plain.critical
 
 
 def test_the_seed_decides_and_nothing_else():
@@ -220,6 +228,8 @@ def test_ranks_and_ties_are_two_ways_to_say_who_beats_whom(seed):
     outcomes = (np.random.default_rng(seed).random((8, 40)) < np.linspace(0.1, 0.9, 8)[:, None]).astype(float)
     found = rank_intervals(resample(outcomes, names(8), seed=0, n_draws=60))
     assert not (found.beats & found.beats.T).any()
+    assert found.may_be_first[np.argmax(found.means)]
+    assert (found.lower[found.may_be_first] == 1).all()
     by_mean = 1 + (found.means[:, None] < found.means).sum(axis=1)
     assert ((found.lower <= by_mean) & (by_mean <= found.upper)).all()
     for a in range(8):

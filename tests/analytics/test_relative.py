@@ -1,26 +1,21 @@
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.differences.pairs import (
+from analytics.differences.finite_errors import AgentErrorRefused, Calibrated, Measured, TrialNoise, error_of
+from analytics.differences.finite_ranks import rank_sets
+from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
+from analytics.differences.rows import ComponentRefused, Facet, Row, Term, agent_variance
+from analytics.differences.scores import NoCommonTask, TargetRefused, score
+from analytics.differences.trial_variances import (
     METHODS,
-    ComponentRefused,
-    Facet,
-    FullScore,
-    NoCommonTask,
-    Row,
     ShapesDiffer,
-    TargetRefused,
-    agent_variance,
-    benjamini_hochberg,
-    compare,
-    compare_full,
     finite_variances,
-    score,
     trial_variance_ratio,
 )
 from analytics.errors import CoreError
@@ -155,18 +150,18 @@ def test_agents_and_tasks_in_another_order_change_nothing(seed):
 
 
 def test_the_ratio_of_trial_variance_by_hand():
-    # 3 agents, 30 tasks, half of them always passed and half at 1/3 of three trials (s² = 1/3):
-    # rate 2/3, ω = (15/3)/(30·2/9) = 3/4 for each.
-    means = np.tile(np.repeat([1.0, 1 / 3], 15), (3, 1))
-    variances, n_trials = np.tile(np.repeat([0.0, 1 / 3], 15), (3, 1)), np.full((3, 30), 3.0)
-    assert trial_variance_ratio(means, variances, n_trials) == pytest.approx(0.75, abs=1e-14)
+    # 3 agents, 15 tasks, five of them always passed and ten at 1/3 of three trials (s² = 1/3):
+    # rate 5/9, ω = (10/3)/(15·20/81) = .9 for each.
+    means = np.tile(np.repeat([1.0, 1 / 3], [5, 10]), (3, 1))
+    variances, n_trials = np.tile(np.repeat([0.0, 1 / 3], [5, 10]), (3, 1)), np.full((3, 15), 3.0)
+    assert trial_variance_ratio(means, variances, n_trials) == pytest.approx(0.9, abs=1e-14)
     # Agents with fewer trials, on fewer tasks, or with copied trials do not count: two are left.
     fewer = n_trials.copy()
     fewer[0, 0] = 2
     assert trial_variance_ratio(means, variances, fewer) is None
     assert trial_variance_ratio(means[:, 1:], variances[:, 1:], n_trials[:, 1:]) is None
     assert trial_variance_ratio(means, variances, n_trials, one_trial=np.eye(3, dtype=bool)[0]) is None
-    assert trial_variance_ratio(np.ones((3, 30)), np.zeros((3, 30)), n_trials) is None
+    assert trial_variance_ratio(np.ones((3, 15)), np.zeros((3, 15)), n_trials) is None
     assert trial_variance_ratio(means, None, None) is None
 
 
@@ -195,7 +190,7 @@ def test_the_domain_interval_is_the_paired_t_test():
     rng = np.random.default_rng(2)
     a, b = rng.random(40), rng.random(40)
     b[7] = NAN
-    found = compare(Row(a), Row(b), "domain")
+    found = compare(Row(a), Row(b))
     test = stats.ttest_rel(np.delete(a, 7), np.delete(b, 7))
     assert (found.interval.lower, found.interval.upper) == pytest.approx(test.confidence_interval(0.95))
     assert found.p_value == pytest.approx(test.pvalue, rel=1e-10)
@@ -204,37 +199,17 @@ def test_the_domain_interval_is_the_paired_t_test():
     assert found.omitted == ("agent:run", "agent:prompt", "agent:judge")
 
 
-@pytest.mark.parametrize("omega", [None, 0.3])
-def test_one_pair_equals_the_table_of_pairs(omega):
-    for seed in range(4):
-        cells = drawn(seed, 2, 12, 0.2, 0.1 * (seed % 2))
-        found = compare(*(Row(*(part[i] for part in cells)) for i in (0, 1)), "subset", omega=omega)
-        table = finite_variances(*cells, omega=omega)
-        assert found.interval.se**2 == pytest.approx(table.se2[0, 1], rel=1e-12)
-        assert found.method == METHODS[table.method[0, 1]]
-
-
-def test_degrees_of_freedom_of_repeated_trials_are_satterthwaites():
-    # Equal s²_j/R_j = t on N tasks in two agents, R − 1 = 4 each: ν = (2Nt)²/(2N·t²/4) = 8N.
-    row = Row(np.full(10, 0.4), np.full(10, 0.3), np.full(10, 5.0))
-    found = compare(row, replace(row, means=np.full(10, 0.6)), "full")
-    assert found.interval.df == pytest.approx(80)
-    assert found.interval.se == pytest.approx(math.sqrt(2 * 10 * 0.06) / 10)
-    assert found.value == pytest.approx(-0.2)
-
-
 def test_groups_of_tasks_by_hand():
     # d = 1, 1, 0, 0 in groups of two: mean ½, group sums ±1: 2/1·2/16 = ¼; one task a group: s_d²/N.
     a, b = np.array([1.0, 1.0, 0.0, 0.0]), np.zeros(4)
-    found = compare(Row(a), Row(b), "domain", groups=["x", "x", "y", "y"])
+    found = compare(Row(a), Row(b), groups=["x", "x", "y", "y"])
     assert found.grouped.se == pytest.approx(0.5)
     assert found.grouped.df == 1
-    alone = compare(Row(a), Row(b), "domain", groups=[0, 1, 2, 3])
+    alone = compare(Row(a), Row(b), groups=[0, 1, 2, 3])
     assert alone.grouped.se == pytest.approx(alone.interval.se, rel=1e-12)
-    assert compare(Row(a), Row(b), "domain", groups=[0, 0, 0, 0]).grouped is None
-    assert compare(Row(a), Row(b), "full", groups=[0, 1, 2, 3]).grouped is None
+    assert compare(Row(a), Row(b), groups=[0, 0, 0, 0]).grouped is None
     with pytest.raises(ShapesDiffer, match=r"groups \(3,\) for 4 tasks"):
-        compare(Row(a), Row(b), "domain", groups=[0, 1, 2])
+        compare(Row(a), Row(b), groups=[0, 1, 2])
 
 
 FACETS = (Facet("run", 0.0012, 0.0004, df_with_agent=24, df_main=4), Facet("prompt", 0.002), Facet("judge"))
@@ -243,12 +218,12 @@ FACETS = (Facet("run", 0.0012, 0.0004, df_with_agent=24, df_main=4), Facet("prom
 def test_main_effects_cancel_when_shared_and_interactions_never():
     rng = np.random.default_rng(3)
     rows = [Row(rng.random(50), levels={"run": 2, "prompt": 4}) for _ in range(2)]
-    sampling = compare(*rows, "domain").interval.se ** 2
-    found = compare(*rows, "domain", facets=FACETS)
+    sampling = compare(*rows).interval.se ** 2
+    found = compare(*rows, facets=FACETS)
     # Two agents: 2·.0012/2 + 2·.002/4.
     assert found.interval.se**2 == pytest.approx(sampling + 0.0012 + 0.001, rel=1e-12)
     assert (found.cancels, found.omitted) == (("run", "prompt", "judge"), ("agent:judge",))
-    apart = compare(*rows, "domain", facets=FACETS, shared={"run": False, "judge": False})
+    apart = compare(*rows, facets=FACETS, shared={"run": False, "judge": False})
     assert apart.interval.se**2 == pytest.approx(sampling + 0.0012 + 0.001 + 0.0004, rel=1e-12)
     assert (apart.cancels, apart.omitted) == (("prompt",), ("agent:judge", "judge"))
     parts = [(sampling, 49), (0.0012, 24), (0.001, math.inf), (0.0004, 4)]
@@ -264,61 +239,138 @@ def test_linking_variance_is_part_of_v_a():
         ("linking", 0.002, 19),
     ]
     other = Row(np.array([0.0, 0.0, 1.0]))
-    found = compare(row, other, "subset", selected=True)
-    assert found.interval.se**2 == pytest.approx(1 / 9 + 0.002, rel=1e-12)
+    assert compare(row, other).interval.se ** 2 == pytest.approx(1 / 9 + 0.002, rel=1e-12)
 
 
 def test_selected_tasks_speak_for_themselves_alone():
     row = Row(np.array([0.0, 1.0]))
     for target in ("full", "domain"):
         with pytest.raises(TargetRefused, match=f"the target '{target}' cannot be told"):
-            compare(row, row, target, selected=True)
-        with pytest.raises(TargetRefused):
             score(row, target, selected=True)
 
 
 def test_no_spread_is_no_standard_error():
     a = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
-    alike = compare(Row(a), Row(a), "domain")
+    alike = compare(Row(a), Row(a))
     assert (alike.value, alike.interval, alike.p_value) == (0.0, None, None)
     assert "the same value on all 5 tasks: a standard error of 0" in alike.reason
-    assert compare(Row(np.ones(5)), Row(np.zeros(5)), "subset").method == "neyman"
-    assert "means at 0 or 1" in compare(Row(np.ones(5)), Row(np.zeros(5)), "subset", omega=0.3).reason
+    assert "means at 0 or 1" in score(Row(np.ones(5)), "subset", omega=0.3).reason
     still = Row(np.array([1.0, 0.0]), np.zeros(2), np.full(2, 3.0))
-    assert "trials that do not differ" in compare(still, still, "full").reason
-    assert "one task" in compare(Row(a[:1]), Row(a[1:2]), "domain").reason
+    assert "trials that do not differ" in score(still, "full").reason
+    assert "one task" in compare(Row(a[:1]), Row(a[1:2])).reason
 
 
 def test_agents_without_a_common_task_are_refused():
     with pytest.raises(NoCommonTask, match="no difference"):
-        compare(Row(np.array([1.0, NAN])), Row(np.array([NAN, 1.0])), "domain")
+        compare(Row(np.array([1.0, NAN])), Row(np.array([NAN, 1.0])))
     with pytest.raises(NoCommonTask, match="no mean"):
         score(Row(np.array([NAN, NAN])), "domain")
     assert issubclass(NoCommonTask, CoreError)
 
 
-# ----------------------------------------------------------------------------------------- full suite from ŷ
+# ------------------------------------------------------------------------------------------------ given tasks
+
+
+def measured(name, row):
+    return Measured(name, np.where(np.isnan(row.means), 0.5, row.means), row)
+
+
+def some_of_each(seed=5, k=20):
+    """Agents with repeats, with single trials, with some of both, completed and calibrated ones."""
+    rng = np.random.default_rng(seed)
+    cells = drawn(seed, 5, k, 0.0, 0.0)
+    rows = [Row(*(part[i].copy() for part in cells)) for i in range(5)]
+    rows[1].trial_variances[:3] = NAN
+    rows[2] = Row(rng.integers(0, 2, k).astype(float))
+    rows[3] = Row(rng.integers(0, 2, k).astype(float))
+    rows[4] = replace(rows[4], v_link=0.002, df_link=11)
+    rows[4].means[:2] = rows[4].trial_variances[:2] = NAN
+    agents = [measured(f"a{i}", row) for i, row in enumerate(rows)]
+    return [*agents, Calibrated("c0", 0.5, 0.003, 12), Calibrated("c1", 0.45, 0.003, 12, 0, 0.001, 9)]
+
+
+GIVEN_FACETS = (Facet("run", 0.0012, 0.0004, df_with_agent=24), Facet("judge"))
+
+
+@pytest.mark.parametrize("omega", [None, 0.3])
+@pytest.mark.parametrize("facets", [(), GIVEN_FACETS])
+def test_a_difference_has_the_variance_that_decides_its_ranks(omega, facets):
+    agents, noise = some_of_each(), TrialNoise(omega, 0.02)
+    ranks = rank_sets(agents, noise, seed=0, facets=facets, n_draws=99)
+    for (i, a), (j, b) in combinations(enumerate(agents), 2):
+        found = compare_given(a, b, "full", noise, 20, facets=facets)
+        assert found.interval.se == pytest.approx(ranks.se[i, j], rel=1e-12)
+        assert found.value == pytest.approx(ranks.means[i] - ranks.means[j], abs=1e-9)
+        assert found.interval.df >= 1
+
+
+def test_two_agents_with_repeats_by_hand():
+    # s²/R = .06 in 10 cells each, q̄ = .06: V = (10·.06 + 4·.06)·(10/14)/100 = .006;
+    # ν = .006²/(10·.06²/4/10⁴) = 40 for each, 80 for both.
+    row = Row(np.full(10, 0.4), np.full(10, 0.3), np.full(10, 5.0))
+    a, b = measured("a", row), measured("b", replace(row, means=np.full(10, 0.6)))
+    found = compare_given(a, b, "full", TrialNoise(None, 0.06), 10)
+    assert found.value == pytest.approx(-0.2)
+    assert found.interval.se == pytest.approx(math.sqrt(0.012))
+    assert found.interval.df == pytest.approx(80)
+    assert (found.method, found.target, found.n_tasks) == ("repeated trials", "full", 10)
+    assert found.cancels == ("run", "prompt", "judge")
+    wider = compare_given(
+        a, b, "subset", TrialNoise(None, 0.06), 10, added=Term("incumbent shift", 0.001, 13)
+    )
+    assert wider.interval.se == pytest.approx(math.sqrt(0.013))
+    assert wider.interval.df == pytest.approx(0.013**2 / (0.012**2 / 80 + 0.001**2 / 13))
+
+
+def test_agents_with_one_trial_by_hand():
+    # d = 1, 0, 0, 0, 0: (1 + 1 − 1/7)/49 with 4 degrees of freedom; with ω̂ = ½ and p̃ = (1 + 2)/9, 2/9:
+    # ½·(18/81 + 14/81)/5.
+    a, b = (measured(n, Row(np.array([x, 0, 0, 0, 0.0]))) for n, x in (("a", 1.0), ("b", 0.0)))
+    found = compare_given(a, b, "subset", TrialNoise(), 5)
+    assert (found.method, found.interval.df) == ("neyman", 4)
+    assert found.interval.se == pytest.approx(math.sqrt(13 / 7) / 7)
+    told = compare_given(a, b, "subset", TrialNoise(0.5), 5)
+    assert told.method == "variance function"
+    assert told.interval.se == pytest.approx(math.sqrt(0.5 * 32 / 81 / 5))
+    alike = compare_given(a, replace(a, name="b"), "subset", TrialNoise(), 5)
+    assert alike.value == 0.0
+    assert alike.interval.se == pytest.approx(1 / 7)
 
 
 def test_two_predictions_share_one_calibration():
     from scipy import stats
 
-    a, b = FullScore(0.62, 0.03**2, 24, measured=False), FullScore(0.55, 0.03**2, 24, measured=False)
-    found = compare_full(a, b, n_tasks=500)
+    a, b = Calibrated("a", 0.62, 0.03**2, 24), Calibrated("b", 0.55, 0.03**2, 24)
+    found = compare_given(a, b, "full", TrialNoise(), 500)
     half = stats.t.ppf(0.975, 24) * math.sqrt(2) * 0.03
     assert (found.interval.lower, found.interval.upper) == pytest.approx((0.07 - half, 0.07 + half))
-    measured = compare_full(a, FullScore(0.5, 0.01**2, 300, measured=True), n_tasks=500)
-    assert measured.interval.se == pytest.approx(math.hypot(0.03, 0.01))
-    assert measured.interval.df == pytest.approx((9e-4 + 1e-4) ** 2 / (9e-4**2 / 24 + 1e-4**2 / 300))
+    apart = compare_given(a, replace(b, calibration=1, df=9), "full", TrialNoise(), 500)
+    assert apart.interval.df == pytest.approx(4 / (1 / 24 + 1 / 9))
+    # A measured agent that passed 30 of 100 tasks once: p̃ = 32/104, an upper bound.
+    one = measured("c", Row(np.repeat([1.0, 0.0], [30, 70])))
+    mixed = compare_given(a, one, "full", TrialNoise(), 100)
+    bound = 32 / 104 * (72 / 104) / 100
+    assert mixed.interval.se == pytest.approx(math.sqrt(0.03**2 + bound))
+    assert mixed.interval.df == pytest.approx((9e-4 + bound) ** 2 / (9e-4**2 / 24 + bound**2 / 99))
+    assert {term.name for term in mixed.terms} == {"calibration", "upper bound"}
+    linked = compare_given(a, replace(b, v_link=0.0004, df_link=11), "full", TrialNoise(), 500)
+    assert linked.interval.se == pytest.approx(math.sqrt(2 * 0.03**2 + 0.0004))
 
 
-def test_full_scores_that_cannot_be_compared_so_are_refused():
-    measured = FullScore(0.5, 1e-4, 30, measured=True)
-    with pytest.raises(TargetRefused, match="on their common tasks"):
-        compare_full(measured, measured, n_tasks=10)
-    for wrong in (replace(measured, se2=-1.0), replace(measured, se2=NAN), replace(measured, df=0)):
-        with pytest.raises(ComponentRefused):
-            compare_full(wrong, replace(measured, measured=False), n_tasks=10)
+def test_agents_that_cannot_be_compared_so_are_refused():
+    a, b = (measured(n, Row(np.ones(k))) for n, k in (("a", 5), ("b", 6)))
+    with pytest.raises(ShapesDiffer, match="two agents' outcomes"):
+        compare_given(a, b, "full", TrialNoise(), 5)
+    for wrong in (-1.0, NAN, 0.0):
+        with pytest.raises(AgentErrorRefused):
+            compare_given(a, Calibrated("c", 0.5, wrong, 30), "full", TrialNoise(), 5)
+
+
+def test_the_parts_of_an_agents_variance_are_its_variance():
+    for agent in some_of_each():
+        for noise in (TrialNoise(), TrialNoise(0.3, 0.02)):
+            error = error_of(agent, noise, GIVEN_FACETS)
+            assert sum(part.variance for part in error.own) + error.beyond == pytest.approx(error.variance)
 
 
 # ------------------------------------------------------------------------------------------------ one agent
@@ -380,7 +432,7 @@ def test_shapes_that_differ_and_impossible_components_are_refused():
     with pytest.raises(ShapesDiffer, match="not agents by tasks"):
         finite_variances(ones[0])
     with pytest.raises(ShapesDiffer, match="two agents' cells"):
-        compare(Row(np.ones(2)), Row(np.ones(3)), "domain")
+        compare(Row(np.ones(2)), Row(np.ones(3)))
     with pytest.raises(ComponentRefused, match="omega: a variance of nan"):
         finite_variances(ones, omega=NAN)
     row = Row(np.array([0.0, 1.0]))
@@ -388,6 +440,6 @@ def test_shapes_that_differ_and_impossible_components_are_refused():
         with pytest.raises(ComponentRefused, match="run: a variance of"):
             score(row, "domain", facets=(facet,))
     with pytest.raises(ComponentRefused, match="linking"):
-        compare(replace(row, v_link=-0.1), row, "subset")
+        compare(replace(row, v_link=-0.1), row)
     with pytest.raises(ComponentRefused, match="run: averaged over 0 levels"):
-        compare(replace(row, levels={"run": 0}), row, "subset", facets=(Facet("run", 0.1),))
+        compare(replace(row, levels={"run": 0}), row, facets=(Facet("run", 0.1),))

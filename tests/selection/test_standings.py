@@ -9,7 +9,9 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from analytics.differences.pairs import Facet
+from analytics.differences.finite_errors import Measured, TrialNoise
+from analytics.differences.finite_ranks import rank_sets
+from analytics.differences.rows import Facet, Row
 from analytics.repeats import Repeats
 from selection.given import FittedOn, Given, Variances
 from selection.rules import Rules
@@ -118,7 +120,7 @@ def test_estimated_scores_against_scikit_learn():
         assert told.upper == pytest.approx(min(value + half, 1), abs=1e-10)
         assert told.rank is not None
         assert by_name(found)[name].how == "estimated"
-    assert found.targets["full"].method == "errors of all scores"
+    assert found.targets["full"].method == "errors of scores and resampled tasks"
     assert found.targets["full"].n_ranked == 16
     ranks = {line.agent: line.at["full"].rank for line in found.agents}
     values = np.round([*scores, *predicted], 9)
@@ -223,12 +225,13 @@ def test_the_incumbent_shift_widens_new_against_old_alone():
     alone = basis(record_of(incumbents), Rules(), Given())
     assert shift_of(alone, Rules()) == 0.0
     # In the decision and not in the draws: the critical value is that of the same outcomes without a shift.
-    from analytics.differences.domain_ranks import rank_intervals, resample
-
-    plain = rank_intervals(resample(outcomes[:, tasks], record.table.agents, seed=0))
+    agents = [
+        Measured(name, row, Row(row))
+        for name, row in zip(record.table.agents, outcomes[:, tasks], strict=True)
+    ]
     added = np.zeros((17, 17))
     added[:14, 14:] = added[14:, :14] = np.var(shifts, ddof=1)
-    wider = rank_intervals(resample(outcomes[:, tasks], record.table.agents, seed=0), added)
+    plain, wider = (rank_sets(agents, TrialNoise(), seed=0, added=one) for one in (None, added))
     told = answer(record)
     assert told.targets["subset"].critical == plain.critical
     for i, name in enumerate(record.table.agents):
@@ -295,8 +298,9 @@ def test_ranks_and_ties(target):
     keys = [(line.at[target].rank, line.agent) for line in ranked]
     assert keys == sorted(keys)
     assert sorted(places.values()) == list(range(len(places)))
-    first = {line.agent for line in ranked if line.at[target].rank_lower == 1}
-    assert set(found.targets[target].may_be_first) == first
+    first = set(found.targets[target].may_be_first)
+    assert {line.agent for line in ranked if line.at[target].rank == 1} <= first
+    assert first <= {line.agent for line in ranked if line.at[target].rank_lower == 1}
 
 
 def test_the_order_of_agents_and_their_names_leave_no_trace():
@@ -406,7 +410,8 @@ def test_degenerate_boards_have_reasons_and_no_nan(outcomes):
 
 def test_under_five_tasks_ranks_are_refused_with_the_number():
     found = answer(record_of(marks("101", "010")))
-    assert "at least 5 tasks to resample, not 3" in found.targets["full"].reason
+    assert "resampling at least 5 tasks, not 3" in found.targets["full"].reason
+    assert "at least 5 tasks to resample, not 3" in found.targets["domain"].reason
     assert (found.targets["full"].note, found.targets["full"].method) == ("", "")
     assert (at(found, "a00").rank, at(found, "a00").rank_lower) == (1, None)
     assert at(found, "a00").se is not None

@@ -41,7 +41,9 @@ def test_one_trial_on_the_subset_is_neyman_on_its_tasks():
     one = found.pairs[0]
     a, b = (outcomes[int(name[1:]), tasks] for name in (one.a, one.b))
     assert one.estimate.method == "neyman"
-    assert one.estimate.interval.se == pytest.approx(stats.sem(a - b))
+    # Two half-weight pseudo-tasks of ±1 keep it above 0.
+    k, d = tasks.size, a - b
+    assert one.estimate.interval.se == pytest.approx(math.sqrt(d @ d + 1 - d.sum() ** 2 / (k + 2)) / (k + 2))
     assert one.estimate.omitted == ("agent:run", "agent:prompt", "agent:judge")
 
 
@@ -55,8 +57,8 @@ def test_estimated_agents_have_the_error_of_their_calibration():
     assert both.interval.se == pytest.approx(math.sqrt(2) * s)
     assert both.interval.df == 13
     mixed = pair_of(found, "a03", "a14").estimate
-    y = outcomes[3].mean()
-    assert mixed.interval.se == pytest.approx(math.sqrt(s**2 + y * (1 - y) / 60))  # one trial: upper bound
+    rate = (outcomes[3].sum() + 2) / 64  # one trial: upper bound
+    assert mixed.interval.se == pytest.approx(math.sqrt(s**2 + rate * (1 - rate) / 60))
     assert pair_of(found, "a03", "a04").estimate.method == "neyman"
     assert {name: at.score for name, at in found.agents.items()} == {
         name: line.at["full"].score for name, line in lines.items()
@@ -69,7 +71,7 @@ def test_an_agent_that_passed_everything_is_held_against_estimated_ones():
     outcomes[20:, band(outcomes[:20])] = 0.5
     estimate = pair_of(pairs(record_of(outcomes), target="full"), "a03", "a20").estimate
     rate = (60 + 2) / (60 + 4)
-    assert next(term.variance for term in estimate.terms if term.name == "measured") == pytest.approx(
+    assert next(term.variance for term in estimate.terms if term.name == "upper bound") == pytest.approx(
         rate * (1 - rate) / 60
     )
 
@@ -82,11 +84,11 @@ def test_the_incumbent_shift_counts_between_old_and_new_alone():
         complete_[i, tasks].mean() - complete_[i, band(np.delete(complete_, i, 0))].mean() for i in range(14)
     ]
 
-    def linking(a, b):
-        return sum(t.variance for t in pair_of(found, a, b).estimate.terms if t.name == "linking")
+    def shift(a, b):
+        return sum(t.variance for t in pair_of(found, a, b).estimate.terms if t.name == "incumbent shift")
 
-    assert linking("a00", "a14") == pytest.approx(np.var(shifts, ddof=1))
-    assert linking("a14", "a15") == linking("a00", "a01") == 0.0
+    assert shift("a00", "a14") == pytest.approx(np.var(shifts, ddof=1))
+    assert shift("a14", "a15") == shift("a00", "a01") == 0.0
 
 
 def test_a_linked_agent_brings_the_error_of_its_completion():
@@ -132,9 +134,12 @@ def test_agents_without_a_full_run_are_no_part_of_the_domain():
 def test_identical_agents_differ_by_nothing_that_is_known():
     outcomes = board(6)
     outcomes[1] = outcomes[0]
-    one = pair_of(pairs(record_of(outcomes), target="full"), "a00", "a01")
+    one = pair_of(pairs(record_of(outcomes), target="domain"), "a00", "a01")
     assert (one.estimate.interval, one.p_adjusted) == (None, None)
     assert "standard error of 0" in one.reason
+    given = pair_of(pairs(record_of(outcomes), target="full"), "a00", "a01")
+    assert (given.estimate.value, given.p_adjusted) == (0.0, 1.0)
+    assert given.estimate.interval.se == pytest.approx(1 / 62)  # the pseudo-tasks alone
 
 
 def test_refusals():

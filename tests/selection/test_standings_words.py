@@ -100,6 +100,34 @@ def test_one_is_the_best():
     assert words.headline(alone).endswith("The next is b.")
 
 
+def test_the_best_is_told_apart_though_the_ranks_are_wider():
+    """Who may be first has an error rate of its own: another agent may still hold rank 1 among all ranks."""
+    found = standings(
+        line("a", 1, 0.9, lower=1, upper=2),
+        line("b", 2, 0.5, lower=1, upper=3),
+        line("c", 3, 0.4, lower=2, upper=3),
+        first=("a",),
+    )
+    assert words.headline(found).startswith("Ma with Loop is the best of 3 agents, at 95%")
+    assert words.headline(found).endswith("The next could be any of 2.")
+    assert words.first_text(found) == (
+        "At 95% the best agent is a; the ranks that agents may hold are wider, as they hold for all agents "
+        "at once."
+    )
+    assert words.first_text(found) in words.covers_text(found)
+    everybody = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "b", "c"))})
+    assert words.first_text(everybody) == ""
+
+
+def test_those_that_could_be_the_best_are_named_by_rank():
+    found = standings(
+        *(line(f"a{i:02d}", 13 - i, i / 20, lower=1, upper=13) for i in range(1, 14)),
+        first=[f"a{i:02d}" for i in range(2, 14)],
+    )
+    assert words.first_text(found).startswith("At 95% the best agent is one of a13, a12, a11, ")
+    assert "a04 and 2 more;" in words.first_text(found)
+
+
 def test_nothing_is_ordered_and_no_cost_was_stated():
     found = standings(
         line("a", 1, 0.9, lower=1, upper=2), line("b", 2, 0.8, lower=1, upper=2), first=("a", "b")

@@ -1,0 +1,196 @@
+"""Draws of all agents' errors, and the point that the largest of their differences stays under.
+
+Model
+-----
+::
+
+    e_a = √V_a·N(0, 1) + s_cal·√(3/5)·t₅        Û_a = V_a·χ²_ν/ν + s²_cal·χ²_c/ν_c
+    T²_ab = (e_a − e_b)²/(Û_a + Û_b)            T²* = max over the pairs judged so
+
+V and ν are an agent's own, s_cal that of its calibration c with one χ²_c for all who rest on it. Residuals of
+calibrations have heavier tails than normal ones: t₅ with its variance made 1.
+
+An agent's draws come from generators of (seed, what, its name), χ²_c from that of (seed, c): an agent more
+leaves everybody else's as they were, and so do more draws the first of them.
+
+*Pruning.* With z_a² = e_a²/Û_a, T²_ab ≤ z_a² + z_b² (Cauchy and Schwarz), so that the two largest z² of a
+draw bound it from above; the pairs of the agent with the largest z² bound it from below. The m-th smallest
+lower bound is no larger than the m-th smallest T²*. Only draws whose upper bound reaches it are gone through,
+and in them only agents whose z² with the largest one reaches it. The result is equal to the last bit.
+
+Symbols
+-------
+======  =============  ====================  ======
+symbol  code           shape                 unit
+======  =============  ====================  ======
+e       ``errors``     (n_agents, n_draws)   score
+Û       ``seen``       (n_agents, n_draws)   score²
+z²      ``squares``    (n_agents, n_draws)   1
+T²*     result         scalar                1
+======  =============  ====================  ======
+
+Not done here
+-------------
+Errors of two agents are independent, though estimates share one calibration. No task is resampled.
+
+Source
+------
+Hothorn, Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t statistics).
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.differences.finite_errors import AgentError
+from analytics.errors import CoreError
+from analytics.resampling import generator
+
+T_DF = 5
+SLACK = 1e-9
+LEAST_SCALE = 1e-12
+
+
+class DrawsRefused(CoreError):
+    """Agents of one calibration state different degrees of freedom of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorDraws:
+    """Errors of agents and the variances that would be seen with them.
+
+    Attributes
+    ----------
+    errors, seen, squares : float array, shape (n_agents, n_draws)
+        e, Û and e²/Û.
+    judged : bool array, shape (n_agents, n_agents)
+        Pairs judged by these; symmetric, False on the diagonal.
+    """
+
+    errors: FloatArray
+    seen: FloatArray
+    squares: FloatArray
+    judged: Mask
+
+
+class Largest(NamedTuple):
+    """In every draw the agent with the largest z², that z² and the second largest, shape (n_draws,) each."""
+
+    agent: IndexArray
+    first: FloatArray
+    second: FloatArray
+
+
+def draw_errors(
+    names: Sequence[str], errors: Sequence[AgentError], judged: Mask, *, seed: int, n_draws: int
+) -> ErrorDraws:
+    """Draw the error of every agent.
+
+    Parameters
+    ----------
+    names : sequence of str, length n_agents
+    errors : sequence of AgentError, length n_agents
+    judged : bool array, shape (n_agents, n_agents)
+    seed, n_draws : int
+
+    Raises
+    ------
+    DrawsRefused
+    """
+    e, seen = np.zeros((len(names), n_draws)), np.ones((len(names), n_draws))
+    common = _calibrations(errors, seed, n_draws)
+    for i in np.flatnonzero(judged.any(axis=1)).tolist():
+        name, error = names[i], errors[i]
+        own = name.encode("utf-8", "surrogatepass")
+        normal, chi2, t = (generator(seed, f"rank {part}", *own) for part in ("error", "seen", "estimate"))
+        e[i] = math.sqrt(error.variance) * normal.standard_normal(n_draws)
+        seen[i] = error.variance * _scale(chi2, error.df, n_draws)
+        if error.calibrated:
+            e[i] += math.sqrt(error.calibrated * (T_DF - 2) / T_DF) * t.standard_t(T_DF, n_draws)
+            seen[i] += error.calibrated * common[error.calibration]
+    return ErrorDraws(read_only(e), read_only(seen), read_only(e**2 / seen), read_only(judged))
+
+
+def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
+    """Return the place-th smallest maximum of T² over pairs and of what the draw holds besides.
+
+    Parameters
+    ----------
+    draws : ErrorDraws
+    others : float array, shape (n_draws,)
+        The largest T² of each draw over pairs judged otherwise; 0 without any.
+    place : int
+        From 1.
+    """
+    least, most = _bounds(draws)
+    floor = float(np.partition(np.maximum(least, others), place - 1)[place - 1])
+    rows = np.flatnonzero(np.maximum(most, others) >= floor)
+    found = [max(_maximum(draws, row, floor), float(others[row])) for row in rows.tolist()]
+    return float(np.sort(found)[place - 1 - others.size])
+
+
+def largest(squares: Iterable[FloatArray]) -> Largest:
+    """Return the largest and the second largest of every draw.
+
+    Parameters
+    ----------
+    squares : iterable of float arrays, shape (n_draws,)
+        z² of one agent after the other; at least one agent.
+    """
+    rows = iter(squares)
+    first = next(rows).copy()
+    second, agent = np.zeros(first.size), np.zeros(first.size, dtype=np.intp)
+    for i, row in enumerate(rows, start=1):
+        np.maximum(second, np.minimum(first, row), out=second)
+        agent[row > first] = i
+        np.maximum(first, row, out=first)
+    return Largest(agent, first, second)
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _calibrations(errors: Sequence[AgentError], seed: int, n_draws: int) -> dict[int, FloatArray]:
+    """χ²_c/ν_c of each calibration."""
+    stated: dict[int, float] = {}
+    for error in errors:
+        df = error.calibration_df
+        if error.calibrated and stated.setdefault(error.calibration, df) != df:
+            raise DrawsRefused(
+                f"calibration {error.calibration}: {df} and {stated[error.calibration]} degrees of freedom"
+            )
+    return {c: _scale(generator(seed, "calibration", c), df, n_draws) for c, df in sorted(stated.items())}
+
+
+def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
+    """χ²_ν/ν, kept from underflowing to 0 at one degree of freedom."""
+    return np.maximum(rng.chisquare(df, n_draws) / df, LEAST_SCALE)
+
+
+def _bounds(draws: ErrorDraws) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper bounds of the maximum of T², shape (n_draws,) each."""
+    top = largest(draws.squares)
+    every = np.arange(top.agent.size)
+    errors, seen = draws.errors[top.agent, every], draws.seen[top.agent, every]
+    least = np.zeros(every.size)
+    for e, u, judged in zip(draws.errors, draws.seen, draws.judged, strict=True):
+        ratios = (e - errors) ** 2
+        ratios /= u + seen
+        np.maximum(least, np.where(judged[top.agent], ratios, 0.0), out=least)
+    return least, (top.first + top.second) * (1 + SLACK)
+
+
+def _maximum(draws: ErrorDraws, row: int, floor: float) -> float:
+    """T² of the pair with the largest in one draw, if that reaches the floor."""
+    squares = draws.squares[:, row]
+    near = np.flatnonzero((squares + squares.max()) * (1 + SLACK) >= floor)
+    errors, seen = draws.errors[near, row], draws.seen[near, row]
+    ratios = np.subtract.outer(errors, errors)
+    ratios *= ratios
+    ratios /= np.add.outer(seen, seen)
+    ratios *= draws.judged[np.ix_(near, near)]
+    return float(ratios.max(initial=0.0))

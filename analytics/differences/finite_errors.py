@@ -1,0 +1,299 @@
+"""The error of one agent's score on given tasks: how far trials, completion and calibration may move it.
+
+Model
+-----
+T are the k tasks of a finite target: they are given, and only trials and estimation are error. Of agent a let
+q_aj = s²_aj/R_aj in the n_rep cells with R_aj ≥ 2 independent trials, and n_one the cells with one; completed
+cells add nothing here, v_link holds their error::
+
+    V_a = [(Σ_rep q_aj + c₀·q̄)·n_rep/(n_rep + c₀) + one_a]/k² + v_a,        c₀ = 4
+    one_a = n_one·ω̂·p̃(1 − p̃)       p̃ = (Σ_j X_aj + 2)/(k + 4)
+          = n_one·mean of its s²    where there is no ω̂ and n_rep ≥ k/2
+    ν_a = V_a²/[Σ_rep q_aj²/(R_aj − 1)/k⁴ + (one_a/k²)²/(k − 1) + Σ v²_t/ν_t], from 1 to 10⁶
+
+v_a is the sum of the terms v_t of `analytics.differences.rows.agent_variance`: facets, and v_link once. q̄ is
+the mean over complete agents of their mean q; where that is 0, or nobody complete repeats, ¼/(R̄_a·k) of the
+agent's own R. ω̂ and q̄ are those of T and of complete agents, so that a run of the subset moves neither.
+
+An agent without ω̂ that repeats fewer than half of the tasks has no V of its own: its differences are judged
+by their spread over tasks (`neyman`); against a calibrated agent it has the upper bound p̃(1 − p̃)/k + v_a.
+The mean s² of its repeats stands for single cells with the degrees of freedom of the s²_aj it is made of.
+
+A calibrated agent has s²_cal of the residuals that its estimate rests on, and v_link.
+
+Symbols
+-------
+======  ========================  ===========  ========
+symbol  code                      shape        unit
+======  ========================  ===========  ========
+X       ``Measured.outcomes``     (k,)         0 to 1
+s², R   ``Measured.row``          (k,), NaN
+ω̂, q̄    ``TrialNoise``            scalar       1; score²
+V, ν    ``variance``, ``df``      scalar       score²; 1
+v_a     ``beyond``                scalar       score²
+s²_cal  ``Calibrated.se2``        scalar       score²
+======  ========================  ===========  ========
+
+Limits: pseudo-cells keep V above 0 where an agent's trials all agree. ω̂ of 0 counts as none.
+
+Not done here
+-------------
+Main effects of facets cancel between agents and are left out. No order is decided.
+
+Source
+------
+Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2 (1946)
+110-114. Agresti & Coull, *American Statistician* 52 (1998) 119-126 (p̃). c₀ and the rules are this project's.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from analytics.arrays import FloatArray, Mask
+from analytics.differences.rows import NEVER_MEASURED, Facet, Row, Term, agent_variance
+from analytics.differences.trial_variances import trial_variance_ratio
+from analytics.errors import CoreError
+
+Method = Literal["repeated trials", "variance function", "neyman", "calibration"]
+N_PSEUDO = 4
+DF_LEAST, DF_MOST = 1.0, 1e6
+NOT_CALIBRATED = -1
+
+
+class AgentErrorRefused(CoreError):
+    """An agent's cells do not fit its outcomes, or leave no positive and finite variance."""
+
+
+@dataclass(frozen=True)
+class TrialNoise:
+    """What complete agents tell of the noise of trials on the target's tasks.
+
+    Attributes
+    ----------
+    omega : float or None
+        ω̂, above 0; None where too few repeat.
+    mean_q : float or None
+        q̄, score²; None where nobody repeats.
+    """
+
+    omega: float | None = None
+    mean_q: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """An agent with outcomes on the target's tasks.
+
+    Attributes
+    ----------
+    name : str
+    outcomes : float array, shape (k,)
+        0 to 1, what was missing completed.
+    row : Row
+        Its cells on the same tasks, NaN where completed.
+    """
+
+    name: str
+    outcomes: FloatArray
+    row: Row
+
+    @cached_property
+    def score(self) -> float:
+        """Mean outcome; the same to the last bit in any order of tasks."""
+        return math.fsum(self.outcomes) / self.outcomes.size
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """An agent whose full score is estimated from a subset.
+
+    Attributes
+    ----------
+    name : str
+    score : float
+        ŷ.
+    se2, df : float
+        s²_cal, score², and its degrees of freedom.
+    calibration : int
+        Which residuals, 0 or above: agents of the same ones share the error of s_cal.
+    v_link, df_link : float
+        Linking variance, score², and its degrees of freedom.
+    """
+
+    name: str
+    score: float
+    se2: float
+    df: float
+    calibration: int = 0
+    v_link: float = 0.0
+    df_link: float = math.inf
+
+
+class AgentError(NamedTuple):
+    """The error of one agent's score.
+
+    Attributes
+    ----------
+    variance, df : float
+        V_a without s²_cal, score², and ν_a.
+    calibrated, calibration_df : float
+        s²_cal, score², and its degrees of freedom; 0 for a measured agent.
+    calibration : int
+        −1 for a measured agent.
+    beyond : float
+        v_a, score².
+    own : tuple of Term
+        The parts of V_a but for v_a.
+    method : str
+        ``neyman`` where its differences with measured agents are judged by their spread over tasks.
+    """
+
+    variance: float
+    df: float
+    calibrated: float
+    calibration_df: float
+    calibration: int
+    beyond: float
+    own: tuple[Term, ...]
+    method: Method
+
+    @property
+    def total(self) -> float:
+        """V_a with s²_cal."""
+        return self.variance + self.calibrated
+
+
+class _Cells(NamedTuple):
+    """Repeated cells (s², R) and the number of single ones."""
+
+    s2: FloatArray
+    n_trials: FloatArray
+    n_one: int
+
+
+def trial_noise(
+    means: FloatArray,
+    trial_variances: FloatArray | None,
+    n_trials: FloatArray | None,
+    *,
+    one_trial: Mask | None = None,
+) -> TrialNoise:
+    """Return ω̂ and q̄ of complete agents on the target's tasks.
+
+    Parameters
+    ----------
+    means, trial_variances, n_trials : float array, shape (n_complete, k)
+        As in `analytics.outcome_table`, NaN where missing; the last two None without repeated trials.
+    one_trial : bool array, shape (n_complete,), optional
+        Agents whose R counts as 1.
+
+    Raises
+    ------
+    analytics.differences.trial_variances.ShapesDiffer
+    """
+    omega = trial_variance_ratio(means, trial_variances, n_trials, one_trial=one_trial)
+    if trial_variances is None or n_trials is None:
+        return TrialNoise()
+    q = trial_variances / n_trials
+    if one_trial is not None:
+        q = q[~one_trial]
+    own = [math.fsum(row[known]) / known.sum() for row in q if (known := ~np.isnan(row)).any()]
+    return TrialNoise(omega or None, math.fsum(own) / len(own) if own else None)
+
+
+def error_of(
+    agent: Measured | Calibrated, noise: TrialNoise, facets: Sequence[Facet] = NEVER_MEASURED
+) -> AgentError:
+    """Return V_a, ν_a and how they were found.
+
+    Parameters
+    ----------
+    agent : Measured or Calibrated
+    noise : TrialNoise
+    facets : sequence of Facet
+        Those never measured are left out.
+
+    Raises
+    ------
+    AgentErrorRefused
+    analytics.differences.rows.ComponentRefused
+    """
+    found = _calibrated(agent) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
+    if not (math.isfinite(found.total) and found.total > 0):
+        raise AgentErrorRefused(
+            f"agent {agent.name!r}: a variance of {found.total} is not finite and above 0"
+        )
+    return found
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _calibrated(agent: Calibrated) -> AgentError:
+    if not (agent.se2 > 0 and agent.df >= 1 and agent.calibration >= 0 and agent.v_link >= 0):
+        raise AgentErrorRefused(
+            f"agent {agent.name!r}: calibration {agent.calibration} with an error of {agent.se2}, "
+            f"{agent.df} degrees of freedom and {agent.v_link} of linking"
+        )
+    df, v_link = _clipped(agent.df_link), agent.v_link
+    return AgentError(v_link, df, agent.se2, agent.df, agent.calibration, v_link, (), "calibration")
+
+
+def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> AgentError:
+    cells, k = _cells(agent), agent.outcomes.size
+    rate = (agent.score * k + 2) / (k + 4)
+    spread, terms = rate * (1 - rate), agent_variance(agent.row, facets)
+    n_rep = cells.s2.size
+    if not cells.n_one or (noise.omega is None and 2 * n_rep >= k):
+        parts = _with_repeats(cells, noise.mean_q, k)
+        return _summed(parts, terms, "repeated trials")
+    if noise.omega is None:
+        return _summed([Term("single", spread / k, max(k - 1, 1))], terms, "neyman")
+    single = Term("single", cells.n_one * noise.omega * spread / k**2, max(k - 1, 1))
+    repeats = _with_repeats(cells._replace(n_one=0), noise.mean_q, k)
+    return _summed([*repeats, single], terms, "variance function")
+
+
+def _cells(agent: Measured) -> _Cells:
+    row, k = agent.row, agent.outcomes.size
+    if k < 1 or not ((agent.outcomes >= 0) & (agent.outcomes <= 1)).all():
+        raise AgentErrorRefused(f"agent {agent.name!r}: outcomes on {k} tasks that are not all from 0 to 1")
+    arrays = [row.means, row.trial_variances, row.n_trials]
+    if any(array is not None and array.shape != (k,) for array in arrays):
+        raise AgentErrorRefused(f"agent {agent.name!r}: cells that are not those of its {k} outcomes")
+    valid = ~np.isnan(row.means)
+    if row.trial_variances is None or row.n_trials is None or row.one_trial:
+        return _Cells(np.empty(0), np.empty(0), int(valid.sum()))
+    known = valid & ~np.isnan(row.trial_variances)
+    return _Cells(row.trial_variances[known], row.n_trials[known], int((valid & ~known).sum()))
+
+
+def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[Term]:
+    """Return the part of repeated cells with pseudo-cells, and of single ones by the mean s² of these."""
+    s2, n_trials, n_rep = cells.s2, cells.n_trials, cells.s2.size
+    if not n_rep:
+        return []
+    q, fill = s2 / n_trials, cells.n_one / n_rep
+    prior = mean_q or 0.25 * n_rep / (math.fsum(n_trials) * k)
+    shrunk = (math.fsum(q) + N_PSEUDO * prior) * n_rep / (n_rep + N_PSEUDO)
+    inverse_df = math.fsum((q + fill * s2) ** 2 / (n_trials - 1)) / k**4
+    variance = (shrunk + fill * math.fsum(s2)) / k**2
+    return [Term("repeated", variance, variance**2 / inverse_df if inverse_df > 0 else math.inf)]
+
+
+def _summed(parts: Sequence[Term], terms: Sequence[Term], method: Method) -> AgentError:
+    """V and ν of the sum, Satterthwaite."""
+    variance = math.fsum(term.variance for term in (*parts, *terms))
+    inverse_df = math.fsum(term.variance**2 / term.df for term in (*parts, *terms))
+    df = _clipped(variance**2 / inverse_df if inverse_df > 0 else math.inf)
+    beyond = math.fsum(term.variance for term in terms)
+    return AgentError(variance, df, 0.0, 0.0, NOT_CALIBRATED, beyond, tuple(parts), method)
+
+
+def _clipped(df: float) -> float:
+    return min(max(df, DF_LEAST), DF_MOST)

@@ -1,0 +1,285 @@
+"""Rank sets for given tasks: for every agent the places it may hold, all of them right at once.
+
+Model
+-----
+The tasks of a finite target (`subset`, `full`) are given; only trials and estimation are error. Every agent a
+has a variance V_a and its degrees of freedom (`analytics.differences.finite_errors`)::
+
+    se²_ab = V_a + V_b                  and T_ab by draws of the errors (`error_draws`)
+           = the spread over tasks      and T*_ab by resampling them (`neyman_draws`), for two measured agents
+                                        of which one tells no trial variance
+    c = the ⌈.95(B + 1)⌉-th smallest of max over all pairs of T, of B draws
+    a beats b when d_ab > c·√(se²_ab + added);  rank of a in [1 + #{b beats a}, n − #{a beats b}]
+
+One c holds for all pairs. *Tied* is where neither beats the other: not transitive, so no groups are formed.
+Agents with identical outcomes are tied. Who may be first is told by `first` on the same draws.
+
+Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need (one-sided: t_{k−1,.95}):
+of a handful of tasks that all differ alike no draw differs from the data, and c would be 0. There B is 2,000,
+since a draw goes through all pairs; ⌈.95(B + 1)⌉ keeps the rate. An agent's first draws do not depend on B.
+
+Symbols
+-------
+======  ================  ======================  ======
+symbol  code              shape                   unit
+======  ================  ======================  ======
+d       ``means``         (n_agents,)             score
+V, ν    ``variances``     (n_agents,)             score²
+se²     ``se`` squared    (n_agents, n_agents)    score²
+c       ``critical``      scalar                  1
+B       ``n_draws``       scalar                  draws
+======  ================  ======================  ======
+
+Not done here
+-------------
+Nothing is said of other tasks: that is `analytics.differences.domain_ranks`. No p-value decides a rank.
+
+Source
+------
+Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
+simultaneous pair intervals). Hsu, *Annals of Statistics* 9 (1981) 1026-1034.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import stdtrit
+
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.differences.domain_ranks import RankIntervals
+from analytics.differences.error_draws import draw_errors, upper_point
+from analytics.differences.finite_errors import (
+    AgentError,
+    Calibrated,
+    Measured,
+    Method,
+    TrialNoise,
+    error_of,
+)
+from analytics.differences.first import may_be_first
+from analytics.differences.neyman_draws import N_DRAWS as N_DRAWS_BY_TASKS
+from analytics.differences.neyman_draws import Ahead, ahead
+from analytics.differences.rows import NEVER_MEASURED, Facet
+from analytics.differences.task_draws import pair_variances
+from analytics.errors import CoreError
+
+N_DRAWS = 10_000
+N_DRAWS_LEAST = 19
+DECIMALS = 9
+NOTES: Mapping[Method, str] = {
+    "variance function": "assumes that agents with one trial are as noisy as those with repeats; where their "
+    "noise has 1.3 times the variance, 9% of simulated boards claim a wrong order instead of 5%",
+    "neyman": "conservative for agents whose trials tell no error: the spread over tasks counts as error, "
+    "though the tasks are fixed",
+    "calibration": "estimated scores have the error of their calibration",
+}
+FEW_TASKS = 30
+FEW_TASKS_NOTE = (
+    "on so few tasks the best agent is not among those that could be the best on up to 8% of boards"
+)
+
+
+class RankSetsRefused(CoreError):
+    """Agents, pairs or numbers of draws from which no ranks can be told."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankSets(RankIntervals):
+    """Rank intervals of agents on given tasks that hold for all at once, nominal 95%, and who may be first.
+
+    Attributes
+    ----------
+    variances, df : float array, shape (n_agents,)
+        V_a with s²_cal, score², and ν_a, that of s²_cal for a calibrated agent; for an agent judged by tasks
+        the upper bound that counts against calibrated ones.
+    methods : tuple of str, length n_agents
+        How each agent's error was found.
+    """
+
+    variances: FloatArray
+    df: FloatArray
+    methods: tuple[Method, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the methods assume, each once."""
+        notes = [note for method, note in NOTES.items() if method in self.methods]
+        return (
+            (*notes, FEW_TASKS_NOTE) if "neyman" in self.methods and self.n_tasks < FEW_TASKS else (*notes,)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Board:
+    """Agents with their errors, and the pairs judged by resampled tasks, (n_agents, n_agents)."""
+
+    agents: Sequence[Measured | Calibrated]
+    errors: Sequence[AgentError]
+    by_tasks: Mask
+    seed: int
+    n_draws: int
+    ahead: Ahead
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(agent.name for agent in self.agents)
+
+    @property
+    def n_tasks(self) -> int:
+        """k; 0 where nobody is measured."""
+        return max((a.outcomes.size for a in self.agents if isinstance(a, Measured)), default=0)
+
+
+def rank_sets(
+    agents: Sequence[Measured | Calibrated],
+    noise: TrialNoise,
+    *,
+    seed: int,
+    facets: Sequence[Facet] = NEVER_MEASURED,
+    added: FloatArray | None = None,
+    unclaimed: Mask | None = None,
+    n_draws: int | None = None,
+    ahead: Ahead = ahead,
+) -> RankSets:
+    """Rank sets of agents on given tasks.
+
+    Parameters
+    ----------
+    agents : sequence of Measured or Calibrated, length n_agents
+        Names ascending by code point, none twice; all measured ones on the same k tasks.
+    noise : TrialNoise
+        Of complete agents on these tasks.
+    seed : int
+    facets : sequence of Facet
+        Those never measured are left out.
+    added : float array, shape (n_agents, n_agents), optional
+        Variance that counts in the decision on a pair and not in the draws, score²; symmetric.
+    unclaimed : bool array, shape (n_agents, n_agents), optional
+        Pairs that are tied whatever their outcomes; symmetric.
+    n_draws : int, optional
+        At least 19. By default 10,000, and 2,000 where pairs are judged by resampled tasks.
+    ahead : callable
+        `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
+
+    Raises
+    ------
+    RankSetsRefused, AgentErrorRefused, DrawsRefused, FewTasks
+    analytics.differences.rows.ComponentRefused
+    """
+    _check(agents, n_draws, added, unclaimed)
+    errors = [error_of(agent, noise, facets) for agent in agents]
+    by_tasks = _by_tasks(errors)
+    n_draws = n_draws or (N_DRAWS_BY_TASKS if by_tasks.any() else N_DRAWS)
+    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead)
+    means, se = np.round([agent.score for agent in agents], DECIMALS), _standard_errors(board, added)
+    d = np.round(means[:, None] - means, DECIMALS)
+    critical, beats, first = _decided(board, d if unclaimed is None else np.where(unclaimed, 0.0, d), se)
+    return RankSets(
+        agents=board.names,
+        means=read_only(means),
+        lower=read_only(1 + np.count_nonzero(beats, axis=0)),
+        upper=read_only(len(agents) - np.count_nonzero(beats, axis=1)),
+        beats=read_only(beats),
+        se=read_only(se),
+        critical=critical if len(agents) > 1 else None,
+        n_tasks=board.n_tasks,
+        n_draws=n_draws,
+        may_be_first=read_only(first),
+        variances=read_only(np.array([error.total for error in errors])),
+        df=read_only(np.array([error.calibration_df or error.df for error in errors])),
+        methods=tuple(error.method for error in errors),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _by_tasks(errors: Sequence[AgentError]) -> Mask:
+    """Pairs of measured agents of which one tells no trial variance."""
+    measured = np.array([error.method != "calibration" for error in errors])
+    untold = np.array([error.method == "neyman" for error in errors])
+    pairs = np.logical_or.outer(untold, untold) & np.logical_and.outer(measured, measured)
+    np.fill_diagonal(pairs, False)
+    return np.asarray(pairs, dtype=np.bool_)
+
+
+def _standard_errors(board: _Board, added: FloatArray | None) -> FloatArray:
+    """√(se²_ab + added) of all pairs."""
+    totals = np.array([error.total for error in board.errors])
+    variances = np.add.outer(totals, totals)
+    if board.by_tasks.any():
+        rows, outcomes, beyond = _outcomes(board)
+        at = np.ix_(rows, rows)
+        pairs = pair_variances(outcomes, beyond)
+        variances[at] = np.where(board.by_tasks[at], pairs, variances[at])
+    return np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
+
+
+def _outcomes(board: _Board) -> tuple[IndexArray, FloatArray, FloatArray]:
+    """Positions of measured agents, their outcomes and v_a."""
+    measured = [(i, a.outcomes) for i, a in enumerate(board.agents) if isinstance(a, Measured)]
+    rows = np.array([i for i, _ in measured], dtype=np.intp)
+    return rows, np.array([x for _, x in measured]), np.array([board.errors[i].beyond for i in rows])
+
+
+def _decided(board: _Board, d: FloatArray, se: FloatArray) -> tuple[float, Mask, Mask]:
+    """Return c, who beats whom, and who may be first."""
+    judged = ~(board.by_tasks | np.eye(len(d), dtype=np.bool_))
+    draws = draw_errors(board.names, board.errors, judged, seed=board.seed, n_draws=board.n_draws)
+    others, place = _resampled(board), -(-95 * (board.n_draws + 1) // 100)
+    critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), _least(board, 0.975))
+    beats = d > critical * se
+    lead = np.where(beats.any(axis=0), np.inf, (d / se).max(axis=0))
+    return critical, beats, may_be_first(draws, others, lead, place, least=_least(board, 0.95))
+
+
+def _resampled(board: _Board) -> FloatArray:
+    """How far the best of the others is ahead of an agent by resampled tasks, T*², (n_draws, n_agents)."""
+    found = np.zeros((board.n_draws, len(board.agents)))
+    if board.by_tasks.any():
+        rows, outcomes, beyond = _outcomes(board)
+        untold = np.array([board.errors[i].method == "neyman" for i in rows])
+        names = [board.names[i] for i in rows]
+        found[:, rows] = board.ahead(outcomes, names, beyond, untold, seed=board.seed, n_draws=board.n_draws)
+    return found
+
+
+def _least(board: _Board, p: float) -> float:
+    """Return what one pair judged by resampled tasks would need; 0 without any."""
+    return float(stdtrit(board.n_tasks - 1, p)) if board.by_tasks.any() else 0.0
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _check(
+    agents: Sequence[Measured | Calibrated],
+    n_draws: int | None,
+    added: FloatArray | None,
+    unclaimed: Mask | None,
+) -> None:
+    if not agents:
+        raise RankSetsRefused("no agent to rank")
+    if n_draws is not None and n_draws < N_DRAWS_LEAST:
+        raise RankSetsRefused(f"{n_draws} draws have no upper 5% point; at least {N_DRAWS_LEAST} are needed")
+    for earlier, later in pairwise(agents):
+        if earlier.name >= later.name:
+            raise RankSetsRefused(f"{later.name!r} stands after {earlier.name!r}; names ascend, none twice")
+    _check_scores(agents)
+    for pairs in (added, unclaimed):
+        if pairs is not None and not (pairs.shape == (len(agents),) * 2 and (pairs == pairs.T).all()):
+            raise RankSetsRefused(f"pairs of shape {pairs.shape} for {len(agents)} agents, or not symmetric")
+    if added is not None and not (np.isfinite(added) & (added >= 0)).all():
+        raise RankSetsRefused("a variance added in a decision is finite and at least 0")
+
+
+def _check_scores(agents: Sequence[Measured | Calibrated]) -> None:
+    n_tasks = {a.outcomes.size for a in agents if isinstance(a, Measured)}
+    if len(n_tasks) > 1:
+        raise RankSetsRefused(f"agents on {min(n_tasks)} and on {max(n_tasks)} tasks; all have the same")
+    for agent in agents:
+        if not math.isfinite(agent.score):
+            raise RankSetsRefused(f"agent {agent.name!r}: a score of {agent.score}")

@@ -1,0 +1,182 @@
+"""One agent's cells on some tasks, and how much its score varies beyond them: facets and linking.
+
+Model
+-----
+What an agent's score varies by from run to run, prompt to prompt and judge to judge, and by completing it::
+
+    v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link
+
+A facet's main effect is shared by agents that ran under the same levels, and cancels between them. A
+component that was never measured is left out and listed by name.
+
+Symbols
+-------
+==============  =======================  ===============  ===================
+symbol          code                     shape            unit
+==============  =======================  ===============  ===================
+X               ``Row.means``            (n_tasks,), NaN  0 to 1
+s²              ``trial_variances``      (n_tasks,), NaN  score²
+R               ``n_trials``             (n_tasks,), NaN  trials, effective
+L, V, M         ``Row.levels``           by facet         levels averaged over
+σ²_agent:run …  ``Facet.with_agent``     scalar or None   score²
+σ²_run …        ``Facet.main``           scalar or None   score²
+==============  =======================  ===============  ===================
+
+Not done here
+-------------
+No component is estimated.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from analytics.arrays import FloatArray
+from analytics.errors import CoreError
+
+
+class ComponentRefused(CoreError):
+    """A variance is finite and at least 0, and a facet was averaged over at least one level."""
+
+
+@dataclass(frozen=True)
+class Facet:
+    """What is known of a facet that outcomes were averaged over.
+
+    Attributes
+    ----------
+    name : str
+        "run", "prompt" or "judge".
+    with_agent : float or None
+        σ²_agent:facet, score²; None where never measured.
+    main : float or None
+        σ²_facet, score²; None where never measured.
+    df_with_agent, df_main : float
+        Degrees of freedom of the two; infinite counts as known.
+    """
+
+    name: str
+    with_agent: float | None = None
+    main: float | None = None
+    df_with_agent: float = math.inf
+    df_main: float = math.inf
+
+
+NEVER_MEASURED = (Facet("run"), Facet("prompt"), Facet("judge"))
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One agent's cells and how they came about.
+
+    Attributes
+    ----------
+    means, trial_variances, n_trials : float array, shape (n_tasks,)
+        As in `OutcomeTable`; the last two None without repeated trials.
+    one_trial : bool
+        Trials are copies of one another: R counts as 1.
+    levels : mapping of str to int
+        Levels of each facet the means average over; 1 where not given.
+    v_link : float
+        Linking variance, score²; 0 for an agent ranked directly.
+    df_link : float
+        Its degrees of freedom.
+    """
+
+    means: FloatArray
+    trial_variances: FloatArray | None = None
+    n_trials: FloatArray | None = None
+    one_trial: bool = False
+    levels: Mapping[str, int] = field(default_factory=dict)
+    v_link: float = 0.0
+    df_link: float = math.inf
+
+
+class Term(NamedTuple):
+    """A part of a variance."""
+
+    name: str
+    variance: float
+    df: float
+
+
+def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[Term, ...]:
+    """v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link, part by part.
+
+    Parameters
+    ----------
+    row : Row
+    facets : sequence of Facet
+        Those never measured are left out.
+
+    Raises
+    ------
+    ComponentRefused
+    """
+    terms = [
+        Term(f"agent:{f.name}", f.with_agent / _n_levels(row, f.name), f.df_with_agent)
+        for f in facets
+        if f.with_agent is not None
+    ]
+    if row.v_link:
+        terms.append(Term("linking", row.v_link, row.df_link))
+    for term in terms:
+        check_variance(term.name, term.variance)
+    return tuple(terms)
+
+
+def facet_terms(
+    rows: Sequence[Row], facets: Sequence[Facet], shared: Mapping[str, bool]
+) -> tuple[tuple[Term, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return what agents vary by beyond tasks and trials, main effects that cancel, components not measured.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    facets : sequence of Facet
+    shared : mapping of str to bool
+        Whether the agents ran under the same levels of a facet; true where not given.
+
+    Raises
+    ------
+    ComponentRefused
+    """
+    terms = [term for row in rows for term in agent_variance(row, facets)]
+    omitted = [f"agent:{f.name}" for f in facets if f.with_agent is None]
+    apart = [f for f in facets if not shared.get(f.name, True)]
+    for f in apart:
+        if f.main is None:
+            omitted.append(f.name)
+            continue
+        check_variance(f.name, f.main)
+        variance = sum(f.main / _n_levels(row, f.name) for row in rows)
+        terms.append(Term(f.name, variance, f.df_main))
+    cancels = tuple(f.name for f in facets if f not in apart)
+    return _merged(terms), cancels, tuple(omitted)
+
+
+def check_variance(name: str, variance: float) -> None:
+    """Refuse a variance that is negative or not finite."""
+    if not (math.isfinite(variance) and variance >= 0):
+        raise ComponentRefused(f"{name}: a variance of {variance} is not finite and at least 0")
+
+
+def _merged(terms: Sequence[Term]) -> tuple[Term, ...]:
+    """Add over the agents the terms of one component: it was estimated once, with its degrees of freedom."""
+    totals: dict[tuple[str, float], float] = {}
+    for term in terms:
+        key = (term.name, term.df)
+        totals[key] = totals.get(key, 0.0) + term.variance
+    return tuple(Term(name, variance, df) for (name, df), variance in totals.items())
+
+
+def _n_levels(row: Row, facet: str) -> int:
+    n_levels = row.levels.get(facet, 1)
+    if n_levels < 1:
+        raise ComponentRefused(f"{facet}: averaged over {n_levels} levels")
+    return n_levels

@@ -1,0 +1,174 @@
+"""One agent alone: its mean with an absolute interval for a target that is named.
+
+Model
+-----
+ȳ over the N tasks with a valid outcome. Nothing cancels: every facet adds its interaction with the agent and
+its main effect::
+
+    domain               SE² = s²/N                        ν = N − 1
+    finite, by the first rule that applies:
+      repeated trials    SE² = Σ_j s²_j/R_j/N²             R ≥ 2 on all tasks
+      variance function  the same with ω̂·ȳ(1 − ȳ) for s²_j where R_j = 1    where ω̂ is known
+      upper bound        SE² = ȳ(1 − ȳ)/N                  ν = N − 1
+
+A standard error of 0 (all outcomes alike, trials that do not differ) is a lack of information: none is given.
+In Satterthwaite's formula s²_j counts R_j − 1 degrees of freedom, exact without settings.
+
+Symbols: as in `analytics.differences.rows`; ω̂ ``omega``, of the target's tasks.
+
+Not done here
+-------------
+No agent is held against another: `analytics.differences.pairs`.
+
+Source
+------
+Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. The
+variance function is this project's own.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from analytics.arrays import FloatArray, Mask
+from analytics.differences.estimates import Estimate, Target, interval_of
+from analytics.differences.rows import NEVER_MEASURED, Facet, Row, Term, check_variance, facet_terms
+from analytics.differences.trial_variances import ShapesDiffer, checked_cells
+from analytics.errors import CoreError
+
+
+class NoCommonTask(CoreError):
+    """Two agents without a common task, or an agent without a valid cell, have no difference and no mean."""
+
+
+class TargetRefused(CoreError):
+    """Selected tasks are not a sample: nothing is said about other tasks from them alone."""
+
+
+def score(
+    row: Row,
+    target: Target,
+    *,
+    selected: bool = False,
+    omega: float | None = None,
+    facets: Sequence[Facet] = NEVER_MEASURED,
+) -> Estimate:
+    """ȳ over the agent's valid tasks with its absolute interval for the target: nothing cancels.
+
+    Parameters
+    ----------
+    row : Row
+    target : {"subset", "full", "domain"}
+    selected : bool
+        The tasks are a selected subset: only the target `subset` is answered from them.
+    omega : float, optional
+        ω̂ of these tasks; see `analytics.differences.trial_variances`.
+    facets : sequence of Facet
+        Facets the outcomes depend on; by default run, prompt and judge, none of them measured.
+
+    Raises
+    ------
+    NoCommonTask
+        When the agent has no valid cell.
+    ShapesDiffer, TargetRefused, ComponentRefused
+
+    Notes
+    -----
+    ``domain`` s/√N; finite by repeated trials N⁻²·Σ s²_j/R_j; with a single trial anywhere ȳ(1 − ȳ)/N, named
+    "upper bound", or with ω̂ the variance function, ω̂·ȳ(1 − ȳ)/N where all are single. Every facet adds its
+    interaction with the agent and its main effect.
+    """
+    _check(row, target, selected)
+    valid = ~np.isnan(row.means)
+    if not valid.any():
+        raise NoCommonTask("an agent without a valid outcome has no mean")
+    cells = _restricted(row, valid)
+    value = float(cells.means.mean())
+    term, reason = domain_term(cells.means) if target == "domain" else _finite_term(cells, omega)
+    added, _, omitted = facet_terms((row,), facets, {facet.name: False for facet in facets})
+    terms = () if reason else (term, *added)
+    return Estimate(
+        value=value,
+        target=target,
+        method=term.name,
+        interval=interval_of(value, terms),
+        p_value=None,
+        grouped=None,
+        n_tasks=cells.means.size,
+        terms=terms,
+        cancels=(),
+        omitted=omitted,
+        reason=reason,
+    )
+
+
+def domain_term(values: FloatArray) -> tuple[Term, str]:
+    """Return s²/N of values on N tasks, or the reason why there is none."""
+    n = values.size
+    if n < 2:
+        return Term("domain", 0.0, 1.0), "one task tells nothing about the spread over tasks"
+    term = Term("domain", float(np.var(values, ddof=1)) / n, n - 1)
+    return _positive(term, f"the same value on all {n} tasks")
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+class _Cells(NamedTuple):
+    """Cells of one agent on the tasks that count: means, s²_j/R_j and R_j, NaN where R is 1."""
+
+    means: FloatArray
+    variances: FloatArray
+    n_trials: FloatArray
+
+
+def _restricted(row: Row, tasks: Mask) -> _Cells:
+    variances, n_trials = (
+        None if part is None else part[None] for part in (row.trial_variances, row.n_trials)
+    )
+    once = np.array([row.one_trial], dtype=np.bool_)
+    means, shares = checked_cells(row.means[None], variances, n_trials, once)
+    counts = np.full(row.means.shape, np.nan) if row.n_trials is None else row.n_trials
+    return _Cells(means[0, tasks], shares[0, tasks], counts[tasks])
+
+
+def _finite_term(cells: _Cells, omega: float | None) -> tuple[Term, str]:
+    """Return the variance of the mean by the first rule that applies."""
+    if omega is not None or not np.isnan(cells.variances).any():
+        return _trial_term(cells, omega or 0.0)
+    n, rate = cells.means.size, float(cells.means.mean())
+    return _positive(Term("upper bound", rate * (1 - rate) / n, max(n - 1, 1)), "the mean is 0 or 1")
+
+
+def _trial_term(cells: _Cells, omega: float) -> tuple[Term, str]:
+    """N⁻²·Σ s²_j/R_j: R_j − 1 degrees of freedom each, N − 1 for the cells of one trial."""
+    n, known = cells.means.size, ~np.isnan(cells.variances)
+    own, rate = cells.variances[known] / n**2, float(cells.means.mean())
+    single = omega * rate * (1 - rate) * int(np.count_nonzero(~known)) / n**2
+    variance = float(own.sum()) + single
+    inverse_df = float(np.sum(own**2 / (cells.n_trials[known] - 1))) + single**2 / max(n - 1, 1)
+    name = "repeated trials" if known.all() else "variance function"
+    df = variance**2 / inverse_df if inverse_df > 0 else 1.0
+    return _positive(Term(name, variance, df), "trials that do not differ, or means at 0 or 1")
+
+
+def _positive(term: Term, cause: str) -> tuple[Term, str]:
+    """Refuse a variance that is 0 to rounding: the data show no spread to measure it by."""
+    if term.variance > 1e-20:
+        return term, ""
+    return term, f"{cause}: a standard error of 0 would say that the value is known exactly"
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _check(row: Row, target: Target, selected: bool) -> None:
+    if selected and target != "subset":
+        raise TargetRefused(
+            f"selected tasks are not a sample of all tasks: the target {target!r} cannot be told from them; "
+            "its prediction can"
+        )
+    if row.means.ndim != 1:
+        raise ShapesDiffer(f"an agent's cells of shape {row.means.shape}")
+    check_variance("linking", row.v_link)

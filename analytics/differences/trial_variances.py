@@ -1,0 +1,225 @@
+"""Variances of all pair differences on given tasks at once, and the noise of trials, ω̂.
+
+Model
+-----
+d_j = X[a, j] − X[b, j] on the N tasks that both have; by the first rule that applies::
+
+    repeated trials    SE² = Σ_j(s²_aj/R_aj + s²_bj/R_bj)/N²                 R ≥ 2 in both, all common tasks
+    variance function  the same with ω̂·ȳ_a(1 − ȳ_a) for s²_aj where R_aj = 1   where ω̂ is known
+    neyman             SE² = s_d²/N                                          ν = N − 1; an upper bound
+
+    ω̂ = Σ_ij s²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i)       over agents with R ≥ 3 on at least 15 tasks, 3 or more such
+
+Symbols
+-------
+======  ====================  ===========================  =================
+symbol  code                  shape                        unit
+======  ====================  ===========================  =================
+X       ``means``             (n_agents, n_tasks), NaN     0 to 1
+s²_ij   ``trial_variances``   (n_agents, n_tasks), NaN     score²
+R_ij    ``n_trials``          (n_agents, n_tasks), NaN     trials, effective
+N       ``n_common``          (n_agents, n_agents)         tasks
+SE²     ``se2``               (n_agents, n_agents), NaN    score²
+ω̂       ``omega``             scalar                       1
+======  ====================  ===========================  =================
+
+Limits: R_ij is the number for which Var(X[i, j]) = s²_ij/R_ij; without settings, the number of trials.
+
+Not done here
+-------------
+No interval, no rank and no tie: `analytics.differences.pairs` and `finite_ranks`, whose variances have
+pseudo-cells, so that none is 0.
+
+Source
+------
+Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5 (s_d²/N bounds the finite variance). The
+variance function and its rule are this project's own.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import CodeArray, FloatArray, Mask, read_only
+from analytics.differences.rows import check_variance
+from analytics.errors import CoreError
+
+Method = Literal["none", "repeated trials", "neyman", "variance function"]
+METHODS: tuple[Method, ...] = ("none", "repeated trials", "neyman", "variance function")
+NONE, REPEATED_TRIALS, NEYMAN, VARIANCE_FUNCTION = range(4)
+
+N_AGENTS_OMEGA = 3
+N_TASKS_OMEGA = 15
+N_TRIALS_OMEGA = 3
+
+
+class ShapesDiffer(CoreError):
+    """Arrays of one set of agents and tasks differ in shape, or one of a pair is not given."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairVariances:
+    """Variances of all pair differences, components with the agent not included.
+
+    Attributes
+    ----------
+    se2 : float array, shape (n_agents, n_agents)
+        SE² of the difference of means over the common tasks, symmetric; NaN where `method` is 0.
+    method : int8 array, shape (n_agents, n_agents)
+        Position in `METHODS`; 0 on the diagonal and where no rule applies.
+    n_common : int array, shape (n_agents, n_agents)
+        Tasks with a valid cell of both.
+    """
+
+    se2: FloatArray
+    method: npt.NDArray[np.int8]
+    n_common: CodeArray
+
+
+def finite_variances(
+    means: FloatArray,
+    trial_variances: FloatArray | None = None,
+    n_trials: FloatArray | None = None,
+    *,
+    one_trial: Mask | None = None,
+    omega: float | None = None,
+) -> PairVariances:
+    """Finite-target variances of all pair differences, each by the first rule that applies.
+
+    Parameters
+    ----------
+    means : float array, shape (n_agents, n_tasks)
+        NaN where missing.
+    trial_variances, n_trials : float array, shape (n_agents, n_tasks), optional
+        s²_ij, NaN where no setting has two valid trials, and R_ij. Both or neither.
+    one_trial : bool array, shape (n_agents,), optional
+        Agents whose R counts as 1.
+    omega : float, optional
+        ω̂ of `trial_variance_ratio`. Without it pairs with a single trial are `neyman`, as validation has it.
+
+    Returns
+    -------
+    PairVariances
+
+    Raises
+    ------
+    ShapesDiffer
+    ComponentRefused
+        When `omega` is negative or not finite.
+
+    Notes
+    -----
+    Six products of n × m by m × n. `neyman` needs 2 common tasks, the other rules 1. From means alone se2 is
+    s_d²/N, which is also the variance for the target `domain`.
+    """
+    means, variances = checked_cells(means, trial_variances, n_trials, one_trial)
+    if omega is not None:
+        check_variance("omega", omega)
+    valid = (~np.isnan(means)).astype(np.float64)
+    x = np.where(valid > 0, means, 0.0)
+    n_common = valid @ valid.T
+    sums = x @ valid.T
+    n_single = np.isnan(variances) * valid @ valid.T
+    repeated = (n_single + n_single.T == 0) & (n_common > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        se2 = _trial_noise(variances, valid, sums / n_common, n_single, omega or 0.0) / n_common**2
+        if omega is None:
+            se2 = np.where(repeated, se2, _neyman(x, valid, sums, n_common))
+    other, n_needed = (NEYMAN, 2) if omega is None else (VARIANCE_FUNCTION, 1)
+    method = np.where(n_common >= n_needed, other, NONE)
+    method = np.where(repeated, REPEATED_TRIALS, method).astype(np.int8)
+    np.fill_diagonal(method, NONE)
+    return PairVariances(
+        se2=read_only(np.where(method == NONE, np.nan, se2)),
+        method=read_only(method),
+        n_common=read_only(np.rint(n_common).astype(np.int64)),
+    )
+
+
+def trial_variance_ratio(
+    means: FloatArray,
+    trial_variances: FloatArray | None,
+    n_trials: FloatArray | None,
+    *,
+    one_trial: Mask | None = None,
+) -> float | None:
+    """ω̂ = Σs²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i): the share of a score's binomial variance that is trial noise.
+
+    Parameters
+    ----------
+    means, trial_variances, n_trials, one_trial
+        As in `finite_variances`.
+
+    Returns
+    -------
+    float or None
+        None unless at least 3 agents have R ≥ 3 on at least 15 tasks, and where all of them score 0 or 1.
+
+    Notes
+    -----
+    m_i and ȳ_i are taken over the tasks on which agent i has a trial variance.
+    """
+    means, variances = checked_cells(means, trial_variances, n_trials, one_trial)
+    if trial_variances is None or n_trials is None:
+        return None
+    known = ~np.isnan(variances)
+    often = np.count_nonzero(known & (n_trials >= N_TRIALS_OMEGA - 1e-9), axis=1) >= N_TASKS_OMEGA
+    if np.count_nonzero(often) < N_AGENTS_OMEGA:
+        return None
+    known, m = known[often], known[often].sum(axis=1)
+    rates = np.sum(np.where(known, means[often], 0.0), axis=1) / m
+    binomial = float(np.sum(m * rates * (1 - rates)))
+    return float(np.sum(trial_variances[often][known])) / binomial if binomial > 0 else None
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _neyman(x: FloatArray, valid: FloatArray, sums: FloatArray, n_common: FloatArray) -> FloatArray:
+    """(Σd² − (Σd)²/N)/(N(N − 1)) of all pairs, Σd² = Σx_a² + Σx_b² − 2·Σx_a·x_b over common tasks."""
+    squares = x**2 @ valid.T
+    sum_squares = squares + squares.T - 2 * (x @ x.T)
+    centred = sum_squares - (sums - sums.T) ** 2 / n_common
+    return np.asarray(np.maximum(centred, 0.0) / (n_common * (n_common - 1)), dtype=np.float64)
+
+
+def _trial_noise(
+    variances: FloatArray, valid: FloatArray, rates: FloatArray, n_single: FloatArray, omega: float
+) -> FloatArray:
+    """Σ_j(s²_aj/R_aj + s²_bj/R_bj) of all pairs over common tasks, ω̂·ȳ(1 − ȳ) in cells of one trial."""
+    parts = np.where(np.isnan(variances), 0.0, variances) @ valid.T + omega * rates * (1 - rates) * n_single
+    return np.asarray(parts + parts.T, dtype=np.float64)
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _one_trial(one_trial: Mask | None, n_agents: int) -> Mask:
+    mask = np.zeros(n_agents, dtype=np.bool_) if one_trial is None else np.asarray(one_trial)
+    if mask.dtype != np.bool_ or mask.shape != (n_agents,):
+        raise ShapesDiffer(f"one_trial: {mask.dtype} {mask.shape}, not bool ({n_agents},)")
+    return mask
+
+
+def checked_cells(
+    means: FloatArray,
+    trial_variances: FloatArray | None,
+    n_trials: FloatArray | None,
+    one_trial: Mask | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Means, and s²_ij/R_ij with NaN where the cell is missing or R counts as 1."""
+    if means.ndim != 2:
+        raise ShapesDiffer(f"means of shape {means.shape} are not agents by tasks")
+    once = _one_trial(one_trial, len(means))
+    if trial_variances is None and n_trials is None:
+        return means, np.full(means.shape, np.nan)
+    if trial_variances is None or n_trials is None:
+        raise ShapesDiffer("trial variances and numbers of trials are given together")
+    if not trial_variances.shape == n_trials.shape == means.shape:
+        raise ShapesDiffer(
+            f"trial variances {trial_variances.shape} and numbers of trials {n_trials.shape} "
+            f"for means {means.shape}"
+        )
+    return means, np.where(once[:, None] | np.isnan(means), np.nan, trial_variances / n_trials)
