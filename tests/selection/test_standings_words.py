@@ -108,7 +108,7 @@ def test_the_best_is_told_apart_though_the_ranks_are_wider():
         line("c", 3, 0.4, lower=2, upper=3),
         first=("a",),
     )
-    assert words.headline(found).startswith("Ma with Loop is the best of 3 agents, at 95%")
+    assert words.headline(found).startswith("a is the best of 3 agents, at 95%")
     assert words.headline(found).endswith("The next could be any of 2.")
     assert words.first_text(found) == (
         "At 95% the best agent is a; the ranks that agents may hold are wider, as they hold for all agents "
