@@ -49,7 +49,7 @@ own.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from itertools import groupby
@@ -90,6 +90,8 @@ class CompleteAgents:
     dates : tuple of datetime.date or None, length n_agents
     weights : float array, shape (n_agents,)
         1/π_i.
+    difficulties : mapping of bytes to float array, shape (n_tasks,)
+        Rasch difficulties by the positions of the agents that they are fitted to, as asked for so far.
     """
 
     names: tuple[str, ...]
@@ -99,6 +101,7 @@ class CompleteAgents:
     scaffolds: tuple[str, ...]
     models: tuple[str, ...]
     weights: FloatArray
+    difficulties: dict[bytes, FloatArray] = field(default_factory=dict)
 
     @property
     def n(self) -> int:

@@ -34,6 +34,7 @@ Signatures::
 
     fit(outcomes, start=None) -> RaschFit(abilities, difficulties, n_iterations, largest_derivative)
     ability(outcomes_of_one_agent, difficulties) -> float
+    abilities(outcomes, difficulties, seen, start) -> float array, shape (q,)
     information(abilities, difficulties) -> float array, shape (m,)
 
 Not done here
@@ -58,6 +59,7 @@ from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMisma
 
 PRIOR_VARIANCE = 9.0
 LARGEST_DERIVATIVE = 1e-11
+LARGEST_OF_MANY = 1e-9  # θ̂ of many agents, to about 1e-10 logits
 MOST_ITERATIONS = 100
 
 
@@ -154,6 +156,48 @@ def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
         step = derivative / (float(np.sum(passing * (1.0 - passing))) + 1.0 / PRIOR_VARIANCE)
         level += _step_length(abs(step)) * step
     raise RaschUnfinished(f"a derivative of {derivative:.1e} is left after {MOST_ITERATIONS} steps")
+
+
+def abilities(
+    outcomes: FloatArray, difficulties: FloatArray, seen: Mask, start: FloatArray | None = None
+) -> FloatArray:
+    """θ̂ of many agents, each by difficulties of its own: the steps of `ability`, all rows at once.
+
+    Nothing is checked.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (q, k)
+        0 to 1; 0 where not seen.
+    difficulties : float array, shape (q, k)
+        b, logits; any number where not seen.
+    seen : bool array, shape (q, k)
+        The cells that tell of an ability.
+    start : float array, shape (q,), optional
+        Where the steps begin; it does not show in the result.
+
+    Returns
+    -------
+    float array, shape (q,)
+        Logits, where the derivative is below 1e-9; NaN for a row without a cell.
+
+    Raises
+    ------
+    RaschUnfinished
+    """
+    totals = outcomes.sum(axis=1)
+    level = np.zeros(len(outcomes)) if start is None else start
+    for _ in range(MOST_ITERATIONS):
+        passing = expit(level[:, None] - difficulties)
+        passing *= seen
+        expected = passing.sum(axis=1)
+        slope = totals - expected - level / PRIOR_VARIANCE
+        if np.abs(slope).max(initial=0.0) < LARGEST_OF_MANY:
+            return np.where(seen.any(axis=1), level, np.nan)
+        curvature = expected - np.einsum("ij,ij->i", passing, passing)
+        step = slope / (curvature + 1.0 / PRIOR_VARIANCE)
+        level = level + np.log1p(np.abs(step)) * np.sign(step)
+    raise RaschUnfinished(f"a derivative is left after {MOST_ITERATIONS} steps")
 
 
 def information(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
