@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.answers import validated, verdict, words
+from leaderboard.studies.answers import validated, verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
 
@@ -70,7 +70,7 @@ class ValidityPage:
     @property
     def verdict(self) -> str:
         told = verdict(self.study.result, self.in_use)
-        return words.verdict_sentence(told) if told else ""
+        return told.sentence if told else ""
 
     @property
     def figures(self) -> list[str]:

@@ -14,8 +14,9 @@ from selection.standings.lines import (
     Standings,
     SubsetLine,
     TargetLine,
+    Verdict,
 )
-from selection.standings.verdict import verdict
+from selection.standings.verdict import advice_text, verdict
 
 __all__ = [
     "AtTarget",
@@ -27,6 +28,8 @@ __all__ = [
     "Standings",
     "SubsetLine",
     "TargetLine",
+    "Verdict",
+    "advice_text",
     "as_text",
     "gaps",
     "printed",

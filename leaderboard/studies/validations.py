@@ -26,6 +26,7 @@ def settle_validation(
         history_window=rules.history_window,
         hysteresis=rules.hysteresis,
         policy_strategy=rules.strategy,
+        estimator=rules.estimator,
         base_seed=rules.seed,
         jobs=n_jobs,
         progress=progress,

@@ -21,7 +21,8 @@ from selection.standings.phase import phase_of
 from selection.standings.placing import Placed, place, rated_tasks
 from selection.standings.savings import savings
 from selection.standings.targets import Bench, Told, nothing, one_trial, tell
-from selection.standings.verdict import verdict
+from selection.standings.trials import trials
+from selection.standings.verdict import falls_back, no_subset, verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +140,7 @@ def estimates_of(found: Basis, rules: Rules, given: Given) -> Mapping[int, Estim
 def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Given) -> Standings:
     record, chosen = found.record, found.chosen
     phase, why = phase_of(chosen, rules, given)
-    target = _target(found, told, rules)
+    target, why_target = _target(found, told, rules, given)
     board = Standings(
         n_tasks=record.n_tasks,
         n_complete=n_complete(record),
@@ -148,7 +149,9 @@ def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Give
         target=target,
         subset=chosen.line,
         conditions=Conditions(record.compared, record.left_out),
-        verdict=verdict(given.validation, chosen.line.strategy) if chosen.line else None,
+        why_target=why_target,
+        verdict=verdict(given.validation, chosen.line.strategy) if chosen.line else no_subset(why),
+        trials=trials(record, found.subset) if found.subset.size else None,
         targets={name: one.line for name, one in told.items()},
         agents=lines(record, found.on_all, found.on_subset, told, target),
         not_measured=_not_measured(record, given),
@@ -162,10 +165,31 @@ def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Give
     )
 
 
-def _target(found: Basis, told: Mapping[str, Told], rules: Rules) -> str:
-    """Return that of the rules, else the subset, where it says something; else the full suite."""
-    wanted = rules.target or "subset"
-    return wanted if told[wanted].line.n_ranked else "full"
+def _target(found: Basis, told: Mapping[str, Told], rules: Rules, given: Given) -> tuple[str, str]:
+    """Return the target of the rules where it says something, else the default, and why it is not `full`."""
+    if rules.target and told[rules.target].line.n_ranked:
+        return rules.target, ""
+    if not told["subset"].line.n_ranked:
+        return "full", ""
+    why = _why_subset(found, told["full"], rules, given)
+    return ("subset" if why else "full"), why
+
+
+def _why_subset(found: Basis, full: Told, rules: Rules, given: Given) -> str:
+    """Say why the full score is nothing to rank by; empty where it is."""
+    if not full.line.n_ranked:
+        return full.line.reason
+    new = found.newcomers
+    if new.size and all(full.at[i].rank is None for i in new):
+        return f"no full score can be told from it: {full.at[new[0]].reason}"
+    strategy = found.chosen.line.strategy if found.chosen.line else rules.strategy
+    if short := falls_back(given.validation, strategy):
+        of_full, of_subset, se = (words.percent(share) for share in short)
+        return (
+            f"the estimated full score puts {of_full}% of pairs in order, the mean on the subset "
+            f"{of_subset}% (leaving one agent out; standard error of the difference {se} points)"
+        )
+    return ""
 
 
 def _not_measured(record: Record, given: Given) -> tuple[str, ...]:

@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from selection.standings.lines import AtTarget, Line, Standings, TargetLine
+from selection.standings.lines import (
+    AtTarget,
+    Line,
+    Standings,
+    TargetLine,
+    Trials,
+    TrialsLine,
+)
 
 TARGETS = {
     "subset": "the {n} tasks of the subset",
@@ -63,7 +70,6 @@ PHASES = {
     "saturated": "The best agents pass nearly every task, so that ranks say little.",
     "unsuited": "No subset is in use: every agent runs all tasks and is ranked on all.",
 }
-VERDICTS = {"temporal": "For agents that came after it was chosen,", "loao": "For an agent that had no say,"}
 LEGEND = {
     "Rank": "1 + the number of agents with a better score.",
     "May hold": "The ranks that an agent may hold, all of them right at once with 95% confidence.",
@@ -297,20 +303,38 @@ def phase_text(board: Standings) -> str:
 
 
 def verdict_text(board: Standings) -> str:
-    """Say whether the subset ranks like the whole; empty where it was not validated."""
-    return "" if board.verdict is None or board.subset is None else verdict_sentence(board.verdict)
+    """Say whether the subset ranks like the whole; empty where it was not validated or the phase says it."""
+    return "" if board.verdict is None or board.subset is None else board.verdict.sentence
 
 
-def verdict_sentence(told: Mapping[str, Any]) -> str:
-    """Say the same of a verdict; see `selection.standings.verdict`."""
-    clear = told["pairs_clear"]
-    also = f", and {percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
-    random = told["pairs_correct_random"]
-    beside = f"; as many random tasks {percent(random)}%" if random is not None else ""
-    return (
-        f"Does the subset rank like all tasks? {sentence(told['word'])} {VERDICTS[told['protocol']]} it puts "
-        f"{percent(told['pairs_correct'])}% of pairs in the order of all tasks{also}{beside}."
+def target_text(board: Standings) -> str:
+    """Say why the board does not rank by the full score; empty where it does, or where that was asked for."""
+    return f"Ranks are on the subset: {sentence(board.why_target)}" if board.why_target else ""
+
+
+def trials_text(told: Trials | None) -> str:
+    """Say how many trials a run of the subset should have, what that costs, and what it is worth."""
+    if told is None:
+        return ""
+    options = "; ".join(_option(told, one) for one in told.options)
+    known = (
+        "An upper bound: how much the trials of a task vary is not known, for want of repeats."
+        if told.upper_bound
+        else ""
     )
+    is_one = told.recommended == 1
+    advice = f"{counted(told.recommended, 'trial')} of each task of the subset {'is' if is_one else 'are'}"
+    return " ".join(
+        part
+        for part in (f"{advice} recommended. Standard error of an agent's mean there: {options}.", known)
+        if part
+    )
+
+
+def _option(told: Trials, one: TrialsLine) -> str:
+    cost = f" for {money(one.cost_usd)}" if one.cost_usd is not None else ""
+    at_most = "at most " if told.upper_bound else ""
+    return f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{cost}"
 
 
 def bounds_text(told: AtTarget) -> str:
@@ -349,6 +373,7 @@ def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool
         sentence(told)
         for told in (
             universe,
+            target_text(board),
             _compared_text(board),
             unranked_text(board, of=True),
             offer if 2 * n_ranked < n else "",
