@@ -41,7 +41,7 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
 
@@ -50,7 +50,7 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.drift.fidelity import DECIMALS
-from selection import fold_predictions
+from selection import fold_predictions, full_scores
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
@@ -221,29 +221,34 @@ def hold_out(agents: CompleteAgents, subsets: Subsets) -> Records:
 
 def nested_residuals(
     agents: CompleteAgents,
-    by: Literal["agent", "scaffold"] = "agent",
+    by: Literal["agent", "scaffold", "date"] = "agent",
     *,
     strategy: str = "mid_range",
+    estimator: str = "ridge",
     rule: Rule | None = None,
     base_seed: int = 0,
 ) -> Residuals:
-    """Leave each agent, or each scaffold, of a training matrix out, selection repeated.
+    """Leave each agent, each scaffold, or all from a date on, out of a training matrix, selection repeated.
 
     Parameters
     ----------
     agents : CompleteAgents
         The training agents alone.
-    by : {"agent", "scaffold"}
-        Scaffolds are left out where at least 5 agents remain, also when only one agent has them.
+    by : {"agent", "scaffold", "date"}
+        Scaffolds are left out where at least 5 agents remain, also when only one agent has them; by date the
+        folds and draws are those of the temporal protocol, none where a date is missing.
     strategy : str
         A key of `STRATEGIES`.
+    estimator : str
+        One of `selection.full_scores.ESTIMATORS`.
     rule : Rule, optional
     base_seed : int
         What a draw's generator starts from.
     """
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
-    return _residuals(agents, choose(agents, bands, strategy, rule, base_seed, "nested", by))
+    what: tuple[str | int, ...] = ("temporal", 0) if by == "date" else ("nested", by)
+    return _residuals(agents, choose(agents, bands, strategy, rule, base_seed, *what), estimator)
 
 
 def loao_residuals(
@@ -373,12 +378,13 @@ def _agreement(
     return np.where(counts, by_score * by_mean + np.int8(1), np.int8(-1))
 
 
-def _residuals(agents: CompleteAgents, subsets: Subsets) -> Residuals:
+def _residuals(agents: CompleteAgents, subsets: Subsets, estimator: str) -> Residuals:
     """Read off each agent's one fold; no pair is compared."""
     members = _members(subsets.tasks, agents.outcomes.shape[1])
     subset_means, _, n_missing = _means(agents.outcomes, members)
     held_out = _scored(subsets, n_missing)
-    predicted = fold_predictions.predictions(agents, subsets.folds, held_out, members)
+    asked = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
+    predicted = full_scores.predictions(estimator, agents, asked, subsets.tasks)
     means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
     sizes = np.zeros(agents.n, dtype=np.intp)
     for f, (fold, rows) in enumerate(zip(subsets.folds, held_out, strict=True)):
