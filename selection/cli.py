@@ -205,6 +205,8 @@ def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
             history_window=rules.history_window,
             hysteresis=rules.hysteresis,
             policy_strategy=rules.strategy,
+            estimator=rules.estimator,
+            graded_share=record.graded_share,
             progress=show,
             **options,
         )
@@ -243,7 +245,9 @@ def _answered(arguments: argparse.Namespace) -> Standings:
     rules = rules_of(arguments)
     record, given = _record(arguments, rules), given_of(arguments, rules)
     if vars(arguments).get("validate"):
-        strategies = tuple(dict.fromkeys((rules.strategy, "random")))
+        # What choosing a strategy is worth needs all of them.
+        is_default = rules.strategy == Rules.strategy
+        strategies = (rules.strategy, "random") if is_default else None
         told = _validated(record, rules, protocols=("loao", "temporal"), strategies=strategies)
         given = replace(given, validation=told)
     found = answer(record, rules, given)

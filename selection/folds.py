@@ -265,8 +265,10 @@ def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_
     return Plan(protocol, found, "")
 
 
-def nested_plan(agents: CompleteAgents, by: Literal["agent", "scaffold"]) -> Plan:
-    """Folds inside a training matrix: each agent, or each scaffold, where at least 5 agents remain."""
+def nested_plan(agents: CompleteAgents, by: Literal["agent", "scaffold", "date"]) -> Plan:
+    """Folds inside a training matrix: each agent or scaffold, where at least 5 agents remain; or in time."""
+    if by == "date":
+        return plan("temporal", agents)
     if by == "agent":
         folds = _one_by_one(agents, np.arange(agents.n))
     else:

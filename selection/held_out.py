@@ -54,11 +54,10 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.drift.fidelity import DECIMALS
-from selection import fold_predictions
+from selection import fold_predictions, full_scores
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
-from selection.full_scores.left_out import predictions
 from selection.strategies import FITTED, SEEDED, STRATEGIES, Training
 
 N_FOLDS_COLD = 3  # a fit to all agents, to start from, costs as much as two folds gain
@@ -238,29 +237,34 @@ def hold_out(agents: CompleteAgents, subsets: Subsets, estimators: Sequence[str]
 
 def nested_residuals(
     agents: CompleteAgents,
-    by: Literal["agent", "scaffold"] = "agent",
+    by: Literal["agent", "scaffold", "date"] = "agent",
     *,
     strategy: str = "mid_range",
+    estimator: str = "ridge",
     rule: Rule | None = None,
     base_seed: int = 0,
 ) -> Residuals:
-    """Leave each agent, or each scaffold, of a training matrix out, selection repeated.
+    """Leave each agent, each scaffold, or all from a date on, out of a training matrix, selection repeated.
 
     Parameters
     ----------
     agents : CompleteAgents
         The training agents alone.
-    by : {"agent", "scaffold"}
-        Scaffolds are left out where at least 5 agents remain, also when only one agent has them.
+    by : {"agent", "scaffold", "date"}
+        Scaffolds are left out where at least 5 agents remain, also when only one agent has them; by date the
+        folds and draws are those of the temporal protocol, none where a date is missing.
     strategy : str
         A key of `STRATEGIES`.
+    estimator : str
+        One of `selection.full_scores.ESTIMATORS`.
     rule : Rule, optional
     base_seed : int
         What a draw's generator starts from.
     """
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
-    return _residuals(agents, choose(agents, bands, strategy, rule, base_seed, "nested", by))
+    what: tuple[str | int, ...] = ("temporal", 0) if by == "date" else ("nested", by)
+    return _residuals(agents, choose(agents, bands, strategy, rule, base_seed, *what), estimator)
 
 
 def loao_residuals(
@@ -333,7 +337,7 @@ def _estimated(
 ) -> FloatArray:
     """ŷ of the records by an estimator other than Ridge."""
     folds = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
-    return _joined(predictions(name, agents, folds, subsets.tasks))
+    return _joined(full_scores.predictions(name, agents, folds, subsets.tasks))
 
 
 def _members(tasks: Sequence[IndexArray], n_tasks: int) -> Mask:
@@ -406,12 +410,13 @@ def _agreement(
     return np.where(counts, by_score * by_value + np.int8(1), np.int8(-1))
 
 
-def _residuals(agents: CompleteAgents, subsets: Subsets) -> Residuals:
+def _residuals(agents: CompleteAgents, subsets: Subsets, estimator: str) -> Residuals:
     """Read off each agent's one fold; no pair is compared."""
     members = _members(subsets.tasks, agents.outcomes.shape[1])
     subset_means, _, n_missing = _means(agents.outcomes, members)
     held_out = _scored(subsets, n_missing)
-    predicted = fold_predictions.predictions(agents, subsets.folds, held_out, members)
+    asked = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
+    predicted = full_scores.predictions(estimator, agents, asked, subsets.tasks)
     means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
     sizes = np.zeros(agents.n, dtype=np.intp)
     for f, (fold, rows) in enumerate(zip(subsets.folds, held_out, strict=True)):

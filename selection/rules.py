@@ -15,6 +15,8 @@ from analytics.record import Counting
 from selection.errors import SelectionError
 
 Target = Literal["subset", "full", "domain"]
+EstimatorName = Literal["completion", "ridge", "line"]
+ESTIMATORS: tuple[EstimatorName, ...] = ("completion", "ridge", "line")
 TARGETS: tuple[Target, ...] = ("subset", "full", "domain")
 
 
@@ -38,7 +40,7 @@ class Rules:
         How far outside the band a task of the subset may lie and stay, 0 to 0.5.
     strategy : str
         A name of `selection.strategies.STRATEGIES`.
-    estimator : {"", "ridge"}
+    estimator : {"", "completion", "ridge", "line"}
         Of the full score of an agent that ran the subset; "" leaves the choice to the board.
     target : {"subset", "full", "domain"} or None
         What the board is ordered by; None: the subset where there is one, else the full suite.
@@ -79,6 +81,7 @@ class Rules:
             "hi": self.hi <= 1,
             "history_window": self.history_window is None or self.history_window >= 1,
             "hysteresis": 0 <= self.hysteresis < 0.5,
+            "estimator": self.estimator in ("", *ESTIMATORS),
             "target": self.target is None or self.target in TARGETS,
             "subset_from": 5 <= self.subset_from <= 50,
             "refit_every": 5 <= self.refit_every <= 10,

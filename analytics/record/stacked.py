@@ -53,6 +53,8 @@ class Record:
         What an agent ran under where it lacks a compared condition; else empty.
     universe : str
         Which tasks are active and what was left out, in words; empty where all are.
+    graded_share : float
+        Counted valid trials strictly between 0 and 1, as a share of all.
     """
 
     table: OutcomeTable
@@ -75,6 +77,7 @@ class Record:
     left_out: tuple[tuple[str, int], ...] = ()
     condition: tuple[str, ...] = ()
     universe: str = ""
+    graded_share: float = 0.0
 
     @property
     def n_agents(self) -> int:
@@ -293,6 +296,7 @@ def record(
         left_out=compared.left_out,
         condition=tuple(compared.condition[i] for i in order),
         universe=universe,
+        graded_share=_graded_share(lines),
     )
     return replace(stacked, complete=_complete(stacked))
 
@@ -350,6 +354,12 @@ def _table(about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[st
 def _stack(lines: Sequence[AgentRow], field: str, n_tasks: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     rows = [getattr(line, field) for line in lines]
     return read_only(np.array(rows, dtype=dtype).reshape(len(rows), n_tasks))
+
+
+def _graded_share(lines: Sequence[AgentRow]) -> float:
+    """Of all counted valid trials; 0 without any."""
+    n_valid = sum(int(line.n_valid.sum()) for line in lines)
+    return sum(line.n_graded for line in lines) / n_valid if n_valid else 0.0
 
 
 def _usual(n_places: CountArray) -> int:

@@ -130,7 +130,9 @@ class Target(models.TextChoices):
 
 
 class Estimator(models.TextChoices):
+    COMPLETION = "completion"
     RIDGE = "ridge"
+    LINE = "line"
 
 
 class Resubmission(models.TextChoices):

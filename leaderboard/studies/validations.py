@@ -27,6 +27,7 @@ def settle_validation(
         hysteresis=rules.hysteresis,
         policy_strategy=rules.strategy,
         estimator=rules.estimator,
+        graded_share=record.graded_share,
         base_seed=rules.seed,
         jobs=n_jobs,
         progress=progress,

@@ -14,6 +14,8 @@ module                  holds
 ``estimators``          the names, which one a board uses, and what is refused
 ``completion``          ``completion``: what the three parts of its ŷ come from
 ``straight``            ``line``
+``refits``              Ridge without each training agent in turn
+``fitted``              an estimator on one subset: what it predicts, and without each training agent
 ``left_out``            predictions of the agents that folds hold out
 ======================  =================================================================================
 
@@ -43,7 +45,17 @@ As in `selection.ridge` and `selection.rasch`. Ndzomga, *Efficient Benchmarking 
 The mean of two predictions is this project's own.
 """
 
-from selection.full_scores.estimators import ESTIMATORS, EstimatorName, FullScoreRefused
-from selection.full_scores.left_out import fold_predictions
+from selection.full_scores.estimators import ESTIMATORS, EstimatorName, FullScoreRefused, estimator_of
+from selection.full_scores.fitted import FullScores, fit
+from selection.full_scores.left_out import fold_predictions, predictions
 
-__all__ = ["ESTIMATORS", "EstimatorName", "FullScoreRefused", "fold_predictions"]
+__all__ = [
+    "ESTIMATORS",
+    "EstimatorName",
+    "FullScoreRefused",
+    "FullScores",
+    "estimator_of",
+    "fit",
+    "fold_predictions",
+    "predictions",
+]

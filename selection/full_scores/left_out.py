@@ -17,7 +17,8 @@ from selection import fold_predictions as of_ridge
 from selection import leave_out, ridge
 from selection.folds import CompleteAgents, Fold
 from selection.full_scores import completion, straight
-from selection.full_scores.estimators import FullScoreRefused, checked_name
+from selection.full_scores.estimators import checked_name
+from selection.full_scores.fitted import refuse_unpredictable
 
 
 class HeldOut(Protocol):
@@ -159,15 +160,6 @@ def _outside_by_ridge(
 def _refuse_unpredictable(
     outcomes: FloatArray, folds: Sequence[HeldOut], subsets: Sequence[IndexArray]
 ) -> None:
-    if not np.isnan(outcomes).any():
-        return
-    for fold, tasks in zip(folds, subsets, strict=True):
-        accepted = ridge.predictable(outcomes[np.ix_(fold.held_out, tasks)])
-        if not accepted.all():
-            i = int(fold.held_out[np.argmin(accepted)])
-            n_missing = int(np.count_nonzero(np.isnan(outcomes[i, tasks])))
-            raise FullScoreRefused(
-                f"agent {i} lacks {n_missing} of {tasks.size} tasks of the subset; at most "
-                f"{tasks.size // 10} may be missing",
-                code="cells_missing",
-            )
+    if np.isnan(outcomes).any():
+        for fold, tasks in zip(folds, subsets, strict=True):
+            refuse_unpredictable(outcomes[np.ix_(fold.held_out, tasks)])

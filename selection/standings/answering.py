@@ -15,8 +15,15 @@ from selection.rules import Rules
 from selection.standings import words
 from selection.standings.agents import lines
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
-from selection.standings.full_scores import Estimated, calibrator, estimates, fitted_on, is_current
-from selection.standings.lines import Conditions, Standings
+from selection.standings.full_scores import (
+    Estimated,
+    calibrator,
+    coverage,
+    estimates,
+    fitted_on,
+    is_current,
+)
+from selection.standings.lines import Conditions, CoverageLine, Standings
 from selection.standings.phase import phase_of
 from selection.standings.placing import Placed, place, rated_tasks
 from selection.standings.savings import savings
@@ -85,16 +92,16 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
     with threadpool_limits(1, user_api="blas"):
         found = basis(record, rules, given)
         bench = Bench.of(record, given.variances.facets, rules.seed)
-        told = _told(bench, found, rules, given)
-    return _standings(found, told, rules, given)
+        estimated, measured = estimates_of(found, rules, given)
+        told = _told(bench, found, rules, estimated)
+    return _standings(found, told, rules, given, measured)
 
 
 # --------------------------------------------------------------------------------------------------- targets
 
 
-def _told(bench: Bench, found: Basis, rules: Rules, given: Given) -> dict[str, Told]:
+def _told(bench: Bench, found: Basis, rules: Rules, estimated: Mapping[int, Estimated]) -> dict[str, Told]:
     """Tell all targets."""
-    estimated = estimates_of(found, rules, given)
     return {
         "subset": _subset(bench, found, rules),
         "full": tell(bench, "full", found.tasks, found.on_all, estimated=estimated),
@@ -117,27 +124,35 @@ def shift_of(found: Basis, rules: Rules) -> float:
     return shift_variance(found.record, found.chosen, rules) if old.any() and new.any() else 0.0
 
 
-def estimates_of(found: Basis, rules: Rules, given: Given) -> Mapping[int, Estimated]:
-    """Estimate the full scores of agents that ran the subset alone, by position; empty without any."""
+def estimates_of(
+    found: Basis, rules: Rules, given: Given
+) -> tuple[Mapping[int, Estimated], CoverageLine | None]:
+    """Estimate the full scores of agents that ran the subset alone, by position; empty without any.
+
+    The coverage is that of their intervals.
+    """
     rows = found.newcomers
     if not rows.size:
-        return {}
+        return {}, None
     record, tasks = found.record, found.subset
     names = tuple(record.table.tasks[j] for j in tasks)
     agents = training(record, found.scores)
     try:
         fitted = given.fitted
-        if fitted is None or not is_current(fitted, agents, names):
-            fitted = fitted_on(agents, names, rules)
-        return estimates(record, tasks, rows, calibrator(agents, tasks, fitted))
+        if fitted is None or not is_current(fitted, agents, names, rules):
+            fitted = fitted_on(agents, names, rules, record.graded_share)
+        estimated = estimates(record, tasks, rows, calibrator(agents, tasks, fitted))
+        return estimated, coverage(fitted, estimated)
     except CoreError as refusal:
-        return {int(i): Estimated(None, reason=str(refusal)) for i in rows}
+        return {int(i): Estimated(None, reason=str(refusal)) for i in rows}, None
 
 
 # ------------------------------------------------------------------------------------------------- the board
 
 
-def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Given) -> Standings:
+def _standings(
+    found: Basis, told: Mapping[str, Told], rules: Rules, given: Given, measured: CoverageLine | None
+) -> Standings:
     record, chosen = found.record, found.chosen
     phase, why = phase_of(chosen, rules, given)
     target, why_target = _target(found, told, rules, given)
@@ -156,6 +171,7 @@ def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Give
         agents=lines(record, found.on_all, found.on_subset, told, target),
         not_measured=_not_measured(record, given),
         savings=savings(record, found.subset, found.on_subset) if found.subset.size else None,
+        coverage=measured,
     )
     return replace(
         board,

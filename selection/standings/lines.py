@@ -330,6 +330,33 @@ class Trials:
 
 
 @dataclass(frozen=True)
+class CoverageLine:
+    """How often the intervals of estimated scores held, measured in time.
+
+    Attributes
+    ----------
+    estimator : {"completion", "ridge", "line"}
+        How the full score is estimated.
+    n, n_covered : int
+        Later full scores with an interval made from the residuals of strictly earlier dates, and those that
+        lay inside.
+    share : float or None
+        n_covered/n; None where n is 0.
+    upper : float or None
+        One-sided upper 95% bound of the coverage (Wilson).
+    falls_short : bool
+        Whether it is under .95, so that `share` stands in the place of 95%.
+    """
+
+    estimator: str
+    n: int
+    n_covered: int
+    share: float | None
+    upper: float | None
+    falls_short: bool
+
+
+@dataclass(frozen=True)
 class Standings:
     """Where every agent stands, for every target.
 
@@ -359,6 +386,8 @@ class Standings:
         Sources of error without an estimate, in words.
     savings : mapping or None
         What the subset spared; see `selection.cost`. None under full runs.
+    coverage : CoverageLine or None
+        Of the intervals of estimated scores; None where there is none.
     notices : tuple of str
         What the reader must know before the ranks: agents that lack tasks, fewer than half ranked, ….
     """
@@ -375,6 +404,7 @@ class Standings:
     agents: tuple[Line, ...]
     not_measured: tuple[str, ...]
     savings: Mapping[str, Any] | None
+    coverage: CoverageLine | None = None
     notices: tuple[str, ...] = field(default=())
     why_target: str = ""
     trials: Trials | None = None
@@ -387,7 +417,7 @@ class Standings:
     def of_plain(cls, plain: Mapping[str, Any]) -> "Standings":
         """Return what `as_plain` was made from; what a published board adds is left out."""
         own = {name: value for name, value in plain.items() if name in _names(cls)}
-        subset = plain["subset"]
+        subset, coverage = plain["subset"], plain["coverage"]
         return cls(
             **own
             | {
@@ -403,6 +433,7 @@ class Standings:
                     for name, told in plain["targets"].items()
                 },
                 "agents": tuple(_line(one) for one in plain["agents"]),
+                "coverage": CoverageLine(**coverage) if coverage else None,
                 "not_measured": tuple(plain["not_measured"]),
                 "notices": tuple(plain["notices"]),
             }

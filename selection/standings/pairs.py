@@ -201,7 +201,7 @@ def _view(found: Basis, target: str | None, rules: Rules, given: Given) -> _View
         target=cast(Target, wanted),
         tasks=found.subset if on_subset else found.tasks,
         placed=found.on_subset if on_subset else found.on_all,
-        estimated=estimates_of(found, rules, given) if wanted == "full" else {},
+        estimated=estimates_of(found, rules, given)[0] if wanted == "full" else {},
         incumbents=found.chosen.incumbents,
         shift=shift_of(found, rules) if on_subset else 0.0,
     )

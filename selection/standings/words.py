@@ -276,9 +276,22 @@ def covers_text(board: Standings, target: str = "") -> str:
     """Say what the 95% intervals of a target are about."""
     told: TargetLine = board.targets[target or board.target]
     text = f"The 95% intervals cover {told.covers}."
+    if (target or board.target) == "full":
+        text = " ".join(part for part in (text, coverage_text(board)) if part)
     if told.note:
         text += f" On ranks and ties: {told.note}."
     return f"{text} {sentence(told.reason)}" if told.reason else text
+
+
+def coverage_text(board: Standings) -> str:
+    """Say how often intervals of estimated scores held, where that is less than 95%; else empty."""
+    told = board.coverage
+    if told is None or not told.falls_short or told.share is None:
+        return ""
+    return (
+        f"Those of estimated scores are to be read as {percent(told.share)}% intervals, not 95%: of "
+        f"{counted(told.n, 'full score')} that came later they held {told.n_covered:,}."
+    )
 
 
 def scores_text(board: Standings, target: str = "") -> str:

@@ -312,7 +312,9 @@ def _pools(study: Study, protocol: str, strategy: str, subsets: Subsets) -> dict
     records = hold_out(study.agents, subsets, study.of(strategy))
     hits = np.full(records.n, np.nan)
     if strategy == study.coverage_of and not study.no_coverage:
-        hits = covered(study.agents, subsets, records, strategy, study.rule, study.base_seed)
+        hits = covered(
+            study.agents, subsets, records, strategy, study.rule, study.base_seed, study.estimators[0]
+        )
     averaged, told = _pool_names(protocol, subsets.folds)
     labels = [fold.pool if protocol == "within_scaffold" else fold.name for fold in subsets.folds]
     pools = dict[Pool, _Pooled]()
