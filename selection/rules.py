@@ -43,7 +43,8 @@ class Rules:
     estimator : {"", "completion", "ridge", "line"}
         Of the full score of an agent that ran the subset; "" leaves the choice to the board.
     target : {"subset", "full", "domain"} or None
-        What the board is ordered by; None: the subset where there is one, else the full suite.
+        What the board is ordered by; None: the full suite, or the subset
+        where the full score cannot be estimated from it or orders agents worse.
     subset_from : int
         Complete agents from which on a subset is fixed; before, it is a preview.
     refit_every : int

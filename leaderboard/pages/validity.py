@@ -51,6 +51,11 @@ class Protocol:
         return validated.folds_text(self.result)
 
     @property
+    def prequential(self) -> str:
+        """What choosing the strategy in time would have given."""
+        return validated.prequential_text(self.result)
+
+    @property
     def notes(self) -> dict[str, str]:
         """Why figures are missing."""
         return validated.notes(self.result["strategies"])

@@ -11,7 +11,7 @@ from analytics.errors import CoreError
 from analytics.record import Record, offer
 from selection.given import Given
 from selection.linking import reference
-from selection.rules import Rules
+from selection.rules import Rules, Target
 from selection.standings import words
 from selection.standings.agents import lines
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
@@ -94,7 +94,7 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
         bench = Bench.of(record, given.variances.facets, rules.seed)
         estimated, measured = estimates_of(found, rules, given)
         told = _told(bench, found, rules, estimated)
-    return _standings(found, told, rules, given, measured)
+    return _standings(found, told, rules, given, estimated, measured)
 
 
 # --------------------------------------------------------------------------------------------------- targets
@@ -151,11 +151,16 @@ def estimates_of(
 
 
 def _standings(
-    found: Basis, told: Mapping[str, Told], rules: Rules, given: Given, measured: CoverageLine | None
+    found: Basis,
+    told: Mapping[str, Told],
+    rules: Rules,
+    given: Given,
+    estimated: Mapping[int, Estimated],
+    measured: CoverageLine | None,
 ) -> Standings:
     record, chosen = found.record, found.chosen
     phase, why = phase_of(chosen, rules, given)
-    target, why_target = _target(found, told, rules, given)
+    target, why_target = default_target(found, estimated, rules, given)
     board = Standings(
         n_tasks=record.n_tasks,
         n_complete=n_complete(record),
@@ -181,23 +186,31 @@ def _standings(
     )
 
 
-def _target(found: Basis, told: Mapping[str, Told], rules: Rules, given: Given) -> tuple[str, str]:
-    """Return the target of the rules where it says something, else the default, and why it is not `full`."""
-    if rules.target and told[rules.target].line.n_ranked:
+def default_target(
+    found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given
+) -> tuple[Target, str]:
+    """Return the target of the rules where it ranks anybody, else the default, and why it is not `full`.
+
+    The default is `full`; `subset` where it ranks agents and no full score can be estimated from it, or the
+    estimated ones put fewer pairs in order than the subset's means (`selection.standings.verdict`).
+    """
+    n_full = sum(one.outcomes is not None for one in found.on_all)
+    n_full += sum(one.se2 is not None for one in estimated.values())
+    n_subset = sum(one.outcomes is not None for one in found.on_subset) if found.subset.size else 0
+    ranked = {"full": n_full, "subset": n_subset, "domain": n_full}
+    if rules.target and ranked[rules.target]:
         return rules.target, ""
-    if not told["subset"].line.n_ranked:
-        return "full", ""
-    why = _why_subset(found, told["full"], rules, given)
+    why = _why_subset(found, estimated, rules, given) if n_subset else ""
     return ("subset" if why else "full"), why
 
 
-def _why_subset(found: Basis, full: Told, rules: Rules, given: Given) -> str:
+def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given) -> str:
     """Say why the full score is nothing to rank by; empty where it is."""
-    if not full.line.n_ranked:
-        return full.line.reason
-    new = found.newcomers
-    if new.size and all(full.at[i].rank is None for i in new):
-        return f"no full score can be told from it: {full.at[new[0]].reason}"
+    refused = [one.reason for one in estimated.values() if one.se2 is None]
+    if refused and len(refused) == len(estimated):
+        return f"no full score can be told from it: {refused[0]}"
+    if not estimated and not any(one.outcomes is not None for one in found.on_all):
+        return words.NOBODY_RANKED.replace("these", "all")
     strategy = found.chosen.line.strategy if found.chosen.line else rules.strategy
     if short := falls_back(given.validation, strategy):
         of_full, of_subset, se = (words.percent(share) for share in short)
