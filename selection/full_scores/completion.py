@@ -104,6 +104,27 @@ def _expected_outside(outcomes: FloatArray, difficulties: FloatArray, members: M
     return means
 
 
+def expected_elsewhere(outcomes: FloatArray, of_subset: FloatArray, of_others: FloatArray) -> FloatArray:
+    """p̂ of agents by one set of difficulties, shape (q,); NaN where no task outside S has one.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (q, k)
+        On the subset; NaN where missing.
+    of_subset, of_others : float array, shape (k,), (m − k,)
+        b̂; NaN in others where nobody has run the task.
+
+    Raises
+    ------
+    RaschUnfinished
+    """
+    seen, others = ~np.isnan(outcomes), of_others[~np.isnan(of_others)]
+    abilities = rasch.abilities(np.where(seen, outcomes, 0.0), np.broadcast_to(of_subset, seen.shape), seen)
+    if not others.size:
+        return np.full(len(outcomes), np.nan)
+    return np.asarray(expit(abilities[:, None] - others).mean(axis=1), dtype=np.float64)
+
+
 # --------------------------------------------------------------------------------------------- difficulties
 
 
