@@ -121,6 +121,13 @@ class CompleteAgents:
         except rasch.RaschUnfinished:
             return None
 
+    @cached_property
+    def rasch_near(self) -> FloatArray | None:
+        """What speeds fits to nearly all agents; None without a fit to all, or with a task without a cell."""
+        if self.rasch_fit is None or np.isnan(self.outcomes).all(axis=0).any():
+            return None
+        return rasch.inverse_complement(self.outcomes, self.rasch_fit)
+
     def take(self, rows: IndexArray) -> "CompleteAgents":
         """Return the agents at these positions, ascending."""
         return CompleteAgents(

@@ -77,7 +77,7 @@ class SubsetTask(models.Model):
 
 
 class Calibration(models.Model):
-    """Whom the full score was calibrated on at a delivery, and how far off it was for them (STATISTICS §3)."""
+    """On whom the full score was calibrated at a delivery, and how far off it was (STATISTICS §3)."""
 
     subset = models.ForeignKey(TaskSubset, models.PROTECT, related_name="calibrations")
     policy = models.ForeignKey(

@@ -51,6 +51,7 @@ from selection.folds import CompleteAgents
 
 MOST_CELLS = 1_000_000
 N_TENTHS = 10
+FEWEST_CELLS_NEAR = 20_000
 
 
 def combined(known: FloatArray, by_rasch: FloatArray, by_ridge: FloatArray, k: int, m: int) -> FloatArray:
@@ -103,6 +104,27 @@ def _expected_outside(outcomes: FloatArray, difficulties: FloatArray, members: M
     return means
 
 
+def expected_elsewhere(outcomes: FloatArray, of_subset: FloatArray, of_others: FloatArray) -> FloatArray:
+    """p̂ of agents by one set of difficulties, shape (q,); NaN where no task outside S has one.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (q, k)
+        On the subset; NaN where missing.
+    of_subset, of_others : float array, shape (k,), (m − k,)
+        b̂; NaN in others where nobody has run the task.
+
+    Raises
+    ------
+    RaschUnfinished
+    """
+    seen, others = ~np.isnan(outcomes), of_others[~np.isnan(of_others)]
+    abilities = rasch.abilities(np.where(seen, outcomes, 0.0), np.broadcast_to(of_subset, seen.shape), seen)
+    if not others.size:
+        return np.full(len(outcomes), np.nan)
+    return np.asarray(expit(abilities[:, None] - others).mean(axis=1), dtype=np.float64)
+
+
 # --------------------------------------------------------------------------------------------- difficulties
 
 
@@ -129,7 +151,8 @@ def _difficulties(agents: CompleteAgents, rows: IndexArray) -> FloatArray:
     if key not in agents.difficulties:
         outcomes, found = agents.outcomes[rows], np.full(agents.outcomes.shape[1], np.nan)
         rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
-        found[rated] = rasch.fit(outcomes[:, rated], _start(agents, rows, rated)).difficulties
+        start, near = _start(agents, rows, rated), _near(agents, rows, rated)
+        found[rated] = rasch.fit(outcomes[:, rated], start, near).difficulties
         agents.difficulties[key] = read_only(found)
     return agents.difficulties[key]
 
@@ -142,6 +165,17 @@ def _start(agents: CompleteAgents, rows: IndexArray, rated: Mask) -> tuple[Float
     difficulties = np.full(agents.outcomes.shape[1], np.nan)
     difficulties[~np.isnan(agents.outcomes).all(axis=0)] = near.difficulties
     return near.abilities[rows], difficulties[rated]
+
+
+def _near(agents: CompleteAgents, rows: IndexArray, rated: Mask) -> FloatArray | None:
+    """Return what speeds the fit, where nearly all agents and all tasks are in it."""
+    n, m = agents.outcomes.shape
+    if agents.outcomes.size < FEWEST_CELLS_NEAR or 10 * rows.size < 9 * n or not rated.all():
+        return None
+    inverse = agents.rasch_near
+    if inverse is None or n > m:
+        return inverse if rows.size > m else None
+    return inverse[np.ix_(rows, rows)]
 
 
 def _shared(n: int, trained: Sequence[IndexArray]) -> list[IndexArray]:

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.arrays import FloatArray, IndexArray
 from selection import ridge
 from selection.folds import CompleteAgents
 from selection.full_scores import completion, straight
@@ -218,11 +218,8 @@ class _Completion:
 
     def _by_rasch(self, outcomes: FloatArray, difficulties: FloatArray) -> FloatArray:
         """p̂ of rows on the subset, shape (q,)."""
-        shape = (len(outcomes), self.m)
-        rows, members = np.full(shape, np.nan), np.zeros(self.m, dtype=np.bool_)
-        rows[:, self.tasks], members[self.tasks] = outcomes, True
-        of_all: Mask = np.broadcast_to(members, shape)
-        return completion.expected_outside(rows, np.broadcast_to(difficulties, shape), of_all)
+        others = np.setdiff1d(np.arange(self.m), self.tasks)
+        return completion.expected_elsewhere(outcomes, difficulties[self.tasks], difficulties[others])
 
 
 def _outside(outcomes: FloatArray, scores: FloatArray, *, m: int) -> FloatArray:

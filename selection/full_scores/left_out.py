@@ -130,17 +130,38 @@ def _completion(
     members, m = members_of(subsets, agents.outcomes.shape[1]), agents.outcomes.shape[1]
     fitted = np.array(completion.difficulties_of(agents, [fold.training for fold in folds])).reshape(-1, m)
     by_rasch = completion.expected_outside(agents.outcomes[rows], fitted[fold_of], members[fold_of])
+    shares = _shares_gram(agents, folds, members)
     told = list[FloatArray]()
     for f, (fold, tasks) in enumerate(zip(folds, subsets, strict=True)):
-        known, by_ridge = _outside_by_ridge(agents, fold, tasks)
+        way = _by_gram if shares[f] else _alone
+        known, by_ridge = way(agents, fold, tasks)
         told.append(completion.combined(known, by_rasch[fold_of == f], by_ridge, tasks.size, m))
     return told
 
 
-def _outside_by_ridge(
-    agents: CompleteAgents, fold: HeldOut, tasks: IndexArray
-) -> tuple[FloatArray, FloatArray]:
-    """Σ_{j∈S} X_aj and ẑ of a fold's held-out agents; ẑ is 0 where S is all tasks."""
+def _shares_gram(agents: CompleteAgents, folds: Sequence[HeldOut], members: Mask) -> Mask:
+    """Folds whose Ridge outside S comes from one Gram matrix of all tasks, where that takes less."""
+    n, m = agents.outcomes.shape
+    is_whole = ~np.isnan(agents.outcomes).any(axis=0)
+    k = np.count_nonzero(members, axis=1).astype(np.float64)
+    i = n - np.array([fold.training.size for fold in folds], dtype=np.float64)
+    saved = n**2 * k + n**3 / 3 - (k**3 / 3 + k**2 * (i + 1) + 2 * i**3 / 3 + of_ridge.GATHERED * k**2)
+    can = (members <= is_whole).all(axis=1) & (k < m) & (saved > 0) & (m <= of_ridge.MOST_SHARED_TASKS)
+    return np.asarray(can & (saved[can].sum() > n * float(m) ** 2), dtype=np.bool_)
+
+
+def _by_gram(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:
+    """Σ_{j∈S} X_aj and ẑ of a fold's held-out agents, from the Gram matrix."""
+    left_out = np.setdiff1d(np.arange(agents.n), fold.training)
+    k, m = tasks.size, agents.outcomes.shape[1]
+    known = agents.outcomes[np.ix_(left_out, tasks)].sum(axis=1)
+    outside = completion.means_outside(known, agents.scores[left_out], k, m)
+    held_out = np.searchsorted(left_out, fold.held_out)
+    return known[held_out], (outside + agents.gram.outside(left_out, tasks))[held_out]
+
+
+def _alone(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:
+    """Σ_{j∈S} X_aj and ẑ of a fold's held-out agents, by itself; ẑ is 0 where S is all tasks."""
     rows, m = np.union1d(fold.training, fold.held_out), agents.outcomes.shape[1]
     is_held_out, is_trained = np.isin(rows, fold.held_out), np.isin(rows, fold.training)
     outcomes, scores = agents.outcomes[np.ix_(rows, tasks)], agents.scores[rows]

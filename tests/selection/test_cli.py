@@ -279,7 +279,7 @@ def test_standings_of_gaia(answer, text, real_data):
     assert (found["target"], found["subset"]["size"], len(found["agents"])) == ("subset", 82, 32)
     assert set(found) == {
         *("n_tasks", "n_complete", "phase", "why", "target", "subset", "conditions", "verdict", "targets"),
-        *("agents", "not_measured", "savings", "notices"),
+        *("agents", "not_measured", "savings", "coverage", "notices"),
     }
     assert set(found["targets"]) == {"subset", "full", "domain"}
     assert found["targets"]["full"]["n_ranked"] == 32

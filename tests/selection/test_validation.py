@@ -707,9 +707,22 @@ def test_draws_depend_on_names_alone():
 # ------------------------------------------------------------------------------------------------ coverage
 
 
+def residuals_in_time(x, y, dates, rows):
+    found = []
+    for day in sorted({dates[i] for i in rows}):
+        train = [i for i in rows if dates[i] < day]
+        tasks = reference.mid_range(x[train]) if len(train) >= 10 else None
+        if tasks is not None:
+            held = [i for i in rows if dates[i] == day]
+            answers = reference.fold_records(x, y, held, train, tasks, dates)
+            found += [q["y"] - q["p"] for q in answers]
+    return found
+
+
 @pytest.mark.parametrize("protocol", ["loao", "loso", "temporal"])
 def test_coverage_is_measured_from_training_agents_alone(protocol):
-    from selection import intervals
+    from selection import full_scores, intervals
+    from selection.full_scores.left_out import unnamed
 
     n = 24
     x = rasch_outcomes(17, n, 40)
@@ -741,9 +754,9 @@ def test_coverage_is_measured_from_training_agents_alone(protocol):
         tasks = reference.mid_range(x[train])
         groups = [[i for i in train if scaffolds[i] == s] for s in sorted({scaffolds[i] for i in train})]
         calibrator = intervals.calibrate(
-            x[np.ix_(train, tasks)],
-            y[train],
+            full_scores.fit("ridge", unnamed(x[train], y[train]), tasks),
             residuals(train, [[i] for i in train]),
+            in_time=residuals_in_time(x, y, dates, train),
             scaffolds=[scaffolds[i] for i in train],
             scaffold_residuals=residuals(train, groups),
         )
