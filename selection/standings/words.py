@@ -19,8 +19,8 @@ from selection.standings.lines import (
 )
 
 TARGETS = {
-    "subset": "the {n} tasks of the subset",
     "full": "all {n} tasks",
+    "subset": "the {n} tasks of the subset",
     "domain": "tasks like these {n}",
 }
 COVERS = {

@@ -172,7 +172,7 @@ def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
         re.MULTILINE,
     )
     assert re.search(r"^Leave one scaffold out +not available: ", printed, re.MULTILINE)
-    assert words.verdict_sentence(verdict(stored(), "mid_range")) in printed
+    assert verdict(stored(), "mid_range").sentence in printed
     assert "chance" not in printed
     assert "None" not in printed
     assert "nan" not in printed

@@ -128,7 +128,7 @@ class Migration(migrations.Migration):
                 ('duplicates', models.CharField(choices=[('mean', 'Mean'), ('latest', 'Latest'), ('first', 'First')], default='mean', help_text="Which of an agent's submissions count: all (their mean), the latest, the first.", max_length=8)),
                 ('counted_settings', models.JSONField(blank=True, help_text='Conditions that are compared, as a list of objects with prompt_variant, judge and temperature; empty: those that the agents share.', null=True)),
                 ('refit_every', models.PositiveSmallIntegerField(default=5, help_text='The calibration is fitted anew after so many complete agents (5 to 10).')),
-                ('default_target', models.CharField(blank=True, choices=[('subset', 'Subset'), ('full', 'Full'), ('domain', 'Domain')], default='', help_text='What the board is ordered by; empty: the board chooses.', max_length=8)),
+                ('default_target', models.CharField(blank=True, choices=[('subset', 'Subset'), ('full', 'Full'), ('domain', 'Domain')], default='', help_text='What the board is ordered by; empty: the full score, or the subset where that orders better.', max_length=8)),
                 ('n_trials', models.PositiveSmallIntegerField(default=1, help_text='Trials asked for on each task.')),
                 ('audit_share', models.FloatField(default=0.05, help_text='Share of k asked for outside the subset.')),
                 ('review', models.CharField(choices=[('automatic', 'Automatic'), ('manual', 'Manual')], default='automatic', help_text='Whether a submission counts at once, or waits for an operator.', max_length=16)),
