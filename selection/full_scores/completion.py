@@ -94,9 +94,13 @@ def expected_outside(outcomes: FloatArray, difficulties: FloatArray, members: Ma
 
 
 def _expected_outside(outcomes: FloatArray, difficulties: FloatArray, members: Mask) -> FloatArray:
-    seen, rated = members & ~np.isnan(outcomes), ~np.isnan(difficulties)
+    rated = ~np.isnan(difficulties)
     logits = np.where(rated, difficulties, 0.0)
-    abilities = rasch.abilities(np.where(seen, outcomes, 0.0), logits, seen)
+    columns, there = _columns_of(members)
+    inside = np.take_along_axis(outcomes, columns, axis=1)
+    seen = there & ~np.isnan(inside)
+    of_inside = np.take_along_axis(logits, columns, axis=1)
+    abilities = rasch.abilities(np.where(seen, inside, 0.0), of_inside, seen)
     outside = rated & ~members
     passing = expit(abilities[:, None] - logits) * outside
     n, means = np.count_nonzero(outside, axis=1), np.full(len(outcomes), np.nan)
@@ -123,6 +127,15 @@ def expected_elsewhere(outcomes: FloatArray, of_subset: FloatArray, of_others: F
     if not others.size:
         return np.full(len(outcomes), np.nan)
     return np.asarray(expit(abilities[:, None] - others).mean(axis=1), dtype=np.float64)
+
+
+def _columns_of(members: Mask) -> tuple[IndexArray, Mask]:
+    """Tasks of each row's S, (q, k_max), and which places hold one: a Newton step then takes k, not m."""
+    sizes = np.count_nonzero(members, axis=1)
+    there = np.arange(max(1, int(sizes.max(initial=1)))) < sizes[:, None]
+    columns = np.zeros(there.shape, dtype=np.intp)
+    columns[there] = np.nonzero(members)[1]
+    return columns, there
 
 
 # --------------------------------------------------------------------------------------------- difficulties

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from django.db import connection
-from sklearn.linear_model import Ridge
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import as_dict
@@ -22,6 +21,7 @@ from leaderboard.studies.models import AgentScores, Calibration, TaskSubset
 from leaderboard.studies.records import Reader
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
+from tests.selection.reference import full_score
 from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text, recomputed
 
 
@@ -58,9 +58,10 @@ def test_a_subset_run_is_ranked_and_estimated(toy):
     assert newer.subset == board.subset
     assert newer.calibration == board.calibration
     x_new = np.array([[float(marks[j]) for j in in_band]])
-    reference = Ridge(alpha=1.0).fit(x[:, in_band], x.mean(axis=1))
+    told = full_score("completion", x, x.mean(axis=1), np.array(in_band), x_new[0])
     assert line.at["subset"].score == pytest.approx(x_new.mean(), abs=1e-12)
-    assert line.at["full"].score == pytest.approx(reference.predict(x_new)[0], abs=1e-10)
+    assert line.at["full"].score == pytest.approx(told, abs=1e-6)
+    assert newer.calibration.estimator == "completion"
     assert (line.how, line.at["full"].estimated, line.marks) == ("estimated", True, ("estimated",))
 
 

@@ -10,12 +10,60 @@ import math
 from collections import defaultdict
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, stats
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
 
 NAN = math.nan
+
+
+# --------------------------------------------------------------------------------------------- full scores
+
+
+def full_score(estimator, outcomes, scores, tasks, row):
+    """ŷ of a row on the tasks, by scikit-learn and scipy.optimize alone; no cell outside S decides it."""
+    m, means = outcomes.shape[1], np.nanmean(outcomes[:, tasks], axis=0)
+    x = np.where(np.isnan(outcomes[:, tasks]), means, outcomes[:, tasks])
+    new, seen = np.where(np.isnan(row), means, row), ~np.isnan(row)
+    if estimator == "ridge":
+        return Ridge(alpha=1.0).fit(x, scores).predict(new[None, :])[0]
+    if estimator == "line":
+        line = LinearRegression().fit(x.mean(axis=1)[:, None], scores)
+        return line.predict([[new.mean()]])[0]
+    others = np.setdiff1d(np.arange(m), tasks)
+    rest = (m * scores - x.sum(axis=1)) / others.size
+    by_ridge = Ridge(alpha=1.0).fit(x, rest).predict(new[None, :])[0]
+    b = difficulties(outcomes)
+    known, of_known = row[seen], b[tasks][seen]
+
+    def loss(theta):
+        p = expit(theta - of_known)
+        return -np.sum(known * np.log(p) + (1 - known) * np.log1p(-p)) + float(theta[0] ** 2) / 18
+
+    theta = minimize(loss, [0.0], method="BFGS", options={"gtol": 1e-10}).x[0]
+    by_rasch = np.mean(expit(theta - b[others]))
+    return (new.sum() + others.size * (by_rasch + by_ridge) / 2) / m
+
+
+def difficulties(outcomes):
+    """Penalised joint likelihood by a general minimiser."""
+    n, m = outcomes.shape
+    seen = ~np.isnan(outcomes)
+    x = np.where(seen, outcomes, 0.0)
+
+    def loss(z):
+        p = expit(z[:n, None] - z[n:])
+        return -np.sum(seen * (x * np.log(p) + (1 - x) * np.log1p(-p))) + z @ z / 18
+
+    def slope(z):
+        beyond = seen * (x - expit(z[:n, None] - z[n:]))
+        return np.concatenate([-beyond.sum(axis=1), beyond.sum(axis=0)]) + z / 9
+
+    b = minimize(loss, np.zeros(n + m), jac=slope, method="BFGS", options={"gtol": 1e-9}).x[n:]
+    return b - b.mean()
 
 
 # ------------------------------------------------------------------------------------------------- subsets
@@ -184,10 +232,10 @@ def completion(x, y, i, train, tasks, filled, model_of):
     seen = tasks[~np.isnan(x[i, tasks])]
 
     def slope(theta):
-        return np.sum(x[i, seen] - special.expit(theta - b[seen])) - theta / 9
+        return np.sum(x[i, seen] - expit(theta - b[seen])) - theta / 9
 
     theta = optimize.brentq(slope, -40, 40, xtol=1e-14, rtol=1e-14)
-    passing = special.expit(theta - b[outside])
+    passing = expit(theta - b[outside])
     by_rasch = by_ridge if np.isnan(passing).all() else np.nanmean(passing)
     return (known + (m - k) * (by_rasch + by_ridge) / 2) / m
 

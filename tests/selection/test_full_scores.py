@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq
 from scipy.special import expit
-from sklearn.linear_model import LinearRegression, Ridge
 
 from analytics.command_line import flat_file
 from analytics.record import Record
@@ -30,6 +29,7 @@ from selection.held_out import nested_residuals
 from selection.intervals import prequential
 from selection.intervals.prequential import wilson
 from selection.standings.choice import training
+from tests.selection import reference
 
 NAN = math.nan
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=20)
@@ -48,49 +48,6 @@ def drawn(seed, n, m, share_missing=0.0):
 
 def one_by_one(n):
     return [Fold(str(i), np.array([i]), np.delete(np.arange(n), i)) for i in range(n)]
-
-
-def plainly(estimator, outcomes, scores, tasks, row):
-    """ŷ of a row on the tasks, by scikit-learn and scipy.optimize alone; no cell outside S decides it."""
-    m, means = outcomes.shape[1], np.nanmean(outcomes[:, tasks], axis=0)
-    x = np.where(np.isnan(outcomes[:, tasks]), means, outcomes[:, tasks])
-    new, seen = np.where(np.isnan(row), means, row), ~np.isnan(row)
-    if estimator == "ridge":
-        return Ridge(alpha=1.0).fit(x, scores).predict(new[None, :])[0]
-    if estimator == "line":
-        line = LinearRegression().fit(x.mean(axis=1)[:, None], scores)
-        return line.predict([[new.mean()]])[0]
-    others = np.setdiff1d(np.arange(m), tasks)
-    rest = (m * scores - x.sum(axis=1)) / others.size
-    by_ridge = Ridge(alpha=1.0).fit(x, rest).predict(new[None, :])[0]
-    b = difficulties(outcomes)
-    known, of_known = row[seen], b[tasks][seen]
-
-    def loss(theta):
-        p = expit(theta - of_known)
-        return -np.sum(known * np.log(p) + (1 - known) * np.log1p(-p)) + float(theta[0] ** 2) / 18
-
-    theta = minimize(loss, [0.0], method="BFGS", options={"gtol": 1e-10}).x[0]
-    by_rasch = np.mean(expit(theta - b[others]))
-    return (new.sum() + others.size * (by_rasch + by_ridge) / 2) / m
-
-
-def difficulties(outcomes):
-    """Penalised joint likelihood by a general minimiser."""
-    n, m = outcomes.shape
-    seen = ~np.isnan(outcomes)
-    x = np.where(seen, outcomes, 0.0)
-
-    def loss(z):
-        p = expit(z[:n, None] - z[n:])
-        return -np.sum(seen * (x * np.log(p) + (1 - x) * np.log1p(-p))) + z @ z / 18
-
-    def slope(z):
-        beyond = seen * (x - expit(z[:n, None] - z[n:]))
-        return np.concatenate([-beyond.sum(axis=1), beyond.sum(axis=0)]) + z / 9
-
-    b = minimize(loss, np.zeros(n + m), jac=slope, method="BFGS", options={"gtol": 1e-9}).x[n:]
-    return b - b.mean()
 
 
 # ------------------------------------------------------------------------------------------------- by hand
@@ -259,7 +216,7 @@ def test_folds_against_scikit_learn_and_scipy(name, share):
     for f, value in zip(kept, told, strict=True):
         others = np.arange(12) != f
         row = outcomes[f, subsets[f]]
-        expected = plainly(name, outcomes[others], scores[others], subsets[f], row)
+        expected = reference.full_score(name, outcomes[others], scores[others], subsets[f], row)
         assert value == pytest.approx([expected], abs=1e-6 if name == "completion" else 1e-10)
 
 
