@@ -30,10 +30,12 @@ def visible(board: Board) -> dict[str, Any]:
 
 def without_costs(standings: Standings) -> Standings:
     """The standings as if nobody had stated a cost."""
-    told = standings.savings
+    told, trials = standings.savings, standings.trials
+    options = tuple(replace(one, cost_usd=None) for one in trials.options) if trials else ()
     return replace(
         standings,
         agents=tuple(replace(line, cost_usd=None, cost_basis="not stated") for line in standings.agents),
+        trials=trials and replace(trials, options=options),
         savings=told and {**told, "per_run": None, "subset_run": None, "so_far": _unpriced(told["so_far"])},
     )
 

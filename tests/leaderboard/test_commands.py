@@ -60,7 +60,7 @@ def test_from_file_to_board(db, run, file):
         "Next: manage.py variance toy (where the noise comes from)",
     ]
     board = run("standings", "toy")
-    assert re.search(r"^ +1= +1–\d+ +a15 ", board, re.MULTILINE)
+    assert re.search(r"^ +1 +1–\d+ +a15 ", board, re.MULTILINE)
     assert "Phase: ongoing." in board
     assert Board.objects.get().digest in board
 
