@@ -189,10 +189,10 @@ def _standings(
 def default_target(
     found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given
 ) -> tuple[Target, str]:
-    """Return the target of the rules where it ranks anybody, else the default, and why it is not `full`.
+    """Return the target of the rules where it ranks anybody, else the default and why it is not `full`.
 
-    The default is `full`; `subset` where it ranks agents and no full score can be estimated from it, or the
-    estimated ones put fewer pairs in order than the subset's means (`selection.standings.verdict`).
+    The default is `full`; `subset` where it ranks agents and most that ran it alone have no full score with
+    an error, or estimated ones put fewer pairs in order than its means (`selection.standings.verdict`).
     """
     n_full = sum(one.outcomes is not None for one in found.on_all)
     n_full += sum(one.se2 is not None for one in estimated.values())
@@ -207,8 +207,13 @@ def default_target(
 def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given) -> str:
     """Say why the full score is nothing to rank by; empty where it is."""
     refused = [one.reason for one in estimated.values() if one.se2 is None]
-    if refused and len(refused) == len(estimated):
-        return f"no full score can be told from it: {refused[0]}"
+    both = zip(found.on_all, found.on_subset, strict=True)
+    n_linked = sum(part.how == "linked" and whole.outcomes is None for whole, part in both)
+    if 2 * (len(refused) + n_linked) > len(estimated) + n_linked:
+        why = (
+            refused[0] if refused else f"{words.counted(n_linked, 'agent')} linked to it by an earlier subset"
+        )
+        return f"most of those that ran it alone have no full score with an interval: {why}"
     if not estimated and not any(one.outcomes is not None for one in found.on_all):
         return words.NOBODY_RANKED.replace("these", "all")
     strategy = found.chosen.line.strategy if found.chosen.line else rules.strategy

@@ -223,7 +223,7 @@ def validate(
         n_draws=seeds,
         with_errors=standard_errors,
         coverage_of=policy_strategy if coverage else "",
-        no_coverage=too_many(coverage_operations(policy_strategy, available.values())),
+        no_coverage=too_many(coverage_operations(policy_strategy, available.values(), estimators[0])),
     )
     from threadpoolctl import threadpool_limits
 

@@ -569,7 +569,7 @@ def test_coverage_by_too_many_inner_folds_says_so(monkeypatch):
     assert mine.notes["coverage"].startswith("not measured: about ")
 
 
-def test_operations_counted_by_hand():
+def test_operations_counted_by_hand(monkeypatch):
     # 16 folds of 15 agents with k = 20 of 40 tasks. Ridge: 15²·20 + 15³/3 + 15² = 5,850, below
     # 20³/3 + 20² = 3,066.7? No: 3,066.7 is the less. greedy: 100·15·20·(40 − 10) = 900,000.
     # Newton: 5·(15²·40 + 15³/3 + 100·15·40) = 350,625. Inner folds: 15 times the choice.
@@ -586,6 +586,10 @@ def test_operations_counted_by_hand():
     assert operations("forecast", [bands]) == pytest.approx(15 * (ridge + 350_625))
     assert coverage_operations("greedy", [bands]) == pytest.approx(15 * 15 * 900_000)
     assert coverage_operations("mid_range", [bands]) == 0
+    # `completion`: one Rasch fit of 350,625 in each of the 15 inner folds of 15 folds.
+    assert coverage_operations("mid_range", [bands], "completion") == pytest.approx(15 * 15 * 350_625)
+    monkeypatch.setattr("selection.validation.operations.MOST_CELLS", 100)
+    assert coverage_operations("mid_range", [bands], "completion") == pytest.approx(15 * 10 * 350_625)
 
 
 # -------------------------------------------------------------------------------------- draws, path, workers

@@ -199,7 +199,9 @@ def test_without_intervals_of_full_scores_the_subset_is_ranked():
     outcomes, _ = with_newcomers(n_agents=9)
     found = answer(record_of(outcomes))
     assert found.target == "subset"
-    assert found.why_target.startswith("no full score can be told from it: residuals of 9 agents")
+    assert found.why_target.startswith(
+        "most of those that ran it alone have no full score with an interval: residuals of 9 agents"
+    )
     assert answer(record_of(outcomes[:9])).target == "full"
 
 
@@ -244,6 +246,24 @@ def test_with_repeats_it_is_the_error_of_the_mean_of_so_many_trials():
     assert not found.trials.upper_bound
     assert 0.8 < found.trials.omega <= 1.0
     assert "upper bound" not in words.trials_text(found.trials)
+
+
+def test_the_band_of_a_file_says_the_same(tmp_path, capsys):
+    from selection.cli import main
+
+    outcomes = board(16, 60)
+    rows = [
+        f"b,a{i:02d},s,m{i},2026-01-{i + 1:02d},t{j:03d},1,{int(outcomes[i, j])}"
+        for i in range(16)
+        for j in range(60)
+    ]
+    head = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
+    (tmp_path / "b.csv").write_text("\n".join([head, *rows]) + "\n")
+    assert main(["band", str(tmp_path / "b.csv"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["trials"]
+    assert told == json.loads(json.dumps(answer(record_of(outcomes)).as_plain()["trials"]))
+    assert main(["band", str(tmp_path / "b.csv")]) == 0
+    assert "recommended" in capsys.readouterr().out
 
 
 def test_under_full_runs_there_is_nothing_to_recommend():
