@@ -39,6 +39,8 @@ from selection.standings import answer, printed, words
 from selection.standings.choice import band_of, choice
 from selection.standings.lines import Conditions, Standings
 from selection.standings.pairs import Compared, Pair, pairs
+from selection.standings.trials import trials
+from selection.standings.verdict import advice_text
 from selection.strategies import STRATEGIES
 from selection.validation import as_json, validate
 
@@ -103,7 +105,9 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "pass_rates": _by_task(record, band.pass_rates),
         "p_in_band": _by_task(record, band.p_in_band),
     }
-    return Answer(values, _band_shown(values, band, record))
+    told = trials(record, band.tasks) if band.size else None
+    values["trials"] = plain(told)
+    return Answer(values, _band_shown(values, band, record) | {"trials": words.trials_text(told) or "–"})
 
 
 def _by_task(record: Record, values: FloatArray) -> dict[str, float | None]:
@@ -164,8 +168,9 @@ def _add_validate(commands: Any) -> None:
         "validate",
         _validate,
         summary="Nested validation: would a subset chosen without an agent put it in its place?",
-        about="pairs_correct is what a board consumes: the share of pairs of agents whose order on the "
-        "subset is their order on all tasks. skill is 0 where agents do not differ, and 1 at best.",
+        about="pairs_correct is the share of pairs of agents whose order on the subset is their order on all "
+        "tasks, pairs_correct_full the same by the full score estimated from it, which is what a board "
+        "consumes. skill and kappa are 0 where agents do not differ, and 1 at best.",
     )
     for option, metavar, known, default in (
         ("--protocol", "P", PROTOCOLS, "all"),
@@ -205,6 +210,8 @@ def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
             hysteresis=rules.hysteresis,
             widening=rules.widening,
             policy_strategy=rules.strategy,
+            estimator=rules.estimator,
+            graded_share=record.graded_share,
             progress=show,
             **options,
         )
@@ -230,7 +237,8 @@ def _add_standings(commands: Any) -> None:
 
 def _standings(arguments: argparse.Namespace) -> Answer:
     found = _answered(arguments)
-    return Answer(found.as_plain(), printed.text(found))
+    advice = advice_text(found.verdict, "--strategy {strategy}")
+    return Answer(found.as_plain(), "\n\n".join(filter(None, (printed.text(found), advice))))
 
 
 def _answered(arguments: argparse.Namespace) -> Standings:
@@ -238,7 +246,9 @@ def _answered(arguments: argparse.Namespace) -> Standings:
     rules = rules_of(arguments)
     record, given = _record(arguments, rules), given_of(arguments, rules)
     if vars(arguments).get("validate"):
-        strategies = tuple(dict.fromkeys((rules.strategy, "random")))
+        # What choosing a strategy is worth needs all of them.
+        is_default = rules.strategy == Rules.strategy
+        strategies = (rules.strategy, "random") if is_default else None
         told = _validated(record, rules, protocols=("loao", "temporal"), strategies=strategies)
         given = replace(given, validation=told)
     found = answer(record, rules, given)

@@ -49,7 +49,7 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
         "target": {
             "choices": TARGETS,
             "help": "what ranks and intervals are about: the tasks of the subset, all tasks, or tasks like "
-            "these (subset, where there is one; else full)",
+            "these (full, unless the subset orders agents better)",
         },
         "missing": {
             "choices": ("gap", "zero"),

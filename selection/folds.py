@@ -49,7 +49,7 @@ own.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from itertools import groupby
@@ -90,6 +90,8 @@ class CompleteAgents:
     dates : tuple of datetime.date or None, length n_agents
     weights : float array, shape (n_agents,)
         1/π_i.
+    difficulties : mapping of bytes to float array, shape (n_tasks,)
+        Rasch difficulties by the positions of the agents that they are fitted to, as asked for so far.
     """
 
     names: tuple[str, ...]
@@ -99,6 +101,7 @@ class CompleteAgents:
     scaffolds: tuple[str, ...]
     models: tuple[str, ...]
     weights: FloatArray
+    difficulties: dict[bytes, FloatArray] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -117,6 +120,13 @@ class CompleteAgents:
             return rasch.fit(self.outcomes[:, ~np.isnan(self.outcomes).all(axis=0)])
         except rasch.RaschUnfinished:
             return None
+
+    @cached_property
+    def rasch_near(self) -> FloatArray | None:
+        """What speeds fits to nearly all agents; None without a fit to all, or with a task without a cell."""
+        if self.rasch_fit is None or np.isnan(self.outcomes).all(axis=0).any():
+            return None
+        return rasch.inverse_complement(self.outcomes, self.rasch_fit)
 
     def take(self, rows: IndexArray) -> "CompleteAgents":
         """Return the agents at these positions, ascending."""
@@ -262,8 +272,10 @@ def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_
     return Plan(protocol, found, "")
 
 
-def nested_plan(agents: CompleteAgents, by: Literal["agent", "scaffold"]) -> Plan:
-    """Folds inside a training matrix: each agent, or each scaffold, where at least 5 agents remain."""
+def nested_plan(agents: CompleteAgents, by: Literal["agent", "scaffold", "date"]) -> Plan:
+    """Folds inside a training matrix: each agent or scaffold, where at least 5 agents remain; or in time."""
+    if by == "date":
+        return plan("temporal", agents)
     if by == "agent":
         folds = _one_by_one(agents, np.arange(agents.n))
     else:

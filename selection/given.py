@@ -51,18 +51,26 @@ class FittedOn:
 
     Attributes
     ----------
+    estimator : str
+        One of `selection.full_scores.ESTIMATORS`.
     tasks : tuple of str
         The active tasks of the subset that it was fitted for.
     agents : tuple of str
         By name, ascending.
-    residuals, scaffold_residuals : tuple of (float or None), length n_agents
-        With the agent, or its whole scaffold, left out and the selection repeated; None: no prediction.
+    dates : tuple of (date or None), length n_agents
+        As they were when it was fitted.
+    residuals, scaffold_residuals, in_time : tuple of (float or None), length n_agents
+        With the agent, or its whole scaffold, or all from its date on, left out and the selection repeated;
+        None: no prediction.
     """
 
+    estimator: str
     tasks: tuple[str, ...]
     agents: tuple[str, ...]
+    dates: tuple[date | None, ...]
     residuals: tuple[float | None, ...]
     scaffold_residuals: tuple[float | None, ...]
+    in_time: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)

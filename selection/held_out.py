@@ -5,7 +5,7 @@ Model
 In a fold with training agents T and subset S, for each held-out agent i and every agent a::
 
     r_a    = mean of row a over its valid cells in S
-    ŷ_i    = prediction of the Ridge fitted to the rows of T on S
+    ŷ_i    = prediction of the Ridge fitted to the rows of T on S, and of the other estimators asked for
     rest_i = mean of row i over its valid cells outside S
     y_i    = full score
 
@@ -14,22 +14,26 @@ record the order of i against each training agent j on S, beside the order of th
 
     agreement[i, j] = 2, 1, 0      the same order, r_i = r_j, the opposite order;  −1 where y_i = y_j
 
-r and y are rounded to 1e-9 before orders are compared.
+    of_estimate[i, j] = 2, 1, 0    ŷ_i against the measured y_j, ŷ by the first estimator asked for
+
+r, ŷ and y are rounded to 1e-9 before orders are compared.
 
 Cost. The subset sums of all folds are those of the tasks that all folds share, plus one product with the
 tasks that differ. How ŷ comes about is `fold_predictions`'.
 
 Symbols
 -------
-=========  ===================  ===================================  ==========
-symbol     code                 shape                                unit
-=========  ===================  ===================================  ==========
-S          ``subsets``          (k,) task indices for each fold      tasks
-r_i        ``subset_means``     (n_records,)                         0 to 1
-ŷ          ``predictions``      (n_records,)                         score
-rest       ``rest_means``       (n_records,), NaN: no cell outside   0 to 1
-agreement  ``agreement``        (n_records, n_agents)                0, 1, 2; −1
-=========  ===================  ===================================  ==========
+===========  ===================  ===================================  ==========
+symbol       code                 shape                                unit
+===========  ===================  ===================================  ==========
+S            ``subsets``          (k,) task indices for each fold      tasks
+r_i          ``subset_means``     (n_records,)                         0 to 1
+ŷ            ``predictions``,     (n_records,)                         score
+             ``estimates``
+rest         ``rest_means``       (n_records,), NaN: no cell outside   0 to 1
+agreement    ``agreement``        (n_records, n_agents)                0, 1, 2; −1
+of_estimate  ``agreement_full``   (n_records, n_agents)                0, 1, 2; −1
+===========  ===================  ===================================  ==========
 
 Not done here
 -------------
@@ -40,8 +44,8 @@ Source
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
 
@@ -50,7 +54,7 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.drift.fidelity import DECIMALS
-from selection import fold_predictions
+from selection import fold_predictions, full_scores
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
@@ -91,7 +95,9 @@ class Records:
     folds : int array, shape (n_records,)
         Position of its fold.
     scores, subset_means, predictions, rest_means : float array, shape (n_records,)
-    agreement : int8 array, shape (n_records, n_agents)
+    estimates : mapping of str to float array, shape (n_records,)
+        ŷ by estimator; the first is that of the policy.
+    agreement, agreement_full : int8 array, shape (n_records, n_agents)
     n_left_out : int array, shape (n_folds,)
         Held-out agents of each fold with more than a tenth of the subset missing.
     """
@@ -102,7 +108,9 @@ class Records:
     subset_means: FloatArray
     predictions: FloatArray
     rest_means: FloatArray
+    estimates: Mapping[str, FloatArray]
     agreement: npt.NDArray[np.int8]
+    agreement_full: npt.NDArray[np.int8]
     n_left_out: IndexArray
 
     @property
@@ -119,7 +127,9 @@ class Records:
             subset_means=self.subset_means[kept],
             predictions=self.predictions[kept],
             rest_means=self.rest_means[kept],
+            estimates={name: values[kept] for name, values in self.estimates.items()},
             agreement=self.agreement[kept],
+            agreement_full=self.agreement_full[kept],
             n_left_out=self.n_left_out,
         )
 
@@ -198,62 +208,73 @@ def choose(
     return _without_refusals(bands.folds, answers)
 
 
-def hold_out(agents: CompleteAgents, subsets: Subsets) -> Records:
+def hold_out(agents: CompleteAgents, subsets: Subsets, estimators: Sequence[str] = ("ridge",)) -> Records:
     """Score every held-out agent on its fold's subset.
 
     Parameters
     ----------
     agents : CompleteAgents
     subsets : Subsets
+    estimators : sequence of str
+        Names of `selection.full_scores.ESTIMATORS`, that of the policy first.
     """
     members = _members(subsets.tasks, agents.outcomes.shape[1])
     means, rest_means, n_missing = _means(agents.outcomes, members)
     held_out = _scored(subsets, n_missing)
     rows = np.concatenate([*held_out, np.empty(0, dtype=np.intp)])
     folds = np.repeat(np.arange(len(held_out)), [kept.size for kept in held_out])
-    predicted = fold_predictions.predictions(agents, subsets.folds, held_out, members)
+    ridge = _joined(fold_predictions.predictions(agents, subsets.folds, held_out, members))
+    estimates = {
+        name: ridge if name == "ridge" else _estimated(name, agents, subsets, held_out) for name in estimators
+    }
+    is_training = _training(subsets.folds, agents.n)[folds]
+    n_left_out = [fold.held_out.size - kept.size for fold, kept in zip(subsets.folds, held_out, strict=True)]
     return Records(
         agents=read_only(rows),
         folds=read_only(folds),
         scores=read_only(agents.scores[rows]),
         subset_means=read_only(means[rows, folds]),
-        predictions=read_only(np.concatenate([*predicted, np.empty(0)])),
+        predictions=read_only(ridge),
         rest_means=read_only(rest_means[rows, folds]),
-        agreement=read_only(_agreement(agents.scores, means, subsets.folds, rows, folds)),
-        n_left_out=read_only(
-            np.array(
-                [fold.held_out.size - kept.size for fold, kept in zip(subsets.folds, held_out, strict=True)],
-                dtype=np.intp,
-            )
+        estimates={name: read_only(values) for name, values in estimates.items()},
+        agreement=read_only(_agreement(agents.scores, rows, is_training, means[rows, folds], means.T[folds])),
+        agreement_full=read_only(
+            _agreement(agents.scores, rows, is_training, estimates[estimators[0]], agents.scores)
         ),
+        n_left_out=read_only(np.array(n_left_out, dtype=np.intp)),
     )
 
 
 def nested_residuals(
     agents: CompleteAgents,
-    by: Literal["agent", "scaffold"] = "agent",
+    by: Literal["agent", "scaffold", "date"] = "agent",
     *,
     strategy: str = "mid_range",
+    estimator: str = "ridge",
     rule: Rule | None = None,
     base_seed: int = 0,
 ) -> Residuals:
-    """Leave each agent, or each scaffold, of a training matrix out, selection repeated.
+    """Leave each agent, each scaffold, or all from a date on, out of a training matrix, selection repeated.
 
     Parameters
     ----------
     agents : CompleteAgents
         The training agents alone.
-    by : {"agent", "scaffold"}
-        Scaffolds are left out where at least 5 agents remain, also when only one agent has them.
+    by : {"agent", "scaffold", "date"}
+        Scaffolds are left out where at least 5 agents remain, also when only one agent has them; by date the
+        folds and draws are those of the temporal protocol, none where a date is missing.
     strategy : str
         A key of `STRATEGIES`.
+    estimator : str
+        One of `selection.full_scores.ESTIMATORS`.
     rule : Rule, optional
     base_seed : int
         What a draw's generator starts from.
     """
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
-    return _residuals(agents, choose(agents, bands, strategy, rule, base_seed, "nested", by))
+    what: tuple[str | int, ...] = ("temporal", 0) if by == "date" else ("nested", by)
+    return _residuals(agents, choose(agents, bands, strategy, rule, base_seed, *what), estimator)
 
 
 def loao_residuals(
@@ -321,6 +342,14 @@ def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]
     )
 
 
+def _estimated(
+    name: str, agents: CompleteAgents, subsets: Subsets, held_out: Sequence[IndexArray]
+) -> FloatArray:
+    """ŷ of the records by an estimator other than Ridge."""
+    folds = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
+    return _joined(full_scores.predictions(name, agents, folds, subsets.tasks))
+
+
 def _members(tasks: Sequence[IndexArray], n_tasks: int) -> Mask:
     """Membership of every task in every fold's subset, shape (n_folds, n_tasks)."""
     members = np.zeros((len(tasks), n_tasks), dtype=np.bool_)
@@ -368,27 +397,36 @@ def _ratio(sums: FloatArray, counts: IndexArray) -> FloatArray:
     return means
 
 
-def _agreement(
-    scores: FloatArray, means: FloatArray, folds: tuple[Fold, ...], rows: IndexArray, fold_of: IndexArray
-) -> npt.NDArray[np.int8]:
-    """Fill the pair table, shape (n_records, n_agents)."""
-    is_training = np.zeros((len(folds), scores.size), dtype=np.bool_)
+def _joined(each: Sequence[FloatArray]) -> FloatArray:
+    return np.concatenate([*each, np.empty(0)])
+
+
+def _training(folds: Sequence[Fold], n_agents: int) -> Mask:
+    """Who is trained on in each fold, shape (n_folds, n_agents)."""
+    is_training = np.zeros((len(folds), n_agents), dtype=np.bool_)
     for trained, fold in zip(is_training, folds, strict=True):
         trained[fold.training] = True
-    y, r = np.round(scores, DECIMALS), np.round(means, DECIMALS)
+    return is_training
+
+
+def _agreement(
+    scores: FloatArray, rows: IndexArray, is_training: Mask, own: FloatArray, others: FloatArray
+) -> npt.NDArray[np.int8]:
+    """Fill a pair table, shape (n_records, n_agents), with `own` of the records beside `others` of agents."""
+    y, own, others = (np.round(values, DECIMALS) for values in (scores, own[:, None], others))
     by_score = np.sign(y[:, None] - y[None, :]).astype(np.int8)[rows]
-    own, others = r[rows, fold_of][:, None], r.T[fold_of]
-    by_mean = (own > others).astype(np.int8) - (own < others).astype(np.int8)
-    counts = is_training[fold_of] & (by_score != 0) & ~np.isnan(others)
-    return np.where(counts, by_score * by_mean + np.int8(1), np.int8(-1))
+    by_value = (own > others).astype(np.int8) - (own < others).astype(np.int8)
+    counts = is_training & (by_score != 0) & ~np.isnan(others)
+    return np.where(counts, by_score * by_value + np.int8(1), np.int8(-1))
 
 
-def _residuals(agents: CompleteAgents, subsets: Subsets) -> Residuals:
+def _residuals(agents: CompleteAgents, subsets: Subsets, estimator: str) -> Residuals:
     """Read off each agent's one fold; no pair is compared."""
     members = _members(subsets.tasks, agents.outcomes.shape[1])
     subset_means, _, n_missing = _means(agents.outcomes, members)
     held_out = _scored(subsets, n_missing)
-    predicted = fold_predictions.predictions(agents, subsets.folds, held_out, members)
+    asked = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
+    predicted = full_scores.predictions(estimator, agents, asked, subsets.tasks)
     means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
     sizes = np.zeros(agents.n, dtype=np.intp)
     for f, (fold, rows) in enumerate(zip(subsets.folds, held_out, strict=True)):

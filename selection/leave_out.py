@@ -291,11 +291,41 @@ class SharedGram:
             None twice, k ≥ 1.
         """
         left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
-        right_side = np.vstack([self.columns[tasks][:, left_out].T, self.task_scores[tasks]])
-        explained = _inner_products(self.gram.take(tasks, axis=0).take(tasks, axis=1), right_side)
+        inner, y = self._inner(tasks), self.scores[left_out]
+        return self._told(left_out, tasks, inner, self.task_scores[tasks], y - self.mean_score) + y
+
+    def outside(self, left_out: IndexArray, tasks: IndexArray) -> FloatArray:
+        """ẑ_I − z_I, where z_i = (m·y_i − Σ_{j∈S} X_ij)/(m − k) stands for y, as `predictions` does.
+
+        Parameters
+        ----------
+        left_out : int array, shape (n_left_out,)
+        tasks : int array, shape (k,)
+            k < m.
+        """
+        left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
+        m, inner = len(self.gram), self._inner(tasks)
+        rest, known = m - tasks.size, self.columns[tasks][:, left_out].sum(axis=0)
+        task_scores = (m * self.task_scores[tasks] - inner.sum(axis=1)) / rest
+        deviations = (m * (self.scores[left_out] - self.mean_score) - known) / rest
+        return self._told(left_out, tasks, inner, task_scores, deviations)
+
+    def _inner(self, tasks: IndexArray) -> FloatArray:
+        return self.gram.take(tasks, axis=0).take(tasks, axis=1)
+
+    def _told(
+        self,
+        left_out: IndexArray,
+        tasks: IndexArray,
+        inner: FloatArray,
+        task_scores: FloatArray,
+        deviations: FloatArray,
+    ) -> FloatArray:
+        """ŷ_I − y_I = −(B_II)⁻¹(By)_I."""
+        right_side = np.vstack([self.columns[tasks][:, left_out].T, task_scores])
+        explained = _inner_products(inner, right_side)
         maker = np.eye(left_out.size) - 1.0 / self.scores.size - explained[:-1, :-1]
-        y = self.scores[left_out]
-        return _left_out(y, maker, y - self.mean_score - explained[:-1, -1])
+        return _left_out(np.zeros(left_out.size), maker, deviations - explained[:-1, -1])
 
 
 def shared_gram(outcomes: FloatArray, scores: FloatArray) -> SharedGram:

@@ -65,7 +65,6 @@ from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMisma
 FEWEST_COMPLETE = 10
 MOST_ONE_BY_ONE = 100
 N_TENTHS = 10
-LARGEST_DERIVATIVE = 1e-9  # θ̂ to about 1e-10 logits
 N_DECIMALS = 9
 
 
@@ -171,7 +170,7 @@ class Reference:
         if key not in self.abilities:
             start = np.zeros(self.n_complete) if observed.all() else self._without(~observed)
             x, b, seen = self.filled[:, observed], self.logits[:, observed], self.seen[:, observed]
-            self.abilities[key] = read_only(_abilities(x, b, seen, start))
+            self.abilities[key] = read_only(rasch.abilities(x, b, seen, start))
         return self.abilities[key]
 
     def _without(self, missing: Mask) -> FloatArray:
@@ -328,22 +327,6 @@ def _difficulties(outcomes: FloatArray) -> FloatArray:
     rated = ~np.isnan(outcomes).all(axis=0)
     difficulties[rated] = rasch.fit(outcomes[:, rated]).difficulties
     return difficulties
-
-
-def _abilities(x: FloatArray, b: FloatArray, seen: Mask, level: FloatArray) -> FloatArray:
-    """θ̂ of every row from the cells seen: the steps of `selection.rasch.ability`, all rows at once."""
-    totals = x.sum(axis=1)
-    for _ in range(rasch.MOST_ITERATIONS):
-        passing = expit(level[:, None] - b)
-        passing *= seen
-        expected = passing.sum(axis=1)
-        slope = totals - expected - level / rasch.PRIOR_VARIANCE
-        if np.abs(slope).max(initial=0.0) < LARGEST_DERIVATIVE:
-            return np.where(seen.any(axis=1), level, np.nan)
-        curvature = expected - np.einsum("ij,ij->i", passing, passing)
-        step = slope / (curvature + 1.0 / rasch.PRIOR_VARIANCE)
-        level = level + np.log1p(np.abs(step)) * np.sign(step)
-    raise rasch.RaschUnfinished(f"a derivative is left after {rasch.MOST_ITERATIONS} steps")
 
 
 def _errors(agents: Reference, observed: Mask, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:

@@ -14,8 +14,9 @@ taken in θ and b together, with curvature ``[[A, −W], [−Wᵀ, C]]``, W_ij =
 A = diag(Σ_j W_ij + 1/9), C = diag(Σ_i W_ij + 1/9), solved by the Schur complement of the larger of the two
 blocks. (Steps that alternate between θ and b creep along θ + c, b + c, where only the penalty
 curves.) A step's length is log(1 + β)/β, β the largest change of any θ_i − b_j: with it ℓ never falls, and
-the last steps are full ones. The end is where no derivative exceeds 1e-11 in absolute value. Then θ and b
-both move by the mean difficulty, so that Σb = 0 and no P_ij changes.
+the last steps are full ones. Near a fit whose complement was inverted the steps are solved by conjugate
+gradients with that inverse, to 1e-6: fewer operations, the same end. The end is where no derivative exceeds
+1e-11 in absolute value. Then θ and b both move by the mean difficulty, so that Σb = 0 and no P_ij changes.
 
 Symbols
 -------
@@ -32,8 +33,10 @@ W               ``curvature``               (n, m)                        0 to �
 
 Signatures::
 
-    fit(outcomes, start=None) -> RaschFit(abilities, difficulties, n_iterations, largest_derivative)
+    fit(outcomes, start=None, near=None)
+        -> RaschFit(abilities, difficulties, n_iterations, largest_derivative)
     ability(outcomes_of_one_agent, difficulties) -> float
+    abilities(outcomes, difficulties, seen, start) -> float array, shape (q,)
     information(abilities, difficulties) -> float array, shape (m,)
 
 Not done here
@@ -45,12 +48,15 @@ Source
 ------
 Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Penalty: Mislevy,
 *Psychometrika* 51 (1986) 177-195 (normal priors). Step length: Bach, *Electronic Journal of Statistics* 4
-(2010) 384-414, and Sun & Tran-Dinh, *Mathematical Programming* 178 (2019) 145-213, for ν = 2.
+(2010) 384-414, and Sun & Tran-Dinh, *Mathematical Programming* 178 (2019) 145-213, for ν = 2. Conjugate
+gradients: Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §11.5.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 from scipy.special import expit
 
 from analytics.arrays import FloatArray, Mask, read_only
@@ -58,6 +64,8 @@ from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMisma
 
 PRIOR_VARIANCE = 9.0
 LARGEST_DERIVATIVE = 1e-11
+NEAR_ENOUGH = 1e-6
+LARGEST_OF_MANY = 1e-9  # θ̂ of many agents, to about 1e-10 logits
 MOST_ITERATIONS = 100
 
 
@@ -95,7 +103,11 @@ class RaschFit:
     largest_derivative: float
 
 
-def fit(outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None = None) -> RaschFit:
+def fit(
+    outcomes: FloatArray,
+    start: tuple[FloatArray, FloatArray] | None = None,
+    near: FloatArray | None = None,
+) -> RaschFit:
     """Fit abilities and difficulties to mean outcomes.
 
     Parameters
@@ -105,6 +117,8 @@ def fit(outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None = None
     start : (float array, shape (n,), float array, shape (m,)), optional
         θ and b near the maximum, such as those of a fit to a few agents more. Where the steps begin does not
         show in the result.
+    near : float array, shape (s, s), s the smaller of n and m, optional
+        `inverse_complement` of such a fit, for the agents or tasks that are left.
 
     Raises
     ------
@@ -119,10 +133,26 @@ def fit(outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None = None
         largest = float(max(np.abs(for_abilities).max(), np.abs(for_difficulties).max()))
         if largest < LARGEST_DERIVATIVE:
             return _centred(abilities, difficulties, n_iterations, largest)
-        up, harder = _newton_step(curvature, for_abilities, for_difficulties)
+        up, harder = _newton_step(curvature, for_abilities, for_difficulties, near)
         length = _step_length(float(max(up.max() - harder.min(), harder.max() - up.min())))
         abilities, difficulties = abilities + length * up, difficulties + length * harder
     raise RaschUnfinished(f"a derivative of {largest:.1e} is left after {MOST_ITERATIONS} steps")
+
+
+def inverse_complement(outcomes: FloatArray, fitted: RaschFit) -> FloatArray:
+    """Inverse of the Schur complement that a fit ends with, shape (s, s), s the smaller of n and m.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n, m)
+    fitted : RaschFit
+        To these outcomes.
+    """
+    outcomes, valid = _checked(outcomes)
+    _, _, curvature = _derivatives(outcomes, valid, fitted.abilities, fitted.difficulties)
+    side = curvature.T if curvature.shape[0] > curvature.shape[1] else curvature
+    inverse = scipy.linalg.inv(_complement(side, *_diagonals(side)), assume_a="pos")
+    return np.asarray(inverse, dtype=np.float64)
 
 
 def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
@@ -154,6 +184,48 @@ def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
         step = derivative / (float(np.sum(passing * (1.0 - passing))) + 1.0 / PRIOR_VARIANCE)
         level += _step_length(abs(step)) * step
     raise RaschUnfinished(f"a derivative of {derivative:.1e} is left after {MOST_ITERATIONS} steps")
+
+
+def abilities(
+    outcomes: FloatArray, difficulties: FloatArray, seen: Mask, start: FloatArray | None = None
+) -> FloatArray:
+    """θ̂ of many agents, each by difficulties of its own: the steps of `ability`, all rows at once.
+
+    Nothing is checked.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (q, k)
+        0 to 1; 0 where not seen.
+    difficulties : float array, shape (q, k)
+        b, logits; any number where not seen.
+    seen : bool array, shape (q, k)
+        The cells that tell of an ability.
+    start : float array, shape (q,), optional
+        Where the steps begin; it does not show in the result.
+
+    Returns
+    -------
+    float array, shape (q,)
+        Logits, where the derivative is below 1e-9; NaN for a row without a cell.
+
+    Raises
+    ------
+    RaschUnfinished
+    """
+    totals = outcomes.sum(axis=1)
+    level = np.zeros(len(outcomes)) if start is None else start
+    for _ in range(MOST_ITERATIONS):
+        passing = expit(level[:, None] - difficulties)
+        passing *= seen
+        expected = passing.sum(axis=1)
+        slope = totals - expected - level / PRIOR_VARIANCE
+        if np.abs(slope).max(initial=0.0) < LARGEST_OF_MANY:
+            return np.where(seen.any(axis=1), level, np.nan)
+        curvature = expected - np.einsum("ij,ij->i", passing, passing)
+        step = slope / (curvature + 1.0 / PRIOR_VARIANCE)
+        level = level + np.log1p(np.abs(step)) * np.sign(step)
+    raise RaschUnfinished(f"a derivative is left after {MOST_ITERATIONS} steps")
 
 
 def information(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
@@ -206,12 +278,14 @@ def _derivatives(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """∂ℓ/∂θ, ∂ℓ/∂b and W."""
     passing = _logistic(abilities[:, None] - difficulties)
-    beyond = outcomes - passing
-    beyond[~valid] = 0.0
-    for_abilities = np.sum(beyond, axis=1) - abilities / PRIOR_VARIANCE
-    for_difficulties = -np.sum(beyond, axis=0) - difficulties / PRIOR_VARIANCE
-    curvature = passing - passing * passing
-    curvature[~valid] = 0.0
+    beyond, is_whole = outcomes - passing, valid.all()
+    if not is_whole:
+        beyond[~valid] = 0.0
+    for_abilities = beyond.sum(axis=1) - abilities / PRIOR_VARIANCE
+    for_difficulties = -beyond.sum(axis=0) - difficulties / PRIOR_VARIANCE
+    curvature = np.subtract(passing, np.multiply(passing, passing, out=beyond), out=passing)
+    if not is_whole:
+        curvature[~valid] = 0.0
     return for_abilities, for_difficulties, curvature
 
 
@@ -222,18 +296,53 @@ def _logistic(logits: FloatArray) -> FloatArray:
 
 
 def _newton_step(
-    curvature: FloatArray, for_abilities: FloatArray, for_difficulties: FloatArray
+    curvature: FloatArray, for_abilities: FloatArray, for_difficulties: FloatArray, near: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     """Solve [[A, −W], [−Wᵀ, C]](up, harder) = (∂ℓ/∂θ, ∂ℓ/∂b) by (A − WC⁻¹Wᵀ)up = ∂ℓ/∂θ + WC⁻¹∂ℓ/∂b."""
     if curvature.shape[0] > curvature.shape[1]:
-        harder, up = _newton_step(curvature.T, for_difficulties, for_abilities)
+        harder, up = _newton_step(curvature.T, for_difficulties, for_abilities, near)
         return up, harder
-    of_abilities = np.sum(curvature, axis=1) + 1.0 / PRIOR_VARIANCE
-    of_difficulties = np.sum(curvature, axis=0) + 1.0 / PRIOR_VARIANCE
-    shared = curvature / np.sqrt(of_difficulties)
-    complement = np.diag(of_abilities) - shared @ shared.T
-    up = np.linalg.solve(complement, for_abilities + curvature @ (for_difficulties / of_difficulties))
+    of_abilities, of_difficulties = _diagonals(curvature)
+    right_side = for_abilities + curvature @ (for_difficulties / of_difficulties)
+    if near is None:
+        complement = _complement(curvature, of_abilities, of_difficulties)
+        up = np.asarray(np.linalg.solve(complement, right_side), dtype=np.float64)
+    else:
+        up = _conjugate_gradients(
+            lambda v: of_abilities * v - curvature @ ((curvature.T @ v) / of_difficulties), right_side, near
+        )
     return up, (for_difficulties + curvature.T @ up) / of_difficulties
+
+
+def _diagonals(curvature: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return A and C."""
+    penalty = 1.0 / PRIOR_VARIANCE
+    return np.sum(curvature, axis=1) + penalty, np.sum(curvature, axis=0) + penalty
+
+
+def _complement(curvature: FloatArray, of_abilities: FloatArray, of_difficulties: FloatArray) -> FloatArray:
+    """Return A − WC⁻¹Wᵀ."""
+    shared = curvature / np.sqrt(of_difficulties)
+    return np.asarray(np.diag(of_abilities) - shared @ shared.T, dtype=np.float64)
+
+
+def _conjugate_gradients(
+    product: Callable[[FloatArray], FloatArray], right_side: FloatArray, near: FloatArray
+) -> FloatArray:
+    """Solve K·u = r for a K whose inverse is about `near`, until what is left is below 1e-6 of r."""
+    found, left = np.zeros_like(right_side), right_side
+    direction = step = near @ left
+    size, enough = float(left @ step), NEAR_ENOUGH * float(np.linalg.norm(right_side))
+    for _ in range(MOST_ITERATIONS):
+        if np.linalg.norm(left) <= enough:
+            break
+        image = product(direction)
+        length = size / float(direction @ image)
+        found, left = found + length * direction, left - length * image
+        step, before = near @ left, size
+        size = float(left @ step)
+        direction = step + (size / before) * direction
+    return found
 
 
 def _step_length(beta: float) -> float:

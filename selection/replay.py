@@ -211,6 +211,7 @@ class _Past:
 
     def __init__(self, record: Record, rules: Rules, version: SubsetVersion) -> None:
         self.agents, self.rules, self.n_fitted = training(record), rules, 0
+        self.graded_share = record.graded_share
         self.columns = columns_of(record, version)
         self.tasks = tuple(record.table.tasks[j] for j in self.columns)
         self.made: Calibrator | None = None
@@ -220,7 +221,7 @@ class _Past:
         n = int(np.count_nonzero(earlier))
         if self.made is None or n - self.n_fitted >= self.rules.refit_every:
             agents = self.agents.take(np.flatnonzero(earlier))
-            fitted = fitted_on(agents, self.tasks, self.rules)
+            fitted = fitted_on(agents, self.tasks, self.rules, self.graded_share)
             self.made, self.n_fitted = calibrator(agents, self.columns, fitted), n
         return self.made
 

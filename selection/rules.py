@@ -15,6 +15,8 @@ from analytics.record import Counting
 from selection.errors import SelectionError
 
 Target = Literal["subset", "full", "domain"]
+EstimatorName = Literal["completion", "ridge", "line"]
+ESTIMATORS: tuple[EstimatorName, ...] = ("completion", "ridge", "line")
 TARGETS: tuple[Target, ...] = ("subset", "full", "domain")
 
 
@@ -38,10 +40,11 @@ class Rules:
         How far outside the band a task of the subset may lie and stay, 0 to 0.5.
     strategy : str
         A name of `selection.strategies.STRATEGIES`.
-    estimator : {"", "ridge"}
+    estimator : {"", "completion", "ridge", "line"}
         Of the full score of an agent that ran the subset; "" leaves the choice to the board.
     target : {"subset", "full", "domain"} or None
-        What the board is ordered by; None: the subset where there is one, else the full suite.
+        What the board is ordered by; None: the full suite, or the subset
+        where the full score cannot be estimated from it or orders agents worse.
     subset_from : int
         Complete agents from which on a subset is fixed; before, it is a preview.
     refit_every : int
@@ -79,6 +82,7 @@ class Rules:
             "hi": self.hi <= 1,
             "history_window": self.history_window is None or self.history_window >= 1,
             "hysteresis": 0 <= self.hysteresis < 0.5,
+            "estimator": self.estimator in ("", *ESTIMATORS),
             "target": self.target is None or self.target in TARGETS,
             "subset_from": 5 <= self.subset_from <= 50,
             "refit_every": 5 <= self.refit_every <= 10,

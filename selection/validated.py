@@ -43,16 +43,25 @@ STRATEGIES = {
 FIGURES = {
     "pairs_correct": "Pairs in order",
     "skill": "Skill",
+    "pairs_correct_full": "By full score",
+    "random_difference": "Above random",
+    "pairs_clear_full": "Clear, by full score",
+    "kappa": "κ",
+    "coverage": "95% intervals hit",
     "pairs_clear": "Clear pairs",
+    "pairs_null": "Pairs without differences",
+    "rmse_completion": "RMSE completion",
+    "rmse_ridge": "RMSE Ridge",
+    "rmse_line": "RMSE line",
     "rho_rest": "ρ with the rest",
     "r2": "R²",
     "rho": "ρ",
     "rho_null": "ρ without differences",
     "tau": "τ",
     "rho_calibrated": "ρ calibrated",
-    "coverage": "95% intervals hit",
 }
-LEADING = ("pairs_correct", "skill", "pairs_clear", "rho_rest", "r2", "coverage")
+LEADING, FURTHER = tuple(FIGURES)[:7], tuple(FIGURES)[7:]
+WITH_ERROR = ("pairs_correct", "skill", "pairs_correct_full", "random_difference", "kappa")
 LEGEND = {
     "Pairs in order": "What a board is read for: of the pairs of a new agent and an older one whose full "
     "scores differ, the share that the subset puts in the same order; a tie on the subset counts half. The "
@@ -60,6 +69,13 @@ LEGEND = {
     "takes that into account.",
     "Skill": "How far Spearman's ρ lies above the value it has without any difference between agents, as a "
     "share of what is left up to 1.",
+    "By full score": "Pairs in order when the new agent's full score, estimated from the subset, is held "
+    "against the measured ones of the others: what a board that ranks by the full score is read for.",
+    "Above random": "By how much the figure before exceeds that of as many tasks drawn at random, for the "
+    "same agents.",
+    "κ": "How far pairs in order lie above the value they have without any difference between agents, as a "
+    "share of what is left up to 1.",
+    "RMSE": "Root mean squared error of the estimated full score, by each way to estimate it.",
     "Clear pairs": "Pairs in order among those whose full scores differ by more than their error allows.",
     "ρ with the rest": "Spearman's correlation of the subset score with the mean over the tasks outside the "
     "subset.",
@@ -157,21 +173,38 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
 def _protocol(title: str, protocol: Plain, in_use: str) -> dict[str, Any]:
     """Set a protocol as one table, what a board is read for first, and the notes of its figures below."""
     strategies = protocol["strategies"]
-    block: dict[str, Any] = {f"\n{title}, {folds_text(protocol)}": list(_rows(strategies, in_use))}
+    block: dict[str, Any] = {f"\n{title}, {folds_text(protocol)}": list(_rows(strategies, in_use, LEADING))}
+    block[f"{title}: further figures"] = list(_rows(strategies, in_use, FURTHER))
     for scaffold, figures in sorted(protocol.get("per_scaffold", {}).items()):
-        block[f"{title}: {scaffold}"] = list(_rows(figures, in_use))
+        block[f"{title}: {scaffold}"] = list(_rows(figures, in_use, LEADING))
+    if told := prequential_text(protocol):
+        block[f"{title}: choosing in time"] = told
     return block | {f"{title}: notes": notes(strategies)}
 
 
-def _rows(strategies: Mapping[str, Plain], in_use: str) -> Iterator[dict[str, Any]]:
+def _rows(strategies: Mapping[str, Plain], in_use: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     for name in in_order(strategies, in_use):
-        yield _row(name, strategies[name], in_use)
+        yield _row(name, strategies[name], in_use, names)
 
 
-def _row(strategy: str, figures: Plain, in_use: str) -> dict[str, Any]:
+def _row(strategy: str, figures: Plain, in_use: str, names: Sequence[str]) -> dict[str, Any]:
     row: dict[str, Any] = {"strategy": f"{label(strategy)}{' *' if strategy == in_use else ''}"}
-    for place, (name, head) in enumerate(FIGURES.items()):
-        row[head] = figures[name]
-        if name in ("pairs_correct", "skill"):
+    for place, name in enumerate(names):
+        row[FIGURES[name]] = figures[name]
+        if name in WITH_ERROR:
             row[f"±{' ' * place}"] = error(figures, name)
     return row | {"agents": figures["n"], "left out": figures["n_left_out"]}
+
+
+def prequential_text(protocol: Plain) -> str:
+    """Say what choosing the strategy on the agents met before would have given; empty where not told."""
+    told = protocol.get("prequential")
+    if not told or told["pairs_correct_full"] is None:
+        return ""
+    error = told["se"].get("pairs_correct_full")
+    by = ", ".join(f"{label(name)} {n:,}" for name, n in told["chosen"].items())
+    return (
+        f"with the strategy that had been best on the agents before, {100 * told['pairs_correct_full']:.1f}% "
+        f"of pairs are in order by full score{'' if error is None else f' (± {100 * error:.1f})'}; "
+        f"agents met by {by}"
+    )

@@ -15,6 +15,10 @@ subset stay, no agent effect is left), and ρ of subset mean with full mean is a
 
     skill = (ρ − ρ₀) / (1 − ρ₀)               0: no better than tasks that share no agent effect; 1: the order
 
+p₀ is the same of pairs: on the same permuted matrices, for each agent i the share of agents j with y_j ≠ y_i
+whose order on the subset is that of their full means, a tie on the subset counting ½; its mean over agents,
+then over draws. It lies near .8, not ½, because the subset is inside the whole.
+
 Interval of ρ: Fisher's z = artanh ρ with a delete-one jackknife standard error, back by tanh::
 
     SE² = (n − 1)/n · Σ_i (z_(i) − z̄)²,   z ± t_{n−1,.975}·SE
@@ -30,6 +34,7 @@ r         ``subset_means``    (n,)                             0 to 1
 y         ``full_scores``     (n,)                             0 to 1
 ρ         ``rho``             scalar                           −1 to 1
 ρ₀        ``rho_null``        one for each subset              −1 to 1
+p₀        ``Nulls.pairs``     one for each subset              0 to 1
 ========  ==================  ===============================  =====================
 
 Limits: a constant r or y has no order, and no ρ or τ_b (None). At ρ = 1, or where leaving out one agent makes
@@ -48,8 +53,9 @@ Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Intr
 1993, ch. 11 (jackknife). ρ₀ and the skill are this project's own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +68,7 @@ from analytics.resampling import generator
 DECIMALS = 9
 N_DRAWS = 500
 CHUNK_CELLS = 4_000_000
+BLOCK_CELLS = 250_000
 
 
 class SampleMalformed(CoreError):
@@ -95,6 +102,19 @@ class RankFidelity:
     upper: float | None
     n: int
     notes: tuple[tuple[str, str], ...]
+
+
+class Nulls(NamedTuple):
+    """What each subset shows where agents do not differ; None where no draw has it.
+
+    Attributes
+    ----------
+    rho, pairs : tuple of (float or None), length n_subsets
+        ρ₀ and p₀.
+    """
+
+    rho: tuple[float | None, ...]
+    pairs: tuple[float | None, ...]
 
 
 def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
@@ -196,12 +216,23 @@ def rho_null(
     -----
     Costs one sort of X and one product (n_subsets × n_tasks)·(n_tasks × n_agents) for each draw.
     """
-    outcomes, subsets = _checked_subsets(outcomes, subsets)
-    membership = np.vstack([np.ones((1, outcomes.shape[1])), subsets])
-    counts = membership @ ~np.isnan(outcomes.T)
-    draws = [_null_rhos(membership @ p, counts) for p in _permuted_columns(outcomes, seed, n_draws)]
-    defined = [rhos[~np.isnan(rhos)] for rhos in np.concatenate(draws, axis=1)]
-    return tuple(float(rhos.mean()) if rhos.size else None for rhos in defined)
+    return _means(_draws(outcomes, subsets, seed, n_draws, _null_rhos))
+
+
+def nulls(outcomes: FloatArray, subsets: Mask, seed: int, n_draws: int = N_DRAWS) -> Nulls:
+    """ρ₀ and p₀ of each subset, on the same permuted matrices.
+
+    Parameters
+    ----------
+    outcomes, subsets, seed, n_draws
+        As in `rho_null`, whose ρ₀ this gives.
+
+    Raises
+    ------
+    SampleMalformed
+    """
+    both = _draws(outcomes, subsets, seed, n_draws, _null_figures)
+    return Nulls(_means(both[: len(subsets)]), _means(both[len(subsets) :]))
 
 
 def skill(rho: float | None, rho_null: float | None) -> float | None:
@@ -311,6 +342,70 @@ def _permuted_once(
     permuted = np.empty(filled.shape)
     np.put_along_axis(permuted, places, shuffled, axis=1)
     return permuted
+
+
+def _draws(
+    outcomes: FloatArray,
+    subsets: Mask,
+    seed: int,
+    n_draws: int,
+    figures: Callable[[FloatArray, FloatArray], FloatArray],
+) -> FloatArray:
+    """Figures of every permuted matrix, (n_figures, n_draws), from its sums and counts of cells."""
+    outcomes, subsets = _checked_subsets(outcomes, subsets)
+    membership = np.vstack([np.ones((1, outcomes.shape[1])), subsets])
+    counts = membership @ ~np.isnan(outcomes.T)
+    chunks = _permuted_columns(outcomes, seed, n_draws)
+    return np.concatenate([figures(membership @ chunk, counts) for chunk in chunks], axis=1)
+
+
+def _means(draws: FloatArray) -> tuple[float | None, ...]:
+    """Mean of each row over the draws in which it is defined."""
+    defined = [values[~np.isnan(values)] for values in draws]
+    return tuple(float(values.mean()) if values.size else None for values in defined)
+
+
+def _null_figures(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    return np.concatenate([_null_rhos(sums, counts), _null_pairs(sums, counts)])
+
+
+def _null_pairs(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """Share of pairs that every subset orders as the whole (row 0) does, shape (n_subsets, n_chunk).
+
+    Signs and their sums are whole numbers below 2²⁴, so that float32 holds them exactly.
+    """
+    kept = counts[1:] > 0
+    pairs = np.empty((len(kept), len(sums)))
+    n_block = max(1, BLOCK_CELLS // kept.shape[1] ** 2)
+    for draw, of_draw in enumerate(sums):
+        y = _small_signs(of_draw[0] / counts[0])
+        means = np.where(kept, of_draw[1:] / np.maximum(counts[1:], 1), 0.0)
+        for first in range(0, len(kept), n_block):
+            block = slice(first, first + n_block)
+            pairs[block, draw] = _shares_in_order(y, _small_signs(means[block]), kept[block])
+    return pairs
+
+
+def _small_signs(values: FloatArray) -> npt.NDArray[np.float32]:
+    """Sign of the difference of every two values along the last axis, rounded to 1e-9."""
+    ranks = _centred_ranks(values).astype(np.float32)
+    differences = ranks[..., :, None] - ranks[..., None, :]
+    return np.clip(differences, -1.0, 1.0, out=differences)
+
+
+def _shares_in_order(
+    y: npt.NDArray[np.float32], r: npt.NDArray[np.float32], kept: Mask
+) -> npt.NDArray[np.float64]:
+    """Mean over agents of (n_i + Σ_j agreeing − opposite)/(2·n_i), n_i those with another score."""
+    if kept.all():
+        concordance, n_other = np.einsum("ij,sij->si", y, r), np.count_nonzero(y, axis=1)[None, :]
+    else:
+        y = y * kept[:, :, None] * kept[:, None, :]
+        concordance, n_other = np.einsum("sij,sij->si", y, r), np.count_nonzero(y, axis=2)
+    told = np.broadcast_to(n_other > 0, concordance.shape)
+    each = np.where(told, 0.5 + concordance / (2.0 * np.maximum(n_other, 1)), 0.0)
+    n_told = np.count_nonzero(told, axis=1)
+    return np.where(n_told > 0, each.sum(axis=1) / np.maximum(n_told, 1), np.nan)
 
 
 def _null_rhos(sums: FloatArray, counts: FloatArray) -> FloatArray:

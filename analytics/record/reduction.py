@@ -57,6 +57,8 @@ class AgentRow:
         loads at least 95% of them, or any where missing ones count as failures.
     n_deliveries : int
         With a row on an active task; 0 for an agent without one.
+    n_graded : int
+        Counted valid trials strictly between 0 and 1.
     n_tokens, seconds : float or None
         Of a run of all tasks that state them.
     repeats : Repeats
@@ -76,6 +78,7 @@ class AgentRow:
     arrival: int
     completed: int
     n_deliveries: int
+    n_graded: int
     n_tokens: float | None
     seconds: float | None
     repeats: Repeats
@@ -167,6 +170,7 @@ def agent_rows(
     )
     costs, tokens, seconds = _spent(counted, frame)
     arrival, n_deliveries = _arrivals(rows, frame)
+    n_graded = _graded(counted.rows, n_agents)
     return tuple(
         AgentRow(
             means=counted_places.cells.means[i],
@@ -183,6 +187,7 @@ def agent_rows(
             arrival=int(arrival[i]),
             completed=int(completed[i]),
             n_deliveries=int(n_deliveries[i]),
+            n_graded=int(n_graded[i]),
             n_tokens=total(tokens[i]),
             seconds=total(seconds[i]),
             repeats=alike[i],
@@ -354,6 +359,12 @@ def _trials(part: _Slots, frame: _Frame) -> Trials:
     rows = with_outcome.rows
     outcome = np.where(rows.valid, rows.outcome, 0.0)
     return Trials(rows, outcome, with_outcome.slot % frame.shape[2])
+
+
+def _graded(rows: Rows, n_agents: int) -> CodeArray:
+    """Count valid trials strictly between 0 and 1, (n_agents,)."""
+    is_graded = rows.valid & (rows.outcome > 0.0) & (rows.outcome < 1.0)
+    return np.bincount(rows.agent[is_graded], minlength=n_agents)
 
 
 def _spent(counted: _Slots, frame: _Frame) -> tuple[FloatArray, FloatArray, FloatArray]:

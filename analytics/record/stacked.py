@@ -62,6 +62,8 @@ class Record:
     copy_of : tuple of str, length n_agents
         The agent whose outcomes it repeats, task by task, where neither an operator loaded or approved it nor
         chance explains it; else empty. It teaches nothing: it is not complete.
+    graded_share : float
+        Counted valid trials strictly between 0 and 1, as a share of all.
     """
 
     table: OutcomeTable
@@ -87,6 +89,7 @@ class Record:
     universe: str = ""
     uneven: tuple[str, ...] = ()
     copy_of: tuple[str, ...] = ()
+    graded_share: float = 0.0
 
     @property
     def n_agents(self) -> int:
@@ -306,6 +309,7 @@ def record(
         n_elsewhere=tuple(compared.n_elsewhere[i] for i in order),
         universe=universe,
         uneven=uneven(n_places, n_absent, loaded, zero=zero),
+        graded_share=_graded_share(lines),
     )
     stacked = replace(stacked, copy_of=_copies(stacked))
     return replace(stacked, complete=_complete(stacked))
@@ -383,6 +387,12 @@ def _table(
 def _stack(lines: Sequence[AgentRow], field: str, n_tasks: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     rows = [getattr(line, field) for line in lines]
     return read_only(np.array(rows, dtype=dtype).reshape(len(rows), n_tasks))
+
+
+def _graded_share(lines: Sequence[AgentRow]) -> float:
+    """Of all counted valid trials; 0 without any."""
+    n_valid = sum(int(line.n_valid.sum()) for line in lines)
+    return sum(line.n_graded for line in lines) / n_valid if n_valid else 0.0
 
 
 def _usual(n_places: CountArray) -> int:

@@ -30,10 +30,12 @@ def visible(board: Board) -> dict[str, Any]:
 
 def without_costs(standings: Standings) -> Standings:
     """The standings without a cost, which is said to be hidden where it was stated."""
-    told = standings.savings
+    told, trials = standings.savings, standings.trials
+    options = tuple(replace(one, cost_usd=None) for one in trials.options) if trials else ()
     return replace(
         standings,
         agents=tuple(_unpriced_line(line) for line in standings.agents),
+        trials=trials and replace(trials, options=options),
         savings=told and {**told, "per_run": None, "subset_run": None, "so_far": _unpriced(told["so_far"])},
     )
 

@@ -130,7 +130,9 @@ class Target(models.TextChoices):
 
 
 class Estimator(models.TextChoices):
+    COMPLETION = "completion"
     RIDGE = "ridge"
+    LINE = "line"
 
 
 class Resubmission(models.TextChoices):
@@ -220,7 +222,8 @@ class Policy(models.Model):
         choices=Target,
         blank=True,
         default="",
-        help_text="What the board is ordered by; empty: the board chooses.",
+        help_text="What the board is ordered by; "
+        "empty: the full score, or the subset where that orders better.",
     )
     n_trials = models.PositiveSmallIntegerField(default=1, help_text="Trials asked for on each task.")
     audit_share = models.FloatField(default=0.05, help_text="Share of k asked for outside the subset.")

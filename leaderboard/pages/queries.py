@@ -12,7 +12,7 @@ from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.presentation import without_costs
 from leaderboard.boards.queries import latest_board
 from leaderboard.boards.reading import standings_of, standings_with
-from leaderboard.catalog.models import Benchmark, Target, Visibility
+from leaderboard.catalog.models import Benchmark, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.studies.answers import AtTarget, Gap, Standings, gaps, printed, table, words
 from leaderboard.studies.answers import Line as Entrant
@@ -199,6 +199,10 @@ class BoardPage:
         return words.verdict_text(self.standings)
 
     @property
+    def trials(self) -> str:
+        return words.trials_text(self.standings.trials)
+
+    @property
     def covers(self) -> str:
         return words.covers_text(self.standings, self.target)
 
@@ -225,7 +229,7 @@ class BoardPage:
 
     @property
     def choices(self) -> list[Choice]:
-        return [self._choice(target) for target in Target.values]
+        return [self._choice(target) for target in words.TARGETS]
 
     @property
     def flagged(self) -> list[Entrant]:

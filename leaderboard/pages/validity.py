@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.answers import validated, verdict, words
+from leaderboard.studies.answers import validated, verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
 
@@ -51,6 +51,11 @@ class Protocol:
         return validated.folds_text(self.result)
 
     @property
+    def prequential(self) -> str:
+        """What choosing the strategy in time would have given."""
+        return validated.prequential_text(self.result)
+
+    @property
     def notes(self) -> dict[str, str]:
         """Why figures are missing."""
         return validated.notes(self.result["strategies"])
@@ -70,7 +75,7 @@ class ValidityPage:
     @property
     def verdict(self) -> str:
         told = verdict(self.study.result, self.in_use)
-        return words.verdict_sentence(told) if told else ""
+        return told.sentence if told else ""
 
     @property
     def figures(self) -> list[str]:

@@ -18,8 +18,9 @@ from selection.standings.lines import (
     Standings,
     SubsetLine,
     TargetLine,
+    Verdict,
 )
-from selection.standings.verdict import verdict
+from selection.standings.verdict import advice_text, verdict
 
 __all__ = [
     "AtTarget",
@@ -31,6 +32,8 @@ __all__ = [
     "Standings",
     "SubsetLine",
     "TargetLine",
+    "Verdict",
+    "advice_text",
     "as_text",
     "gaps",
     "orderly_end",

@@ -4,12 +4,11 @@ import hashlib
 import json
 
 from analytics.errors import CoreError
-from leaderboard.studies.given import versions
+from leaderboard.studies.given import OF_AGENTS, versions
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
 from leaderboard.studies.records import Reader, Snapshot
 from selection.given import Given
-from selection.ridge import fit
 from selection.standings.answering import basis
 from selection.standings.choice import training
 from selection.standings.full_scores import fitted_on
@@ -19,8 +18,9 @@ def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) 
     """Return the calibration in use; None where the complete agents have carried no fit yet.
 
     It is fitted at the delivery that fixed the subset, and anew at each one that reaches `refit_every`
-    complete agents more than it was fitted to, on all that are complete then. Where other tasks are active
-    now, which `tasks` names by id, the same agents are fitted on these too.
+    complete agents more than it was fitted to, on all that are complete then, or that is the first under a
+    policy that names another estimator. Where other tasks are active now, which `tasks` names by id, the same
+    agents are fitted on these too.
     """
     stored = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION).order_by("-data_version", "id")
     last = stored.first() or _fitted(reader, subset, _fixing(subset))
@@ -40,7 +40,9 @@ def _fixing(subset: TaskSubset) -> Moment:
 
 
 def _needed(last: Calibration | None, moment: Moment) -> int:
-    return last.n_agents + moment.policy.refit_every if last else 1
+    if last is None or moment.policy.estimator not in ("", last.estimator):
+        return 1
+    return last.n_agents + moment.policy.refit_every
 
 
 def _fitted(
@@ -63,24 +65,19 @@ def _fitted(
 
 
 def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
-    """Fit, and leave out each agent and each scaffold with the selection made anew."""
+    """Leave out each agent, each scaffold, and all from each date on, with the selection made anew."""
     record = then.record
     found = basis(record, then.rules, Given(subsets=versions(subset.benchmark)[: subset.number]))
     agents = training(record, found.scores)
     names = tuple(record.table.tasks[j] for j in found.subset)
-    fitted, ridge = fitted_on(agents, names, then.rules), fit(agents.outcomes[:, found.subset], agents.scores)
+    fitted = fitted_on(agents, names, then.rules, record.graded_share)
     ids = {agent.name: agent.pk for agent in then.agents}
     return {
-        "n_agents": ridge.n,
+        "estimator": fitted.estimator,
+        "n_agents": len(fitted.agents),
         "agents": [ids[name] for name in fitted.agents],
         "tasks": [then.task_ids[j] for j in found.subset],
-        "residuals": list(fitted.residuals),
-        "scaffold_residuals": list(fitted.scaffold_residuals),
-        "alpha": ridge.alpha,
-        "intercept": ridge.intercept,
-        "coefficients": ridge.coefficients.tolist(),
-        "column_means": ridge.column_means.tolist(),
-    }
+    } | {name: list(getattr(fitted, name)) for name in OF_AGENTS}
 
 
 def _sha256(tasks: list[int]) -> str:

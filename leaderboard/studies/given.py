@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 
 from analytics.tee.benchmark import facets_of
 from leaderboard.catalog.models import Benchmark, Policy
@@ -10,6 +11,8 @@ from leaderboard.studies.queries import latest_study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from selection.given import FittedOn, Given, SubsetVersion, Variances
+
+OF_AGENTS = ("dates", "residuals", "scaffold_residuals", "in_time")  # of FittedOn, for each agent
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,15 @@ def _fitted_on(calibration: Calibration) -> FittedOn:
     """Its agents under their present names, in the order of these."""
     names = _names(calibration.subset.benchmark)
     tasks = dict(calibration.subset.tasks.values_list("id", "name"))
-    columns = (calibration.agents, calibration.residuals, calibration.scaffold_residuals)
-    rows = sorted((names[pk], *residuals) for pk, *residuals in zip(*columns, strict=True))
-    agents, residuals, scaffold_residuals = zip(*rows, strict=True)
-    return FittedOn(tuple(tasks[pk] for pk in calibration.tasks), agents, residuals, scaffold_residuals)
+    told = [getattr(calibration, column) for column in OF_AGENTS]
+    rows = sorted(zip([names[pk] for pk in calibration.agents], *told, strict=True), key=itemgetter(0))
+    agents, *columns = zip(*rows, strict=True)
+    return FittedOn(
+        estimator=calibration.estimator,
+        tasks=tuple(tasks[pk] for pk in calibration.tasks),
+        agents=agents,
+        **dict(zip(OF_AGENTS, columns, strict=True)),
+    )
 
 
 def _names(benchmark: Benchmark) -> dict[int, str]:

@@ -7,7 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from leaderboard.catalog.models import APPEND_ONLY, Agent, Benchmark, Policy, Strategy, Task
+from leaderboard.catalog.models import APPEND_ONLY, Agent, Benchmark, Estimator, Policy, Strategy, Task
 
 ESTIMATOR_VERSION = 4
 """Raised by hand whenever a change of the code changes a published number."""
@@ -77,10 +77,7 @@ class SubsetTask(models.Model):
 
 
 class Calibration(models.Model):
-    """The fit of the full score on the outcomes of a subset (STATISTICS §3), at a delivery.
-
-    Intervals are made from its agents and residuals; intercept and coefficients are for export.
-    """
+    """On whom the full score was calibrated at a delivery, and how far off it was (STATISTICS §3)."""
 
     subset = models.ForeignKey(TaskSubset, models.PROTECT, related_name="calibrations")
     policy = models.ForeignKey(
@@ -89,12 +86,11 @@ class Calibration(models.Model):
     data_version = models.BigIntegerField(help_text="Reached with the delivery that it was fitted at.")
     active = models.CharField(max_length=64, help_text="SHA-256 of the ids of the active tasks.")
     estimator_version = models.PositiveIntegerField()
+    estimator = models.CharField(max_length=16, choices=Estimator)
     n_agents = models.PositiveIntegerField(help_text="Complete agents it was fitted to.")
     agents = ArrayField(models.BigIntegerField(), help_text="Their ids, by name.")
-    tasks = ArrayField(
-        models.IntegerField(),
-        help_text="Ids of the active tasks of the subset, in the order of coefficients.",
-    )
+    dates = ArrayField(models.DateField(null=True), help_text="Theirs, as stated then.")
+    tasks = ArrayField(models.IntegerField(), help_text="Ids of the active tasks of the subset, by name.")
     residuals = ArrayField(
         models.FloatField(null=True),
         help_text="Leave-one-agent-out, selection repeated; empty where the fold gave no prediction.",
@@ -102,10 +98,10 @@ class Calibration(models.Model):
     scaffold_residuals = ArrayField(
         models.FloatField(null=True), help_text="Leave-one-scaffold-out; empty likewise."
     )
-    alpha = models.FloatField(help_text="Ridge penalty.")
-    intercept = models.FloatField()
-    coefficients = ArrayField(models.FloatField())
-    column_means = ArrayField(models.FloatField(), help_text="What a missing cell is completed with.")
+    in_time = ArrayField(
+        models.FloatField(null=True),
+        help_text="Each agent predicted from those of strictly earlier dates; empty likewise.",
+    )
 
     class Meta:
         constraints: ClassVar = [
@@ -114,11 +110,11 @@ class Calibration(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(
-                    coefficients__len=F("tasks__len"),
-                    column_means__len=F("tasks__len"),
                     agents__len=F("n_agents"),
+                    dates__len=F("n_agents"),
                     residuals__len=F("n_agents"),
                     scaffold_residuals__len=F("n_agents"),
+                    in_time__len=F("n_agents"),
                 ),
                 name="calibration_lengths_agree",
             ),

@@ -27,6 +27,8 @@ def settle_validation(
         hysteresis=rules.hysteresis,
         widening=rules.widening,
         policy_strategy=rules.strategy,
+        estimator=rules.estimator,
+        graded_share=record.graded_share,
         base_seed=rules.seed,
         jobs=n_jobs,
         progress=progress,

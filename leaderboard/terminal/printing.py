@@ -9,8 +9,18 @@ from django.db import ProgrammingError
 from psycopg.errors import UndefinedTable
 
 from leaderboard.boards.models import Board
+from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.studies.answers import Standings, as_text, printed, validated, verdict, words
+from leaderboard.studies.answers import (
+    Standings,
+    Verdict,
+    advice_text,
+    as_text,
+    printed,
+    validated,
+    verdict,
+    words,
+)
 from leaderboard.studies.answers import progress_bar as progress_bar
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
@@ -42,15 +52,21 @@ def fault_lines(faulty: Faulty) -> list[str]:
 def board_text(board: Board, standings: Standings, target: str) -> str:
     """Return the board for a target: what a file's own answer prints, under a head and over a digest."""
     head = f"{board.benchmark.title}: board {board.number}, {board.published_at:%Y-%m-%d}"
-    return f"{head}\n\n{printed.text(standings, target)}\n\nDigest {board.digest}"
+    parts = [head, printed.text(standings, target), advice(board.benchmark, standings.verdict)]
+    return "\n\n".join([*filter(None, parts), f"Digest {board.digest}"])
 
 
 def validation_text(study: ValidationStudy) -> str:
     """Whether the subset ranks like the whole, and the figures by protocol and strategy."""
     in_use = study.policy.strategy
     told = verdict(study.result, in_use)
-    sentence = f"{words.verdict_sentence(told)}\n\n" if told else ""
-    return sentence + as_text(validated.shown(study.result, in_use))
+    said = [told.sentence, advice(study.benchmark, told)] if told else []
+    return "\n\n".join([*filter(None, said), as_text(validated.shown(study.result, in_use))])
+
+
+def advice(benchmark: Benchmark, told: Verdict | None) -> str:
+    """Name the command that changes the policy, where another strategy does better."""
+    return advice_text(told, f"manage.py policy {benchmark.slug} --set strategy={{strategy}}")
 
 
 def variance_text(study: VarianceStudy) -> str:

@@ -15,7 +15,8 @@ module             holds
 ``pairs``          two agents and how they differ, on request
 ``phase``          the phase of the benchmark
 ``savings``        what the subset spares
-``verdict``        whether the subset ranks like the whole
+``verdict``        whether the subset ranks like the whole, and which strategy does better
+``trials``         how many trials a run of the subset should have
 ``agents``         one line for each agent
 ``answering``      the steps in their order
 =================  =====================================================================================

@@ -11,17 +11,25 @@ from analytics.errors import CoreError
 from analytics.record import Record, offer
 from selection.given import Given
 from selection.linking import reference
-from selection.rules import Rules
+from selection.rules import Rules, Target
 from selection.standings import words
 from selection.standings.agents import lines
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
-from selection.standings.full_scores import Estimated, calibrator, estimates, fitted_on, is_current
-from selection.standings.lines import Conditions, Standings
+from selection.standings.full_scores import (
+    Estimated,
+    calibrator,
+    coverage,
+    estimates,
+    fitted_on,
+    is_current,
+)
+from selection.standings.lines import Conditions, CoverageLine, Standings
 from selection.standings.phase import phase_of
 from selection.standings.placing import Placed, barred_by, place, ran_all, rated_tasks
 from selection.standings.savings import savings
 from selection.standings.targets import Bench, Told, nothing, one_trial, tell, unranked
-from selection.standings.verdict import verdict
+from selection.standings.trials import trials
+from selection.standings.verdict import falls_back, no_subset, verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,16 +95,16 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
     with threadpool_limits(1, user_api="blas"):
         found = basis(record, rules, given)
         bench = Bench(record, given.variances.facets, rules.seed)
-        told = _told(bench, found, rules, given)
-    return _standings(found, told, rules, given)
+        estimated, measured = estimates_of(found, rules, given)
+        told = _told(bench, found, rules, estimated)
+    return _standings(found, told, rules, given, estimated, measured)
 
 
 # --------------------------------------------------------------------------------------------------- targets
 
 
-def _told(bench: Bench, found: Basis, rules: Rules, given: Given) -> dict[str, Told]:
+def _told(bench: Bench, found: Basis, rules: Rules, estimated: Mapping[int, Estimated]) -> dict[str, Told]:
     """Tell all targets."""
-    estimated = estimates_of(found, rules, given)
     told = {
         "subset": _subset(bench, found, rules),
         "full": tell(bench, "full", found.tasks, found.on_all, estimated=estimated),
@@ -135,30 +143,43 @@ def shift_of(found: Basis, rules: Rules) -> float:
     return shift_variance(found.record, found.chosen, rules) if old.any() and new.any() else 0.0
 
 
-def estimates_of(found: Basis, rules: Rules, given: Given) -> Mapping[int, Estimated]:
-    """Estimate the full scores of agents that ran the subset alone, by position; empty without any."""
+def estimates_of(
+    found: Basis, rules: Rules, given: Given
+) -> tuple[Mapping[int, Estimated], CoverageLine | None]:
+    """Estimate the full scores of agents that ran the subset alone, by position; empty without any.
+
+    The coverage is that of their intervals.
+    """
     rows = found.newcomers
     if not rows.size:
-        return {}
+        return {}, None
     record, tasks = found.record, found.subset
     names = tuple(record.table.tasks[j] for j in tasks)
     agents = training(record, found.scores)
     try:
         fitted = given.fitted
-        if fitted is None or not is_current(fitted, agents, names):
-            fitted = fitted_on(agents, names, rules)
-        return estimates(record, tasks, rows, calibrator(agents, tasks, fitted))
+        if fitted is None or not is_current(fitted, agents, names, rules):
+            fitted = fitted_on(agents, names, rules, record.graded_share)
+        estimated = estimates(record, tasks, rows, calibrator(agents, tasks, fitted))
+        return estimated, coverage(fitted, estimated)
     except CoreError as refusal:
-        return {int(i): Estimated(None, reason=str(refusal)) for i in rows}
+        return {int(i): Estimated(None, reason=str(refusal)) for i in rows}, None
 
 
 # ------------------------------------------------------------------------------------------------- the board
 
 
-def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Given) -> Standings:
+def _standings(
+    found: Basis,
+    told: Mapping[str, Told],
+    rules: Rules,
+    given: Given,
+    estimated: Mapping[int, Estimated],
+    measured: CoverageLine | None,
+) -> Standings:
     record, chosen = found.record, found.chosen
     phase, why = phase_of(chosen, rules, given)
-    target = _target(found, told, rules)
+    target, why_target = default_target(found, estimated, rules, given)
     board = Standings(
         n_tasks=record.n_tasks,
         n_complete=n_complete(record),
@@ -167,12 +188,15 @@ def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Give
         target=target,
         subset=chosen.line,
         conditions=Conditions(record.compared, record.left_out),
-        verdict=verdict(given.validation, chosen.line.strategy) if chosen.line else None,
+        why_target=why_target,
+        verdict=verdict(given.validation, chosen.line.strategy) if chosen.line else no_subset(why),
+        trials=trials(record, found.subset) if found.subset.size else None,
         targets={name: one.line for name, one in told.items()},
         agents=lines(record, found.on_all, found.on_subset, told, target),
         not_measured=_not_measured(record, given),
         measured=_measured(given),
         savings=savings(record, found.subset, found.on_subset) if found.subset.size else None,
+        coverage=measured,
     )
     return replace(
         board,
@@ -186,10 +210,44 @@ def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Give
     )
 
 
-def _target(found: Basis, told: Mapping[str, Told], rules: Rules) -> str:
-    """Return that of the rules, else the subset, where it says something; else the full suite."""
-    wanted = rules.target or "subset"
-    return wanted if told[wanted].line.n_ranked else "full"
+def default_target(
+    found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given
+) -> tuple[Target, str]:
+    """Return the target of the rules where it ranks anybody, else the default and why it is not `full`.
+
+    The default is `full`; `subset` where it ranks agents and most that ran it alone have no full score with
+    an error, or estimated ones put fewer pairs in order than its means (`selection.standings.verdict`).
+    """
+    n_full = sum(one.outcomes is not None for one in found.on_all)
+    n_full += sum(one.se2 is not None for one in estimated.values())
+    n_subset = sum(one.outcomes is not None for one in found.on_subset) if found.subset.size else 0
+    ranked = {"full": n_full, "subset": n_subset, "domain": n_full}
+    if rules.target and ranked[rules.target]:
+        return rules.target, ""
+    why = _why_subset(found, estimated, rules, given) if n_subset else ""
+    return ("subset" if why else "full"), why
+
+
+def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given) -> str:
+    """Say why the full score is nothing to rank by; empty where it is."""
+    refused = [one.reason for one in estimated.values() if one.se2 is None]
+    both = zip(found.on_all, found.on_subset, strict=True)
+    n_linked = sum(part.how == "linked" and whole.outcomes is None for whole, part in both)
+    if 2 * (len(refused) + n_linked) > len(estimated) + n_linked:
+        why = (
+            refused[0] if refused else f"{words.counted(n_linked, 'agent')} linked to it by an earlier subset"
+        )
+        return f"most of those that ran it alone have no full score with an interval: {why}"
+    if not estimated and not any(one.outcomes is not None for one in found.on_all):
+        return words.NOBODY_RANKED.replace("these", "all")
+    strategy = found.chosen.line.strategy if found.chosen.line else rules.strategy
+    if short := falls_back(given.validation, strategy):
+        of_full, of_subset, se = (words.percent(share) for share in short)
+        return (
+            f"the estimated full score puts {of_full}% of pairs in order, the mean on the subset "
+            f"{of_subset}% (leaving one agent out; standard error of the difference {se} points)"
+        )
+    return ""
 
 
 def _measured(given: Given) -> tuple[str, ...]:

@@ -2,25 +2,24 @@
 
 Model
 -----
-ŷ is the Ridge of `selection.ridge` on S, fitted to the complete agents; its interval is that of
+ŷ is that of `selection.full_scores` on S, fitted to the complete agents; its interval is that of
 `selection.intervals`. What the agent has already shown bounds what a full run can show (Manski)::
 
     ŷ ≤ (Σ_j X_aj + n_missing)/m
 
-For comparisons ŷ has the error of its calibration: s_loo² of the leave-one-agent-out residuals, n − 1 degrees
-of freedom, one estimate for all; for a scaffold that no complete agent has σ_s²(1 + 1/G) + σ_e² of the
-leave-one-scaffold-out residuals, G − 1 degrees.
+For comparisons ŷ has the error of its calibration, s_cal of `selection.intervals` with its degrees of
+freedom: one estimate for all agents, and one for those of a scaffold that no complete agent has.
 
-Symbols: ŷ ``score``, s² ``se2`` score², ν ``df``.
+Symbols: ŷ ``score``, s_cal² ``se2`` score², ν ``df``.
 
 Not done here
 -------------
 Only agents that are ranked on S directly or completed have an estimate: a linked agent's S is itself partly
-an expectation. No estimator is chosen.
+an expectation.
 
 Source
 ------
-As in `selection.ridge` and `selection.intervals`. Manski, *Partial Identification of Probability
+As in `selection.full_scores` and `selection.intervals`. Manski, *Partial Identification of Probability
 Distributions*, 2003.
 """
 
@@ -29,15 +28,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analytics.arrays import IndexArray
+from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
 from analytics.record import Record
+from selection import full_scores
 from selection.folds import CompleteAgents
+from selection.full_scores import estimator_of
 from selection.given import FittedOn
 from selection.held_out import Residuals, nested_residuals
-from selection.intervals import Calibrator, Interval, NoInterval, calibrate, intervals
+from selection.intervals import Calibrator, Interval, NoInterval, calibrate, intervals, prequential
 from selection.rules import Rules
 from selection.standings.choice import rule_of
+from selection.standings.lines import CoverageLine
 
 BY_AGENT, BY_SCAFFOLD = 0, 1
 
@@ -75,8 +77,8 @@ class Estimated:
     reason: str = ""
 
 
-def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> FittedOn:
-    """Leave each complete agent, and each scaffold, out, the selection repeated by the strategy of the rules.
+def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules, graded_share: float) -> FittedOn:
+    """Leave out each complete agent, each scaffold, and all from each date on, the selection repeated.
 
     Parameters
     ----------
@@ -85,21 +87,42 @@ def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> F
     tasks : tuple of str
         The subset in use; the residuals come from folds that choose their own.
     rules : Rules
+        Strategy and estimator are theirs.
+    graded_share : float
+        Of `Record`: what decides the estimator where the rules name none.
 
     Raises
     ------
     SelectionError
     """
-    by_agent, by_scaffold = (
-        nested_residuals(agents, by, strategy=rules.strategy, rule=rule_of(rules), base_seed=rules.seed)
-        for by in ("agent", "scaffold")
+    estimator = estimator_of(rules.estimator, graded_share, rules.strategy)
+    by_agent, by_scaffold, in_time = (
+        nested_residuals(
+            agents,
+            by,
+            strategy=rules.strategy,
+            estimator=estimator,
+            rule=rule_of(rules),
+            base_seed=rules.seed,
+        )
+        for by in ("agent", "scaffold", "date")
     )
-    return FittedOn(tasks, agents.names, _residuals(by_agent), _residuals(by_scaffold))
+    return FittedOn(
+        estimator=estimator,
+        tasks=tasks,
+        agents=agents.names,
+        dates=agents.dates,
+        residuals=_residuals(by_agent),
+        scaffold_residuals=_residuals(by_scaffold),
+        in_time=_residuals(in_time),
+    )
 
 
-def is_current(fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str, ...]) -> bool:
-    """Whether a calibration is of these tasks, and all of its agents are still complete."""
-    return fitted is not None and fitted.tasks == tasks and set(fitted.agents) <= set(agents.names)
+def is_current(fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> bool:
+    """Whether a calibration is of these tasks, by no other estimator, its agents all complete still."""
+    if fitted is None or rules.estimator not in ("", fitted.estimator):
+        return False
+    return fitted.tasks == tasks and set(fitted.agents) <= set(agents.names)
 
 
 def calibrator(agents: CompleteAgents, tasks: IndexArray, fitted: FittedOn) -> Calibrator:
@@ -116,13 +139,35 @@ def calibrator(agents: CompleteAgents, tasks: IndexArray, fitted: FittedOn) -> C
     ------
     As `selection.intervals.calibrate`.
     """
-    used = agents.take(np.flatnonzero(np.isin(agents.names, fitted.agents)))
+    used = np.flatnonzero(np.isin(agents.names, fitted.agents))
+    taken = agents if used.size == agents.n else agents.take(used)
     return calibrate(
-        used.outcomes[:, tasks],
-        used.scores,
-        np.array(fitted.residuals, dtype=np.float64),
-        scaffolds=used.scaffolds,
-        scaffold_residuals=np.array(fitted.scaffold_residuals, dtype=np.float64),
+        full_scores.fit(fitted.estimator, taken, tasks),
+        _numbers(fitted.residuals),
+        in_time=_numbers(fitted.in_time),
+        scaffolds=taken.scaffolds,
+        scaffold_residuals=_numbers(fitted.scaffold_residuals),
+    )
+
+
+def coverage(fitted: FittedOn, estimated: Mapping[int, Estimated]) -> CoverageLine | None:
+    """Tell how often intervals in time held the scores that came later; None where no interval is shown.
+
+    Parameters
+    ----------
+    fitted : FittedOn
+    estimated : mapping of int to Estimated
+    """
+    if all(one.lower is None for one in estimated.values()):
+        return None
+    found = prequential(_numbers(fitted.in_time), fitted.dates)
+    return CoverageLine(
+        estimator=fitted.estimator,
+        n=found.n,
+        n_covered=found.n_covered,
+        share=found.share,
+        upper=found.upper,
+        falls_short=found.falls_short,
     )
 
 
@@ -145,12 +190,15 @@ def estimates(
     except CoreError as refusal:
         return {int(i): Estimated(None, reason=str(refusal)) for i in rows}
     _, highest, _ = record.bounds(np.arange(record.n_tasks))
-    return {
-        int(i): _estimated(made, answer, float(highest[i])) for i, answer in zip(rows, answers, strict=True)
-    }
+    return {int(i): _estimated(answer, float(highest[i])) for i, answer in zip(rows, answers, strict=True)}
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _numbers(residuals: tuple[float | None, ...]) -> FloatArray:
+    """Residuals with NaN where there is none."""
+    return np.array(residuals, dtype=np.float64)
 
 
 def _residuals(left_out: Residuals) -> tuple[float | None, ...]:
@@ -158,18 +206,17 @@ def _residuals(left_out: Residuals) -> tuple[float | None, ...]:
     return tuple(value if usable else None for value, usable in zip(residuals, left_out.usable, strict=True))
 
 
-def _estimated(made: Calibrator, answer: Interval | NoInterval, highest: float) -> Estimated:
+def _estimated(answer: Interval | NoInterval, highest: float) -> Estimated:
     if isinstance(answer, NoInterval):
         score = None if answer.point is None else _within(answer.point, highest)
         return Estimated(score, reason=answer.reason)
-    calibration, se2, df = _error(made, answer)
     return Estimated(
         score=_within(answer.point, highest),
         lower=_within(answer.lower, highest),
         upper=_within(answer.upper, highest),
-        se2=se2,
-        df=df,
-        calibration=calibration,
+        se2=answer.s_cal**2,
+        df=answer.df,
+        calibration=BY_SCAFFOLD if answer.source == "new scaffold" else BY_AGENT,
         source=answer.source,
         note=answer.note,
     )
@@ -177,13 +224,3 @@ def _estimated(made: Calibrator, answer: Interval | NoInterval, highest: float) 
 
 def _within(value: float, highest: float) -> float:
     return min(max(value, 0.0), highest)
-
-
-def _error(made: Calibrator, answer: Interval) -> tuple[int, float | None, float | None]:
-    """σ_s²(1 + 1/G) + σ_e² with G − 1, or s_loo² with n − 1."""
-    parts = made.scaffold_components
-    if answer.source == "new scaffold" and parts is not None:
-        n = parts.n_scaffolds
-        return BY_SCAFFOLD, parts.between * (1 + 1 / n) + parts.within, n - 1.0
-    se2 = None if made.s_loo is None else made.s_loo**2
-    return BY_AGENT, se2, made.n - 1.0

@@ -224,6 +224,142 @@ class Conditions:
 
 
 @dataclass(frozen=True)
+class Better:
+    """A strategy that puts more pairs in order than the one in use.
+
+    Attributes
+    ----------
+    strategy : str
+    difference, se : float
+        Of pairs_correct_full, paired, under the protocol of the verdict; shares.
+    """
+
+    strategy: str
+    difference: float
+    se: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the subset ranks like the whole.
+
+    Attributes
+    ----------
+    word : {"yes", "mostly", "not yet", "no subset"}
+    sentence : str
+    pairs : float or None
+        Pairs of a new agent and an older one that the estimated full score puts in the order of all tasks.
+    clear : float or None
+        The same of pairs that all tasks can tell apart.
+    random_difference, se : float or None
+        By how much `pairs` exceeds that of as many tasks drawn at random, and the standard error of that.
+    pairs_se : float or None
+    protocol : str
+        Which agents count as new: "temporal" or "loao"; empty without a subset.
+    strategy : str
+    chosen : {"", "prequential", "selected on the same data"}
+        How the choice of a strategy other than the default enters `pairs`.
+    n : int
+        Agents taken for new.
+    better : Better or None
+        A strategy that does better, for the operator.
+    reason : str
+        Why there is no subset.
+    """
+
+    word: str
+    sentence: str
+    pairs: float | None = None
+    clear: float | None = None
+    random_difference: float | None = None
+    se: float | None = None
+    pairs_se: float | None = None
+    protocol: str = ""
+    strategy: str = ""
+    chosen: str = ""
+    n: int = 0
+    better: Better | None = None
+    reason: str = ""
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "Verdict":
+        """Return what `dataclasses.asdict` was made from."""
+        return cls(**{**plain, "better": Better(**plain["better"]) if plain["better"] else None})
+
+
+@dataclass(frozen=True)
+class TrialsLine:
+    """The standard error and the cost of a run of the subset with so many trials a task.
+
+    Attributes
+    ----------
+    n_trials : int
+    se : float
+        Of an agent's mean on the subset; root mean square over the complete agents.
+    cost_usd : float or None
+        The median run of the subset, US dollars; None where costs were not stated.
+    """
+
+    n_trials: int
+    se: float
+    cost_usd: float | None
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How many trials of each task of the subset a run should have.
+
+    Attributes
+    ----------
+    recommended : int
+        R = max(1, ⌊m/k⌋): the saving, spent on repeats.
+    omega : float or None
+        How much trials vary, over p(1 − p) of the agent's mean; None where no agent has repeats to tell it.
+    upper_bound : bool
+        Whether the errors take ω̂ for 1, its largest value.
+    options : tuple of TrialsLine
+        At 1, 2 and R trials.
+    """
+
+    recommended: int
+    omega: float | None
+    upper_bound: bool
+    options: tuple[TrialsLine, ...]
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "Trials":
+        """Return what `dataclasses.asdict` was made from."""
+        return cls(**{**plain, "options": tuple(TrialsLine(**one) for one in plain["options"])})
+
+
+@dataclass(frozen=True)
+class CoverageLine:
+    """How often the intervals of estimated scores held, measured in time.
+
+    Attributes
+    ----------
+    estimator : {"completion", "ridge", "line"}
+        How the full score is estimated.
+    n, n_covered : int
+        Later full scores with an interval made from the residuals of strictly earlier dates, and those that
+        lay inside.
+    share : float or None
+        n_covered/n; None where n is 0.
+    upper : float or None
+        One-sided upper 95% bound of the coverage (Wilson).
+    falls_short : bool
+        Whether it is under .95, so that `share` stands in the place of 95%.
+    """
+
+    estimator: str
+    n: int
+    n_covered: int
+    share: float | None
+    upper: float | None
+    falls_short: bool
+
+
+@dataclass(frozen=True)
 class Standings:
     """Where every agent stands, for every target.
 
@@ -238,10 +374,14 @@ class Standings:
         The phase in a sentence.
     target : {"subset", "full", "domain"}
         The default target: what `agents` is ordered by.
+    why_target : str
+        Why it is not the full suite, where nobody asked for another; else empty.
     subset : SubsetLine or None
     conditions : Conditions
-    verdict : mapping or None
+    verdict : Verdict or None
         Whether the subset ranks like the whole; None where it was not validated.
+    trials : Trials or None
+        How many trials a run of the subset should have; None under full runs.
     targets : mapping of target to TargetLine
     agents : tuple of Line
         By rank for the default target, names inside ties, unranked last by condition and name.
@@ -249,6 +389,8 @@ class Standings:
         Sources of error without an estimate, in words.
     savings : mapping or None
         What the subset spared; see `selection.cost`. None under full runs.
+    coverage : CoverageLine or None
+        Of the intervals of estimated scores; None where there is none.
     notices : tuple of str
         What the reader must know before the ranks: agents that lack tasks, fewer than half ranked, ….
     measured : tuple of str
@@ -262,13 +404,16 @@ class Standings:
     target: str
     subset: SubsetLine | None
     conditions: Conditions
-    verdict: Mapping[str, Any] | None
+    verdict: Verdict | None
     targets: Mapping[str, TargetLine]
     agents: tuple[Line, ...]
     not_measured: tuple[str, ...]
     savings: Mapping[str, Any] | None
+    coverage: CoverageLine | None = None
     notices: tuple[str, ...] = field(default=())
     measured: tuple[str, ...] = field(default=())
+    why_target: str = ""
+    trials: Trials | None = None
 
     def as_plain(self) -> dict[str, Any]:
         """Return the same as objects of JSON: dictionaries, lists, texts, numbers, true, false and null."""
@@ -278,7 +423,7 @@ class Standings:
     def of_plain(cls, plain: Mapping[str, Any]) -> "Standings":
         """Return what `as_plain` was made from; what a published board adds is left out."""
         own = {name: value for name, value in plain.items() if name in _names(cls)}
-        subset = plain["subset"]
+        subset, coverage = plain["subset"], plain["coverage"]
         return cls(
             **own
             | {
@@ -287,11 +432,14 @@ class Standings:
                     tuple(plain["conditions"]["compared"]),
                     tuple((name, n) for name, n in plain["conditions"]["left_out"]),
                 ),
+                "verdict": Verdict.of_plain(plain["verdict"]) if plain["verdict"] else None,
+                "trials": Trials.of_plain(plain["trials"]) if plain["trials"] else None,
                 "targets": {
                     name: TargetLine(**told | {"may_be_first": tuple(told["may_be_first"])})
                     for name, told in plain["targets"].items()
                 },
                 "agents": tuple(_line(one) for one in plain["agents"]),
+                "coverage": CoverageLine(**coverage) if coverage else None,
                 "not_measured": tuple(plain["not_measured"]),
                 "notices": tuple(plain["notices"]),
                 "measured": tuple(plain.get("measured", ())),

@@ -35,7 +35,7 @@ from analytics.record import Record
 from selection.errors import SelectionError
 from selection.given import Given
 from selection.rules import Rules
-from selection.standings.answering import Basis, basis, estimates_of, shift_of
+from selection.standings.answering import Basis, basis, default_target, estimates_of, shift_of
 from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget
 from selection.standings.placing import Placed
@@ -125,7 +125,7 @@ def pairs(
     record, rules, given
         As in `selection.standings.answer`.
     target : {"subset", "full", "domain"}, optional
-        By default that of the rules, else the subset, or full where there is none.
+        By default that of the rules, else that of the board.
     agents : collection of str, optional
         Two names at least; all agents where not given. The subset does not depend on them.
     groups : int or str array, shape (n_tasks,), optional
@@ -189,7 +189,8 @@ class _Side:
 
 
 def _view(found: Basis, target: str | None, rules: Rules, given: Given) -> _View:
-    wanted = target or rules.target or ("subset" if found.subset.size else "full")
+    estimated = estimates_of(found, rules, given)[0] if (target or rules.target) in (None, "full") else {}
+    wanted = target or rules.target or default_target(found, estimated, rules, given)[0]
     if wanted not in get_args(Target):
         raise PairsRefused("target_unknown", f"a target is {', '.join(get_args(Target))}, not {wanted!r}")
     if wanted == "subset" and not found.subset.size:
@@ -200,7 +201,7 @@ def _view(found: Basis, target: str | None, rules: Rules, given: Given) -> _View
         target=cast(Target, wanted),
         tasks=found.subset if on_subset else found.tasks,
         placed=found.on_subset if on_subset else found.on_all,
-        estimated=estimates_of(found, rules, given) if wanted == "full" else {},
+        estimated=estimated if wanted == "full" else {},
         incumbents=found.chosen.incumbents,
         shift=shift_of(found, rules) if on_subset else 0.0,
     )

@@ -39,6 +39,8 @@ def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
         yield "\n".join(fill(one, width, subsequent_indent="  ") for one in reasons)
     if flagged := [f"Flagged: {line.agent}: {'; '.join(line.flags)}" for line in board.agents if line.flags]:
         yield "\n".join(fill(one, width, subsequent_indent="  ") for one in flagged)
+    if told := words.trials_text(board.trials):
+        yield fill(told, width)
     if saved := words.savings_text(board.savings):
         yield fill(saved, width)
     if more := [name for name in words.TARGETS if name != target and board.targets[name].n_ranked]:

@@ -1,30 +1,56 @@
 """Whether the subset ranks like the whole: one word from a fixed rule on the figures of a validation.
 
-==========  =======================================================================================
-word        pairs of agents in the right order, and of those that all tasks can tell apart
-==========  =======================================================================================
-yes         at least 95%, and 99%
-mostly      at least 90%, and 95%
-not yet     fewer
-==========  =======================================================================================
+===========  ======================================================================================
+word         pairs of agents in the right order, and of those that all tasks can tell apart
+===========  ======================================================================================
+yes          at least 95%, and 99%
+mostly       at least 90%, and 95%
+not yet      fewer
+no subset    every agent runs all tasks
+===========  ======================================================================================
 
-The figures are those of the strategy in use, in time where that is available, else with each agent left out;
-where no pair is clear, the first alone decides. Beside them stands the same figure of as many tasks drawn at
-random.
+The figures are pairs_correct_full and pairs_clear_full of the strategy in use, in time where that is
+available, else with each agent left out; where no pair is clear, the first alone decides. Beside them stands,
+always, what as many tasks drawn at random do under the same protocol.
+
+A strategy other than `mid_range` may have been chosen because it looked best on these very figures. In time
+its figures are therefore those of choosing on the agents met before (`selection.validation.paired`);
+elsewhere they are marked.
+
+Another strategy is *better* where its pairs_correct_full under the protocol of the verdict is larger by more
+than two standard errors of the paired difference, and under no other protocol smaller by as much.
 
 Source
 ------
 The rule is this project's own; the figures are `selection.validation`'s.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-PROTOCOLS = {"temporal": "in time", "loao": "for an agent left out"}
+from selection.standings import words
+from selection.standings.lines import Better, Verdict
+
+PROTOCOLS = ("temporal", "loao")
 RULE = (("yes", 0.95, 0.99), ("mostly", 0.90, 0.95))
+NEW_AGENTS = {
+    "temporal": "For agents that came after the tasks were chosen,",
+    "loao": "For an agent that had no say in the choice,",
+}
+CHOSEN = {
+    "": "",
+    "prequential": "Each of these agents met the strategy that had done best before it.",
+    "selected on the same data": "The strategy may have been selected on the same data, so that this is "
+    "rather too high.",
+}
+DEFAULT = "mid_range"
+N_ERRORS = 2.0
+
+Plain = Mapping[str, Any]
 
 
-def verdict(validation: Mapping[str, Any] | None, strategy: str) -> dict[str, Any] | None:
+def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
     """Return the verdict on a strategy; None where no protocol tells it.
 
     Parameters
@@ -32,28 +58,34 @@ def verdict(validation: Mapping[str, Any] | None, strategy: str) -> dict[str, An
     validation : mapping or None
         `selection.validation.as_json`.
     strategy : str
-
-    Returns
-    -------
-    dict or None
-        ``word``, ``protocol``, ``strategy``, ``pairs_correct``, ``pairs_correct_se``, ``pairs_clear``,
-        ``pairs_correct_random``, ``n``; shares from 0 to 1, None where not told.
     """
-    for name in PROTOCOLS:
-        figures = _figures(validation, name)
-        own = figures.get(strategy, {})
-        if own.get("pairs_correct") is not None:
-            return {
-                "word": word(own["pairs_correct"], own["pairs_clear"]),
-                "protocol": name,
-                "strategy": strategy,
-                "pairs_correct": own["pairs_correct"],
-                "pairs_correct_se": (own["se"] or {}).get("pairs_correct"),
-                "pairs_clear": own["pairs_clear"],
-                "pairs_correct_random": figures.get("random", {}).get("pairs_correct"),
-                "n": own["n"],
-            }
+    for protocol in PROTOCOLS:
+        figures = strategies_of(validation, protocol)
+        if figures.get(strategy, {}).get("pairs_correct_full") is None:
+            continue
+        told, chosen = _published(validation, protocol, strategy)
+        return _with_sentence(
+            Verdict(
+                word=word(told["pairs_correct_full"], told["pairs_clear_full"]),
+                sentence="",
+                pairs=told["pairs_correct_full"],
+                clear=told["pairs_clear_full"],
+                random_difference=told["random_difference"],
+                se=(told["se"] or {}).get("random_difference"),
+                pairs_se=(told["se"] or {}).get("pairs_correct_full"),
+                protocol=protocol,
+                strategy=strategy,
+                chosen=chosen,
+                n=told["n"],
+                better=better(validation, protocol, strategy),
+            )
+        )
     return None
+
+
+def no_subset(reason: str) -> Verdict:
+    """Return the verdict on a board without a subset, and why there is none."""
+    return _with_sentence(Verdict(word="no subset", sentence="", reason=reason))
 
 
 def word(correct: float, clear: float | None) -> str:
@@ -64,7 +96,132 @@ def word(correct: float, clear: float | None) -> str:
     return "not yet"
 
 
-def _figures(validation: Mapping[str, Any] | None, protocol: str) -> Mapping[str, Any]:
+def better(validation: Plain | None, protocol: str, strategy: str) -> Better | None:
+    """Return the strategy that is better than the one in use by most; None where there is none.
+
+    Parameters
+    ----------
+    validation : mapping or None
+    protocol : str
+        That of the verdict.
+    strategy : str
+        In use; a validation takes differences to that of its policy, so that there are none for another.
+    """
+    if (validation or {}).get("strategy") != strategy:
+        return None
+    found = [
+        Better(name, value, se)
+        for name, value, se in _differences(validation, protocol)
+        if value > N_ERRORS * se and not _is_worse_elsewhere(validation, name)
+    ]
+    return max(found, key=lambda one: one.difference, default=None)
+
+
+def falls_back(validation: Plain | None, strategy: str) -> tuple[float, float, float] | None:
+    """Return pairs_correct_full, pairs_correct and the error of their difference where the first falls short.
+
+    It does where it is smaller by more than two standard errors with each agent left out.
+    """
+    own = strategies_of(validation, "loao").get(strategy, {})
+    difference, se = own.get("full_difference"), (own.get("se") or {}).get("full_difference")
+    if difference is None or se is None or difference >= -N_ERRORS * se:
+        return None
+    return own["pairs_correct_full"], own["pairs_correct"], se
+
+
+def strategies_of(validation: Plain | None, protocol: str) -> Plain:
+    """Return the figures of a protocol by strategy; empty where it is not available."""
     found = (validation or {}).get("protocols", {}).get(protocol, {})
-    strategies: Mapping[str, Any] = found.get("strategies", {}) if found.get("available") else {}
+    strategies: Plain = found.get("strategies", {}) if found.get("available") else {}
     return strategies
+
+
+def advice_text(told: Verdict | None, command: str) -> str:
+    """Tell the operator which strategy does better and how to change to it; empty where none does.
+
+    Parameters
+    ----------
+    told : Verdict or None
+    command : str
+        What is typed, with ``{strategy}`` in the place of its name.
+    """
+    if told is None or told.better is None:
+        return ""
+    found, percent = told.better, words.percent
+    return (
+        f"The strategy {found.strategy} puts {percent(found.difference)} points (± {percent(found.se)}) more "
+        f"pairs in the order of all tasks than {told.strategy}: {command.format(strategy=found.strategy)}"
+    )
+
+
+def _published(validation: Plain | None, protocol: str, strategy: str) -> tuple[Plain, str]:
+    """Figures that may be published of a strategy, and how it counts as chosen."""
+    own: Plain = strategies_of(validation, protocol)[strategy]
+    if strategy == DEFAULT:
+        return own, ""
+    before = (validation or {})["protocols"][protocol].get("prequential")
+    if before and before["pairs_correct_full"] is not None:
+        return before, "prequential"
+    return own, "selected on the same data"
+
+
+def _differences(validation: Plain | None, protocol: str) -> Iterator[tuple[str, float, float]]:
+    """Strategies whose difference to the one in use has an error."""
+    for name, figures in strategies_of(validation, protocol).items():
+        value, se = figures.get("policy_difference"), (figures.get("se") or {}).get("policy_difference")
+        if value is not None and se is not None:
+            yield name, value, se
+
+
+def _is_worse_elsewhere(validation: Plain | None, strategy: str) -> bool:
+    return any(
+        value < -N_ERRORS * se
+        for protocol in (validation or {}).get("protocols", {})
+        for name, value, se in _differences(validation, protocol)
+        if name == strategy
+    )
+
+
+# ------------------------------------------------------------------------------------------------- sentences
+
+
+def _with_sentence(told: Verdict) -> Verdict:
+    """Return a verdict with its sentence."""
+    if told.word == "no subset":
+        return replace(
+            told, sentence=f"Does a subset rank like all tasks? No subset: {words.sentence(told.reason)}"
+        )
+    pairs, clear = words.percent(told.pairs or 0.0), told.clear
+    also = (
+        f", and {words.percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
+    )
+    parts = (
+        f"Does the subset rank like all tasks? {words.sentence(told.word)} {NEW_AGENTS[told.protocol]} the "
+        f"score estimated from it puts {pairs}% of pairs in the order of all tasks{also}.",
+        _beside_random(told),
+        CHOSEN[told.chosen],
+    )
+    return replace(told, sentence=" ".join(part for part in parts if part))
+
+
+def _beside_random(told: Verdict) -> str:
+    """Say how random tasks do, always."""
+    difference, se = told.random_difference, told.se
+    if told.strategy == "random":
+        return "These tasks are drawn at random themselves."
+    if difference is None:
+        return "How as many random tasks would do was not measured."
+    points = f"{words.percent(abs(difference))} points"
+    if se is None:
+        more = "more" if difference >= 0 else "less"
+        return f"That is {points} {more} than as many random tasks, with an error that is not known."
+    if abs(difference) <= N_ERRORS * se:
+        between = f"{_signed(difference)} ± {words.percent(se)} points"
+        return f"As many random tasks do as well: the difference is {between}."
+    if difference < 0:
+        return f"As many random tasks do better, by {points} (± {words.percent(se)})."
+    return f"That is {points} (± {words.percent(se)}) more than as many random tasks."
+
+
+def _signed(difference: float) -> str:
+    return f"{'+' if difference > 0 else ''}{words.percent(difference)}"

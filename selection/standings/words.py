@@ -10,11 +10,18 @@ from statistics import median
 from typing import Any
 
 from analytics.text import counted as counted
-from selection.standings.lines import AtTarget, Line, Standings, TargetLine
+from selection.standings.lines import (
+    AtTarget,
+    Line,
+    Standings,
+    TargetLine,
+    Trials,
+    TrialsLine,
+)
 
 TARGETS = {
-    "subset": "the {n} tasks of the subset",
     "full": "all {n} tasks",
+    "subset": "the {n} tasks of the subset",
     "domain": "tasks like these {n}",
 }
 ONE_TASK = {
@@ -77,7 +84,6 @@ PHASES = {
     "saturated": "The best agents pass nearly every task, so that ranks say little.",
     "unsuited": "No subset is in use: every agent runs all tasks and is ranked on all.",
 }
-VERDICTS = {"temporal": "For agents that came after it was chosen,", "loao": "For an agent that had no say,"}
 LEGEND = {
     "Rank": "1 + the number of agents with a better score.",
     "May hold": "The ranks that an agent may hold, all of them right at once with 95% confidence.",
@@ -284,6 +290,8 @@ def covers_text(board: Standings, target: str = "") -> str:
     told: TargetLine = board.targets[target or board.target]
     shown = any(line.at[target or board.target].lower is not None for line in board.agents)
     text = f"The 95% intervals cover {told.covers}." if shown else "No score here has an interval."
+    if (target or board.target) == "full":
+        text = " ".join(part for part in (text, coverage_text(board)) if part)
     if first := first_text(board, target):
         text += f" {first}"
     if judged := "; ".join(part for part in (METHODS.get(told.method), told.note) if part):
@@ -302,6 +310,17 @@ def first_text(board: Standings, target: str = "") -> str:
     return (
         f"At 95% the best agent is {among}{first_names(names, MOST_NAMED)}; the ranks that agents may hold "
         "are wider, as they hold for all agents at once."
+    )
+
+
+def coverage_text(board: Standings) -> str:
+    """Say how often intervals of estimated scores held, where that is less than 95%; else empty."""
+    told = board.coverage
+    if told is None or not told.falls_short or told.share is None:
+        return ""
+    return (
+        f"Those of estimated scores are to be read as {percent(told.share)}% intervals, not 95%: of "
+        f"{counted(told.n, 'full score')} that came later they held {told.n_covered:,}."
     )
 
 
@@ -327,20 +346,38 @@ def phase_text(board: Standings) -> str:
 
 
 def verdict_text(board: Standings) -> str:
-    """Say whether the subset ranks like the whole; empty where it was not validated."""
-    return "" if board.verdict is None or board.subset is None else verdict_sentence(board.verdict)
+    """Say whether the subset ranks like the whole; empty where it was not validated or the phase says it."""
+    return "" if board.verdict is None or board.subset is None else board.verdict.sentence
 
 
-def verdict_sentence(told: Mapping[str, Any]) -> str:
-    """Say the same of a verdict; see `selection.standings.verdict`."""
-    clear = told["pairs_clear"]
-    also = f", and {percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
-    random = told["pairs_correct_random"]
-    beside = f"; as many random tasks {percent(random)}%" if random is not None else ""
-    return (
-        f"Does the subset rank like all tasks? {sentence(told['word'])} {VERDICTS[told['protocol']]} it puts "
-        f"{percent(told['pairs_correct'])}% of pairs in the order of all tasks{also}{beside}."
+def target_text(board: Standings) -> str:
+    """Say why the board does not rank by the full score; empty where it does, or where that was asked for."""
+    return f"Ranks are on the subset: {sentence(board.why_target)}" if board.why_target else ""
+
+
+def trials_text(told: Trials | None) -> str:
+    """Say how many trials a run of the subset should have, what that costs, and what it is worth."""
+    if told is None:
+        return ""
+    options = "; ".join(_option(told, one) for one in told.options)
+    known = (
+        "An upper bound: how much the trials of a task vary is not known, for want of repeats."
+        if told.upper_bound
+        else ""
     )
+    is_one = told.recommended == 1
+    advice = f"{counted(told.recommended, 'trial')} of each task of the subset {'is' if is_one else 'are'}"
+    return " ".join(
+        part
+        for part in (f"{advice} recommended. Standard error of an agent's mean there: {options}.", known)
+        if part
+    )
+
+
+def _option(told: Trials, one: TrialsLine) -> str:
+    cost = f" for {money(one.cost_usd)}" if one.cost_usd is not None else ""
+    at_most = "at most " if told.upper_bound else ""
+    return f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{cost}"
 
 
 def bounds_text(told: AtTarget) -> str:
@@ -396,6 +433,7 @@ def notices(
         sentence(told)
         for told in (
             universe,
+            target_text(board),
             _compared_text(board),
             *uneven,
             unranked_text(board, of=True),

@@ -2,9 +2,10 @@
 
 Model
 -----
-In every outer fold all that an interval rests on comes from the fold's training agents: residuals of an inner
-leave-one-agent-out with the selection repeated and, where a held-out agent has a scaffold the fold has not
-seen, of an inner leave-one-scaffold-out; the fold's subset; its Ridge. A record counts where `intervals`
+In every outer fold all that an interval rests on comes from the fold's training agents: residuals of an
+inner temporal protocol with the selection repeated; where these are fewer than 19, of an inner
+leave-one-agent-out; where a held-out agent has a scaffold the fold has not seen, of an inner
+leave-one-scaffold-out too; the fold's subset; the estimator fitted on it. A record counts where `intervals`
 gives an interval, and is covered when lower ≤ y ≤ upper.
 
 Symbols
@@ -25,17 +26,27 @@ Source
 STATISTICS §3, §4 of this project; Barber et al., *Annals of Statistics* 49 (2021) 486-507.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Literal
+
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray
+from analytics.arrays import FloatArray
 from analytics.drift.fidelity import DECIMALS
-from selection import intervals
-from selection.folds import CompleteAgents, Fold, Rule
+from selection import full_scores, intervals
+from selection.folds import CompleteAgents, Rule
 from selection.held_out import Records, Subsets, nested_residuals
+from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
 
 
 def covered(
-    agents: CompleteAgents, subsets: Subsets, records: Records, strategy: str, rule: Rule, base_seed: int
+    agents: CompleteAgents,
+    subsets: Subsets,
+    records: Records,
+    strategy: str,
+    rule: Rule,
+    base_seed: int,
+    estimator: str = "ridge",
 ) -> FloatArray:
     """Whether each record's interval holds its score, shape (n_records,); NaN where there is no interval.
 
@@ -49,39 +60,44 @@ def covered(
         Repeated inside every fold.
     rule : Rule
     base_seed : int
+    estimator : str
+        The policy's; one of `selection.full_scores.ESTIMATORS`.
     """
     answers = np.full(records.n, np.nan)
+
+    def left_out(training: CompleteAgents, by: Literal["agent", "scaffold", "date"]) -> FloatArray:
+        found = nested_residuals(
+            training, by, strategy=strategy, estimator=estimator, rule=rule, base_seed=base_seed
+        )
+        return np.asarray(found.scores - found.predictions)
+
     for f, (fold, tasks) in enumerate(zip(subsets.folds, subsets.tasks, strict=True)):
         of_fold = np.flatnonzero(records.folds == f)
         rows = records.agents[of_fold]
-        calibrator = _calibrator(agents, fold, tasks, rows, strategy, rule, base_seed)
         scaffolds = [agents.scaffolds[i] for i in rows]
+        training = full_scores.fit(estimator, agents.take(fold.training), tasks)
+        calibrator = _calibrator(training, scaffolds, left_out)
         given = intervals.intervals(calibrator, agents.outcomes[np.ix_(rows, tasks)], scaffolds)
         answers[of_fold] = [_holds(ends, y) for ends, y in zip(given, agents.scores[rows], strict=True)]
     return answers
 
 
 def _calibrator(
-    agents: CompleteAgents,
-    fold: Fold,
-    tasks: IndexArray,
-    rows: IndexArray,
-    strategy: str,
-    rule: Rule,
-    base_seed: int,
+    fitted: full_scores.FullScores,
+    scaffolds: Sequence[str],
+    left_out: Callable[[CompleteAgents, Literal["agent", "scaffold", "date"]], FloatArray],
 ) -> intervals.Calibrator:
-    training = agents.take(fold.training)
-    left_out = nested_residuals(training, "agent", strategy=strategy, rule=rule, base_seed=base_seed)
-    by_scaffold = None
-    if not {agents.scaffolds[i] for i in rows} <= set(training.scaffolds):
-        unseen = nested_residuals(training, "scaffold", strategy=strategy, rule=rule, base_seed=base_seed)
-        by_scaffold = unseen.scores - unseen.predictions
+    """Residuals of one fold's training agents, those that are not used left out."""
+    training = fitted.agents
+    in_time = left_out(training, "date")
+    enough = np.count_nonzero(~np.isnan(in_time)) >= FEWEST_FOR_QUANTILE
+    is_new = not set(scaffolds) <= set(training.scaffolds)
     return intervals.calibrate(
-        training.outcomes[:, tasks],
-        training.scores,
-        left_out.scores - left_out.predictions,
+        fitted,
+        np.full(training.n, np.nan) if enough else left_out(training, "agent"),
+        in_time=in_time,
         scaffolds=training.scaffolds,
-        scaffold_residuals=by_scaffold,
+        scaffold_residuals=left_out(training, "scaffold") if is_new else None,
     )
 
 

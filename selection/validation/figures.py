@@ -8,9 +8,13 @@ With r, ŷ, y and rest of the records that are pooled, and n_i the training agen
     rho_calibrated   Spearman's ρ of (ŷ, y)
     r2               1 − Σ(y_i − ŷ_i)² / Σ(y_i − ȳ)²
     rho_rest         Spearman's ρ of (r, rest): the tasks outside the subset share no noise with it
-    share_i          Σ_j agreement[i, j] / (2·n_i)            a tie in r counts ½
-    pairs_correct    mean of share_i over the records with n_i > 0
-    pairs_clear      the same over j with |y_i − y_j| > 1.96·SE_ij
+    share_i             Σ_j agreement[i, j] / (2·n_i)            a tie in r counts ½
+    pairs_correct       mean of share_i over the records with n_i > 0
+    pairs_clear         the same over j with |y_i − y_j| > 1.96·SE_ij
+    pairs_correct_full  as pairs_correct, with the estimate ŷ_i against the measured y_j: what a board that
+                        ranks by the full score consumes; pairs_clear_full likewise
+    full_difference     pairs_correct_full − pairs_correct
+    rmse_…              √mean (y_i − ŷ_i)², ŷ by each estimator
 
 Jackknife. θ_(g) is the figure without the records of group g and, in the pair figures, without g as
 comparison agent; no fold is run again::
@@ -45,15 +49,19 @@ Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are 
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from analytics.drift.fidelity import DECIMALS, kendall, midranks
+from selection.full_scores import ESTIMATORS
 from selection.held_out import Records
 
 RANK_FIGURES = ("rho", "tau", "rho_calibrated", "r2", "rho_rest")
-PAIR_FIGURES = ("pairs_correct", "pairs_clear")
-FIGURES = RANK_FIGURES + PAIR_FIGURES
+ERROR_FIGURES = tuple(f"rmse_{name}" for name in ESTIMATORS)
+PAIR_FIGURES = ("pairs_correct", "pairs_clear", "pairs_correct_full", "pairs_clear_full", "full_difference")
+FIGURES = RANK_FIGURES + ERROR_FIGURES + PAIR_FIGURES
+N_OF_RECORDS = len(RANK_FIGURES + ERROR_FIGURES)  # figures that compare no pairs
 N_GROUPS_JACKKNIFE = 10
 Z_CLEAR = 1.96
 
@@ -94,7 +102,9 @@ def figures(records: Records, clear: Mask) -> FloatArray:
     clear : bool array, shape (n_agents, n_agents)
     """
     everyone = np.ones((clear.shape[0], 1))
-    return np.concatenate([_rank_figures(records), _pair_figures(records, clear, everyone)[0]])
+    return np.concatenate(
+        [_rank_figures(records), _errors(records, everyone)[0], _pair_figures(records, clear, everyone)[0]]
+    )
 
 
 def figures_without(records: Records, clear: Mask, groups: IndexArray) -> FloatArray:
@@ -109,7 +119,7 @@ def figures_without(records: Records, clear: Mask, groups: IndexArray) -> FloatA
     """
     kept = (groups[:, None] != np.arange(groups.max() + 1)).astype(np.float64)
     rank = _rank_figures_without(records, 1.0 - kept[records.agents])
-    return np.column_stack([rank, _pair_figures(records, clear, kept)])
+    return np.column_stack([rank, _errors(records, kept), _pair_figures(records, clear, kept)])
 
 
 def standard_errors(without: FloatArray, has_record: Mask) -> FloatArray:
@@ -123,8 +133,53 @@ def standard_errors(without: FloatArray, has_record: Mask) -> FloatArray:
     """
     if np.count_nonzero(has_record) < N_GROUPS_JACKKNIFE:
         return np.full(len(FIGURES), np.nan)
-    n_rank = len(RANK_FIGURES)
-    return np.concatenate([_jackknife(without[has_record, :n_rank]), _jackknife(without[:, n_rank:])])
+    of_records, of_pairs = without[has_record, :N_OF_RECORDS], without[:, N_OF_RECORDS:]
+    return np.concatenate([jackknife(of_records), jackknife(of_pairs)])
+
+
+def jackknife(without: FloatArray) -> FloatArray:
+    """√((G − 1)/G · Σ_g (θ_(g) − θ̄)²) of each column.
+
+    Parameters
+    ----------
+    without : float array, shape (n_groups, n_columns)
+    """
+    n_groups = len(without)
+    squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
+    return np.asarray(np.sqrt((n_groups - 1) / n_groups * squares), dtype=np.float64)
+
+
+def shares(
+    agreement: npt.NDArray[np.int8], agents: IndexArray, compared: Mask, kept: FloatArray
+) -> FloatArray:
+    """Share_i of each record among the agents that each column of `kept` keeps, (n_records, n_columns).
+
+    Parameters
+    ----------
+    agreement : int8 array, shape (n_records, n_agents)
+    agents : int array, shape (n_records,)
+        The held-out agent of each record.
+    compared : bool array, shape (n_records, n_agents)
+    kept : float array, shape (n_agents, n_columns)
+        1 or 0.
+
+    Returns
+    -------
+    float array, shape (n_records, n_columns)
+        NaN where the agent itself is not kept, or nobody is to be compared with it.
+    """
+    n_compared = compared @ kept
+    n_agreeing = np.where(compared, agreement, 0) @ kept / 2
+    counts = (kept[agents] > 0) & (n_compared > 0)
+    return np.asarray(np.where(counts, n_agreeing / np.maximum(n_compared, 1), np.nan), dtype=np.float64)
+
+
+def mean_known(values: FloatArray) -> FloatArray:
+    """Mean over the first axis of what is not NaN; NaN where all is."""
+    known = ~np.isnan(values)
+    n_known = known.sum(axis=0)
+    sums = np.where(known, values, 0.0).sum(axis=0)
+    return np.asarray(np.where(n_known > 0, sums / np.maximum(n_known, 1), np.nan), dtype=np.float64)
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -220,24 +275,19 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return ratio
 
 
+def _errors(records: Records, kept: FloatArray) -> FloatArray:
+    """Root mean squared error of every estimator over what each column keeps, (n_columns, n_estimators)."""
+    is_kept = np.where(kept[records.agents] > 0, 1.0, np.nan)
+    unknown = np.full(records.n, np.nan)
+    squares = [(records.scores - records.estimates.get(name, unknown)) ** 2 for name in ESTIMATORS]
+    return np.column_stack([np.sqrt(mean_known(square[:, None] * is_kept)) for square in squares])
+
+
 def _pair_figures(records: Records, clear: Mask, kept: FloatArray) -> FloatArray:
-    """Mean shares over the agents that each column of `kept` keeps, shape (n_columns, 2)."""
-    compared = records.agreement >= 0
-    is_kept = kept[records.agents] > 0
-    tables = (compared, compared & clear[records.agents])
-    return np.column_stack([_mean_shares(records, table, kept, is_kept) for table in tables])
-
-
-def _mean_shares(records: Records, compared: Mask, kept: FloatArray, is_kept: Mask) -> FloatArray:
-    n_compared = compared @ kept
-    n_agreeing = np.where(compared, records.agreement, 0) @ kept / 2
-    counts = is_kept & (n_compared > 0)
-    shares = np.where(counts, n_agreeing / np.maximum(n_compared, 1), 0.0)
-    n_records = counts.sum(axis=0)
-    return np.asarray(np.where(n_records > 0, shares.sum(axis=0) / np.maximum(n_records, 1), np.nan))
-
-
-def _jackknife(without: FloatArray) -> FloatArray:
-    n_groups = len(without)
-    squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
-    return np.asarray(np.sqrt((n_groups - 1) / n_groups * squares), dtype=np.float64)
+    """Mean shares over the agents that each column of `kept` keeps, shape (n_columns, n_pair_figures)."""
+    means = list[FloatArray]()
+    for agreement in (records.agreement, records.agreement_full):
+        compared = agreement >= 0
+        for table in (compared, compared & clear[records.agents]):
+            means.append(mean_known(shares(agreement, records.agents, table, kept)))
+    return np.column_stack([*means, means[2] - means[0]])

@@ -25,7 +25,7 @@ Source
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,16 +48,28 @@ from selection.folds import (
     in_fold,
     plan,
 )
+from selection.full_scores import ESTIMATORS
+from selection.full_scores.completion import difficulties_of
+from selection.full_scores.estimators import MOST_GRADED, estimator_of
 from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
-from selection.validation.null import with_rho_null
+from selection.validation.null import with_nulls
 from selection.validation.operations import coverage_operations, operations, too_many
-from selection.validation.study import Figures, Study, is_enough, measure, unavailable
+from selection.validation.paired import Prequential, prequential
+from selection.validation.study import (
+    Figures,
+    Measured,
+    Study,
+    is_enough,
+    measure,
+    unavailable,
+    with_differences,
+)
 
 COSTLIEST_FIRST = ("random", "greedy", "forecast", "information")
 
 Unit = tuple[str, str]
-Measured = tuple[Figures, dict[str, Figures]]
+Whole = tuple[Measured, dict[str, Measured]]
 
 
 class NameUnknown(SelectionError):
@@ -84,6 +96,8 @@ class Protocol:
     strategies : mapping of str to Figures
     per_scaffold : mapping of str to mapping of str to Figures
         By scaffold, then by strategy; under `within_scaffold`, and under `loso` from 5 agents on.
+    prequential : Prequential or None
+        Under `temporal`, where two strategies or more have figures.
     """
 
     available: bool
@@ -93,6 +107,7 @@ class Protocol:
     k_mean: float | None
     strategies: Mapping[str, Figures]
     per_scaffold: Mapping[str, Mapping[str, Figures]]
+    prequential: Prequential | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +124,8 @@ class Validation:
         Of all complete agents.
     subset : tuple of str
         Names of the tasks in `band`.
+    strategy, estimator : str
+        The policy's: what differences are taken to, and what the figures of the full score rest on.
     protocols : mapping of str to Protocol
     """
 
@@ -117,6 +134,8 @@ class Validation:
     n_tasks: int
     band: Band
     subset: tuple[str, ...]
+    strategy: str
+    estimator: str
     protocols: Mapping[str, Protocol]
 
 
@@ -134,6 +153,8 @@ def validate(
     widening: bool = True,
     weights: FloatArray | None = None,
     policy_strategy: str = "mid_range",
+    estimator: str = "",
+    graded_share: float = 0.0,
     jobs: int = 1,
     coverage: bool = True,
     standard_errors: bool = True,
@@ -159,13 +180,17 @@ def validate(
     weights : float array, shape (n_agents,), optional
         1/π_i of every agent of the table, in the pass rates alone.
     policy_strategy : str
-        The one whose interval coverage is measured.
+        The one whose interval coverage is measured, and that others are compared with.
+    estimator : str
+        The policy's; "" leaves the choice to the data.
+    graded_share : float
+        Valid trials strictly between 0 and 1, as a share of all; see `selection.full_scores`.
     jobs : int
         Workers; the numbers do not depend on it.
     coverage, standard_errors : bool
         Whether they are computed.
     n_null_draws : int
-        Permuted matrices for rho_null; 0 leaves rho_null and skill out.
+        Permuted matrices for rho_null and pairs_null; 0 leaves them, skill and kappa out.
     progress : callable, optional
         Called on the calling thread with (n_done, n_all), the folds of every strategy under every protocol,
         as they are done.
@@ -173,10 +198,11 @@ def validate(
     Raises
     ------
     NameUnknown, SeedsRefused, WorkersRefused, BandRefused, WindowRefused, HysteresisRefused, ShapeMismatch,
-    WeightRefused
+    WeightRefused, FullScoreRefused
     """
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)
+    estimators, not_estimated = _estimators(estimator, graded_share, policy_strategy)
     rule = Rule(lo, hi, history_window, hysteresis, widening)
     band = table_band(table, weights, lo=lo, hi=hi, widening=widening, history_window=history_window)
     agents = complete_agents(table, weights)
@@ -191,30 +217,53 @@ def validate(
         clear=_clear(table, agents),
         groups=jackknife_groups(agents),
         bands=bands,
-        rho_null={},
-        null_notes={},
+        nulls={},
+        estimators=estimators,
+        not_estimated=not_estimated,
         rule=rule,
         base_seed=base_seed,
         n_draws=seeds,
         with_errors=standard_errors,
         coverage_of=policy_strategy if coverage else "",
-        no_coverage=too_many(coverage_operations(policy_strategy, available.values())),
+        no_coverage=too_many(coverage_operations(policy_strategy, available.values(), estimators[0])),
     )
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):
         if available and n_null_draws:
-            study = with_rho_null(study, run, n_null_draws)
+            study = with_nulls(study, run, n_null_draws)
+        if "completion" in estimators:
+            _fit_difficulties(agents, available.values())
         measured = _measured(study, _units(available, run), jobs, progress)
     measured |= {(name, strategy): (skipped[strategy], {}) for name in available for strategy in skipped}
+    measured = {
+        unit: with_differences(found, unit, measured, policy_strategy) for unit, found in measured.items()
+    }
     return Validation(
         n_agents=agents.n,
         n_agents_in_file=table.n_agents,
         n_tasks=table.n_tasks,
         band=band,
         subset=tuple(table.tasks[j] for j in band.tasks),
-        protocols={name: _protocol(name, bands[name], reasons[name], names, measured) for name in protocols},
+        strategy=policy_strategy,
+        estimator=estimators[0],
+        protocols={name: _protocol(name, study, reasons[name], names, measured) for name in protocols},
     )
+
+
+def _estimators(asked: str, graded_share: float, strategy: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Estimators whose error is measured, the policy's first, and why the others are not."""
+    first = estimator_of(asked, graded_share, strategy)
+    if graded_share <= MOST_GRADED:
+        return (first, *(name for name in ESTIMATORS if name != first)), {}
+    refused = f"completion is refused: {graded_share:.0%} of the trials lie between 0 and 1"
+    left = tuple(name for name in ESTIMATORS if name not in (first, "completion"))
+    return (first, *left), {} if first == "completion" else {"completion": refused}
+
+
+def _fit_difficulties(agents: CompleteAgents, bands: Iterable[FoldBands]) -> None:
+    """Fit the difficulties of all folds once; the agents keep them for every strategy and draw."""
+    difficulties_of(agents, [fold.training for of_protocol in bands for fold in of_protocol.folds])
 
 
 def jackknife_groups(agents: CompleteAgents) -> IndexArray:
@@ -256,11 +305,12 @@ def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) 
 
 def _protocol(
     protocol: str,
-    bands: FoldBands,
+    study: Study,
     reason: str,
     strategies: Sequence[str],
-    measured: Mapping[Unit, Measured],
+    measured: Mapping[Unit, Whole],
 ) -> Protocol:
+    bands = study.bands[protocol]
     sizes = [tasks.size for tasks in bands.tasks if tasks.size]
     found = {name: measured[protocol, name] for name in strategies if not reason}
     scaffolds = sorted({scaffold for _, by_scaffold in found.values() for scaffold in by_scaffold})
@@ -270,17 +320,25 @@ def _protocol(
         n_folds=len(bands.folds),
         n_skipped=len(bands.folds) - len(sizes),
         k_mean=float(np.mean(sizes)) if sizes else None,
-        strategies={name: total for name, (total, _) in found.items()},
+        strategies={name: total.figures for name, (total, _) in found.items()},
         per_scaffold={
-            scaffold: {name: by[scaffold] for name, (_, by) in found.items() if scaffold in by}
+            scaffold: {name: by[scaffold].figures for name, (_, by) in found.items() if scaffold in by}
             for scaffold in scaffolds
         },
+        prequential=_prequential(study, found),
     )
+
+
+def _prequential(study: Study, found: Mapping[str, Whole]) -> Prequential | None:
+    """Replay the choice of a strategy where shares were kept for it."""
+    shares = {name: total.replicates.shares for name, (total, _) in found.items()}
+    known = {name: shares[name] for name in STRATEGIES if shares.get(name) is not None}
+    return prequential(known, study.agents.dates, study.groups)  # type: ignore[arg-type]
 
 
 def _skipped(
     names: Sequence[str], bands: Mapping[str, FoldBands], n_draws: int, policy_strategy: str
-) -> dict[str, Figures]:
+) -> dict[str, Measured]:
     """Strategies that take too many operations, each with what it shows instead of figures."""
     reasons = {name: too_many(operations(name, bands.values(), n_draws)) for name in names}
     return {
@@ -306,11 +364,11 @@ def _units(bands: Mapping[str, FoldBands], strategies: Sequence[str]) -> list[Un
 
 def _measured(
     study: Study, units: Sequence[Unit], jobs: int, progress: Callable[[int, int], None] | None
-) -> dict[Unit, Measured]:
+) -> dict[Unit, Whole]:
     n_all, n_done = sum(len(study.bands[protocol].folds) for protocol, _ in units), 0
     tell = progress or (lambda done, total: None)
     tell(0, n_all)
-    measured = dict[Unit, Measured]()
+    measured = dict[Unit, Whole]()
     answers = _answers(study, units, jobs, lambda n_folds: tell(n_done + n_folds, n_all))
     for unit, answer in zip(units, answers, strict=True):
         measured[unit] = answer
@@ -321,7 +379,7 @@ def _measured(
 
 def _answers(
     study: Study, units: Sequence[Unit], jobs: int, within: Callable[[int], None]
-) -> Iterator[Measured]:
+) -> Iterator[Whole]:
     """Answers in the order of the units, as they come; one worker alone tells the folds within a unit.
 
     Each worker is sent what its unit needs; nothing is mapped into files, which a kill would leave behind.

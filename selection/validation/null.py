@@ -1,9 +1,10 @@
-"""rho_null of every strategy: Spearman's rho of subset mean and full mean where agents do not differ.
+"""rho_null and pairs_null of every strategy: what its subset shows where agents do not differ.
 
 Model
 -----
-One value for each strategy, on the subset it chooses from all complete agents; for `random` the mean over its
-draws. The permuted matrices are drawn once and shared by all subsets (`analytics.drift.fidelity.rho_null`).
+Spearman's ρ of subset mean and full mean, and the share of pairs in the same order, one value of each for a
+strategy, on the subset it chooses from all complete agents; for `random` the mean over its draws. The
+permuted matrices are drawn once and shared by all subsets (`analytics.drift.fidelity.nulls`).
 
 Symbols
 -------
@@ -11,7 +12,8 @@ Symbols
 symbol      code          shape               unit
 ==========  ============  ==================  =======
 S           ``subsets``   (n_subsets, m)      tasks
-ρ₀          ``rho_null``  one a strategy      −1 to 1
+ρ₀          ``rho``       one a strategy      −1 to 1
+p₀          ``pairs``     one a strategy      0 to 1
 ==========  ============  ==================  =======
 
 Not done here
@@ -29,14 +31,14 @@ from dataclasses import replace
 import numpy as np
 
 from analytics.arrays import IndexArray
-from analytics.drift.fidelity import rho_null
+from analytics.drift.fidelity import Nulls, nulls
 from selection.folds import Fold, Plan, fold_bands
 from selection.held_out import Subsets, choose
-from selection.validation.study import Study
+from selection.validation.study import Null, Study
 
 
-def with_rho_null(study: Study, strategies: Sequence[str], n_null_draws: int) -> Study:
-    """Return the study with rho_null of each strategy, or why it has none.
+def with_nulls(study: Study, strategies: Sequence[str], n_null_draws: int) -> Study:
+    """Return the study with rho_null and pairs_null of each strategy, or why it has none.
 
     Parameters
     ----------
@@ -47,19 +49,27 @@ def with_rho_null(study: Study, strategies: Sequence[str], n_null_draws: int) ->
     """
     chosen = {name: _subsets(study, name) for name in strategies}
     tasks = {name: [s.tasks[0] for s in subsets if s.tasks] for name, subsets in chosen.items()}
-    notes = {
-        name: f"rho without agent effects: {chosen[name][0].refusal or 'all complete agents have no subset'}"
-        for name in strategies
-        if not tasks[name]
-    }
-    values = _values(study, [subset for subsets in tasks.values() for subset in subsets], n_null_draws)
-    nulls, first = dict[str, float | None](), 0
+    found = _values(study, [subset for subsets in tasks.values() for subset in subsets], n_null_draws)
+    known, first = dict[str, Null](), 0
     for name, subsets in tasks.items():
-        known = [value for value in values[first : first + len(subsets)] if value is not None]
-        nulls[name], first = float(np.mean(known)) if known else None, first + len(subsets)
-        if subsets and not known:
-            notes[name] = "rho without agent effects: every permuted matrix has constant means"
-    return replace(study, rho_null=nulls, null_notes=notes)
+        if not subsets:
+            refusal = chosen[name][0].refusal or "all complete agents have no subset"
+            known[name] = Null(None, None, f"without agent effects: {refusal}")
+            continue
+        of_strategy = slice(first, first + len(subsets))
+        known[name] = _null(found.rho[of_strategy], found.pairs[of_strategy])
+        first += len(subsets)
+    return replace(study, nulls=known)
+
+
+def _null(rho: Sequence[float | None], pairs: Sequence[float | None]) -> Null:
+    """Mean over the draws of a strategy."""
+    means = [
+        float(np.mean(known)) if (known := [value for value in values if value is not None]) else None
+        for values in (rho, pairs)
+    ]
+    constant = "without agent effects: every permuted matrix has constant means"
+    return Null(means[0], means[1], constant if None in means else "")
 
 
 def _subsets(study: Study, strategy: str) -> list[Subsets]:
@@ -72,10 +82,10 @@ def _subsets(study: Study, strategy: str) -> list[Subsets]:
     ]
 
 
-def _values(study: Study, subsets: Sequence[IndexArray], n_null_draws: int) -> tuple[float | None, ...]:
+def _values(study: Study, subsets: Sequence[IndexArray], n_null_draws: int) -> Nulls:
     if not subsets:
-        return ()
+        return Nulls((), ())
     members = np.zeros((len(subsets), study.agents.outcomes.shape[1]), dtype=np.bool_)
     for row, tasks in zip(members, subsets, strict=True):
         row[tasks] = True
-    return rho_null(study.agents.outcomes, members, study.base_seed, n_null_draws)
+    return nulls(study.agents.outcomes, members, study.base_seed, n_null_draws)

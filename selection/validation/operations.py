@@ -11,8 +11,9 @@ In a fold with n training agents, h held out, m tasks and a subset of k, about::
 
 greedy computes ten numbers a step for every candidate and agent, a Newton step ten for every cell, and a
 number computed by itself takes as long as ten operations inside a product of matrices. `random` does it all
-once for each draw. Coverage chooses again in n inner folds of every fold. Where the sum over the folds of all
-protocols exceeds `MOST_OPERATIONS` (some ten minutes on one core), a strategy that nobody asked for is
+once for each draw. Coverage chooses again in n inner folds of every fold; `completion` fits a Rasch model in
+each of them, or in ten where these share their fits (`selection.full_scores`). Where the sum over the folds
+of all protocols exceeds `MOST_OPERATIONS` (some ten minutes on one core), a strategy that nobody asked for is
 skipped, and so is coverage; each says so.
 
 Symbols
@@ -39,6 +40,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from selection.folds import FoldBands
+from selection.full_scores.completion import MOST_CELLS, N_TENTHS
 from selection.strategies import FITTED
 
 MOST_OPERATIONS = 2e13
@@ -62,15 +64,17 @@ def operations(strategy: str, bands: Iterable[FoldBands], n_draws: int = 1) -> f
     return each * n_draws if strategy == "random" else each
 
 
-def coverage_operations(strategy: str, bands: Iterable[FoldBands]) -> float:
-    """About how many operations a strategy takes to choose again in the inner folds of all folds.
+def coverage_operations(strategy: str, bands: Iterable[FoldBands], estimator: str = "ridge") -> float:
+    """About how many operations choosing and estimating again in the inner folds of all folds takes.
 
     Parameters
     ----------
     strategy : str
     bands : iterable of FoldBands
+    estimator : str
+        One of `selection.full_scores.ESTIMATORS`.
     """
-    return sum(_of_inner_folds(strategy, of_protocol) for of_protocol in bands)
+    return sum(_of_inner_folds(strategy, of_protocol, estimator) for of_protocol in bands)
 
 
 def too_many(count: float) -> str:
@@ -86,9 +90,13 @@ def _of_protocol(strategy: str, bands: FoldBands) -> float:
     return float(np.sum(ridge + _choosing(strategy, n, k, float(bands.rates.shape[1]))))
 
 
-def _of_inner_folds(strategy: str, bands: FoldBands) -> float:
-    n, _, k = _sizes(bands)
-    return float(np.sum(n * _choosing(strategy, n, k, float(bands.rates.shape[1]))))
+def _of_inner_folds(strategy: str, bands: FoldBands, estimator: str) -> float:
+    (n, _, k), m = _sizes(bands), float(bands.rates.shape[1])
+    chosen = n * _choosing(strategy, n, k, m)
+    if estimator != "completion":
+        return float(np.sum(chosen))
+    n_fits = np.where(n * m <= MOST_CELLS, n, np.minimum(n, N_TENTHS))
+    return float(np.sum(chosen + n_fits * _rasch(n, m)))
 
 
 def _sizes(bands: FoldBands) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -102,7 +110,9 @@ def _sizes(bands: FoldBands) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _choosing(strategy: str, n: FloatArray, k: FloatArray, m: float) -> FloatArray:
     if strategy == "greedy":
         return 10 * ALONE * n * k * (m - k / 2)
-    if strategy in FITTED:
-        small, large = np.minimum(n, m), np.maximum(n, m)
-        return N_NEWTON_STEPS * (small**2 * large + small**3 / 3 + 10 * ALONE * n * m)
-    return np.zeros_like(n)
+    return _rasch(n, m) if strategy in FITTED else np.zeros_like(n)
+
+
+def _rasch(n: FloatArray, m: float) -> FloatArray:
+    small, large = np.minimum(n, m), np.maximum(n, m)
+    return np.asarray(N_NEWTON_STEPS * (small**2 * large + small**3 / 3 + 10 * ALONE * n * m))

@@ -2,7 +2,8 @@
 
 Model
 -----
-The keys are those of the command line: ``{"agents", "agents_in_file", "tasks", "subset", "protocols"}``.
+The keys are those of the command line: ``{"agents", "agents_in_file", "tasks", "strategy",
+"estimator", "subset", "protocols"}``.
 
 Symbols
 -------
@@ -18,7 +19,7 @@ ARCHITECTURE §6 of this project.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from selection.validation.nested import Protocol, Validation
@@ -39,6 +40,8 @@ def as_json(validation: Validation) -> dict[str, Any]:
         "agents": validation.n_agents,
         "agents_in_file": validation.n_agents_in_file,
         "tasks": validation.n_tasks,
+        "strategy": validation.strategy,
+        "estimator": validation.estimator,
         "subset": {
             "lo": float(band.lo),
             "hi": float(band.hi),
@@ -63,6 +66,8 @@ def _protocol(protocol: Protocol) -> dict[str, Any]:
     }
     if protocol.per_scaffold:
         plain["per_scaffold"] = {name: _by_strategy(by) for name, by in protocol.per_scaffold.items()}
+    if protocol.prequential is not None:
+        plain["prequential"] = asdict(protocol.prequential)
     return plain
 
 

@@ -9,8 +9,9 @@ Model
     random_80_20                  one pool for each seed, then mean and spread (sd) over seeds
 
 `random` is the mean over its draws, with their spread; a spread is no standard error. skill is
-(rho − rho_null)/(1 − rho_null) with one rho_null for each strategy, from the subset of all complete agents;
-it counts as fixed, so that the standard error of skill is that of rho over 1 − rho_null.
+(rho − rho_null)/(1 − rho_null), kappa (pairs_correct − pairs_null)/(1 − pairs_null), with one rho_null and
+one pairs_null for each strategy, from the subset of all complete agents; they count as fixed, so that the
+standard error of skill is that of rho over 1 − rho_null, and that of kappa likewise.
 
 Symbols
 -------
@@ -23,7 +24,7 @@ symbol     code          shape                                             unit
 
 Not done here
 -------------
-No strategy is called better than another.
+No strategy is called better than another: differences of two strategies are `paired`'s, reasons `reasons`'.
 
 Source
 ------
@@ -32,7 +33,7 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. Efron & Tibshirani 1993, 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift.fidelity import skill
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
 from selection.held_out import Records, Subsets, choose, hold_out
+from selection.validation import reasons
 from selection.validation.coverage import covered
 from selection.validation.figures import (
     FIGURES,
@@ -48,11 +50,11 @@ from selection.validation.figures import (
     figures_without,
     standard_errors,
 )
+from selection.validation.paired import Difference, Replicates, ShareTable, difference, share_table
 
 N_AGENTS_PER_SCAFFOLD = 5
-N_AGENTS_R2, N_FOLDS_R2 = 10, 3
-RHO, R2 = FIGURES.index("rho"), FIGURES.index("r2")
-DRIFT = "the permuted matrices have no drift: the difference would measure the drift, not the subset"
+R2, PAIRS_FULL = FIGURES.index("r2"), FIGURES.index("pairs_correct_full")
+DERIVED = {"skill": "rho", "kappa": "pairs_correct"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,13 @@ class Figures:
 
     Attributes
     ----------
-    rho, tau, rho_calibrated, r2, pairs_correct, pairs_clear, rho_rest, rho_null, skill : float or None
+    rho, tau, rho_calibrated, r2, rho_rest, rmse_completion, rmse_ridge, rmse_line, pairs_correct, \
+    pairs_clear, pairs_correct_full, pairs_clear_full, full_difference : float or None
+        See `figures`.
+    rho_null, skill, pairs_null, kappa : float or None
+        What a board without differences would show of rho and pairs_correct, and how far they lie above it.
+    random_difference, policy_difference : float or None
+        pairs_correct_full less that of `random`, and less that of the strategy in use.
     n : int
         Held-out agents scored, over all seeds under `random_80_20`; the fewest over draws.
     n_left_out : int
@@ -71,7 +79,7 @@ class Figures:
     n_intervals : int
         Records it rests on.
     se : mapping of str to (float or None)
-        Jackknife standard errors of the figures and of skill.
+        Jackknife standard errors of the figures, of skill and kappa, and of the differences, paired.
     spread, worst, best : mapping of str to float
         Over the draws of `random` and over the seeds of `random_80_20`; empty elsewhere.
     notes : mapping of str to str
@@ -91,6 +99,16 @@ class Figures:
     rho_rest: float | None = None
     rho_null: float | None = None
     skill: float | None = None
+    pairs_correct_full: float | None = None
+    pairs_clear_full: float | None = None
+    full_difference: float | None = None
+    rmse_completion: float | None = None
+    rmse_ridge: float | None = None
+    rmse_line: float | None = None
+    pairs_null: float | None = None
+    kappa: float | None = None
+    random_difference: float | None = None
+    policy_difference: float | None = None
     n: int = 0
     n_left_out: int = 0
     coverage: float | None = None
@@ -104,9 +122,32 @@ class Figures:
     reason: str = ""
 
 
-def unavailable(reason: str, rho_null: float | None = None) -> Figures:
+class Null(NamedTuple):
+    """rho_null and pairs_null of a strategy, and why there is none."""
+
+    rho: float | None = None
+    pairs: float | None = None
+    reason: str = "not computed"
+
+    def of(self, name: str) -> float | None:
+        """Return that of a figure of `DERIVED`."""
+        return self.rho if name == "skill" else self.pairs
+
+
+class Measured(NamedTuple):
+    """Figures of a strategy, and what they are compared by with those of another."""
+
+    figures: Figures
+    replicates: Replicates
+
+
+def unavailable(reason: str, null: Null | None = None) -> Measured:
     """Make what a strategy shows that has no figures, and why."""
-    return Figures(rho_null=rho_null, notes={"all": reason}, available=False, reason=reason)
+    null = null or Null()
+    told = Figures(
+        rho_null=null.rho, pairs_null=null.pairs, notes={"all": reason}, available=False, reason=reason
+    )
+    return Measured(told, Replicates())
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +161,11 @@ class Study:
     groups : int array, shape (n_agents,)
         What the jackknife leaves out together; codes from 0.
     bands : mapping of protocol to FoldBands
-    rho_null : mapping of strategy to (float or None)
-    null_notes : mapping of strategy to str
-        Why rho_null is None.
+    nulls : mapping of strategy to Null
+    estimators : tuple of str
+        Those whose error is measured, that of the policy first.
+    not_estimated : mapping of str to str
+        Why the others are not.
     rule : Rule
     base_seed, n_draws : int
     with_errors : bool
@@ -136,14 +179,23 @@ class Study:
     clear: Mask
     groups: IndexArray
     bands: Mapping[str, FoldBands]
-    rho_null: Mapping[str, float | None]
-    null_notes: Mapping[str, str]
+    nulls: Mapping[str, Null]
+    estimators: tuple[str, ...]
+    not_estimated: Mapping[str, str]
     rule: Rule
     base_seed: int
     n_draws: int
     with_errors: bool
     coverage_of: str
     no_coverage: str
+
+    def of(self, strategy: str) -> tuple[str, ...]:
+        """Estimators of a strategy: of random tasks, for their many draws, the policy's alone."""
+        return self.estimators[:1] if strategy == "random" else self.estimators
+
+    def null(self, strategy: str) -> Null:
+        """Return what a strategy shows where agents do not differ."""
+        return self.nulls.get(strategy, Null())
 
 
 Pool = str | None
@@ -153,7 +205,8 @@ Pool = str | None
 class _Pooled:
     """Figures of the records of one pool: of a scaffold, of a seed, or (None) of all.
 
-    `without` is None where no jackknife is wanted; `covered` is NaN where there is no interval.
+    `without` is None where no jackknife is wanted; `covered` is NaN where there is no interval; `shares` are
+    kept where the choice of a strategy is replayed in time.
     """
 
     values: FloatArray
@@ -163,11 +216,12 @@ class _Pooled:
     n_folds: int
     n_left_out: int
     reasons: Mapping[str, str]
+    shares: ShareTable | None
 
 
 def measure(
     study: Study, protocol: str, strategy: str, within: Callable[[int], None] | None = None
-) -> tuple[Figures, dict[str, Figures]]:
+) -> tuple[Measured, dict[str, Measured]]:
     """Figures of one strategy under one protocol, and by scaffold where the protocol tells them.
 
     Parameters
@@ -185,14 +239,48 @@ def measure(
             study.agents, bands, strategy, study.rule, study.base_seed, protocol, draw, each=each
         )
         if not is_enough(len(subsets.folds), len(subsets.folds) + subsets.n_refused):
-            return unavailable(_few_subsets(subsets), study.rho_null.get(strategy)), {}
+            return unavailable(reasons.few_subsets(subsets), study.null(strategy)), {}
         draws.append(_pools(study, protocol, strategy, subsets))
     averaged, told = _pool_names(protocol, subsets.folds)
-    notes = {"folds": _few_subsets(subsets)} if subsets.n_refused else {}
+    notes = {"folds": reasons.few_subsets(subsets)} if subsets.n_refused else {}
     total = _concluded(study, strategy, protocol, [[draw[name] for name in averaged] for draw in draws])
-    return replace(total, notes={**notes, **total.notes}), {
+    whole = replace(total.figures, notes={**notes, **total.figures.notes})
+    return total._replace(figures=whole), {
         name: _concluded(study, strategy, protocol, [[draw[name]] for draw in draws]) for name in told
     }
+
+
+def with_differences(
+    found: tuple[Measured, dict[str, Measured]],
+    unit: tuple[str, str],
+    others: Mapping[tuple[str, str], tuple[Measured, dict[str, Measured]]],
+    policy_strategy: str,
+) -> tuple[Measured, dict[str, Measured]]:
+    """Add how far a strategy lies above random tasks and above the strategy in use, under one protocol."""
+    protocol, strategy = unit
+    (total, by_scaffold), told = found, {"random": "random", "policy": policy_strategy}
+    for what, other in told.items():
+        of_other, by_other = others.get((protocol, other), (None, {}))
+        total = _less(total, of_other, what, strategy == other)
+        by_scaffold = {
+            name: _less(mine, by_other.get(name), what, strategy == other)
+            for name, mine in by_scaffold.items()
+        }
+    return total, by_scaffold
+
+
+def _less(mine: Measured, other: Measured | None, what: str, is_same: bool) -> Measured:
+    figures, name = mine.figures, f"{what}_difference"
+    if not figures.available:
+        return mine
+    found = Difference() if is_same or other is None else difference(mine.replicates, other.replicates)
+    notes = dict(figures.notes)
+    if found.value is None:
+        notes[name] = reasons.no_difference(what, is_same, figures.pairs_correct_full is None)
+    errors = dict(figures.se) | ({name: found.se} if figures.se else {})
+    spread = dict(figures.spread) | ({name: found.spread} if found.spread is not None else {})
+    told = {name: found.value, "se": errors, "spread": spread, "notes": notes}
+    return mine._replace(figures=replace(figures, **told))  # type: ignore[arg-type]
 
 
 def _told(within: Callable[[int], None] | None, before: int, n_draws: int) -> Callable[[int], None] | None:
@@ -221,10 +309,12 @@ def _pool_names(protocol: str, folds: Sequence[Fold]) -> tuple[list[Pool], list[
 
 def _pools(study: Study, protocol: str, strategy: str, subsets: Subsets) -> dict[Pool, _Pooled]:
     """Hold out once, and compute the figures of every pool."""
-    records = hold_out(study.agents, subsets)
+    records = hold_out(study.agents, subsets, study.of(strategy))
     hits = np.full(records.n, np.nan)
     if strategy == study.coverage_of and not study.no_coverage:
-        hits = covered(study.agents, subsets, records, strategy, study.rule, study.base_seed)
+        hits = covered(
+            study.agents, subsets, records, strategy, study.rule, study.base_seed, study.estimators[0]
+        )
     averaged, told = _pool_names(protocol, subsets.folds)
     labels = [fold.pool if protocol == "within_scaffold" else fold.name for fold in subsets.folds]
     pools = dict[Pool, _Pooled]()
@@ -232,12 +322,12 @@ def _pools(study: Study, protocol: str, strategy: str, subsets: Subsets) -> dict
         in_pool = np.array([name is None or label == name for label in labels], dtype=np.bool_)
         kept = in_pool[records.folds]
         n_left_out = int(records.n_left_out[in_pool].sum())
-        pools[name] = _pooled(study, records.take(kept), hits[kept], n_left_out, protocol == "random_80_20")
+        pools[name] = _pooled(study, records.take(kept), hits[kept], n_left_out, protocol)
     return pools
 
 
-def _pooled(study: Study, pool: Records, hits: FloatArray, n_left_out: int, is_seed: bool) -> _Pooled:
-    values = figures(pool, study.clear)
+def _pooled(study: Study, pool: Records, hits: FloatArray, n_left_out: int, protocol: str) -> _Pooled:
+    values, is_seed = figures(pool, study.clear), protocol == "random_80_20"
     if is_seed and np.isnan(values[: FIGURES.index("r2") + 1]).any():
         values = np.full(values.shape, np.nan)
     with_errors = study.with_errors and not is_seed
@@ -248,29 +338,33 @@ def _pooled(study: Study, pool: Records, hits: FloatArray, n_left_out: int, is_s
         covered=hits,
         n_folds=np.unique(pool.folds).size,
         n_left_out=n_left_out,
-        reasons=_reasons(pool, values),
+        reasons=reasons.of_pool(pool, values),
+        shares=share_table(pool, study.clear, study.groups) if protocol == "temporal" else None,
     )
 
 
 # --------------------------------------------------------------------------------------------- conclusions
 
 
-def _concluded(study: Study, strategy: str, protocol: str, draws: list[list[_Pooled]]) -> Figures:
+def _concluded(study: Study, strategy: str, protocol: str, draws: list[list[_Pooled]]) -> Measured:
     """Average over pools and draws; `draws` holds the pools of every draw."""
     is_seeds, has_drift = protocol == "random_80_20", protocol == "temporal"
     values = np.array([[pool.values for pool in pools] for pools in draws])
-    few = _too_few_for_r2(draws[0])
+    few = reasons.too_few_for_r2(draws[0])
     values[:, :, R2] = np.nan if few else values[:, :, R2]
     runs = _mean_known(values, ~np.isnan(values), axis=0 if is_seeds else 1)
-    null = None if has_drift else study.rho_null.get(strategy)
-    estimates: dict[str, Any] = _with_skill(_mean_known(runs, ~np.isnan(runs), axis=0), null)
+    null = Null() if has_drift else study.null(strategy)
+    means = _mean_known(runs, ~np.isnan(runs), axis=0)
+    estimates: dict[str, Any] = _with_derived(means, null)
     hits = np.concatenate([pool.covered for pool in draws[0]])
     n_intervals = int(np.count_nonzero(~np.isnan(hits)))
-    errors, error_note = _errors(draws, values, null, is_seeds)
+    without = _without(draws, values)
+    errors, error_note = _errors(draws, values, without, null, is_seeds)
     scatter = _scatter(runs if is_seeds or len(draws) > 1 else runs[:0], null)
     result = Figures(
         **estimates,
-        rho_null=study.rho_null.get(strategy),
+        rho_null=study.null(strategy).rho,
+        pairs_null=study.null(strategy).pairs,
         n=min(sum(pool.covered.size for pool in pools) for pools in draws),
         n_left_out=max(sum(pool.n_left_out for pool in pools) for pools in draws),
         coverage=float(np.nanmean(hits)) if n_intervals else None,
@@ -280,9 +374,17 @@ def _concluded(study: Study, strategy: str, protocol: str, draws: list[list[_Poo
         worst=scatter[1],
         best=scatter[2],
     )
-    found = {**_seed_note(runs, is_seeds), **error_note, **draws[0][0].reasons, **few}
-    return replace(
-        result, notes=_missing(study, strategy, result, found | ({"skill": DRIFT} if has_drift else {}))
+    found = {**reasons.of_seeds(runs, is_seeds), **error_note, **draws[0][0].reasons, **few}
+    drift = dict.fromkeys(DERIVED, reasons.DRIFT) if has_drift else {}
+    notes = reasons.missing(study, strategy, result, found | drift)
+    return Measured(
+        replace(result, notes=notes),
+        Replicates(
+            estimate=float(means[PAIRS_FULL]),
+            without=None if without is None or not _enough(draws[0]) else without[:, PAIRS_FULL],
+            runs=runs[:, PAIRS_FULL] if is_seeds else None,
+            shares=ShareTable.mean([pools[0].shares for pools in draws if pools[0].shares is not None]),
+        ),
     )
 
 
@@ -295,9 +397,9 @@ def _mean_known(values: FloatArray, known: Mask, axis: int) -> FloatArray:
     return means
 
 
-def _with_skill(values: FloatArray, null: float | None) -> dict[str, float | None]:
+def _with_derived(values: FloatArray, null: Null) -> dict[str, float | None]:
     named = _named(values)
-    return {**named, "skill": skill(named["rho"], null)}
+    return named | {name: skill(named[of], null.of(name)) for name, of in DERIVED.items()}
 
 
 def _named(values: FloatArray) -> dict[str, float | None]:
@@ -306,15 +408,17 @@ def _named(values: FloatArray) -> dict[str, float | None]:
     }
 
 
-def _scaled(values: dict[str, float | None], null: float | None) -> dict[str, float | None]:
-    """Add the error or spread of skill: that of rho over 1 − rho_null."""
-    rho = values["rho"]
-    if rho is None or null is None or null >= 1.0:
-        return {**values, "skill": None}
-    return {**values, "skill": rho / (1.0 - null)}
+def _scaled(values: dict[str, float | None], null: Null) -> dict[str, float | None]:
+    """Add the errors or spreads of skill and kappa: those of rho and pairs_correct over 1 − their null."""
+    added = dict[str, float | None]()
+    for name, of in DERIVED.items():
+        value, without_effects = values[of], null.of(name)
+        unknown = value is None or without_effects is None or without_effects >= 1.0
+        added[name] = None if unknown else value / (1.0 - without_effects)  # type: ignore[operator]
+    return values | added
 
 
-def _scatter(runs: FloatArray, null: float | None) -> tuple[dict[str, float | None], ...]:
+def _scatter(runs: FloatArray, null: Null) -> tuple[dict[str, float | None], ...]:
     """Take standard deviation, smallest and largest over the draws or seeds that are defined."""
     if not len(runs):
         return {}, {}, {}
@@ -322,86 +426,41 @@ def _scatter(runs: FloatArray, null: float | None) -> tuple[dict[str, float | No
     spread = np.array([np.std(column, ddof=1) if column.size > 1 else np.nan for column in columns])
     worst = np.array([column.min() if column.size else np.nan for column in columns])
     best = np.array([column.max() if column.size else np.nan for column in columns])
-    return _scaled(_named(spread), null), _with_skill(worst, null), _with_skill(best, null)
+    return _scaled(_named(spread), null), _with_derived(worst, null), _with_derived(best, null)
 
 
-def _errors(
-    draws: list[list[_Pooled]], values: FloatArray, null: float | None, is_seeds: bool
-) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Jackknife standard errors, and why there is none."""
-    if is_seeds:
-        return {}, {"se": "no jackknife over random splits; their spread over seeds stands instead"}
+def _without(draws: list[list[_Pooled]], values: FloatArray) -> FloatArray | None:
+    """θ_(g) averaged over pools and draws, (n_groups, n_figures); None where no jackknife is wanted."""
     if draws[0][0].without is None:
-        return {}, {"se": "not asked for"}
+        return None
     known = ~np.isnan(values)
     without = np.array([[pool.without for pool in pools] for pools in draws], dtype=np.float64)
     by_draw = _mean_known(without, np.broadcast_to(known[:, :, None, :], without.shape), axis=1)
     in_draw = np.broadcast_to(np.any(known, axis=1, keepdims=True), by_draw.shape)
-    has_record = np.asarray(np.any([pool.has_record for pool in draws[0]], axis=0), dtype=np.bool_)
-    errors = _scaled(_named(standard_errors(_mean_known(by_draw, in_draw, axis=0), has_record)), null)
-    n_groups = int(np.count_nonzero(has_record))
-    if n_groups < N_GROUPS_JACKKNIFE:
+    return _mean_known(by_draw, in_draw, axis=0)
+
+
+def _has_record(pools: list[_Pooled]) -> Mask:
+    return np.asarray(np.any([pool.has_record for pool in pools], axis=0), dtype=np.bool_)
+
+
+def _enough(pools: list[_Pooled]) -> bool:
+    return int(np.count_nonzero(_has_record(pools))) >= N_GROUPS_JACKKNIFE
+
+
+def _errors(
+    draws: list[list[_Pooled]], values: FloatArray, without: FloatArray | None, null: Null, is_seeds: bool
+) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Jackknife standard errors, and why there is none."""
+    if is_seeds:
+        return {}, {"se": "no jackknife over random splits; their spread over seeds stands instead"}
+    if without is None:
+        return {}, {"se": "not asked for"}
+    has_record = _has_record(draws[0])
+    errors = _scaled(_named(standard_errors(without, has_record)), null)
+    if not _enough(draws[0]):
+        n_groups = int(np.count_nonzero(has_record))
         return errors, {"se": f"{n_groups} groups of agents; a jackknife needs {N_GROUPS_JACKKNIFE}"}
-    told = np.flatnonzero(known.any(axis=(0, 1)))
+    told = np.flatnonzero((~np.isnan(values)).any(axis=(0, 1)))
     unknown = [FIGURES[f] for f in told if errors[FIGURES[f]] is None]
     return errors, {"se": f"{', '.join(unknown)}: undefined without some group"} if unknown else {}
-
-
-# ------------------------------------------------------------------------------------------------- reasons
-
-
-def _too_few_for_r2(pools: list[_Pooled]) -> dict[str, str]:
-    """Why there is no R²; empty where there is one."""
-    n, n_folds = sum(pool.covered.size for pool in pools), sum(pool.n_folds for pool in pools)
-    if n >= N_AGENTS_R2 and n_folds >= N_FOLDS_R2:
-        return {}
-    needed = f"R² needs {N_AGENTS_R2} held-out agents in {N_FOLDS_R2} folds"
-    return {"r2": f"{needed}; there are {n} in {n_folds}"}
-
-
-def _few_subsets(subsets: Subsets) -> str:
-    n_folds = len(subsets.folds) + subsets.n_refused
-    return f"no subset in {subsets.n_refused} of {n_folds} folds: {subsets.refusal}"
-
-
-def _reasons(pool: Records, values: FloatArray) -> dict[str, str]:
-    """Why a figure of the pool is undefined."""
-    if pool.n < 2:
-        constant = f"{pool.n} held-out agents have no order"
-    else:
-        constant = (
-            f"all {pool.n} held-out agents have one full score, or one value of what it is compared with"
-        )
-    reasons = dict.fromkeys(FIGURES, constant)
-    if pool.n and np.isnan(pool.rest_means).all():
-        reasons["rho_rest"] = "no held-out agent has a valid outcome outside the subset"
-    if pool.n:
-        reasons["pairs_correct"] = "no held-out agent has a training agent with another full score"
-        reasons["pairs_clear"] = "no pair of agents differs by more than 1.96 standard errors"
-    return {name: reasons[name] for name, value in zip(FIGURES, values, strict=True) if np.isnan(value)}
-
-
-def _seed_note(runs: FloatArray, is_seeds: bool) -> dict[str, str]:
-    n_constant = int(np.count_nonzero(np.isnan(runs[:, RHO]))) if is_seeds else 0
-    if not n_constant:
-        return {}
-    return {"seeds": f"{n_constant} of {len(runs)} left out: constant full scores or predictions"}
-
-
-def _missing(study: Study, strategy: str, result: Figures, found: Mapping[str, str]) -> dict[str, str]:
-    """Give a reason for every figure that is None, and say what was left out."""
-    notes = {name: text for name, text in found.items() if name in ("se", "seeds")}
-    for name in FIGURES:
-        if getattr(result, name) is None:
-            notes[name] = found.get(name, "undefined in every seed")
-    if result.rho_null is None:
-        notes["rho_null"] = study.null_notes.get(strategy, "not computed")
-    if result.skill is None:
-        already = "rho is 1 without agent effects already"
-        notes["skill"] = found.get("skill") or notes.get("rho") or notes.get("rho_null") or already
-    if result.coverage is None:
-        is_measured = strategy == study.coverage_of
-        whose = study.no_coverage and f"not measured: {study.no_coverage}"
-        whose = whose or "no fold has an interval"
-        notes["coverage"] = whose if is_measured else "measured for the strategy in use alone"
-    return notes

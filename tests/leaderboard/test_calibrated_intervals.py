@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from django.db import IntegrityError
+from sklearn.linear_model import Ridge
 
 from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
@@ -35,9 +36,13 @@ def test_every_strategy_of_a_policy_chooses_as_many_tasks_as_the_band(db, strate
     assert (board.phase, board.subset.strategy) == ("ongoing", strategy)
     assert len(in_subset(board)) == k
     record = Reader(board.benchmark).now(board.subset).record
-    residuals = nested_residuals(training(record), strategy=strategy, rule=Rule(), base_seed=7)
-    expected = residuals.scores - residuals.predictions
-    np.testing.assert_allclose(np.array(board.calibration.residuals, float), expected, atol=1e-12)
+    found = nested_residuals(
+        training(record), strategy=strategy, estimator="completion", rule=Rule(), base_seed=7
+    )
+    assert board.calibration.estimator == "completion"
+    np.testing.assert_allclose(
+        np.array(board.calibration.residuals, float), found.scores - found.predictions, atol=1e-12
+    )
     assert recomputed("other") == board
 
 
@@ -56,6 +61,34 @@ def test_a_strategy_without_what_it_needs_means_full_runs_with_the_reason(db):
     assert "16 of 16 training agents have no date" in head_of(board).why
     assert all(line.at["full"].rank for line in standings_of(board).agents)
     assert not TaskSubset.objects.exists()
+
+
+def test_another_estimator_of_a_policy_counts_at_once_and_is_stored_with_the_next_full_run(db):
+    subset = in_subset(with_policy("toy", csv_text(graded(20, 60))))
+    load_text(csv_text({"new": only("10" * 30, subset)}))
+    first = recomputed()
+    fields = {"number": 3, "created_at": AS_OF, "estimator": "ridge"}
+    Policy.objects.create(benchmark=first.benchmark, **fields)
+    second = recomputed()
+    outcomes = np.array([[float(mark) for mark in marks] for marks in graded(20, 60).values()])
+    columns, new = [int(name[1:]) for name in subset], np.array([float(c) for c in "10" * 30])
+    ridge = Ridge(alpha=1.0).fit(outcomes[:, columns], outcomes.mean(axis=1))
+    told = lines_of(second)["new"].at["full"]
+    assert told.score == pytest.approx(ridge.predict(new[None, columns])[0], abs=1e-10)
+    assert (second.calibration, second.calibration.estimator) == (first.calibration, "completion")
+    load_text(csv_text(graded(1, 60, seed=21, prefix="c")))
+    assert (recomputed().calibration.estimator, recomputed().calibration.n_agents) == ("ridge", 21)
+
+
+def test_residuals_in_time_are_stored_with_their_dates(db):
+    """Twenty agents a day apart: the first ten are trained on alone."""
+    lines = csv_text(graded(20, 60)).splitlines(keepends=True)
+    days = {f"a{i:02d}": f"2026-01-{i + 1:02d}" for i in range(20)}
+    dated = [line.replace("2026-01-05", days.get(line.split(",")[1], "2026-01-05")) for line in lines]
+    load_text("".join(dated))
+    stored = recomputed().calibration
+    assert [day.isoformat() for day in stored.dates] == list(days.values())
+    assert [e is None for e in stored.in_time] == [True] * 10 + [False] * 10
 
 
 @pytest.mark.parametrize("refit_every", [5, 10])

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -21,6 +22,7 @@ from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.studies.answers import table, verdict, words
 from leaderboard.studies.models import DriftCheck
 from leaderboard.submissions.models import Outcome
+from leaderboard.terminal.management.commands import policy
 from leaderboard.terminal.printing import drift_text
 from tests.leaderboard.stored_validation import store, stored
 from tests.toys import AS_OF, csv_text, ladder
@@ -60,7 +62,7 @@ def test_from_file_to_board(db, run, file):
         "Next: manage.py variance toy (where the noise comes from)",
     ]
     board = run("standings", "toy")
-    assert re.search(r"^ +1= +1–\d+ +a15 ", board, re.MULTILINE)
+    assert re.search(r"^ +1 +1–\d+ +a15 ", board, re.MULTILINE)
     assert "Phase: ongoing." in board
     assert Board.objects.get().digest in board
 
@@ -182,7 +184,7 @@ def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
         re.MULTILINE,
     )
     assert re.search(r"^Leave one scaffold out +not available: ", printed, re.MULTILINE)
-    assert words.verdict_sentence(verdict(stored(), "mid_range")) in printed
+    assert verdict(stored(), "mid_range").sentence in printed
     assert "chance" not in printed
     assert "None" not in printed
     assert "nan" not in printed
@@ -378,3 +380,19 @@ def test_tables_that_are_not_there_yet():
     assert answer.returncode == 1
     assert "manage.py migrate" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_the_command_that_changes_the_policy_is_named_where_another_strategy_is_better(run, toy, monkeypatch):
+    result = stored()
+    of_spread = result["protocols"]["loao"]["strategies"]["spread"]
+    of_spread["policy_difference"], of_spread["se"]["policy_difference"] = 0.03, 0.01
+    for name, told in result["protocols"]["loao"]["strategies"].items():
+        if name != "spread":
+            told["policy_difference"] = None
+    for name in set(result["protocols"]) - {"loao"}:
+        result["protocols"][name]["available"] = False
+        result["protocols"][name]["strategies"] = {}
+    study = SimpleNamespace(result=result)
+    monkeypatch.setattr(policy, "latest_study", lambda model, benchmark: study)
+    said = "more pairs in the order of all tasks than mid_range: manage.py policy toy --set strategy=spread"
+    assert said in run("policy", "toy")

@@ -44,9 +44,10 @@ def stored(slug):
             fit.data_version,
             [names[pk] for pk in fit.agents],
             [tasks[pk] for pk in fit.tasks],
+            fit.estimator,
             fit.residuals,
             fit.scaffold_residuals,
-            fit.coefficients,
+            fit.in_time,
         )
         for fit in Calibration.objects.filter(subset__benchmark=benchmark).order_by("data_version", "id")
     ]

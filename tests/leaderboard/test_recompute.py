@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from django.db import connection
-from sklearn.linear_model import Ridge
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import as_dict
@@ -22,6 +21,7 @@ from leaderboard.studies.models import AgentScores, Calibration, TaskSubset
 from leaderboard.studies.records import Reader
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
+from tests.selection.reference import full_score
 from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text, recomputed
 
 
@@ -37,9 +37,6 @@ def test_ranking_is_the_mean_over_the_band(toy):
     assert board.phase == "ongoing"
     assert in_subset(board) == [f"t{j:02d}" for j in in_band]
     assert board.calibration.n_agents == 16
-    reference = Ridge(alpha=1.0).fit(x[:, in_band], x.mean(axis=1))
-    assert board.calibration.intercept == pytest.approx(reference.intercept_, abs=1e-10)
-    np.testing.assert_allclose(board.calibration.coefficients, reference.coef_, atol=1e-10)
     for i, line in enumerate(lines_of(board)[f"a{i:02d}"] for i in range(16)):
         mean = x[i, in_band].mean()
         at = line.at["subset"]
@@ -61,22 +58,11 @@ def test_a_subset_run_is_ranked_and_estimated(toy):
     assert newer.subset == board.subset
     assert newer.calibration == board.calibration
     x_new = np.array([[float(marks[j]) for j in in_band]])
-    reference = Ridge(alpha=1.0).fit(x[:, in_band], x.mean(axis=1))
+    told = full_score("completion", x, x.mean(axis=1), np.array(in_band), x_new[0])
     assert line.at["subset"].score == pytest.approx(x_new.mean(), abs=1e-12)
-    assert line.at["full"].score == pytest.approx(reference.predict(x_new)[0], abs=1e-10)
+    assert line.at["full"].score == pytest.approx(told, abs=1e-6)
+    assert newer.calibration.estimator == "completion"
     assert (line.how, line.at["full"].estimated, line.marks) == ("estimated", True, ("estimated",))
-
-
-def test_the_stored_fit_is_the_one_that_estimates(db):
-    """What is exported gives the published score: intercept, coefficients, and means for missing cells."""
-    load_text(csv_text(ladder(16, 20)))
-    subset = in_subset(recomputed())
-    load_text(csv_text({"new": "".join(".1"[f"t{j:02d}" in subset] for j in range(20))}))
-    board = recomputed()
-    fit, names = board.calibration, dict(board.benchmark.tasks.values_list("id", "name"))
-    assert [names[pk] for pk in fit.tasks] == subset
-    predicted = fit.intercept + sum(fit.coefficients)
-    assert lines_of(board)["new"].at["full"].score == pytest.approx(min(predicted, 1.0), abs=1e-12)
 
 
 def test_a_harness_failure_is_missing_and_never_zero(db):

@@ -1,8 +1,8 @@
 """Nested validation the slow and obvious way, by scikit-learn and scipy, fold by fold.
 
 It shares no code with `selection` or `analytics`: pass rates by numpy.nanmean, Ridge by scikit-learn refitted
-in every fold, correlations by scipy.stats, pairs by two loops. Only `information` and `forecast` need the
-Rasch fit: here by dense Newton steps.
+in every fold, correlations by scipy.stats, pairs by two loops, the line by numpy.polyfit. `information`,
+`forecast` and `completion` need the Rasch fit: here by dense Newton steps, an ability by a root of scipy.
 """
 
 import functools
@@ -10,12 +10,60 @@ import math
 from collections import defaultdict
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
 
 NAN = math.nan
+
+
+# --------------------------------------------------------------------------------------------- full scores
+
+
+def full_score(estimator, outcomes, scores, tasks, row):
+    """ŷ of a row on the tasks, by scikit-learn and scipy.optimize alone; no cell outside S decides it."""
+    m, means = outcomes.shape[1], np.nanmean(outcomes[:, tasks], axis=0)
+    x = np.where(np.isnan(outcomes[:, tasks]), means, outcomes[:, tasks])
+    new, seen = np.where(np.isnan(row), means, row), ~np.isnan(row)
+    if estimator == "ridge":
+        return Ridge(alpha=1.0).fit(x, scores).predict(new[None, :])[0]
+    if estimator == "line":
+        line = LinearRegression().fit(x.mean(axis=1)[:, None], scores)
+        return line.predict([[new.mean()]])[0]
+    others = np.setdiff1d(np.arange(m), tasks)
+    rest = (m * scores - x.sum(axis=1)) / others.size
+    by_ridge = Ridge(alpha=1.0).fit(x, rest).predict(new[None, :])[0]
+    b = difficulties(outcomes)
+    known, of_known = row[seen], b[tasks][seen]
+
+    def loss(theta):
+        p = expit(theta - of_known)
+        return -np.sum(known * np.log(p) + (1 - known) * np.log1p(-p)) + float(theta[0] ** 2) / 18
+
+    theta = minimize(loss, [0.0], method="BFGS", options={"gtol": 1e-10}).x[0]
+    by_rasch = np.mean(expit(theta - b[others]))
+    return (new.sum() + others.size * (by_rasch + by_ridge) / 2) / m
+
+
+def difficulties(outcomes):
+    """Penalised joint likelihood by a general minimiser."""
+    n, m = outcomes.shape
+    seen = ~np.isnan(outcomes)
+    x = np.where(seen, outcomes, 0.0)
+
+    def loss(z):
+        p = expit(z[:n, None] - z[n:])
+        return -np.sum(seen * (x * np.log(p) + (1 - x) * np.log1p(-p))) + z @ z / 18
+
+    def slope(z):
+        beyond = seen * (x - expit(z[:n, None] - z[n:]))
+        return np.concatenate([-beyond.sum(axis=1), beyond.sum(axis=0)]) + z / 9
+
+    b = minimize(loss, np.zeros(n + m), jac=slope, method="BFGS", options={"gtol": 1e-9}).x[n:]
+    return b - b.mean()
 
 
 # ------------------------------------------------------------------------------------------------- subsets
@@ -169,7 +217,48 @@ def protocol_folds(protocol, scaffolds, models, dates, splits):
 # ------------------------------------------------------------------------------------------------- figures
 
 
-def fold_records(x, y, held, train, tasks, dates):
+def completion(x, y, i, train, tasks, filled, model_of):
+    """The mean of two predictions of the rest, one by Rasch, one by Ridge, beside what is known."""
+    m, k = x.shape[1], len(tasks)
+    known, outside = filled[i].sum(), np.setdiff1d(np.arange(m), tasks)
+    if not len(outside):
+        return known / m
+    means = {j: (m * y[j] - filled[j].sum()) / (m - k) for j in train}
+    by_ridge = model_of(np.array([means[j] for j in train])).predict(filled[i][None, :])[0]
+    rated = np.flatnonzero(~np.isnan(x[train]).all(axis=0))
+    kept = np.ascontiguousarray(x[np.ix_(train, rated)])
+    b = np.full(m, np.nan)
+    b[rated] = rasch(kept.tobytes(), *kept.shape)[1]
+    seen = tasks[~np.isnan(x[i, tasks])]
+
+    def slope(theta):
+        return np.sum(x[i, seen] - expit(theta - b[seen])) - theta / 9
+
+    theta = optimize.brentq(slope, -40, 40, xtol=1e-14, rtol=1e-14)
+    passing = expit(theta - b[outside])
+    by_rasch = by_ridge if np.isnan(passing).all() else np.nanmean(passing)
+    return (known + (m - k) * (by_rasch + by_ridge) / 2) / m
+
+
+def estimates(x, y, i, train, tasks, imputer):
+    """The full score of agent i by each estimator, trained on `train`."""
+    whole = imputer.transform(x[:, tasks])
+    filled = dict(enumerate(whole))
+
+    def model_of(target):
+        return Ridge(alpha=1.0).fit(whole[train], target)
+
+    r = whole.mean(axis=1)
+    flat = np.ptp(np.round(r[train], 9)) == 0
+    slope, level = (0.0, y[train].mean()) if flat else np.polyfit(r[train], y[train], 1)
+    return {
+        "completion": completion(x, y, i, train, tasks, filled, model_of),
+        "ridge": model_of(y[train]).predict(whole[i][None, :])[0],
+        "line": level + slope * r[i],
+    }
+
+
+def fold_records(x, y, held, train, tasks, dates, estimator="completion"):
     """One record for each held-out agent that may be scored; the pairs as a list of (j, agrees)."""
     imputer = SimpleImputer().fit(x[np.ix_(train, tasks)])
     model = Ridge(alpha=1.0).fit(imputer.transform(x[np.ix_(train, tasks)]), y[train])
@@ -189,7 +278,14 @@ def fold_records(x, y, held, train, tasks, dates):
             pairs.append((j, agrees))
         rest = np.nanmean(x[i, outside]) if len(outside) and not np.isnan(x[i, outside]).all() else NAN
         prediction = model.predict(imputer.transform(row[None, :]))[0]
-        records.append({"i": i, "r": r, "y": y[i], "p": prediction, "rest": rest, "pairs": pairs})
+        told = estimates(x, y, i, list(train), tasks, imputer)
+        own, full = round(told[estimator], 9), []
+        for j in train:
+            y_j = round(y[j], 9)
+            if round(y[i], 9) != y_j:
+                full.append((j, 0.5 if own == y_j else float((own > y_j) == (y[i] > y[j]))))
+        record = {"i": i, "r": r, "y": y[i], "p": prediction, "rest": rest, "pairs": pairs}
+        records.append(record | {"full": full, "told": told})
     return records
 
 
@@ -205,10 +301,10 @@ def figures(records, x, left_out=(), standard_error=neyman):
     r, yr, pr, rest = (np.round(v, 9) for v in (r, y, p, rest))
     known = ~np.isnan(rest)
 
-    def shares(is_counted):
+    def shares(is_counted, pairs="pairs"):
         answers = []
         for q in kept:
-            used = [a for j, a in q["pairs"] if j not in left_out and is_counted(q["i"], j)]
+            used = [a for j, a in q[pairs] if j not in left_out and is_counted(q["i"], j)]
             if used:
                 answers.append(np.mean(used))
         return np.mean(answers) if answers else None
@@ -219,7 +315,17 @@ def figures(records, x, left_out=(), standard_error=neyman):
         return abs(np.round(y_of[i], 9) - np.round(np.nanmean(x[j]), 9)) > 1.96 * standard_error(x, i, j)
 
     has_order = len(kept) > 1 and np.ptp(yr) > 0
+    full, of_subset = shares(lambda i, j: True, "full"), shares(lambda i, j: True)
     return {
+        "pairs_correct_full": full,
+        "pairs_clear_full": shares(is_clear, "full"),
+        "full_difference": None if full is None or of_subset is None else full - of_subset,
+        **{
+            f"rmse_{name}": math.sqrt(np.mean([(q["y"] - q["told"][name]) ** 2 for q in kept]))
+            if kept
+            else None
+            for name in ("completion", "ridge", "line")
+        },
         "rho": stats.spearmanr(r, yr).statistic if has_order and np.ptp(r) > 0 else None,
         "tau": stats.kendalltau(r, yr).statistic if has_order and np.ptp(r) > 0 else None,
         "rho_calibrated": stats.spearmanr(pr, yr).statistic if has_order and np.ptp(pr) > 0 else None,

@@ -218,7 +218,9 @@ def test_refusals_of_validate(refusal, tmp_path):
 
 
 def test_compare_on_the_subset(answer, real_data):
-    found = answer("compare", real_data / "terminal_bench_core_011.csv.gz", "--missing", "zero")
+    found = answer(
+        "compare", real_data / "terminal_bench_core_011.csv.gz", "--missing", "zero", "--target", "subset"
+    )
     assert (found["target"], len(found["pairs"]), len(found["agents"])) == ("subset", 78, 13)
     assert 0 < found["omega"] < 1
     assert set(found["pairs"][0]) >= {
@@ -278,15 +280,15 @@ def test_standings_of_gaia(answer, text, real_data):
     path = real_data / "hal_gaia.csv.gz"
     found = answer("standings", path)
     assert (found["n_tasks"], found["n_complete"], found["phase"]) == (165, 32, "ongoing")
-    assert (found["target"], found["subset"]["size"], len(found["agents"])) == ("subset", 82, 32)
+    assert (found["target"], found["subset"]["size"], len(found["agents"])) == ("full", 82, 32)
     assert set(found) == {
         *("n_tasks", "n_complete", "phase", "why", "target", "subset", "conditions", "verdict", "targets"),
-        *("agents", "not_measured", "savings", "notices", "measured"),
+        *("agents", "not_measured", "savings", "coverage", "notices", "measured", "why_target", "trials"),
     }
     assert set(found["targets"]) == {"subset", "full", "domain"}
     assert found["targets"]["full"]["n_ranked"] == 32
-    first = found["targets"]["subset"]["may_be_first"]
-    may_hold = [line["agent"] for line in found["agents"] if line["at"]["subset"]["rank_lower"] == 1]
+    first = found["targets"]["full"]["may_be_first"]
+    may_hold = [line["agent"] for line in found["agents"] if line["at"]["full"]["rank_lower"] == 1]
     assert found["agents"][0]["agent"] in first
     assert set(first) < set(may_hold)
     assert found["savings"]["reduction"] == pytest.approx(83 / 165)
@@ -294,7 +296,7 @@ def test_standings_of_gaia(answer, text, real_data):
     shown = text("standings", path)
     assert f"{len(first)} of 32 agents could be the best." in shown
     assert f"At 95% the best agent is one of {found['agents'][0]['agent']}, " in " ".join(shown.split())
-    assert "Other targets: --target full, --target domain" in shown
+    assert "Other targets: --target subset, --target domain" in shown
 
 
 def test_ranks_are_the_view_of_one_target(answer, text, real_data):
@@ -321,8 +323,11 @@ def test_the_verdict_needs_a_validation(answer, text, tmp_path):
     verdict = answer("standings", path, "--validate")["verdict"]
     figures = answer("validate", path, "--protocol", "temporal", "--strategy", "mid_range", "random")
     told = figures["protocols"]["temporal"]["strategies"]
-    assert verdict["pairs_correct"] == told["mid_range"]["pairs_correct"]
-    assert verdict["pairs_correct_random"] == told["random"]["pairs_correct"]
+    assert verdict["pairs"] == told["mid_range"]["pairs_correct_full"]
+    assert verdict["clear"] == told["mid_range"]["pairs_clear_full"]
+    of_random = told["random"]["pairs_correct_full"]
+    assert verdict["random_difference"] == pytest.approx(verdict["pairs"] - of_random)
+    assert verdict["se"] == told["mid_range"]["se"]["random_difference"]
     assert "Does the subset rank like all tasks?" in text("standings", path, "--validate")
 
 
@@ -333,7 +338,7 @@ def test_agents_that_ran_a_part_are_linked_by_the_versions_that_are_named(answer
     marks["most"] = "".join(mark if j in half else "." for j, mark in enumerate(marks["a08"]))
     marks["few"] = "".join(mark if j == min(subset) else "." for j, mark in enumerate(marks["a08"]))
     path = written(tmp_path / "b.csv", marks)
-    listed = {one["agent"]: one for one in answer("ranks", path)["agents"]}
+    listed = {one["agent"]: one for one in answer("ranks", path, "--target", "subset")["agents"]}
     assert (listed["most"]["rank"], listed["few"]["rank"]) == (None, None)
     assert "tasks of the subset were not run" in listed["few"]["reason"]
     versions = [
@@ -357,8 +362,8 @@ def test_rules_are_typed_alike_for_every_command(answer, tmp_path):
     k = answer("band", path, *flags)["subset"]["size"]
     assert k != answer("band", path)["subset"]["size"]
     assert answer("standings", path, *flags)["subset"]["size"] == k
-    assert answer("ranks", path, *flags)["n_tasks"] == k
-    assert answer("compare", path, *flags)["n_tasks"] == k
+    assert answer("ranks", path, *flags, "--target", "subset")["n_tasks"] == k
+    assert answer("compare", path, *flags, "--target", "subset")["n_tasks"] == k
     assert answer("validate", path, *flags, "--protocol", "loao")["subset"]["size"] == k
     spread = answer("standings", path, "--strategy", "spread")["subset"]
     assert spread["tasks"] == answer("band", path, "--strategy", "spread")["subset"]["tasks"]

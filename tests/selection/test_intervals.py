@@ -8,20 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from selection import full_scores
 from selection.errors import ScoreMissing, SelectionError, ShapeMismatch, TooFewAgents
+from selection.full_scores.left_out import unnamed
+from selection.full_scores.refits import refits_without
 from selection.intervals import (
     Interval,
+    IntervalRefused,
     NoInterval,
-    ResidualRefused,
-    ScaffoldsMissing,
     TooFewResiduals,
-    calibrate,
     interval,
     intervals,
     jackknife_plus,
-    refits_without,
     split_conformal,
 )
+from selection.intervals import calibrate as calibrate_fitted
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -40,6 +41,12 @@ def graded(n, k=12, seed=1):
     scores = np.linspace(0.1, 0.9, n)
     outcomes = (rng.random((n, k)) < scores[:, None]).astype(float)
     return outcomes, scores, rng.normal(0.0, 0.02, n)
+
+
+def calibrate(outcomes, scores, residuals, **more):
+    """A Ridge on all tasks that there are."""
+    agents = unnamed(outcomes, scores)
+    return calibrate_fitted(full_scores.fit("ridge", agents, np.arange(len(outcomes[0]))), residuals, **more)
 
 
 def point_of(outcomes, scores, row):
@@ -88,6 +95,7 @@ def test_normal_by_hand():
     assert answer.point == pytest.approx(point, abs=1e-10)
     assert answer.half_width == pytest.approx(2.262157 * 0.03 * 1.048809, abs=1e-7)
     assert (answer.lower + answer.upper) / 2 == pytest.approx(point, abs=1e-10)
+    assert (answer.s_cal, answer.df) == (pytest.approx(0.03), 9)
     assert answer.level == 0.95
     assert answer.note == "leave-one-agent-out residuals of 10 agents"
 
@@ -100,13 +108,14 @@ def test_new_scaffold_by_hand():
     residuals = means + np.tile([-0.01, 0.01], 5)
     names = list("aabbccddee")
     outcomes, scores, loao = graded(10)
-    calibrator = calibrate(outcomes, scores, loao, scaffolds=names, scaffold_residuals=residuals)
+    calibrator = calibrate(outcomes, scores, loao / 9, scaffolds=names, scaffold_residuals=residuals)
     parts = calibrator.scaffold_components
     assert (parts.between, parts.within) == pytest.approx((1.5e-4, 2e-4))
     assert (parts.n_scaffolds, parts.separated) == (5, True)
     answer = interval(calibrator, outcomes[0], "f")
     assert answer.source == "new scaffold"
     assert answer.half_width == pytest.approx(2.776445 * math.sqrt(3.8e-4), rel=1e-6)
+    assert (answer.s_cal, answer.df) == (pytest.approx(math.sqrt(3.8e-4)), 4)
     assert interval(calibrator, outcomes[0], "a").source == "normal"
     assert interval(calibrator, outcomes[0], None).source == "normal"
 
@@ -126,7 +135,8 @@ def test_components_of_unequal_groups_truncated_at_zero():
 def test_one_agent_in_every_scaffold_is_said():
     outcomes, scores, loao = graded(10)
     residuals = np.linspace(-0.03, 0.03, 10)
-    calibrator = calibrate(outcomes, scores, loao, scaffolds=list("abcdefghij"), scaffold_residuals=residuals)
+    names = list("abcdefghij")
+    calibrator = calibrate(outcomes, scores, loao / 9, scaffolds=names, scaffold_residuals=residuals)
     parts = calibrator.scaffold_components
     assert (parts.between, parts.within) == (pytest.approx(np.var(residuals, ddof=1)), 0.0)
     answer = interval(calibrator, outcomes[3], "z")
@@ -138,19 +148,44 @@ def test_one_agent_in_every_scaffold_is_said():
 def test_which_source():
     outcomes, scores, loao = graded(25)
     row, names = outcomes[7], ["a", "b", "c", "d", "e"] * 5
-    post = np.linspace(-0.05, 0.05, 19)
-    both = {"scaffolds": names, "scaffold_residuals": loao}
+    post, later = np.linspace(-0.05, 0.05, 19), np.linspace(-0.06, 0.06, 19)
+    wide = {"scaffolds": names, "scaffold_residuals": 5 * loao}
     assert interval(calibrate(outcomes, scores, loao), row, "new").source == "jackknife+"
-    assert interval(calibrate(outcomes, scores, loao, **both), row, "a").source == "jackknife+"
-    assert interval(calibrate(outcomes, scores, loao, **both), row, "new").source == "new scaffold"
-    sampled = calibrate(outcomes, scores, loao, **both, post_selection=post)
+    assert interval(calibrate(outcomes, scores, loao, **wide), row, "a").source == "jackknife+"
+    assert interval(calibrate(outcomes, scores, loao, **wide), row, "new").source == "new scaffold"
+    in_time = calibrate(outcomes, scores, loao, **wide, in_time=[*later, NAN])
+    assert interval(in_time, row, "a").source == "in time"
+    assert interval(in_time, row, "a").half_width == pytest.approx(0.06)
+    assert interval(in_time, row, "a").note.startswith("residuals of 19 agents, each predicted from those")
+    sampled = calibrate(outcomes, scores, loao, **wide, in_time=later, post_selection=post)
     assert interval(sampled, row, "a").source == "post-selection"
     assert interval(sampled, row, "a").half_width == pytest.approx(0.05)
     assert interval(sampled, row, "new").source == "new scaffold"
-    fewer = calibrate(outcomes, scores, loao, post_selection=post[:18])
+    fewer = calibrate(outcomes, scores, loao, in_time=later[:18], post_selection=post[:18])
     assert interval(fewer, row).source == "jackknife+"
     eighteen = np.where(np.arange(25) < 18, loao, NAN)
     assert interval(calibrate(outcomes, scores, eighteen), row).source == "normal"
+
+
+def test_a_new_scaffold_counts_where_it_is_wider():
+    """Residuals by scaffold a hundredth of the others: the interval is that of known scaffolds."""
+    outcomes, scores, loao = graded(25)
+    names = ["a", "b", "c", "d", "e"] * 5
+    calibrator = calibrate(outcomes, scores, loao, scaffolds=names, scaffold_residuals=loao / 100)
+    new, old = (interval(calibrator, outcomes[0], name) for name in ("new", "a"))
+    assert new == old
+    assert new.source == "jackknife+"
+
+
+def test_the_error_for_comparisons_is_that_of_the_residuals_in_use():
+    outcomes, scores, loao = graded(25)
+    in_time, post = np.full(20, 0.04), np.append(np.zeros(16), np.full(4, 0.1))
+    told = interval(calibrate(outcomes, scores, loao), outcomes[0])
+    assert (told.s_cal, told.df) == (pytest.approx(math.sqrt(np.mean(loao**2))), 24)
+    told = interval(calibrate(outcomes, scores, loao, in_time=in_time), outcomes[0])
+    assert (told.s_cal, told.df) == (pytest.approx(0.04), 19)
+    told = interval(calibrate(outcomes, scores, loao, in_time=in_time, post_selection=post), outcomes[0])
+    assert (told.s_cal, told.df) == (pytest.approx(math.sqrt(0.04 / 20)), 19)
 
 
 # --------------------------------------------------------------------------------------------- by definition
@@ -193,21 +228,21 @@ def test_jackknife_plus_word_by_word(n, k):
     calibrator = calibrate(outcomes, scores, residuals)
     for row in drawn(5, 3, k)[0]:
         answer = interval(calibrator, row)
-        assert (answer.lower, answer.upper) == pytest.approx(
-            slow_jackknife_plus(outcomes, scores, residuals, row), abs=1e-10
-        )
+        ends = slow_jackknife_plus(outcomes, scores, residuals, row)
+        assert (answer.lower, answer.upper) == pytest.approx(np.clip(ends, 0, 1), abs=1e-10)
+        assert answer.half_width == pytest.approx((ends[1] - ends[0]) / 2, abs=1e-10)
 
 
 def test_agents_without_a_residual_are_left_out_of_the_order_statistics():
     outcomes, scores, residuals = graded(25)
     holes = np.where(np.isin(np.arange(25), [3, 11]), NAN, residuals)
     calibrator = calibrate(outcomes, scores, holes)
-    assert calibrator.n == 23
+    assert calibrator.left_out.size == 23
     predictions = refits_without(outcomes, scores).predictions(outcomes[:1])
     kept = np.delete(np.arange(25), [3, 11])
     lower, upper = jackknife_plus(predictions[:, kept], np.abs(residuals[kept]))
     answer = interval(calibrator, outcomes[0])
-    assert (answer.lower, answer.upper) == pytest.approx((lower[0], upper[0]))
+    assert (answer.lower, answer.upper) == pytest.approx(np.clip((lower[0], upper[0]), 0, 1))
 
 
 @REPEATABLE
@@ -239,15 +274,6 @@ def test_many_agents_at_once_are_each_agent_alone():
     assert intervals(calibrator, np.empty((0, 12))) == ()
 
 
-def test_root_mean_square_of_the_residuals():
-    outcomes, scores, _ = graded(12)
-    residuals = np.array([0.03, -0.04, *[NAN] * 10])
-    calibrator = calibrate(outcomes, scores, residuals)
-    assert calibrator.s_loo == pytest.approx(math.sqrt((9e-4 + 16e-4) / 2))
-    assert calibrator.n == 2
-    assert calibrate(outcomes, scores, np.full(12, NAN)).s_loo is None
-
-
 # ----------------------------------------------------------------------------------------- foreign program
 
 
@@ -259,7 +285,7 @@ def test_normal_against_scipy(n):
     answer = interval(calibrate(outcomes, scores, residuals), outcomes[2])
     scale = math.sqrt(np.mean(residuals**2) * (1 + 1 / n))
     theirs = stats.t.interval(0.95, n - 1, loc=point_of(outcomes, scores, outcomes[2]), scale=scale)
-    assert (answer.lower, answer.upper) == pytest.approx(theirs, abs=1e-10)
+    assert (answer.lower, answer.upper) == pytest.approx(np.clip(theirs, 0, 1), abs=1e-10)
 
 
 def test_components_against_scipy_one_way():
@@ -293,20 +319,18 @@ def test_under_ten_agents_there_is_no_interval(n):
     assert answer.point == pytest.approx(point_of(outcomes, scores, outcomes[0]))
 
 
-def test_a_new_scaffold_beside_four_cannot_be_calibrated():
+def test_a_new_scaffold_beside_four_has_the_interval_of_the_others_and_that_is_said():
     outcomes, scores, residuals = graded(25)
     names = ["a", "b", "c", "d"] * 6 + ["e"]
     held_out = np.where(np.arange(25) < 24, residuals, NAN)
-    post = np.linspace(-0.05, 0.05, 40)
-    calibrator = calibrate(
-        outcomes, scores, residuals, scaffolds=names, scaffold_residuals=held_out, post_selection=post
+    calibrator = calibrate(outcomes, scores, residuals, scaffolds=names, scaffold_residuals=held_out)
+    new, old = (interval(calibrator, outcomes[0], name) for name in ("new", "e"))
+    assert (new.lower, new.upper, new.source, new.s_cal) == (old.lower, old.upper, "jackknife+", old.s_cal)
+    assert new.note == (
+        f"{old.note}; new scaffold: not calibrated for it (residuals from 4 scaffolds, at least 5 are needed)"
     )
-    answer = interval(calibrator, outcomes[0], "new")
-    assert answer.reason.startswith("new scaffold, cannot be calibrated: residuals from 4 scaffolds")
-    assert answer.point is not None
-    assert interval(calibrator, outcomes[0], "e").source == "post-selection"
     alone = calibrate(outcomes, scores, residuals, scaffolds=names)
-    assert "from 0 scaffolds" in interval(alone, outcomes[0], "new").reason
+    assert "from 0 scaffolds" in interval(alone, outcomes[0], "new").note
 
 
 @pytest.mark.parametrize("n", [12, 25])
@@ -338,30 +362,42 @@ def test_too_many_missing_cells_show_no_prediction():
     assert answer == NoInterval("2 of 12 tasks of the subset are missing; at most 1 may be", None)
 
 
-def test_clipped_for_display_alone():
-    answer = Interval(-0.2, 1.1, 0.4, "normal", 0.95, "")
-    assert answer.shown == (0.0, 1.0)
-    assert answer.half_width == pytest.approx(0.65)
+def test_ends_are_clipped_and_the_half_width_is_not():
+    outcomes, scores, _ = graded(25)
+    answer = interval(calibrate(outcomes, scores, np.zeros(25), in_time=np.full(19, 0.3)), np.zeros(12))
+    assert (answer.lower, answer.half_width) == (0.0, pytest.approx(0.3))
+    assert answer.upper == pytest.approx(answer.point + 0.3)
 
 
 @pytest.mark.parametrize(
-    ("change", "refusal", "message"),
+    ("change", "code", "message"),
     [
-        ({"residuals": np.zeros(9)}, ShapeMismatch, r"residuals \(9,\) for 10 agents"),
-        ({"residuals": np.full(10, math.inf)}, ResidualRefused, "agent 0 has an infinite residual"),
-        ({"scores": np.full(10, NAN)}, ScoreMissing, "agent 0 has no full score"),
-        ({"scores": np.zeros(9)}, ShapeMismatch, r"scores \(9,\)"),
-        ({"scaffold_residuals": np.zeros(10)}, ScaffoldsMissing, "no scaffolds"),
-        ({"scaffolds": ["a"]}, ShapeMismatch, "1 scaffolds for 10 agents"),
-        ({"post_selection": [NAN]}, ResidualRefused, "post_selection"),
-        ({"outcomes": np.zeros((1, 3)), "scores": [0.5], "residuals": [0.0]}, TooFewAgents, "there are 1"),
+        ({"residuals": np.zeros(9)}, "shape", r"residuals \(9,\) for 10 agents"),
+        ({"residuals": np.full(10, math.inf)}, "infinite", "agent 0 has an infinite residual"),
+        ({"scaffold_residuals": np.zeros(10)}, "no_scaffolds", "no scaffolds"),
+        ({"scaffolds": ["a"]}, "shape", "1 scaffolds for 10 agents"),
+        ({"post_selection": [math.inf]}, "infinite", "post_selection"),
+        ({"in_time": np.zeros((2, 2))}, "shape", r"in_time \(2, 2\)"),
     ],
 )
-def test_what_cannot_be_calibrated_is_refused_by_name(change, refusal, message):
+def test_what_cannot_be_calibrated_is_refused_by_name(change, code, message):
     outcomes, scores, residuals = graded(10)
-    given_ = {"outcomes": outcomes, "scores": scores, "residuals": residuals} | change
+    with pytest.raises(IntervalRefused, match=message) as refused:
+        calibrate(outcomes, scores, **{"residuals": residuals} | change)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "scores", "refusal", "message"),
+    [
+        (np.zeros((10, 3)), np.full(10, NAN), ScoreMissing, "agent 0 has no full score"),
+        (np.zeros((10, 3)), np.zeros(9), ShapeMismatch, r"scores \(9,\)"),
+        (np.zeros((1, 3)), [0.5], TooFewAgents, "there are 1"),
+    ],
+)
+def test_whom_nothing_can_be_fitted_to_is_refused_by_name(outcomes, scores, refusal, message):
     with pytest.raises(refusal, match=message):
-        calibrate(**given_)
+        unnamed(outcomes, scores)
     assert issubclass(refusal, SelectionError)
 
 

@@ -20,6 +20,7 @@ from selection.standings.lines import Standings
 from tests.selection.records import NAN, band, board, by_name, record_of, with_newcomers
 
 FULL = Rules(target="full")
+RIDGE = Rules(target="full", estimator="ridge")
 
 
 def marks(*lines):
@@ -100,7 +101,7 @@ def test_intervals_are_clipped():
 
 def test_estimated_scores_against_scikit_learn():
     outcomes, tasks = with_newcomers()
-    found = answer(record_of(outcomes), FULL)
+    found = answer(record_of(outcomes), RIDGE)
     complete, scores = outcomes[:14], outcomes[:14].mean(axis=1)
     ridge = Ridge(alpha=1.0).fit(complete[:, tasks], scores)
     residuals = []
@@ -132,7 +133,7 @@ def test_estimated_scores_against_scikit_learn():
 def test_a_new_scaffold_has_its_own_error():
     outcomes, _ = with_newcomers()
     scaffolds = [f"s{i % 6}" for i in range(14)] + ["s0", "unseen"]
-    found = answer(record_of(outcomes, scaffolds=scaffolds), FULL)
+    found = answer(record_of(outcomes, scaffolds=scaffolds), RIDGE)
     complete, scores = outcomes[:14], outcomes[:14].mean(axis=1)
     residuals = np.empty(14)
     for s in range(6):
@@ -176,18 +177,20 @@ def test_under_ten_residuals_an_estimate_has_no_interval_and_no_rank():
     assert found.targets["full"].method == "resampled tasks"
 
 
-def test_a_new_scaffold_among_few_is_not_ranked_in_full():
+def test_a_new_scaffold_among_few_has_the_error_of_the_others():
     outcomes, _ = with_newcomers()
     found = answer(record_of(outcomes, scaffolds=["s"] * 15 + ["unseen"]), FULL)
-    assert "new scaffold, cannot be calibrated" in at(found, "a15").reason
-    assert found.targets["full"].n_ranked == 15
+    new, old = at(found, "a15"), at(found, "a14")
+    assert (new.source, new.se) == (old.source, old.se)
+    assert found.targets["full"].n_ranked == 16
 
 
 def test_what_was_fitted_is_used_while_it_is_of_these_tasks_and_agents():
     outcomes, tasks = with_newcomers()
     record = record_of(outcomes)
     names = tuple(record.table.tasks[j] for j in tasks)
-    wide = FittedOn(names, record.table.agents[:12], (0.1,) * 12, (None,) * 12)
+    none = (None,) * 12
+    wide = FittedOn("ridge", names, record.table.agents[:12], none, (0.1,) * 12, none, none)
     told = at(answer(record, FULL, Given(fitted=wide)), "a14")
     assert told.se == pytest.approx(0.1)
     ridge = Ridge(alpha=1.0).fit(outcomes[:12, tasks], outcomes[:12].mean(axis=1))
@@ -196,6 +199,9 @@ def test_what_was_fitted_is_used_while_it_is_of_these_tasks_and_agents():
     assert at(answer(record, FULL, Given(fitted=other)), "a14").se != pytest.approx(0.1)
     gone = replace(wide, agents=(*record.table.agents[:11], "gone"))
     assert at(answer(record, FULL, Given(fitted=gone)), "a14").se != pytest.approx(0.1)
+    assert at(answer(record, RIDGE, Given(fitted=wide)), "a14").se == pytest.approx(0.1)
+    by_line = Rules(target="full", estimator="line")
+    assert at(answer(record, by_line, Given(fitted=wide)), "a14").se != pytest.approx(0.1)
 
 
 def test_a_perfect_agent_keeps_a_rank_interval_beside_estimated_ones():

@@ -36,7 +36,7 @@ def test_the_domain_is_the_paired_t_test_of_scipy():
 
 def test_one_trial_on_the_subset_is_neyman_on_its_tasks():
     outcomes = board(14)
-    found, tasks = pairs(record_of(outcomes)), band(outcomes)
+    found, tasks = pairs(record_of(outcomes), target="subset"), band(outcomes)
     assert (found.target, found.n_tasks, found.omega) == ("subset", tasks.size, None)
     one = found.pairs[0]
     a, b = (outcomes[int(name[1:]), tasks] for name in (one.a, one.b))
@@ -78,7 +78,7 @@ def test_an_agent_that_passed_everything_is_held_against_estimated_ones():
 
 def test_the_incumbent_shift_counts_between_old_and_new_alone():
     outcomes, tasks = with_newcomers()
-    found = pairs(record_of(outcomes))
+    found = pairs(record_of(outcomes), target="subset")
     complete_ = outcomes[:14]
     shifts = [
         complete_[i, tasks].mean() - complete_[i, band(np.delete(complete_, i, 0))].mean() for i in range(14)
@@ -99,7 +99,8 @@ def test_a_linked_agent_brings_the_error_of_its_completion():
     row = np.full(60, NAN)
     row[tasks] = np.arange(tasks.size) % 2
     given = Given(subsets=(version(tasks, (), 1), version(second, (), 2)))
-    found = pairs(submission(outcomes, row, asked=tasks), None, given, agents=["new", names[3]])
+    record = submission(outcomes, row, asked=tasks)
+    found = pairs(record, None, given, target="subset", agents=["new", names[3]])
     completed, error = complete(reference(outcomes), row, second)
     (one,) = found.pairs
     assert {term.name: term.variance for term in one.estimate.terms}["linking"] == pytest.approx(error.v_link)

@@ -66,7 +66,7 @@ def test_the_phase_follows_from_the_complete_agents(n, phase, has_subset):
     found = answer(record_of(board(n, 60)))
     assert (found.phase, found.subset is not None, found.n_complete) == (phase, bool(has_subset), n)
     assert (found.savings is not None) == bool(has_subset)
-    assert found.target == ("subset" if has_subset else "full")
+    assert (found.target, found.why_target) == ("full", "")
     if phase == "provisional":
         assert found.subset.provisional
         assert found.why.endswith("the subset is a preview until 15 agents have run all tasks.")

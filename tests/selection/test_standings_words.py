@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analytics.differences.pairs import Facet
+from analytics.differences.rows import Facet
 from selection.given import Given, Variances
 from selection.rules import Rules
 from selection.standings import answer, printed, table, words
 from selection.standings.gaps import gaps
 from selection.standings.lines import AtTarget, Conditions, Line, Standings, TargetLine
-from selection.standings.verdict import verdict, word
 from tests.selection.records import board, record_of, with_newcomers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -267,46 +266,6 @@ def test_savings_in_words():
     assert words.savings_text(None) == ""
 
 
-@pytest.mark.parametrize(
-    ("correct", "clear", "told"),
-    [
-        (0.95, 0.99, "yes"),
-        (0.95, None, "yes"),
-        (0.95, 0.98, "mostly"),
-        (0.9, 0.95, "mostly"),
-        (0.949, 1.0, "mostly"),
-        (0.9, 0.94, "not yet"),
-        (0.89, 1.0, "not yet"),
-    ],
-)
-def test_the_verdict_follows_a_fixed_rule(correct, clear, told):
-    assert word(correct, clear) == told
-
-
-def figures(correct, clear=0.999):
-    return {"pairs_correct": correct, "pairs_clear": clear, "se": {"pairs_correct": 0.01}, "n": 12}
-
-
-def test_the_verdict_is_in_time_where_that_is_available():
-    strategies = {"mid_range": figures(0.96), "random": figures(0.91)}
-    loao = {"available": True, "strategies": {"mid_range": figures(0.93, None)}}
-    both = {"protocols": {"temporal": {"available": True, "strategies": strategies}, "loao": loao}}
-    told = verdict(both, "mid_range")
-    assert (told["word"], told["protocol"], told["pairs_correct_random"]) == ("yes", "temporal", 0.91)
-    without = {"protocols": {"temporal": {"available": False, "strategies": {}}, "loao": loao}}
-    told = verdict(without, "mid_range")
-    assert (told["word"], told["protocol"], told["pairs_correct_random"]) == ("mostly", "loao", None)
-    assert verdict(without, "spread") is None
-    assert verdict(None, "mid_range") is None
-    found = answer(record_of(board()), None, Given(validation=both))
-    assert words.verdict_text(found) == (
-        "Does the subset rank like all tasks? Yes. For agents that came after it was chosen, it puts 96.0% "
-        "of pairs in the order of all tasks, and 99.9% of those that all tasks can tell apart; as many "
-        "random tasks 91.0%."
-    )
-    assert words.verdict_text(answer(record_of(board()))) == ""
-
-
 def test_gaps_are_grouped_by_reason():
     outcomes, _ = with_newcomers(n_agents=9)
     found = {
@@ -336,11 +295,12 @@ def test_columns_of_a_board():
     found = answer(record_of(board(16, 60)))
     rows = table.rows(found)
     assert list(rows[0]) == [
-        *("Rank", "May hold", "Agent", "Subset %", "95%", "± SE", "naive", "All %", "Ties", "Tasks", "Trials")
+        *("Rank", "May hold", "Agent", "Score %", "95%", "± SE", "naive"),
+        *("Subset %", "Ties", "Tasks", "Trials"),
     ]
     first = found.agents[0]
-    told = first.at["subset"]
-    assert rows[0]["Subset %"] == f"{100 * told.score:.1f}"
+    told = first.at["full"]
+    assert rows[0]["Score %"] == f"{100 * told.score:.1f}"
     assert rows[0]["± SE"] == f"≤{100 * told.se:.1f}"
     assert rows[0]["Ties"] == str(sum(b - a + 1 for a, b in told.tied_with))
     shared = [row["Rank"] for row in rows if row["Rank"].endswith("=")]
@@ -373,9 +333,17 @@ def test_a_board_on_a_terminal():
     out = printed.text(found)
     assert out.startswith(words.headline(found)[:60])
     assert "1 more is listed without a rank: it lacks outcomes among the " in out.replace("\n", " ")
-    for told in ("Phase: ongoing.", "May hold", "≤ ", "Never measured", "Not ranked: a22: ", "--target full"):
+    for told in (
+        "Phase: ongoing.",
+        "May hold",
+        "≤ ",
+        "Never measured",
+        "Not ranked: a22: ",
+        "--target subset",
+    ):
         assert told in out
-    assert "~" in printed.text(found, "full")
+    assert "~" in out
+    assert "~" not in printed.text(found, "subset")
     assert "chance is 50%" not in out
     assert not any(row.endswith(" ") for row in out.splitlines())
 

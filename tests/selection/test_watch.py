@@ -141,7 +141,7 @@ def test_each_later_agent_is_predicted_by_earlier_dates_refitted_every_five():
         i = table.agents.index(name)
         n_fitted = i if n_fitted is None or i - n_fitted >= 5 else n_fitted
         past = agents.take(np.arange(n_fitted))
-        made = calibrator(past, tasks, fitted_on(past, found.version.tasks, Rules()))
+        made = calibrator(past, tasks, fitted_on(past, found.version.tasks, Rules(), 0.0))
         answer = interval(made, table.means[i, tasks], "s")
         assert isinstance(answer, Interval)
         assert (promise.score, promise.interval) == (answer.point, (answer.lower, answer.upper))

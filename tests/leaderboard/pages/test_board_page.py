@@ -95,9 +95,9 @@ def test_one_ranked_agent_is_better_than_nobody(client, publish):
 
 def test_a_standard_error_of_one_trial_is_marked_as_an_upper_bound(client, ongoing):
     line = next(line for line in standings_of(ongoing).agents if line.agent == "a08")
-    assert line.at["subset"].upper_bound
+    assert line.at["full"].upper_bound
     row = row_of(client.get("/b/toy"), "a08")
-    assert f"≤{100 * line.at['subset'].se:.1f} upper bound" in row[2]
+    assert f"≤{100 * line.at['full'].se:.1f} upper bound" in row[2]
     assert "≤ The standard error is an upper bound: one trial a task." in text_of(client.get("/b/toy"))
 
 
@@ -114,7 +114,7 @@ def test_the_switch_says_what_is_chosen(client, ongoing, target):
     page = client.get(f"/b/toy?target={target}").content.decode()
     nav = re.search(r'<nav id="targets".*?</nav>', page, re.S)[0]
     ((address, label),) = re.findall(r'<a href="([^"]*)#ranking-title" aria-current="true">(.*?)</a>', nav)
-    assert address == ("?" if target == "subset" else f"?target={target}")
+    assert address == ("?" if target == "full" else f"?target={target}")
     assert label.lower() == words.tasks_of(standings_of(ongoing), target)
 
 
@@ -128,18 +128,18 @@ def test_the_default_is_the_policys_target(client, ongoing):
 
 
 def test_the_switch_and_the_order_carry_each_other_along(client, ongoing):
-    page = client.get("/b/toy?target=full&sort=-score").content.decode()
-    assert 'href="?target=full&amp;sort=score#ranking" data-column="score"' in page
+    page = client.get("/b/toy?target=subset&sort=-score").content.decode()
+    assert 'href="?target=subset&amp;sort=score#ranking" data-column="score"' in page
     assert 'href="?target=domain&amp;sort=-score#ranking-title"' in page
     assert 'href="?sort=-score#ranking-title"' in page
     scores = [
         float(re.search(r"[\d.]+", row[2])[0])
-        for row in rows_of(client.get("/b/toy?target=full&sort=-score"))
+        for row in rows_of(client.get("/b/toy?target=subset&sort=-score"))
     ]
     assert scores == sorted(scores)
 
 
-@pytest.mark.parametrize("target", ["nonsense", "<script>", "subset", "%00", "Full"])
+@pytest.mark.parametrize("target", ["nonsense", "<script>", "full", "%00", "Full"])
 def test_an_unknown_target_is_ignored(client, ongoing, target):
     assert client.get(f"/b/toy?target={target}").content == client.get("/b/toy").content
 
@@ -162,11 +162,9 @@ def test_what_rows_lack_is_told_with_the_reason(client, publish):
 
 def test_ties_unfold_without_a_script(client, ongoing):
     board = standings_of(ongoing)
-    line = max(
-        board.agents, key=lambda line: sum(last - first for first, last in line.at["subset"].tied_with)
-    )
+    line = max(board.agents, key=lambda line: sum(last - first for first, last in line.at["full"].tied_with))
     names = [one.agent for one in board.agents]
-    tied = [name for first, last in line.at["subset"].tied_with for name in names[first : last + 1]]
+    tied = [name for first, last in line.at["full"].tied_with for name in names[first : last + 1]]
     assert len(tied) > 2
     (row,) = re.findall(
         rf'<bdi>{line.agent}</bdi> <div class="made-of">.*?</tr>', client.get("/b/toy").content.decode(), re.S
@@ -236,12 +234,12 @@ def test_flags_are_marked_and_told(client, publish):
 def test_who_is_not_ranked_stands_apart_with_the_reason_and_the_bounds(client, ongoing):
     response, board = client.get("/b/toy"), standings_of(ongoing)
     (row,) = rows_of(response, "unranked")
-    told = next(line for line in board.agents if line.agent == "stopped").at["subset"]
+    told = next(line for line in board.agents if line.agent == "stopped").at["full"]
     assert row[0].startswith("stopped")
     assert row[1] == told.reason
     low, high = (100 * end for end in told.bounds)
     assert row[2] == f"{low:.1f} to {high:.1f}%, whatever the missing {told.n_missing} outcomes are"
-    assert told.bounds == (3 / len(board.subset.tasks), 1)
+    assert told.bounds == (3 / board.n_tasks, 1)
     assert not any(row[1].startswith("stopped") for row in rows_of(response))
 
 
@@ -333,11 +331,11 @@ def test_full_scores_descend_when_sorted_by_them(client, ongoing):
 
 
 def test_the_sorted_column_says_so_and_its_link_turns_the_order_round(client, ongoing):
-    html = client.get("/b/toy?sort=full").content.decode()
+    html = client.get("/b/toy?sort=subset").content.decode()
     assert html.count("aria-sort") == 1
-    assert '<th scope="col" class="col-full" aria-sort="descending"><a href="?sort=-full#ranking"' in html
-    html = client.get("/b/toy?sort=-full").content.decode()
-    assert 'aria-sort="ascending"><a href="?sort=full#ranking"' in html
+    assert '<th scope="col" class="col-subset" aria-sort="descending"><a href="?sort=-subset#ranking"' in html
+    html = client.get("/b/toy?sort=-subset").content.decode()
+    assert 'aria-sort="ascending"><a href="?sort=subset#ranking"' in html
 
 
 @pytest.mark.parametrize("sort", ["", "-", "nonsense", "--rank", "<script>", "score;", "%00"])

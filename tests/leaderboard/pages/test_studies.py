@@ -8,7 +8,7 @@ import pytest
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute, validate
-from leaderboard.studies.answers import validated, words
+from leaderboard.studies.answers import validated
 from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
 from selection.standings.verdict import verdict
 from tests.leaderboard.stored_validation import store
@@ -119,14 +119,14 @@ def test_validity_shows_the_stored_figures(client, toy):
     row = next(row for name, row in protocols.items() if name.startswith("Leave one agent out"))
     shown = [f"{figures[name]:.3f} ±{figures['se'][name]:.3f}" for name in ("pairs_correct", "skill")]
     assert row[1:3] == shown
-    assert row[7] == str(figures["n"])
+    assert row[8] == str(figures["n"])
     loso = next(row for name, row in protocols.items() if name.startswith("Leave one scaffold out"))
     assert html.unescape(loso[1]) == f"Not available: {result['protocols']['loso']['reason']}."
 
 
 def test_validity_says_what_the_board_says_of_the_subset(client, toy):
     result = store(toy).result
-    assert words.verdict_sentence(verdict(result, "mid_range")) in text_of(client.get("/b/toy/validity"))
+    assert verdict(result, "mid_range").sentence in text_of(client.get("/b/toy/validity"))
 
 
 def test_no_page_takes_a_coin_for_chance(client, toy):

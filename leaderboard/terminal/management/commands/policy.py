@@ -11,8 +11,11 @@ from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.policies import changed_policy, changes, put_in_force
 from leaderboard.operations.previews import preview
+from leaderboard.studies.answers import verdict
+from leaderboard.studies.models import ValidationStudy
+from leaderboard.studies.queries import latest_study
 from leaderboard.terminal.arguments import settings_in
-from leaderboard.terminal.printing import refusals_as_errors
+from leaderboard.terminal.printing import advice, refusals_as_errors
 
 
 class Command(BaseCommand):
@@ -33,6 +36,8 @@ class Command(BaseCommand):
             found = benchmark_of(benchmark)
             if not said:
                 self.stdout.write("\n".join(_sentences(policy_in_force(found))))
+                if told := _advice(found):
+                    self.stdout.write(f"\n{told}")
                 return
             after = changed_policy(benchmark=found, said=settings_in(said))
             self.stdout.write("\n".join(_told(found, after)))
@@ -51,6 +56,12 @@ def _sentences(policy: Policy) -> Iterator[str]:
         about = sentences[field].rstrip(".")
         yield f"  {field:<{width}}  {shown(field, getattr(policy, field)) or '(empty)'}"
         yield f"  {'':<{width}}    {about}. It is {rule.words}."
+
+
+def _advice(benchmark: Benchmark) -> str:
+    """Name the command that changes the strategy, where the latest validation knows a better one."""
+    study = latest_study(ValidationStudy, benchmark)
+    return advice(benchmark, verdict(study.result, policy_in_force(benchmark).strategy)) if study else ""
 
 
 def _told(benchmark: Benchmark, after: Policy) -> Iterator[str]:

@@ -1,0 +1,61 @@
+"""The full score of an agent that ran only the subset: three estimators behind one interface.
+
+Model
+-----
+From the outcomes X_aS of an agent on the k tasks of S, out of m, and complete agents with full scores y::
+
+    completion    ŷ = (Σ_{j∈S} X_aj + ½·Σ_{j∉S} σ(θ̂_a − b̂_j) + ½·(m − k)·ẑ_a)/m
+    ridge         ŷ = b₀ + X_aS·β                                        α = 1, intercept not penalised
+    line          ŷ = a + c·r_a                                          least squares of y on r
+
+======================  =================================================================================
+module                  holds
+======================  =================================================================================
+``estimators``          the names, which one a board uses, and what is refused
+``completion``          ``completion``: what the three parts of its ŷ come from
+``straight``            ``line``
+``refits``              Ridge without each training agent in turn
+``fitted``              an estimator on one subset: what it predicts, and without each training agent
+``left_out``            predictions of the agents that folds hold out
+======================  =================================================================================
+
+Symbols
+-------
+=========  ================  ============================  ======
+symbol     code              shape                         unit
+=========  ================  ============================  ======
+X, y       ``outcomes``,     (n, m), NaN: missing; (n,)    0 to 1
+           ``scores``
+S, k       ``subsets``       (k,) for each fold            tasks
+r          ``means``         (n,)                          0 to 1
+ŷ          returned          (n_held_out,) for each fold   score
+=========  ================  ============================  ======
+
+A missing training cell takes the mean of its column over the training agents, and so does a cell of an agent
+to be predicted, where at most a tenth of S is missing; with more it is refused.
+
+Not done here
+-------------
+ŷ is neither rounded nor clipped. No estimator is chosen by its error: that gains nothing over `completion`
+and costs an inner loop. Intervals are `selection.intervals`'.
+
+Source
+------
+As in `selection.ridge` and `selection.rasch`. Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1 (Ridge).
+The mean of two predictions is this project's own.
+"""
+
+from selection.full_scores.estimators import ESTIMATORS, EstimatorName, FullScoreRefused, estimator_of
+from selection.full_scores.fitted import FullScores, fit
+from selection.full_scores.left_out import fold_predictions, predictions
+
+__all__ = [
+    "ESTIMATORS",
+    "EstimatorName",
+    "FullScoreRefused",
+    "FullScores",
+    "estimator_of",
+    "fit",
+    "fold_predictions",
+    "predictions",
+]

@@ -1,0 +1,73 @@
+"""Order statistics of residuals: half-widths of split conformal prediction, ends of jackknife+.
+
+Model: of n residuals the ⌈.95(n + 1)⌉-th smallest, finite from n = 19 on; from below the ⌊.05(n + 1)⌋-th.
+
+Symbols: R ``residuals`` (n,) score; μ₋ᵢ(x) ``predictions`` (q, n).
+
+Not done here: nothing is clipped.
+
+Source: as in `selection.intervals`.
+"""
+
+import numpy as np
+
+from analytics.arrays import FloatArray
+from selection.errors import SelectionError
+
+ONE_IN = 20
+FEWEST_FOR_QUANTILE = ONE_IN - 1
+
+
+class TooFewResiduals(SelectionError):
+    """An order statistic at 95% exists from 19 residuals on; below, the interval would be infinite."""
+
+
+def split_conformal(residuals: FloatArray) -> float:
+    """Half-width of split conformal prediction: the ⌈.95(n + 1)⌉-th smallest absolute residual.
+
+    Parameters
+    ----------
+    residuals : float array, shape (n,)
+        n ≥ 19; with n = 19 the answer is the largest.
+
+    Raises
+    ------
+    TooFewResiduals
+    """
+    residuals = np.abs(np.asarray(residuals, dtype=np.float64))
+    return float(np.sort(residuals)[_upper_rank(residuals.size) - 1])
+
+
+def jackknife_plus(predictions: FloatArray, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Give the ends of the jackknife+ interval at nominal 95% (Barber et al. 2021, §1.2, α = .05).
+
+    Parameters
+    ----------
+    predictions : float array, shape (q, n)
+        μ₋ᵢ(x), n ≥ 19.
+    residuals : float array, shape (n,)
+        R_i ≥ 0.
+
+    Returns
+    -------
+    lower : float array, shape (q,)
+        ⌊.05(n + 1)⌋-th smallest of μ₋ᵢ(x) − R_i.
+    upper : float array, shape (q,)
+        ⌈.95(n + 1)⌉-th smallest of μ₋ᵢ(x) + R_i.
+
+    Raises
+    ------
+    TooFewResiduals
+    """
+    rank = _upper_rank(residuals.size)
+    lower = np.sort(predictions - residuals, axis=1)[:, residuals.size - rank]
+    return lower, np.sort(predictions + residuals, axis=1)[:, rank - 1]
+
+
+def _upper_rank(n: int) -> int:
+    """⌈.95(n + 1)⌉ = n + 1 − ⌊(n + 1)/20⌋, in whole numbers."""
+    if n < FEWEST_FOR_QUANTILE:
+        raise TooFewResiduals(
+            f"{n} residuals; a 95% quantile of them is finite from {FEWEST_FOR_QUANTILE} on"
+        )
+    return n + 1 - (n + 1) // ONE_IN

@@ -1,0 +1,248 @@
+"""Strategies on the same held-out agents: their differences, and what choosing among them would have given.
+
+Model
+-----
+θ is pairs_correct_full. For two strategies a, b under one protocol, with the same group g left out of both::
+
+    θ_a − θ_b,    SE = √((G − 1)/G · Σ_g (δ_(g) − δ̄)²),    δ_(g) = θ_a(g) − θ_b(g)
+
+Under random splits δ is taken seed by seed, and its spread over seeds stands instead of an error.
+
+Prequential. Agents are met in order of date. Each agent of date t is scored by the strategy with the largest
+mean share over the agents of dates before t, once 10 were met, before by `mid_range`; ties by the order of
+`STRATEGIES`. So the choice never saw what it is scored on, and the mean of these shares is what choosing on
+these figures is worth. Its error takes the choices as made.
+
+Symbols
+-------
+=======  =============================  ======================  ==========
+symbol   code                           shape                   unit
+=======  =============================  ======================  ==========
+θ        ``Replicates.estimate``        scalar                  0 to 1
+θ_(g)    ``Replicates.without``         (n_groups,)             0 to 1
+share_i  ``ShareTable.correct[:, 0]``   (n_agents,), NaN: none  0 to 1
+=======  =============================  ======================  ==========
+
+Not done here
+-------------
+No strategy is put into use. The folds are not run again.
+
+Source
+------
+Dawid, *Journal of the Royal Statistical Society A* 147 (1984) 278-292 (prequential). Efron & Tibshirani 1993,
+ch. 11. The rule of choice is this project's own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.drift.fidelity import DECIMALS
+from selection.held_out import Records
+from selection.validation.figures import N_GROUPS_JACKKNIFE, jackknife, mean_known, shares
+
+DEFAULT = "mid_range"
+N_AGENTS_MET = 10
+
+
+@dataclass(frozen=True, eq=False)
+class ShareTable:
+    """Shares of every held-out agent, each met once.
+
+    Attributes
+    ----------
+    correct, clear : float array, shape (n_agents, 1 + n_groups)
+        As in pairs_correct_full and pairs_clear_full; in column 0 all agents are compared, in the others one
+        group is left out. NaN where the agent was not held out or has nobody to be compared with.
+    """
+
+    correct: FloatArray
+    clear: FloatArray
+
+    @classmethod
+    def mean(cls, draws: "Sequence[ShareTable]") -> "ShareTable | None":
+        """Return the mean over draws of what each knows; None without a draw."""
+        if not draws:
+            return None
+        return cls(
+            mean_known(np.array([draw.correct for draw in draws])),
+            mean_known(np.array([draw.clear for draw in draws])),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """What one strategy is compared with another by.
+
+    Attributes
+    ----------
+    estimate : float
+        θ; NaN where undefined.
+    without : float array, shape (n_groups,), or None
+        θ_(g); None without a jackknife.
+    runs : float array, shape (n_seeds,), or None
+        θ of every random split; None elsewhere.
+    shares : ShareTable or None
+        Under the temporal protocol.
+    """
+
+    estimate: float = np.nan
+    without: FloatArray | None = None
+    runs: FloatArray | None = None
+    shares: ShareTable | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """θ_a − θ_b with its jackknife error, or its spread over seeds; None where unknown."""
+
+    value: float | None = None
+    se: float | None = None
+    spread: float | None = None
+
+
+@dataclass(frozen=True)
+class Prequential:
+    """What choosing the strategy on the agents met before would have given.
+
+    Attributes
+    ----------
+    pairs_correct_full, pairs_clear_full, random_difference : float or None
+    n : int
+        Agents scored.
+    chosen : mapping of str to int
+        Agents met by each strategy.
+    se : mapping of str to (float or None)
+    notes : mapping of str to str
+        Why a figure is None.
+    """
+
+    pairs_correct_full: float | None = None
+    pairs_clear_full: float | None = None
+    random_difference: float | None = None
+    n: int = 0
+    chosen: Mapping[str, int] = field(default_factory=dict)
+    se: Mapping[str, float | None] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+def share_table(records: Records, clear: Mask, groups: IndexArray) -> ShareTable:
+    """Tabulate the shares of the records by agent, with everyone and with each group left out.
+
+    Parameters
+    ----------
+    records : Records
+        At most one for each agent.
+    clear : bool array, shape (n_agents, n_agents)
+    groups : int array, shape (n_agents,)
+        Codes from 0.
+    """
+    n = clear.shape[0]
+    kept = np.column_stack([np.ones(n), groups[:, None] != np.arange(groups.max() + 1)]).astype(np.float64)
+    compared = records.agreement_full >= 0
+    tables = []
+    for table in (compared, compared & clear[records.agents]):
+        filled = np.full((n, kept.shape[1]), np.nan)
+        filled[records.agents] = shares(records.agreement_full, records.agents, table, kept)
+        tables.append(filled)
+    return ShareTable(*tables)
+
+
+def difference(a: Replicates, b: Replicates) -> Difference:
+    """θ_a − θ_b on the same held-out agents.
+
+    Parameters
+    ----------
+    a, b : Replicates
+        Of one protocol.
+    """
+    value = a.estimate - b.estimate
+    if np.isnan(value):
+        return Difference()
+    if a.runs is not None and b.runs is not None:
+        by_seed = a.runs - b.runs
+        by_seed = by_seed[~np.isnan(by_seed)]
+        return Difference(value, spread=float(np.std(by_seed, ddof=1)) if by_seed.size > 1 else None)
+    if a.without is None or b.without is None:
+        return Difference(value)
+    return Difference(value, se=_known(jackknife((a.without - b.without)[:, None])[0]))
+
+
+def prequential(
+    tables: Mapping[str, ShareTable], days: Sequence[Any], groups: IndexArray
+) -> Prequential | None:
+    """Score every agent by the strategy that had been best before it.
+
+    Parameters
+    ----------
+    tables : mapping of str to ShareTable
+        By strategy, in the order in which ties are broken.
+    days : sequence of sortable, length n_agents
+        Date of each agent.
+    groups : int array, shape (n_agents,)
+
+    Returns
+    -------
+    Prequential or None
+        None where there is no choice: fewer than two strategies.
+    """
+    if len(tables) < 2:
+        return None
+    names = list(tables)
+    met = np.flatnonzero(~np.isnan([tables[name].correct[:, 0] for name in names]).any(axis=0))
+    choice = _choices(np.array([tables[name].correct[:, 0] for name in names]), names, met, days)
+    correct, clear = (
+        np.array([getattr(tables[names[c]], kind)[i] for c, i in zip(choice, met, strict=True)])
+        for kind in ("correct", "clear")
+    )
+    if not met.size:
+        return Prequential(notes={"all": "no held-out agent was met by every strategy"})
+    columns = {"pairs_correct_full": mean_known(correct), "pairs_clear_full": mean_known(clear)}
+    if "random" in tables:
+        of_random = mean_known(tables["random"].correct[met])
+        columns["random_difference"] = columns["pairs_correct_full"] - of_random
+    is_enough = np.unique(groups[met]).size >= N_GROUPS_JACKKNIFE
+    errors = {
+        name: _known(jackknife(told[1:, None])[0]) if is_enough else None for name, told in columns.items()
+    }
+    estimates = {name: _known(told[0]) for name, told in columns.items()}
+    return Prequential(
+        **estimates,
+        n=int(met.size),
+        chosen={name: n for c, name in enumerate(names) if (n := int(np.count_nonzero(choice == c)))},
+        se=errors,
+        notes=_notes(estimates, is_enough),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _choices(
+    correct: FloatArray, names: Sequence[str], met: IndexArray, days: Sequence[Any]
+) -> npt.NDArray[np.intp]:
+    """Position of the strategy that each agent meets, shape (n_met,)."""
+    default = names.index(DEFAULT) if DEFAULT in names else 0
+    choice = np.full(met.size, default, dtype=np.intp)
+    for position, i in enumerate(met):
+        before = [j for j in met if days[j] < days[i]]
+        if len(before) >= N_AGENTS_MET:
+            choice[position] = int(np.argmax(np.round(correct[:, before].mean(axis=1), DECIMALS)))
+    return choice
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _notes(estimates: Mapping[str, float | None], is_enough: bool) -> dict[str, str]:
+    notes = {} if is_enough else {"se": f"a jackknife needs {N_GROUPS_JACKKNIFE} groups of agents"}
+    if estimates["pairs_clear_full"] is None:
+        notes["pairs_clear_full"] = "no pair of agents differs by more than 1.96 standard errors"
+    if "random_difference" not in estimates:
+        notes["random_difference"] = "random tasks were not validated"
+    return notes

@@ -1,0 +1,290 @@
+"""The verdict on a subset, what is better, what the board ranks by, and how many trials to run."""
+
+import dataclasses
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+
+from selection.given import Given
+from selection.rules import Rules
+from selection.standings import answer, words
+from selection.standings.lines import Standings, Verdict
+from selection.standings.trials import recommended
+from selection.standings.verdict import advice_text, no_subset, verdict, word
+from tests.selection.records import band, board, record_of, with_newcomers
+
+
+@pytest.mark.parametrize(
+    ("correct", "clear", "told"),
+    [
+        (0.95, 0.99, "yes"),
+        (0.95, None, "yes"),
+        (0.95, 0.98, "mostly"),
+        (0.9, 0.95, "mostly"),
+        (0.949, 1.0, "mostly"),
+        (0.9, 0.94, "not yet"),
+        (0.89, 1.0, "not yet"),
+    ],
+)
+def test_the_word_follows_a_fixed_rule(correct, clear, told):
+    assert word(correct, clear) == told
+
+
+def test_more_pairs_in_order_never_make_the_word_worse():
+    words_ = ["not yet", "mostly", "yes"]
+    grid = np.linspace(0.85, 1.0, 31)
+    for clear in (None, *grid):
+        ranks = [words_.index(word(correct, clear)) for correct in grid]
+        assert ranks == sorted(ranks)
+
+
+def figures(correct, clear=0.999, random=0.01, policy=None, se=0.004, full_difference=0.0, **other):
+    errors = {"pairs_correct_full": 0.01, "random_difference": se, "policy_difference": se}
+    return {
+        "pairs_correct_full": correct,
+        "pairs_clear_full": clear,
+        "random_difference": random,
+        "policy_difference": policy,
+        "pairs_correct": correct - full_difference,
+        "full_difference": full_difference,
+        "se": errors | {"full_difference": 0.005},
+        "n": 12,
+    } | other
+
+
+def validation(strategy="mid_range", temporal=None, loao=None, prequential=None):
+    protocols = {
+        "temporal": {"available": temporal is not None, "strategies": temporal or {}},
+        "loao": {"available": True, "strategies": loao or {"mid_range": figures(0.93, None)}},
+    }
+    if prequential:
+        protocols["temporal"]["prequential"] = prequential
+    return {"strategy": strategy, "protocols": protocols}
+
+
+# -------------------------------------------------------------------------------------------- the verdict
+
+
+def test_the_verdict_is_in_time_where_that_is_available():
+    told = verdict(validation(temporal={"mid_range": figures(0.96)}), "mid_range")
+    assert (told.word, told.protocol, told.pairs, told.clear) == ("yes", "temporal", 0.96, 0.999)
+    assert (told.random_difference, told.se, told.pairs_se, told.n) == (0.01, 0.004, 0.01, 12)
+    told = verdict(validation(), "mid_range")
+    assert (told.word, told.protocol, told.clear) == ("mostly", "loao", None)
+    assert verdict(validation(), "spread") is None
+    assert verdict(None, "mid_range") is None
+    assert verdict({"protocols": {"loao": {"available": False, "strategies": {}}}}, "mid_range") is None
+
+
+@pytest.mark.parametrize(
+    ("random", "se", "said"),
+    [
+        (0.012, 0.004, "That is 1.2 points (± 0.4) more than as many random tasks."),
+        (0.008, 0.004, "As many random tasks do as well: the difference is +0.8 ± 0.4 points."),
+        (-0.008, 0.004, "As many random tasks do as well: the difference is −0.8 ± 0.4 points."),
+        (-0.012, 0.004, "As many random tasks do better, by 1.2 points (± 0.4)."),
+        (0.012, None, "That is 1.2 points more than as many random tasks, with an error that is not known."),
+        (-0.012, None, "That is 1.2 points less than as many random tasks, with an error that is not known."),
+        (None, None, "How as many random tasks would do was not measured."),
+    ],
+)
+def test_the_sentence_always_tells_how_random_tasks_do(random, se, said):
+    told = verdict(validation(temporal={"mid_range": figures(0.96, random=random, se=se)}), "mid_range")
+    assert told.sentence == (
+        "Does the subset rank like all tasks? Yes. For agents that came after the tasks were chosen, the "
+        "score estimated from it puts 96.0% of pairs in the order of all tasks, and 99.9% of those that all "
+        f"tasks can tell apart. {said}"
+    )
+
+
+def test_a_strategy_that_was_chosen_is_told_by_what_choosing_would_have_given():
+    before = {
+        "pairs_correct_full": 0.94,
+        "pairs_clear_full": 0.98,
+        "random_difference": -0.002,
+        "n": 11,
+        "se": {"pairs_correct_full": 0.02, "random_difference": 0.01},
+    }
+    own = {"spread": figures(0.97), "mid_range": figures(0.95)}
+    told = verdict(validation("spread", temporal=own, prequential=before), "spread")
+    assert (told.pairs, told.word, told.chosen, told.n) == (0.94, "mostly", "prequential", 11)
+    assert told.sentence.endswith("Each of these agents met the strategy that had done best before it.")
+    told = verdict(validation("spread", loao=own), "spread")
+    assert (told.pairs, told.chosen) == (0.97, "selected on the same data")
+    assert told.sentence.endswith("so that this is rather too high.")
+    told = verdict(validation("mid_range", temporal=own, prequential=before), "mid_range")
+    assert (told.pairs, told.chosen) == (0.95, "")
+
+
+def test_random_tasks_in_use_are_compared_with_nothing():
+    told = verdict(validation("random", loao={"random": figures(0.9, random=None)}), "random")
+    assert "These tasks are drawn at random themselves." in told.sentence
+
+
+def test_a_board_without_a_subset_says_so():
+    found = answer(record_of(board(4, 60)))
+    assert (found.verdict.word, found.verdict.reason) == ("no subset", found.why)
+    assert found.verdict.sentence == f"Does a subset rank like all tasks? No subset: {found.why}"
+    assert no_subset("x").sentence.endswith("No subset: X.")
+    assert words.verdict_text(found) == ""
+    assert answer(record_of(board())).verdict is None
+
+
+# --------------------------------------------------------------------------------------------- the advice
+
+
+def test_the_advice_names_the_command_where_a_strategy_is_better_by_two_errors():
+    def told(policy, se=0.01, loao=None):
+        temporal = {"mid_range": figures(0.93), "spread": figures(0.95, policy=policy, se=se)}
+        return verdict(validation(temporal=temporal, loao=loao or {"mid_range": figures(0.93)}), "mid_range")
+
+    better = told(0.021)
+    assert dataclasses.asdict(better.better) == {"strategy": "spread", "difference": 0.021, "se": 0.01}
+    assert advice_text(better, "manage.py policy toy --set strategy={strategy}") == (
+        "The strategy spread puts 2.1 points (± 1.0) more pairs in the order of all tasks than mid_range: "
+        "manage.py policy toy --set strategy=spread"
+    )
+    for none in (told(0.019), told(-0.03), told(0.021, se=None), told(None)):
+        assert none.better is None
+        assert advice_text(none, "{strategy}") == ""
+    worse = {"mid_range": figures(0.93), "spread": figures(0.9, policy=-0.03, se=0.01)}
+    assert told(0.021, loao=worse).better is None
+    assert advice_text(None, "{strategy}") == ""
+
+
+def test_the_strategy_that_is_better_by_most_is_named_and_none_for_another_policy():
+    temporal = {
+        "mid_range": figures(0.93),
+        "spread": figures(0.95, policy=0.02),
+        "random": figures(0.96, policy=0.03),
+    }
+    assert verdict(validation(temporal=temporal), "mid_range").better.strategy == "random"
+    assert verdict(validation("spread", temporal=temporal), "mid_range").better is None
+
+
+# --------------------------------------------------------------------------------------------- the target
+
+
+def test_the_board_ranks_by_the_full_score():
+    found = answer(record_of(with_newcomers(n_agents=20)[0]))
+    assert (found.target, found.why_target) == ("full", "")
+    for target in ("subset", "domain"):
+        found = answer(record_of(with_newcomers(n_agents=20)[0]), Rules(target=target))
+        assert (found.target, found.why_target) == (target, "")
+
+
+@pytest.mark.parametrize(("difference", "target"), [(-0.011, "subset"), (-0.01, "full"), (0.2, "full")])
+def test_it_ranks_by_the_subset_where_that_orders_more_pairs_by_two_errors(difference, target):
+    loao = {"mid_range": figures(0.93, full_difference=difference)}
+    record = record_of(with_newcomers(n_agents=20)[0])
+    found = answer(record, Rules(), Given(validation=validation(loao=loao)))
+    assert found.target == target
+    if target == "subset":
+        assert found.why_target == (
+            "the estimated full score puts 93.0% of pairs in order, the mean on the subset 94.1% (leaving "
+            "one agent out; standard error of the difference 0.5 points)"
+        )
+        assert f"Ranks are on the subset: {words.sentence(found.why_target)}" in found.notices
+        assert [line.agent for line in found.agents] == [
+            line.agent for line in words.in_order(found, "subset")
+        ]
+        asked = answer(record, Rules(target="full"), Given(validation=validation(loao=loao)))
+        assert (asked.target, asked.why_target) == ("full", "")
+
+
+def test_without_intervals_of_full_scores_the_subset_is_ranked():
+    outcomes, _ = with_newcomers(n_agents=9)
+    found = answer(record_of(outcomes))
+    assert found.target == "subset"
+    assert found.why_target.startswith(
+        "most of those that ran it alone have no full score with an interval: residuals of 9 agents"
+    )
+    assert answer(record_of(outcomes[:9])).target == "full"
+
+
+# --------------------------------------------------------------------------------------------- the trials
+
+
+@pytest.mark.parametrize(("n_tasks", "k", "told"), [(60, 60, 1), (60, 31, 1), (60, 30, 2), (65, 13, 5)])
+def test_the_saving_is_spent_on_repeats(n_tasks, k, told):
+    assert recommended(n_tasks, k) == told
+    assert all(
+        recommended(m, j) == max(1, math.floor(m / j)) for m, j in itertools.product(range(1, 30), (1, 7))
+    )
+
+
+def test_without_repeats_the_error_is_an_upper_bound():
+    outcomes = board(16, 60)
+    found, tasks = answer(record_of(outcomes, costs=np.full((16, 60), 0.5))).trials, band(outcomes)
+    assert (found.omega, found.upper_bound, found.recommended) == (None, True, max(1, 60 // tasks.size))
+    assert [one.n_trials for one in found.options] == sorted({1, 2, found.recommended})
+    rates = outcomes[:, tasks].mean(axis=1)
+    for one in found.options:
+        expected = math.sqrt(sum(p * (1 - p) for p in rates) / 16 / (tasks.size * one.n_trials))
+        assert one.se == pytest.approx(expected)
+        assert one.cost_usd == pytest.approx(0.5 * tasks.size * one.n_trials)
+    assert "An upper bound: how much the trials of a task vary is not known" in words.trials_text(found)
+
+
+def test_with_repeats_it_is_the_error_of_the_mean_of_so_many_trials():
+    """Against a simulation: the spread of means over the subset of trials drawn anew."""
+    rng = np.random.default_rng(5)
+    chance = np.clip(rng.normal(0.5, 0.12, (16, 40)) + np.linspace(-0.1, 0.1, 16)[:, None], 0.05, 0.95)
+    trials = rng.random((200, 16, 40)) < chance
+    record = record_of(
+        trials.mean(axis=0), n_trials=200, trial_variances=trials.var(axis=0, ddof=1), scaffolds=["s"] * 16
+    )
+    found = answer(record)
+    places = [record.table.tasks.index(task) for task in found.subset.tasks]
+    for one in found.trials.options:
+        drawn = rng.binomial(one.n_trials, chance[:, places], (4000, 16, len(places))) / one.n_trials
+        spread = math.sqrt(np.mean(drawn.mean(axis=2).var(axis=0, ddof=1)))
+        assert one.se == pytest.approx(spread, rel=0.03)
+    assert not found.trials.upper_bound
+    assert 0.8 < found.trials.omega <= 1.0
+    assert "upper bound" not in words.trials_text(found.trials)
+
+
+def test_the_band_of_a_file_says_the_same(tmp_path, capsys):
+    from selection.cli import main
+
+    outcomes = board(16, 60)
+    rows = [
+        f"b,a{i:02d},s,m{i},2026-01-{i + 1:02d},t{j:03d},1,{int(outcomes[i, j])}"
+        for i in range(16)
+        for j in range(60)
+    ]
+    head = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
+    (tmp_path / "b.csv").write_text("\n".join([head, *rows]) + "\n")
+    assert main(["band", str(tmp_path / "b.csv"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["trials"]
+    assert told == json.loads(json.dumps(answer(record_of(outcomes)).as_plain()["trials"]))
+    assert main(["band", str(tmp_path / "b.csv")]) == 0
+    assert "recommended" in capsys.readouterr().out
+
+
+def test_under_full_runs_there_is_nothing_to_recommend():
+    assert answer(record_of(board(4, 60))).trials is None
+    assert words.trials_text(None) == ""
+
+
+def test_verdict_target_and_trials_read_back():
+    temporal = {"mid_range": figures(0.93), "spread": figures(0.96, policy=0.03)}
+    outcomes = with_newcomers(n_agents=20)[0]
+    found = answer(record_of(outcomes), Rules(), Given(validation=validation(temporal=temporal)))
+    assert isinstance(found.verdict, Verdict)
+    assert found.verdict.better.strategy == "spread"
+    read = Standings.of_plain(json.loads(json.dumps(found.as_plain(), allow_nan=False)))
+    assert read == found
+    assert set(found.as_plain()["verdict"]) >= {
+        "word",
+        "sentence",
+        "pairs",
+        "clear",
+        "random_difference",
+        "se",
+    }
+    assert not np.isnan([one.se for one in found.trials.options]).any()
