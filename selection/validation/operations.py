@@ -7,13 +7,14 @@ In a fold with n training agents, h held out, m tasks and a subset of k, about::
     Ridge                   n²k + n³/3 + n²h, or k³/3 + k²h where that is less
     greedy                  100·n·k·(m − k/2)
     information, forecast   5·(s²l + s³/3 + 100·n·m)          s, l the smaller and the larger of n and m
+    completion              as many
     the others              nothing worth counting
 
 greedy computes ten numbers a step for every candidate and agent, a Newton step ten for every cell, and a
 number computed by itself takes as long as ten operations inside a product of matrices. `random` does it all
-once for each draw. Coverage chooses again in n inner folds of every fold. Where the sum over the folds of all
-protocols exceeds `MOST_OPERATIONS` (some ten minutes on one core), a strategy that nobody asked for is
-skipped, and so is coverage; each says so.
+once for each draw. Coverage chooses, and estimates, again in n inner folds of every fold. Where the sum over
+the folds of all protocols exceeds `MOST_OPERATIONS` (some ten minutes on one core), a strategy that nobody
+asked for is skipped, and so is coverage; each says so.
 
 Symbols
 -------
@@ -62,15 +63,17 @@ def operations(strategy: str, bands: Iterable[FoldBands], n_draws: int = 1) -> f
     return each * n_draws if strategy == "random" else each
 
 
-def coverage_operations(strategy: str, bands: Iterable[FoldBands]) -> float:
-    """About how many operations a strategy takes to choose again in the inner folds of all folds.
+def coverage_operations(strategy: str, bands: Iterable[FoldBands], estimator: str = "ridge") -> float:
+    """About how many operations choosing and estimating again takes in the inner folds of all folds.
 
     Parameters
     ----------
     strategy : str
     bands : iterable of FoldBands
+    estimator : str
+        One of `selection.full_scores.ESTIMATORS`; all but completion take next to nothing.
     """
-    return sum(_of_inner_folds(strategy, of_protocol) for of_protocol in bands)
+    return sum(_of_inner_folds(strategy, of_protocol, estimator) for of_protocol in bands)
 
 
 def too_many(count: float) -> str:
@@ -86,9 +89,10 @@ def _of_protocol(strategy: str, bands: FoldBands) -> float:
     return float(np.sum(ridge + _choosing(strategy, n, k, float(bands.rates.shape[1]))))
 
 
-def _of_inner_folds(strategy: str, bands: FoldBands) -> float:
-    n, _, k = _sizes(bands)
-    return float(np.sum(n * _choosing(strategy, n, k, float(bands.rates.shape[1]))))
+def _of_inner_folds(strategy: str, bands: FoldBands, estimator: str) -> float:
+    (n, _, k), m = _sizes(bands), float(bands.rates.shape[1])
+    fitting = _fitting(n, m) if estimator == "completion" else 0.0
+    return float(np.sum(n * (_choosing(strategy, n, k, m) + fitting)))
 
 
 def _sizes(bands: FoldBands) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -103,6 +107,11 @@ def _choosing(strategy: str, n: FloatArray, k: FloatArray, m: float) -> FloatArr
     if strategy == "greedy":
         return 10 * ALONE * n * k * (m - k / 2)
     if strategy in FITTED:
-        small, large = np.minimum(n, m), np.maximum(n, m)
-        return N_NEWTON_STEPS * (small**2 * large + small**3 / 3 + 10 * ALONE * n * m)
+        return _fitting(n, m)
     return np.zeros_like(n)
+
+
+def _fitting(n: FloatArray, m: float) -> FloatArray:
+    """Operations of a Rasch fit."""
+    small, large = np.minimum(n, m), np.maximum(n, m)
+    return np.asarray(N_NEWTON_STEPS * (small**2 * large + small**3 / 3 + 10 * ALONE * n * m))
