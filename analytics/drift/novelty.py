@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, insufficient, same_length
+from analytics.drift.monitor import N_LATEST, Monitor, insufficient, same_length
 
 NOVELTY_WARN = 0.5
 
 
 def scaffold_novelty(scaffolds: Sequence[str], known: frozenset[str], agents: Sequence[str]) -> Monitor:
-    """Share of the latest 20 agents, at least 10, with a scaffold unseen when S was chosen.
+    """Share of the latest 20 agents with a scaffold unseen when S was chosen.
 
     Parameters
     ----------
@@ -23,8 +23,8 @@ def scaffold_novelty(scaffolds: Sequence[str], known: frozenset[str], agents: Se
     """
     same_length(scaffolds, agents)
     latest = list(zip(agents[-N_LATEST:], scaffolds[-N_LATEST:], strict=True))
-    if len(latest) < N_FEWEST:
-        reason = f"{len(latest)} agents since the subset was chosen; {N_FEWEST} are needed"
+    if len(latest) < N_LATEST:
+        reason = f"{len(latest)} agents since the subset was chosen; {N_LATEST} are needed"
         return insufficient("scaffold novelty", reason)
     new = [agent for agent, scaffold in latest if scaffold not in known]
     share = len(new) / len(latest)

@@ -15,10 +15,11 @@ change    what it does
 jump      θ rises by 1.5, one and a half standard deviations
 lost      on the tasks of the band each agent has the ability of another one
 tuned     on the tasks of the band agents have 1.5 logits more
+solved    on the tasks of the band agents have 4 logits more
 noisy     c = .5: trials of one task agree less, at the same ability
 ========  ==========================================================================================
 
-Symbols: X ``means``, s² ``variances`` (n_agents, n_tasks); S ``tasks`` (k,).
+Symbols: X ``means``, s² ``variances``, P ``chances`` (n_agents, n_tasks); S ``tasks`` (k,).
 
 Not done here
 -------------
@@ -42,7 +43,7 @@ N_LATER = 170
 CHANGED_AT = 20
 DIFFICULTIES = {"a tenth": (2.9, 1.6), "a half": (0.0, 1.63)}
 
-Change = Literal["", "jump", "lost", "tuned", "noisy"]
+Change = Literal["", "jump", "lost", "tuned", "solved", "noisy"]
 Share = Literal["a tenth", "a half"]
 
 
@@ -64,6 +65,7 @@ class Board:
     cell: Cell
     means: FloatArray
     variances: FloatArray
+    chances: FloatArray
     tasks: IndexArray
 
     @property
@@ -99,8 +101,10 @@ def board(cell: Cell, rng: np.random.Generator, change: Change = "") -> Board:
         band = mid_range(first.mean(axis=2))
         if band.suited and band.size < cell.m:
             _change(logits[cell.n_ref + CHANGED_AT :], band.tasks, change, rng)
-            rest = _trials(logits[cell.n_ref :], cell.n_trials, rng)
-            return _board(cell, np.concatenate([first, rest]), band.tasks)
+            trials = np.concatenate([first, _trials(logits[cell.n_ref :], cell.n_trials, rng)])
+            repeated = cell.n_trials > 1
+            variances = trials.var(axis=2, ddof=1) if repeated else np.full(trials.shape[:2], np.nan)
+            return Board(cell, trials.mean(axis=2), variances, expit(logits), band.tasks)
 
 
 def _trials(logits: FloatArray, n_trials: int, rng: np.random.Generator) -> FloatArray:
@@ -113,13 +117,9 @@ def _change(logits: FloatArray, tasks: IndexArray, change: Change, rng: np.rando
         logits += 1.5
     elif change == "tuned":
         logits[:, tasks] += 1.5
+    elif change == "solved":
+        logits[:, tasks] += 4.0
     elif change == "noisy":
         logits *= 0.5
     elif change == "lost":
         logits[:, tasks] = logits[rng.permutation(len(logits))][:, tasks]
-
-
-def _board(cell: Cell, trials: FloatArray, tasks: IndexArray) -> Board:
-    repeated = cell.n_trials > 1
-    variances = trials.var(axis=2, ddof=1) if repeated else np.full(trials.shape[:2], np.nan)
-    return Board(cell, trials.mean(axis=2), variances, tasks)
