@@ -1,22 +1,22 @@
 """Drift: monitors over a benchmark in time order. Each is a function of arrays; only the past is used.
 
-=====================  ==============================================  ==========================================
+=====================  ==============================================  =====================================
 monitor                statistic                                       warn; alert
-=====================  ==============================================  ==========================================
-rank fidelity          fall of ρ with the tasks outside S, z test      p ≤ 5α_j; p ≤ α_j; both if it fell > .10
+=====================  ==============================================  =====================================
+rank fidelity          fall of ρ with the tasks outside S, z test      p ≤ 5α_j; p ≤ α_j; if it fell > .10
 capability jump        CUSUM of normal scores of means over S, rising  5.5; 7
 band erosion           share of the band that left it, by permutation  p ≤ 5α_j and > 10 points over chance;
                                                                        p ≤ 2α_j and > 20
 calibration            e-value of missed 95% intervals, p₀ = .05       20; 100
 calibration residuals  CUSUM of y − ŷ, both sides                      6.2; 7.8
-saturation             lower limits of the best mean over S            95% limit ≥ .90, or half of S above 95%;
+saturation             lower limits of the best mean over S            95% limit ≥ .90, or half of S > 95%;
                                                                        99% limit ≥ .90
 tuning to the subset   audit tasks against what S predicts             p ≤ 5α_j; p ≤ 2α_j
 scaffold novelty       share of the latest 20 agents with a new one    > 50%; never
-harness failures       e-value of the invalid share                    20; 100
+harness failures       bets on larger invalid shares of agents          20; 100
 run-to-run noise       rise of ω̂, by permutation                       p ≤ 5α_j; p ≤ α_j
 cost per task          CUSUM, both sides                               6.2; 7.8
-=====================  ==============================================  ==========================================
+=====================  ==============================================  =====================================
 
 α_j = .01·2^−j at look j, taken at 10, 20, 40, … agents (rank fidelity: 12, 20, 40, …); between two looks the
 last one stands (`looks`). Without any change a chart alarms once in 7,500 agents or less; rank fidelity,
@@ -33,7 +33,7 @@ from analytics.drift.calibration_residuals import residuals
 from analytics.drift.capability import capability_jump
 from analytics.drift.cost import cost_per_task
 from analytics.drift.erosion import band_erosion
-from analytics.drift.failures import harness_failures
+from analytics.drift.failures import Invalid, harness_failures
 from analytics.drift.monitor import Monitor, false_alerts_a_year, insufficient
 from analytics.drift.noise import Noise, noise_of, run_noise
 from analytics.drift.novelty import scaffold_novelty
@@ -43,6 +43,7 @@ from analytics.drift.saturation import saturation
 from analytics.drift.tuning import subset_tuning
 
 __all__ = [
+    "Invalid",
     "Monitor",
     "Noise",
     "OnAndOff",

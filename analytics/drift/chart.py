@@ -25,9 +25,7 @@ def chart_monitor(
     state: State = "alert" if _stands(chart) else "warn" if chart.level > chart.warning else "ok"
     last = f"; last alarm at {alarms[-1]['agent']}" if alarms else ""
     stand = f"the chart stands at {chart.level:.2f}, warns above {chart.warning} and alarms above "
-    reason = (
-        f"{what}: see {alarms[-1]['agent']}" if state == "alert" else f"{stand}{chart.threshold:g}{last}"
-    )
+    reason = f"{what}: see {alarms[-1]['agent']}" if state == "alert" else f"{stand}{chart.threshold:g}{last}"
     evidence = {
         "alarms": alarms,
         "warned": [at(position, agents, dates) for position in chart.warned],
@@ -38,4 +36,6 @@ def chart_monitor(
 
 def _stands(chart: Cusum) -> bool:
     """Whether too few agents have come since the last alarm to see if the chart is quiet again."""
-    return bool(chart.alarms) and chart.n_reference <= N_FEWEST
+    if not chart.alarms:
+        return False
+    return len(chart.scores) - chart.alarms[-1].at <= N_FEWEST or chart.n_reference <= N_FEWEST

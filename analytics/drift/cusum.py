@@ -9,8 +9,8 @@ is standard normal, and independent of the earlier ones, as long as all x come f
     C⁺_t = max(0, C⁺_{t−1} + z_t − ½)     C⁻_t = max(0, C⁻_{t−1} − z_t − ½)
 
 The first `n_reference` values are ranked and not added up: their scores are coarse. C above the warning line
-is a warning, C above the threshold an alarm. Then C returns to 0 and the values after its last zero, which already show the new level, are the
-new reference; below `n_reference` of them the chart waits.
+is a warning, C above the threshold an alarm. Then C returns to 0 and the values after its last zero, which
+already show the new level, are the new reference; below ten of them the chart waits.
 
 Symbols
 -------
@@ -22,8 +22,9 @@ z          ``scores``           (n,)            standard deviations
 C⁺, C⁻     ``up``, ``down``     (n,)            standard deviations
 =========  ===================  ==============  =================================
 
-In 170 values after a reference of 15 to 30, and without any change, a chart passes its warning line in at most a
-tenth of all series and its threshold in at most a fiftieth, with ties less often. A steady drift is a change.
+In 170 values after a reference of 15 to 30, and without any change, a chart passes its warning line in at
+most a tenth of all series and its threshold in at most a fiftieth, with ties less often. A steady drift is a
+change.
 
 ==========  =========  =========
 sides       warning    threshold

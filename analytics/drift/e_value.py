@@ -75,7 +75,7 @@ def log_e_values(n_missed: npt.ArrayLike, n: npt.ArrayLike, promised: float) -> 
 
 
 def _nodes(missed: FloatArray, kept: FloatArray, promised: float) -> tuple[FloatArray, FloatArray]:
-    """Shares at which the integrand is taken, and the logarithms of what each stands for, (n_looks, n_nodes)."""
+    """Shares at which the integrand is taken, and the logarithms of their weights, (n_looks, n_nodes)."""
     best = _largest(missed, kept, promised)
     inner = np.clip(best, 1e-12, 1.0 - 1e-12)
     slope = np.abs(missed / inner - kept / (1.0 - inner) - 1.0 / MEAN_EXCESS)
@@ -115,8 +115,12 @@ def evidence_against(
     """Return the largest E so far, 1 before the first look, and the position of the first at an alert."""
     logs = log_e_values(missed, n, promised)
     alerts = np.flatnonzero(logs >= math.log(ALERT))
-    highest = math.exp(min(max(0.0, *logs.tolist()), 700.0)) if logs.size else 1.0
-    return highest, int(alerts[0]) if alerts.size else None
+    return largest(logs), int(alerts[0]) if alerts.size else None
+
+
+def largest(log_values: FloatArray) -> float:
+    """Return the largest E so far, 1 before the first look; capped where a float ends."""
+    return math.exp(min(max([0.0, *log_values.tolist()]), 700.0))
 
 
 def e_state(value: float) -> Literal["ok", "warn", "alert"]:

@@ -100,15 +100,13 @@ def band_erosion(
     p, excess = permutation_p(share, draws), share - float(np.nanmean(draws))
     left = [tasks[j] for j in np.flatnonzero(out[0]).tolist()]
     reason = (
-        f"{len(left)} of {int(band.sum())} tasks left the band in the latest {len(latest)} of {look.size} new "
-        f"complete agents, {excess:+.0%} against chance; p {p:.2g}"
+        f"{len(left)} of {int(band.sum())} tasks left the band in the latest {len(latest)} of {look.size} "
+        f"new complete agents, {excess:+.0%} against chance; p {p:.2g}"
     )
     evidence = {"tasks": left, "share": share, "excess": excess, "look": at(look.size - 1, agents, dates)}
     level = ALERT_TIMES * look.level
     bound = ALERT_TIMES * LEVEL
-    return Monitor(
-        NAME, _state(p, excess, look), p, level, reason, evidence, false_alerts_at_most=bound
-    )
+    return Monitor(NAME, _state(p, excess, look), p, level, reason, evidence, false_alerts_at_most=bound)
 
 
 def _state(p: float, excess: float, look: Look) -> State:

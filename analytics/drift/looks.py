@@ -1,7 +1,7 @@
 """Tests that are looked at again as agents come, at a level that shrinks with each look.
 
-Look j = 1, 2, 3, … is taken when 10, 20, 40, … agents have come (the first one later where a test needs more),
-at the level α_j = .01·2^−j. Whatever the dependence between looks, the levels add up::
+Look j = 1, 2, 3, … is taken when 10, 20, 40, … agents have come (the first one later where a test needs
+more), at the level α_j = .01·2^−j. Whatever the dependence between looks, the levels add up::
 
     P(a look ever falls below c·α_j | nothing changed) ≤ c·Σ_j α_j ≤ .01·c
 

@@ -97,7 +97,7 @@ def insufficient(
 
 
 def false_alerts_a_year(monitors: Sequence[Monitor], agents_a_year: float) -> float:
-    """Add up the false alerts expected, at most, in a year of `agents_a_year` new agents without any change."""
+    """Add up the most false alerts to expect in a year of `agents_a_year` new agents without any change."""
     charts = sum(one.false_alerts_per_agent for one in monitors) * agents_a_year
     return charts + sum(one.false_alerts_at_most for one in monitors)
 

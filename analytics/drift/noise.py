@@ -77,7 +77,7 @@ def run_noise(
     before, now = (float(part.variances.sum() / part.binomial.sum()) for part in (reference, latest))
     p = permutation_p(now - before, _permuted(reference, latest, look, seed))
     state: State = "alert" if p <= look.level else "warn" if p <= WARN_TIMES * look.level else "ok"
-    reason = f"noise is {now:.2f} of the binomial variance in {look.size} agents, {before:.2f} before; p {p:.2g}"
+    reason = f"noise {now:.2f} of the binomial variance in {look.size} agents, {before:.2f} before; p {p:.2g}"
     evidence = {"since": now, "before": before, "look": at(look.size - 1, agents, dates)}
     return Monitor(NAME, state, p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
 

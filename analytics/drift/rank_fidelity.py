@@ -40,7 +40,6 @@ from collections.abc import Sequence
 from datetime import date
 from typing import NamedTuple
 
-import numpy as np
 from scipy.special import ndtr, ndtri
 
 from analytics.arrays import FloatArray
@@ -152,9 +151,10 @@ def _beside(means: FloatArray, scores: FloatArray, rho_null: float | None) -> di
 
 def _reason(fall: _Fall, look: Look, n_ref: int) -> str:
     return (
-        f"rho with the tasks outside the subset {fall.rho_new:.2f} on {look.size} full runs, {fall.rho_ref:.2f} "
-        f"on the {n_ref} agents before, p {fall.p:.2g}; this look notices a fall to {fall.could_notice:.2f} with "
-        f"probability {POWER}, and the loss of all rank with {fall.power_if_lost:.2f}"
+        f"rho with the tasks outside the subset {fall.rho_new:.2f} on {look.size} full runs, "
+        f"{fall.rho_ref:.2f} on the {n_ref} agents before, p {fall.p:.2g}; this look notices a fall to "
+        f"{fall.could_notice:.2f} with probability {POWER}, and the loss of all rank with "
+        f"{fall.power_if_lost:.2f}"
     )
 
 

@@ -68,7 +68,9 @@ def saturation(
     p, n = float(subset_means[best]), _events(k, float(n_trials[best]), omega)
     solved = _share_solved(latest)
     evidence = {"agent": agents[best], "mean": p, "n": n, "omega": omega, "share_of_tasks_above_95": solved}
-    shown = "" if solved is None else f"; {solved:.0%} of the tasks above 95% in the latest {len(latest)} agents"
+    shown = (
+        "" if solved is None else f"; {solved:.0%} of the tasks above 95% in the latest {len(latest)} agents"
+    )
     half = solved is not None and solved >= HALF
     if n < N_SURE and not half:
         reason = f"{k} tasks are worth {n:.0f} independent outcomes; {N_SURE} are needed{shown}"

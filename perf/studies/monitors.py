@@ -2,7 +2,7 @@
 
 Each monitor is asked at every point at which its state can change: tests at their looks, charts and e-values
 once, since they tell when they first fired. A run counts as a warning when the monitor ever warned or alerted,
-over all looks. Boards are those of `perf.studies.boards`; where the design asks for it abilities are flat on
+over all looks. Boards are those of `perf.studies.boards`; for some monitors abilities are flat on
 one half of them and slowly rising on the other. Shares of failures, costs and misses are drawn beside them.
 `python -m perf.studies.monitors [BOARDS]` prints the table of docs/evidence/monitors.txt.
 """
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from analytics import drift
 from analytics.arrays import FloatArray, Mask
 from analytics.differences.pairs import trial_variance_ratio
-from analytics.drift import Monitor, Noise, OnAndOff
+from analytics.drift import Invalid, Monitor, Noise, OnAndOff
 from analytics.resampling import generator
 from perf.studies.boards import CHANGED_AT, N_LATER, Board, Cell, Change, board, cells
 from selection import rasch
@@ -74,7 +74,7 @@ def misses(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Moni
 
 
 def residuals(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
-    """y − ŷ; a change moves it by 1.5 standard deviations."""
+    """Y − ŷ; a change moves it by 1.5 standard deviations."""
     errors = _errors(one)[0]
     if changed:
         errors[CHANGED_AT:] += 1.5 * errors.std()
@@ -167,7 +167,7 @@ def _on_and_off(one: Board) -> OnAndOff:
 
 
 def _errors(one: Board) -> tuple[FloatArray, Mask]:
-    """y − ŷ of the later agents, and whether y missed its interval, (N_LATER,) each; refitted every 5 agents."""
+    """Y − ŷ of the later agents, and whether y missed its interval, (N_LATER,) each; refitted every 5 agents."""
     errors, missed = np.empty(N_LATER), np.empty(N_LATER, np.bool_)
     for start in range(0, N_LATER, REFIT_EVERY):
         n = one.n_ref + start
@@ -205,11 +205,10 @@ def _failures(one: Board, shares: FloatArray, rng: np.random.Generator, changed:
         shares = shares.copy()
         shares[one.n_ref + CHANGED_AT :] *= 3
     n_invalid = rng.binomial(n_trials, np.minimum(shares, 1.0))
-    before = int(n_invalid[: one.n_ref].sum()), int(n_trials[: one.n_ref].sum())
-    later = slice(one.n_ref, None)
-    return drift.harness_failures(
-        n_invalid[later], n_trials[later], before, AGENTS[:N_LATER], DAYS[:N_LATER]
+    before, since = (
+        Invalid(n_invalid[part], n_trials[part]) for part in (slice(one.n_ref), slice(one.n_ref, None))
     )
+    return drift.harness_failures(before, since, AGENTS[:N_LATER], DAYS[:N_LATER])
 
 
 # ------------------------------------------------------------------------------------------------- the table
@@ -283,7 +282,9 @@ def print_table(n_boards: int, n_costly: int, names: Sequence[str] = tuple(CASES
     for name in names:
         start, case = time.perf_counter(), CASES[name]
         n = n_costly if case.costly else n_boards
-        still = {cell: fired(name, cell, n) for cell in cells(rising=(False, True) if case.rising else (False,))}
+        still = {
+            cell: fired(name, cell, n) for cell in cells(rising=(False, True) if case.rising else (False,))
+        }
         moved = {cell: fired(name, cell, n, changed=True) for cell in cells()}
         print(f"{name:28}{_shown(pooled(list(still.values())), pooled(list(moved.values())))}", end="")
         print(f"   {time.perf_counter() - start:6.0f} s")
@@ -311,7 +312,9 @@ def _shown(still: Fired | None, moved: Fired | None) -> str:
 def main() -> None:
     n_boards = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     names = sys.argv[2:] or list(CASES)
-    print(f"{N_LATER} agents after 15 or 30; shares of boards on which a monitor ever warned, and ever alerted")
+    print(
+        f"{N_LATER} agents after 15 or 30; shares of boards on which a monitor ever warned, and ever alerted"
+    )
     with threadpool_limits(1, user_api="blas"):
         print_table(n_boards, max(1, n_boards // 10), names)
 
