@@ -203,7 +203,7 @@ def _trials(record: Record) -> tuple[FloatArray, FloatArray]:
 
 
 def _edges(version: SubsetVersion, rules: Rules) -> tuple[tuple[float, float], ...]:
-    """List the bands tried when the version was chosen: its own, or that of the rules, then the wider ones."""
+    """List the bands tried when the version was chosen, the first one and those that are wider."""
     lo, hi = (rules.lo, rules.hi) if version.widened else (version.lo, version.hi)
     wider = [edges for edges in WIDER_BANDS if edges[0] <= lo and hi <= edges[1] and edges != (lo, hi)]
     return ((lo, hi), *(wider if rules.widening else ()))

@@ -2,9 +2,9 @@
 
 Model
 -----
-The record stands in time order beside the version in use (`selection.history`). What was promised of an agent's
-full score before it ran all tasks comes with what is given; no run is known to have been drawn at random, so
-that rank fidelity rests on the agents that came complete.
+The record stands in time order beside the version in use (`selection.history`). What was promised of an
+agent's full score before it ran all tasks comes with what is given; no run is known to have been drawn at
+random, so that rank fidelity rests on the agents that came complete.
 
 `findings` asks every monitor of `analytics.drift` about all agents there are; `selection.replay` asks the
 same of the prefixes of a record.

@@ -2,16 +2,22 @@
 
 Model
 -----
-The tasks of the band are those whose pass rate over the n₀ agents of the selection set lies in it; T is the
-share of them whose pass rate over a window of later agents lies outside. Pass rates of a few agents move over
-the edges by chance alone, so T is large on any board. Were all agents alike, those of the selection set and
-of the window could be exchanged::
+The tasks of the band are those whose pass rate over the n₀ agents of the selection set lies in it, k of them;
+T is the share of them whose pass rate over a window of later agents lies outside. Pass rates of a few agents
+move over the edges by chance alone, so T is large on any board. Were all agents alike, those of the selection
+set and of the window could be exchanged; π is such a permutation, **the band selected anew** after it
+(widened where it is thin, as the rule of the board has it). Two figures of π are compared with T::
 
-    p = (1 + #{T_π ≥ T}) / (1 + draws),      excess = T − mean of T_π
+    T_π = n_π/k_π    the share of its own band         N_π = n_π/k    in tasks of the first band
 
-with T_π after a permutation π of the agents between the two, **the band selected anew** (widened where it is
-thin, as the rule of the board has it). A permutation needs the column sums alone: those of its selection set
-are one matrix product, those of its window what is left.
+with n_π of its k_π tasks outside. Alone each has a blind spot: where nearly all of the band is solved, the
+pooled agents' rates lie above it, a permuted band holds a few chance tasks, all of which leave, and T_π is 1
+like T; where tasks were hard, the pooled rates bring many more into the band, and N_π is as large as T. So ::
+
+    p = min(1, 2·min_{T, N} (1 + #{T_π ≥ T})/(1 + draws)),      excess = T − mean of T_π, or of N_π
+
+A permutation needs the column sums alone: those of its selection set are one matrix product, those of its
+window what is left.
 
 Symbols
 -------
@@ -20,7 +26,7 @@ symbol   code               shape                                         unit
 =======  =================  ============================================  ========
 X        ``selected``       (n₀, n_tasks), NaN: missing                   0 to 1
          ``since``          (n_agents, n_tasks), later, in time order     0 to 1
-T        ``statistic``      scalar                                        share
+T        ``share``          scalar                                        share
 =======  =================  ============================================  ========
 
 Not done here
@@ -95,18 +101,24 @@ def band_erosion(
     band, out = _left(_rates(selected), _rates(latest), edges)
     if not band.any():
         return insufficient(NAME, "no task lies in the band of the agents that the subset was chosen from")
-    share = float(out.sum() / band.sum())
-    draws = _permuted(selected, latest, edges, look, seed)
-    p, excess = permutation_p(share, draws), share - float(np.nanmean(draws))
+    k, n_out = int(band.sum()), int(out.sum())
+    tests = _tests(n_out / k, k, *_permuted(selected, latest, edges, look, seed))
+    p, excess = min(tests)
     left = [tasks[j] for j in np.flatnonzero(out[0]).tolist()]
     reason = (
-        f"{len(left)} of {int(band.sum())} tasks left the band in the latest {len(latest)} of {look.size} "
-        f"new complete agents, {excess:+.0%} against chance; p {p:.2g}"
+        f"{n_out} of {k} tasks left the band in the latest {len(latest)} of {look.size} new complete agents, "
+        f"{excess:+.0%} against chance; p {p:.2g}"
     )
-    evidence = {"tasks": left, "share": share, "excess": excess, "look": at(look.size - 1, agents, dates)}
-    level = ALERT_TIMES * look.level
-    bound = ALERT_TIMES * LEVEL
-    return Monitor(NAME, _state(p, excess, look), p, level, reason, evidence, false_alerts_at_most=bound)
+    evidence = {"tasks": left, "share": n_out / k, "excess": excess, "look": at(look.size - 1, agents, dates)}
+    state = max((_state(*test, look) for test in tests), key=("ok", "warn", "alert").index)
+    level, bound = ALERT_TIMES * look.level, ALERT_TIMES * LEVEL
+    return Monitor(NAME, state, p, level, reason, evidence, false_alerts_at_most=bound)
+
+
+def _tests(share: float, k: int, n_out: FloatArray, sizes: FloatArray) -> list[tuple[float, float]]:
+    """Return p, doubled for two tests, and the excess against the permuted shares and against the counts."""
+    drawn = (_ratio(n_out, sizes), n_out / k)
+    return [(min(1.0, 2 * permutation_p(share, one)), share - float(np.nanmean(one))) for one in drawn]
 
 
 def _state(p: float, excess: float, look: Look) -> State:
@@ -150,20 +162,21 @@ def _within(rates: FloatArray, lo: float, hi: float) -> Mask:
     return (rates >= lo - EDGE_TOLERANCE) & (rates <= hi + EDGE_TOLERANCE)
 
 
-def _permuted(selected: FloatArray, latest: FloatArray, edges: Edges, look: Look, seed: int) -> FloatArray:
-    """T after each permutation, (n_permutations,); NaN where no task lies in the band."""
+def _permuted(
+    selected: FloatArray, latest: FloatArray, edges: Edges, look: Look, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Count the tasks that left the band after each permutation, and those of the band: (n_permutations,)."""
     both = np.concatenate([selected, latest])
-    valid = (~np.isnan(both)).astype(np.float64)
-    cells = np.stack([np.nan_to_num(both), valid])
-    totals = cells.sum(axis=1)
-    rng, shares = generator(seed, NAME, look.number), []
-    chunk = max(1, CHUNK_CELLS // both.shape[1])
+    cells = np.stack([np.nan_to_num(both), (~np.isnan(both)).astype(np.float64)])
+    totals, found = cells.sum(axis=1), []
+    rng, chunk = generator(seed, NAME, look.number), max(1, CHUNK_CELLS // both.shape[1])
     for start in range(0, look.n_permutations, chunk):
         draws = min(chunk, look.n_permutations - start)
         sums, counts = _members(rng, draws, len(both), len(selected)) @ cells
         band, out = _left(_ratio(sums, counts), _ratio(totals[0] - sums, totals[1] - counts), edges)
-        shares.append(_ratio(out.sum(axis=1).astype(np.float64), band.sum(axis=1).astype(np.float64)))
-    return np.concatenate(shares)
+        found.append((np.count_nonzero(out, axis=1), np.count_nonzero(band, axis=1)))
+    n_out, sizes = (np.concatenate(part).astype(np.float64) for part in zip(*found, strict=True))
+    return n_out, sizes
 
 
 def _members(rng: np.random.Generator, n_draws: int, n_agents: int, n_selected: int) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from analytics.drift.monitor import N_LATEST, Monitor, insufficient, same_length
+from analytics.drift.monitor import N_LATEST, Monitor, State, insufficient, same_length
 
 NOVELTY_WARN = 0.5
 
@@ -29,5 +29,5 @@ def scaffold_novelty(scaffolds: Sequence[str], known: frozenset[str], agents: Se
     new = [agent for agent, scaffold in latest if scaffold not in known]
     share = len(new) / len(latest)
     reason = f"{len(new)} of the latest {len(latest)} agents have a new scaffold"
-    state = "warn" if share > NOVELTY_WARN else "ok"
+    state: State = "warn" if share > NOVELTY_WARN else "ok"
     return Monitor("scaffold novelty", state, share, NOVELTY_WARN, reason, {"agents": new})

@@ -68,17 +68,17 @@ def saturation(
     p, n = float(subset_means[best]), _events(k, float(n_trials[best]), omega)
     solved = _share_solved(latest)
     evidence = {"agent": agents[best], "mean": p, "n": n, "omega": omega, "share_of_tasks_above_95": solved}
-    shown = (
-        "" if solved is None else f"; {solved:.0%} of the tasks above 95% in the latest {len(latest)} agents"
-    )
+    shown = "" if solved is None else f"; {solved:.0%} of the tasks above 95% in the latest {len(latest)}"
     half = solved is not None and solved >= HALF
-    if n < N_SURE and not half:
+    if n < N_SURE:
         reason = f"{k} tasks are worth {n:.0f} independent outcomes; {N_SURE} are needed{shown}"
+        if half:
+            return Monitor(NAME, "warn", solved, HALF, reason, evidence)
         return insufficient(NAME, reason, evidence, to_do=MORE_TRIALS)
-    lower = [wilson_lower(p, n, level) if n >= N_SURE else 0.0 for level in (WARN_LEVEL, ALERT_LEVEL)]
-    state: State = "alert" if lower[1] >= SATURATED else "warn" if lower[0] >= SATURATED or half else "ok"
-    reason = f"{agents[best]} has {p:.1%} of {k} tasks, at least {lower[1]:.1%} (one-sided 99%){shown}"
-    return Monitor(NAME, state, lower[1], SATURATED, reason, evidence)
+    warned, alerted = (wilson_lower(p, n, level) for level in (WARN_LEVEL, ALERT_LEVEL))
+    state: State = "alert" if alerted >= SATURATED else "warn" if warned >= SATURATED or half else "ok"
+    reason = f"{agents[best]} has {p:.1%} of {k} tasks, at least {alerted:.1%} (one-sided 99%){shown}"
+    return Monitor(NAME, state, alerted, SATURATED, reason, evidence)
 
 
 def _events(k: int, n_trials: float, omega: float | None) -> float:

@@ -31,11 +31,12 @@ This project's own.
 
 from collections.abc import Sequence
 from datetime import date
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from analytics.arrays import FloatArray
+from analytics.arrays import FloatArray, IndexArray
 from analytics.drift.looks import LEVEL, last_look
 from analytics.drift.monitor import N_LATEST, Monitor, State, at, insufficient, same_length
 
@@ -64,7 +65,7 @@ def subset_tuning(
     if not audited.size:
         return insufficient(NAME, "no audit tasks")
     look = last_look(audited.size)
-    evidence = {"agents": [agents[i] for i in _flagged(outcomes, expected).tolist()]}
+    evidence: dict[str, Any] = {"agents": [agents[i] for i in _flagged(outcomes, expected).tolist()]}
     if look is None:
         return insufficient(NAME, f"{audited.size} newcomers with audit tasks; 10 are needed", evidence)
     latest = audited[: look.size][-N_LATEST:]
@@ -77,7 +78,7 @@ def subset_tuning(
     return Monitor(NAME, state, p, limit, reason, evidence, false_alerts_at_most=ALERT_TIMES * LEVEL)
 
 
-def _flagged(outcomes: FloatArray, expected: FloatArray) -> FloatArray:
+def _flagged(outcomes: FloatArray, expected: FloatArray) -> IndexArray:
     """Positions of agents that are below −3 on at least 5 audit tasks."""
     beyond, variance = _sums(outcomes, expected)
     enough = (np.count_nonzero(~np.isnan(outcomes), axis=1) >= N_TASKS_FLAGGED) & (variance > 0)

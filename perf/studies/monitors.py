@@ -1,8 +1,8 @@
 """How often each drift monitor fires on boards that do not change, and on boards that do.
 
 Each monitor is asked at every point at which its state can change: tests at their looks, charts and e-values
-once, since they tell when they first fired. A run counts as a warning when the monitor ever warned or alerted,
-over all looks. Boards are those of `perf.studies.boards`; for some monitors abilities are flat on
+once, since they tell when they first fired. A run counts as a warning when the monitor ever warned or
+alerted, over all looks. Boards are those of `perf.studies.boards`; for some monitors abilities are flat on
 one half of them and slowly rising on the other. Shares of failures, costs and misses are drawn beside them.
 `python -m perf.studies.monitors [BOARDS]` prints the table of docs/evidence/monitors.txt.
 """
@@ -82,7 +82,7 @@ def residuals(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[M
 
 
 def saturation(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
-    """Boards whose best agent is truly below 90%; a change lets agents pass 97% of the trials on the subset."""
+    """Boards whose best agent is truly below 90%; after a change agents pass 97% of the trials on S."""
     means = one.means[:, one.tasks].copy()
     if not changed and one.chances[:, one.tasks].mean(axis=1).max() >= 0.9:
         return
@@ -167,7 +167,7 @@ def _on_and_off(one: Board) -> OnAndOff:
 
 
 def _errors(one: Board) -> tuple[FloatArray, Mask]:
-    """Y − ŷ of the later agents, and whether y missed its interval, (N_LATER,) each; refitted every 5 agents."""
+    """Errors y − ŷ of the later agents, and whether y missed its interval, (N_LATER,); refitted every 5."""
     errors, missed = np.empty(N_LATER), np.empty(N_LATER, np.bool_)
     for start in range(0, N_LATER, REFIT_EVERY):
         n = one.n_ref + start
@@ -316,7 +316,7 @@ def main() -> None:
         f"{N_LATER} agents after 15 or 30; shares of boards on which a monitor ever warned, and ever alerted"
     )
     with threadpool_limits(1, user_api="blas"):
-        print_table(n_boards, max(1, n_boards // 10), names)
+        print_table(n_boards, max(1, n_boards // 6), names)
 
 
 if __name__ == "__main__":
