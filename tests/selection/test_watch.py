@@ -31,9 +31,10 @@ MONITORS = [
     "calibration",
     "calibration residuals",
     "saturation",
+    "tuning to the subset",
     "scaffold novelty",
     "harness failures",
-    "run-to-run variance",
+    "run-to-run noise",
     "cost per task",
 ]
 
@@ -172,14 +173,14 @@ def test_the_future_changes_nothing(n_kept):
 
 
 def test_incomplete_agents_are_seen_but_not_judged():
-    outcomes = board(28)
+    outcomes = board(40)
     outcomes[5, :50] = outcomes[20, :50] = np.nan
-    scaffolds = ["s"] * 20 + ["new"] * 8
+    scaffolds = ["s"] * 20 + ["new"] * 20
     found = replay(table_of(outcomes, scaffolds=scaffolds))
     assert "a005" not in found.version.chosen_from
     assert found.version.fixed_on == START + timedelta(days=15)
     assert "a020" not in found.promises
-    assert monitor(found, "scaffold novelty").final.evidence["agents"] == [f"a{i:03d}" for i in range(20, 28)]
+    assert monitor(found, "scaffold novelty").final.evidence["agents"] == [f"a{i:03d}" for i in range(20, 40)]
 
 
 # --------------------------------------------------------------------------------------------- what it finds
@@ -190,7 +191,8 @@ def test_nothing_fires_on_a_board_where_nothing_happens():
     assert [one.name for one in found.monitors] == MONITORS
     assert {one.name: one.alert for one in found.monitors} == dict.fromkeys(MONITORS)
     assert monitor(found, "capability jump").final.state == "ok"
-    assert found.false_alerts_a_year == pytest.approx(45 / 44 * 365.25 * 2 / 200)  # two charts of 1/200
+    # two charts of 1/7,500 an agent; at most .01 each of fidelity, calibration and failures, .02 of erosion
+    assert found.false_alerts_a_year == pytest.approx(45 / 44 * 365.25 * 2 / 7_500 + 0.05)
 
 
 def test_a_planted_jump_is_found_soon_and_not_before():
@@ -205,12 +207,11 @@ def test_a_planted_jump_is_found_soon_and_not_before():
     assert erosion.warn.day > fired.day - timedelta(days=6)
 
 
-def test_an_alarm_among_the_founders_is_not_counted():
+def test_the_founders_are_the_reference_and_do_not_alarm():
     found = replay(table_of(board(20, jump_at=11, jump=0.4, spread=0.1)))
     capability = monitor(found, "capability jump")
-    assert [alarm["agent"] for alarm in capability.final.evidence["alarms"]] == ["a014"]
-    assert capability.alert is None
-    assert capability.final.state == "alert"
+    assert capability.final.state == "ok"
+    assert capability.final.evidence["alarms"] == []
 
 
 def test_failures_of_the_harness_and_cost_are_watched_where_they_are_known():
@@ -234,7 +235,7 @@ def test_noisier_trials_are_found_at_a_look():
     noise = np.where(np.arange(n) < 15, 0.05, 0.4)[:, None] * rng.random((n, n_tasks))
     trials = {"trial_variances": noise, "n_trials": np.full((n, n_tasks), 2.0)}
     table = table_of(board(n, n_tasks), n_valid=np.full((n, n_tasks), 2, np.int32), **trials)
-    spread = monitor(replay(table), "run-to-run variance")
+    spread = monitor(replay(table), "run-to-run noise")
     assert spread.alert is not None
     assert spread.alert.n_later == 10
     assert replay(table).monitors == replay(table).monitors
