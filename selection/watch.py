@@ -28,7 +28,7 @@ import numpy as np
 
 from analytics import drift
 from analytics.arrays import IndexArray
-from analytics.drift import Invalid, Noise, OnAndOff
+from analytics.drift import Audit, Invalid, Noise, OnAndOff
 from analytics.drift.looks import FIRST_LOOK, last_look
 from analytics.drift.monitor import N_LATEST, Monitor
 from analytics.drift.rank_fidelity import FIRST_RUNS
@@ -181,14 +181,22 @@ def _saturation(history: History, n: int) -> Monitor:
 
 
 def _tuning(history: History, n: int) -> Monitor:
-    none = np.empty((0, 0))
-    return drift.subset_tuning(none, none, (), ())
+    none = Audit(np.empty((0, 0)), np.empty((0, 0)))
+    return drift.subset_tuning(none, none, (), (), history.seed)
 
 
 def _novelty(history: History, n: int) -> Monitor:
-    rows = history.seen(history.since, n)
-    known = frozenset(history.scaffolds[i] for i in np.flatnonzero(~history.since))
-    return drift.scaffold_novelty([history.scaffolds[i] for i in rows], known, history.names_of(rows))
+    rows = _looked_at(history.seen(history.since, n))
+    return history.once(
+        ("scaffold novelty", rows.size),
+        lambda: drift.scaffold_novelty(
+            [history.scaffolds[i] for i in np.flatnonzero(~history.since)],
+            [history.scaffolds[i] for i in rows],
+            history.names_of(rows),
+            history.days_of(rows),
+            history.seed,
+        ),
+    )
 
 
 def _failures(history: History, n: int) -> Monitor:

@@ -11,8 +11,8 @@ calibration            e-value of missed 95% intervals, p₀ = .05       20; 100
 calibration residuals  CUSUM of y − ŷ, both sides                      6.2; 7.8
 saturation             lower limits of the best mean over S            95% limit ≥ .90, or half of S > 95%;
                                                                        99% limit ≥ .90
-tuning to the subset   audit tasks against what S predicts             p ≤ 5α_j; p ≤ 2α_j
-scaffold novelty       share of the latest 20 agents with a new one    > 50%; never
+tuning to the subset   audit tasks against what S predicts, drawn      p ≤ 5α_j; p ≤ 2α_j
+scaffold novelty       new ones in the latest 20, by permutation       p ≤ 5α_j and > 50%; never
 harness failures       bets on larger invalid shares of agents          20; 100
 run-to-run noise       rise of ω̂, by permutation                       p ≤ 5α_j; p ≤ α_j
 cost per task          CUSUM, both sides                               6.2; 7.8
@@ -21,7 +21,7 @@ cost per task          CUSUM, both sides                               6.2; 7.8
 α_j = .01·2^−j at look j, taken at 10, 20, 40, … agents (rank fidelity: 12, 20, 40, …); between two looks the
 last one stands (`looks`). Without any change a chart alarms once in 7,500 agents or less; rank fidelity,
 calibration, harness failures and run-to-run noise ever alert with probability .01 at most, band erosion and
-tuning with .02. Saturation and novelty state what is, and have no false alerts.
+tuning with .02. Novelty never alerts; saturation has the errors of its limits.
 
 Not done here
 -------------
@@ -40,9 +40,10 @@ from analytics.drift.novelty import scaffold_novelty
 from analytics.drift.rank_fidelity import OnAndOff, subset_fidelity
 from analytics.drift.reruns import Rerun, rerun_set
 from analytics.drift.saturation import saturation
-from analytics.drift.tuning import subset_tuning
+from analytics.drift.tuning import Audit, subset_tuning
 
 __all__ = [
+    "Audit",
     "Invalid",
     "Monitor",
     "Noise",

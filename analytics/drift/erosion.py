@@ -46,7 +46,7 @@ from datetime import date
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask
-from analytics.drift.looks import LEVEL, Look, last_look, permutation_p
+from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p
 from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 
@@ -172,16 +172,8 @@ def _permuted(
     rng, chunk = generator(seed, NAME, look.number), max(1, CHUNK_CELLS // both.shape[1])
     for start in range(0, look.n_permutations, chunk):
         draws = min(chunk, look.n_permutations - start)
-        sums, counts = _members(rng, draws, len(both), len(selected)) @ cells
+        sums, counts = members(rng, draws, len(both), len(selected)) @ cells
         band, out = _left(_ratio(sums, counts), _ratio(totals[0] - sums, totals[1] - counts), edges)
         found.append((np.count_nonzero(out, axis=1), np.count_nonzero(band, axis=1)))
     n_out, sizes = (np.concatenate(part).astype(np.float64) for part in zip(*found, strict=True))
     return n_out, sizes
-
-
-def _members(rng: np.random.Generator, n_draws: int, n_agents: int, n_selected: int) -> FloatArray:
-    """Draw selection sets: 1 for a member, (n_draws, n_agents)."""
-    members = np.zeros((n_draws, n_agents))
-    drawn = np.argpartition(rng.random(members.shape), n_selected - 1, axis=1)[:, :n_selected]
-    np.put_along_axis(members, drawn, 1.0, axis=1)
-    return members

@@ -64,3 +64,11 @@ def permutation_p(observed: float, draws: FloatArray) -> float:
     """(1 + #{draw ≥ observed}) / (1 + draws); a draw that is NaN counts as larger."""
     n_below = int(np.count_nonzero(draws < observed - 1e-12))
     return (1 + len(draws) - n_below) / (1 + len(draws))
+
+
+def members(rng: np.random.Generator, n_draws: int, n_agents: int, n_chosen: int) -> FloatArray:
+    """Draw sets of `n_chosen` agents without replacement: 1 for a member, (n_draws, n_agents)."""
+    chosen = np.zeros((n_draws, n_agents))
+    drawn = np.argpartition(rng.random(chosen.shape), n_chosen - 1, axis=1)[:, :n_chosen]
+    np.put_along_axis(chosen, drawn, 1.0, axis=1)
+    return chosen

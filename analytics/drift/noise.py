@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.drift.looks import LEVEL, Look, last_look, permutation_p
+from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p
 from analytics.drift.monitor import N_FEWEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 
@@ -88,9 +88,7 @@ def _permuted(reference: Noise, since: Noise, look: Look, seed: int) -> FloatArr
     rng, n = generator(seed, NAME, look.number), len(since.variances)
     draws = []
     for start in range(0, look.n_permutations, CHUNK_DRAWS):
-        size = (min(CHUNK_DRAWS, look.n_permutations - start), len(both))
-        drawn = np.argpartition(rng.random(size), n - 1, axis=1)[:, :n]
-        sums = both[drawn].sum(axis=1)
+        sums = members(rng, min(CHUNK_DRAWS, look.n_permutations - start), len(both), n) @ both
         others = both.sum(axis=0) - sums
         draws.append(sums[:, 0] / sums[:, 1] - others[:, 0] / others[:, 1])
     return np.concatenate(draws)

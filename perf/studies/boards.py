@@ -3,9 +3,10 @@
 Model
 -----
 Agent i passes a trial of task j with probability σ(c_i·(θ_i + ε_ij − b_j)), θ ~ N(0, 1), ε ~ N(0, 1) and
-b ~ N(μ, s²), where (μ, s) leaves about a tenth or a half of the tasks in the band of 30 to 70%. Each cell has
-R trials. The first n_ref agents are the reference, from which the band is chosen; 170 follow. c is 1 unless
-the runs become noisier. Abilities are flat, or rise by one standard deviation over the 170.
+b ~ N(μ, s²), where (μ, s) leaves about a tenth or a half of the tasks in the band of 30 to 70%; where it is a
+tenth, most others are hard, or easy. Each cell has R trials. The first n_ref agents are the reference, from
+which the band is chosen; 170 follow. c is 1 unless the runs become noisier. Abilities are flat, or rise by one
+standard deviation over the 170.
 
 A change begins with the 20th later agent: from then on all agents differ.
 
@@ -41,10 +42,11 @@ from selection.bands import mid_range
 
 N_LATER = 170
 CHANGED_AT = 20
-DIFFICULTIES = {"a tenth": (2.9, 1.6), "a half": (0.0, 1.63)}
+DIFFICULTIES = {"a tenth": (2.9, 1.6), "an easy tenth": (-2.9, 1.6), "a half": (0.0, 1.63)}
 
 Change = Literal["", "jump", "lost", "tuned", "solved", "noisy"]
-Share = Literal["a tenth", "a half"]
+Share = Literal["a tenth", "an easy tenth", "a half"]
+SHARES: tuple[Share, ...] = ("a tenth", "a half")
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,11 @@ class Board:
         return np.setdiff1d(np.arange(self.cell.m), self.tasks)
 
 
-def cells(*, rising: tuple[bool, ...] = (False,)) -> list[Cell]:
+def cells(*, rising: tuple[bool, ...] = (False,), shares: tuple[Share, ...] = SHARES) -> list[Cell]:
     return [
         Cell(m, share, n_trials, n_ref, up)
         for m in (60, 500)
-        for share in ("a tenth", "a half")
+        for share in shares
         for n_trials in (1, 5)
         for n_ref in (15, 30)
         for up in rising
@@ -105,6 +107,12 @@ def board(cell: Cell, rng: np.random.Generator, change: Change = "") -> Board:
             repeated = cell.n_trials > 1
             variances = trials.var(axis=2, ddof=1) if repeated else np.full(trials.shape[:2], np.nan)
             return Board(cell, trials.mean(axis=2), variances, expit(logits), band.tasks)
+
+
+def without_outcomes(cell: Cell) -> Board:
+    """A board for what is drawn beside its outcomes."""
+    nothing = np.empty((0, cell.m))
+    return Board(cell, nothing, nothing, nothing, np.empty(0, np.intp))
 
 
 def _trials(logits: FloatArray, n_trials: int, rng: np.random.Generator) -> FloatArray:

@@ -3,35 +3,50 @@
 Each monitor is asked at every point at which its state can change: tests at their looks, charts and e-values
 once, since they tell when they first fired. A run counts as a warning when the monitor ever warned or
 alerted, over all looks. Boards are those of `perf.studies.boards`; for some monitors abilities are flat on
-one half of them and slowly rising on the other. Shares of failures, costs and misses are drawn beside them.
-`python -m perf.studies.monitors [BOARDS]` prints the table of docs/evidence/monitors.txt.
+one half of them and slowly rising on the other. Failures, costs and scaffolds are drawn beside them.
+`python -m perf.studies.monitors [BOARDS [MONITOR …]]` prints the table of docs/evidence/monitors.txt.
 """
 
+import math
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from analytics import drift
-from analytics.arrays import FloatArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.differences.pairs import trial_variance_ratio
-from analytics.drift import Invalid, Monitor, Noise, OnAndOff
+from analytics.drift import Audit, Invalid, Monitor, Noise, OnAndOff
 from analytics.resampling import generator
-from perf.studies.boards import CHANGED_AT, N_LATER, Board, Cell, Change, board, cells
+from perf.studies.boards import (
+    CHANGED_AT,
+    N_LATER,
+    SHARES,
+    Board,
+    Cell,
+    Change,
+    Share,
+    board,
+    cells,
+    without_outcomes,
+)
 from selection import rasch
-from selection.bands import HI, LO, WIDER_BANDS
+from selection.bands import HI, LO, WIDER_BANDS, mid_range
 from selection.folds import CompleteAgents, Rule, fold_bands, nested_plan
 from selection.held_out import choose, hold_out, nested_residuals
-from selection.intervals import Interval, calibrate, intervals
+from selection.intervals import FEWEST_FOR_QUANTILE, Interval, calibrate, intervals
 
 SEED = 20261
 LOOKS = (10, 12, 20, 40, 80, 160)
 REFIT_EVERY = 5
+SHIFTED_AT = 2 * CHANGED_AT
 EDGES = ((LO, HI), *WIDER_BANDS)
 AUDIT_SHARE = 0.05
 INVALID, COST_CV = 0.02, 0.5
@@ -65,20 +80,15 @@ def erosion(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Mon
         yield drift.band_erosion(selected, since[:n], names, EDGES, AGENTS[:n], DAYS[:n], seed)
 
 
-def misses(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
-    """Misses of the intervals in use, refitted every 5 agents; a change makes a fifth of them miss."""
-    missed = _errors(one)[1]
+def calibration(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    """A change makes a fifth of the intervals miss, and moves y − ŷ by 1.5 standard deviations, 20 agents later."""
+    errors, missed = _errors(one)
+    n = len(errors)
     if changed:
-        missed[CHANGED_AT:] = rng.random(N_LATER - CHANGED_AT) < 0.2
-    yield drift.calibration(missed, AGENTS[:N_LATER], DAYS[:N_LATER])
-
-
-def residuals(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
-    """Y − ŷ; a change moves it by 1.5 standard deviations."""
-    errors = _errors(one)[0]
-    if changed:
-        errors[CHANGED_AT:] += 1.5 * errors.std()
-    yield drift.residuals(errors, AGENTS[:N_LATER], DAYS[:N_LATER])
+        missed[CHANGED_AT:] = rng.random(missed[CHANGED_AT:].size) < 0.2
+        errors[SHIFTED_AT:] += 1.5 * errors.std()
+    yield drift.calibration(missed, AGENTS[:n], DAYS[:n])
+    yield drift.residuals(errors, AGENTS[:n], DAYS[:n])
 
 
 def saturation(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
@@ -98,20 +108,21 @@ def saturation(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[
 
 
 def tuning(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
-    outcomes, expected = _audited(one, rng)
+    reference, since, seed = _predicted_off(one), _audited(one, rng), int(rng.integers(2**31))
     for n in (10, 20, 40, 80, 160):
-        yield drift.subset_tuning(outcomes[:n], expected[:n], AGENTS[:n], DAYS[:n])
+        yield drift.subset_tuning(reference, Audit(*(part[:n] for part in since)), AGENTS[:n], DAYS[:n], seed)
 
 
 def novelty(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
-    """Twelve scaffolds; a change replaces them."""
-    codes = rng.integers(12, size=one.n_ref + N_LATER)
+    """Six, twelve or sixty scaffolds; a change replaces them."""
+    n_scaffolds, seed = (6, 12, 60)[int(rng.integers(3))], int(rng.integers(2**31))
+    codes = rng.integers(n_scaffolds, size=one.n_ref + N_LATER)
     if changed:
-        codes[one.n_ref + CHANGED_AT :] += 12
+        codes[one.n_ref + CHANGED_AT :] += n_scaffolds
     names = [f"s{code}" for code in codes]
-    known = frozenset(names[: one.n_ref])
-    for n in range(10, N_LATER + 1):
-        yield drift.scaffold_novelty(names[one.n_ref : one.n_ref + n], known, AGENTS[:n])
+    before, since = names[: one.n_ref], names[one.n_ref :]
+    for n in (10, 20, 40, 80, 160):
+        yield drift.scaffold_novelty(before, since[:n], AGENTS[:n], DAYS[:n], seed)
 
 
 def failures(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
@@ -167,36 +178,60 @@ def _on_and_off(one: Board) -> OnAndOff:
 
 
 def _errors(one: Board) -> tuple[FloatArray, Mask]:
-    """Errors y − ŷ of the later agents, and whether y missed its interval, (N_LATER,); refitted every 5."""
-    errors, missed = np.empty(N_LATER), np.empty(N_LATER, np.bool_)
-    for start in range(0, N_LATER, REFIT_EVERY):
-        n = one.n_ref + start
-        agents = _complete(one.means[:n])
-        left_out = nested_residuals(agents)
-        past = np.where(left_out.usable, left_out.scores - left_out.predictions, np.nan)
-        made = calibrate(agents.outcomes[:, one.tasks], agents.scores, past)
-        rows = one.means[n : n + REFIT_EVERY]
-        for i, answer in enumerate(intervals(made, rows[:, one.tasks]), start):
-            assert isinstance(answer, Interval), answer
-            y = one.means[one.n_ref + i].mean()
-            errors[i], missed[i] = y - answer.point, not answer.lower <= y <= answer.upper
-    return errors, missed
+    """Errors y − ŷ of the later agents that were told an interval, and whether y missed it.
+
+    The calibration, and the residuals that intervals rest on, are made anew every 5 agents: until 19 later
+    agents are known leaving one out, then those of the later agents.
+    """
+    errors, missed = list[float](), list[bool]()
+    scores = one.means.mean(axis=1)
+    for n in range(one.n_ref, one.n_ref + N_LATER, REFIT_EVERY):
+        past = _left_out(one.means[:n]) if len(errors) < FEWEST_FOR_QUANTILE else np.full(n, np.nan)
+        made = calibrate(one.means[:n, one.tasks], scores[:n], past, post_selection=np.array(errors))
+        rows = slice(n, n + REFIT_EVERY)
+        for y, answer in zip(scores[rows], intervals(made, one.means[rows, one.tasks]), strict=True):
+            if isinstance(answer, Interval):
+                errors.append(float(y - answer.point))
+                missed.append(not answer.lower <= y <= answer.upper)
+    return np.array(errors), np.array(missed, dtype=np.bool_)
 
 
-def _audited(one: Board, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Audit tasks of each newcomer, 5% of k and one at least, and what the subset predicts."""
+def _left_out(means: FloatArray) -> FloatArray:
+    found = nested_residuals(_complete(means))
+    return np.where(found.usable, found.scores - found.predictions, np.nan)
+
+
+def _audited(one: Board, rng: np.random.Generator) -> Audit:
+    """Audit tasks of each newcomer, 5% of k and one at least, and what the subset predicts of them."""
     difficulties = rasch.fit(one.means[: one.n_ref]).difficulties
     later = one.means[one.n_ref :]
-    outcomes, expected = np.full((2, *later.shape), np.nan)
+    outcomes = np.full(later.shape, np.nan)
     n_audited = max(1, round(AUDIT_SHARE * one.tasks.size))
-    for i, row in enumerate(later):
-        on_subset = np.full(len(row), np.nan)
-        on_subset[one.tasks] = row[one.tasks]
-        level = rasch.ability(on_subset, difficulties)
+    for i in range(len(later)):
         drawn = rng.choice(one.outside, n_audited, replace=False)
-        outcomes[i, drawn] = row[drawn]
-        expected[i, drawn] = 1 / (1 + np.exp(difficulties[drawn] - level))
-    return outcomes, expected
+        outcomes[i, drawn] = later[i, drawn]
+    expected = np.stack([_expected(row, one.tasks, difficulties) for row in later])
+    return Audit(outcomes, expected)
+
+
+def _predicted_off(one: Board) -> Audit:
+    """Each reference agent outside the band of the others, predicted from its outcomes on that band."""
+    means = one.means[: one.n_ref]
+    start = rasch.fit(means)
+    outcomes, expected = means.copy(), np.empty(means.shape)
+    for i, row in enumerate(means):
+        others = np.delete(means, i, axis=0)
+        fitted = rasch.fit(others, (np.delete(start.abilities, i), start.difficulties))
+        tasks = mid_range(others).tasks
+        expected[i] = _expected(row, tasks, fitted.difficulties)
+        outcomes[i, tasks] = np.nan
+    return Audit(outcomes, expected)
+
+
+def _expected(row: FloatArray, tasks: IndexArray, difficulties: FloatArray) -> FloatArray:
+    on_subset = np.full(len(row), np.nan)
+    on_subset[tasks] = row[tasks]
+    return np.asarray(expit(rasch.ability(on_subset, difficulties) - difficulties), dtype=np.float64)
 
 
 def _failures(one: Board, shares: FloatArray, rng: np.random.Generator, changed: bool) -> Monitor:
@@ -215,108 +250,120 @@ def _failures(one: Board, shares: FloatArray, rng: np.random.Generator, changed:
 
 
 class Case(NamedTuple):
-    """A monitor, what it needs, whether it is calibrated on rising abilities too, and its change."""
+    """What asks the monitors, on which change, and how many boards a cell of 100 asked for."""
 
     watch: Watch
     change: Change = ""
-    rising: bool = False
-    costly: bool = False
+    still: float = 1.0
+    moved: float = 0.5
+    rising: tuple[bool, ...] = (False,)
+    shares: tuple[Share, ...] = SHARES
+    needs_outcomes: bool = True
 
 
+BOTH, ALL_SHARES = (False, True), (*SHARES, "an easy tenth")
 CASES = {
-    "rank fidelity": Case(rank_fidelity, "lost", rising=True),
-    "capability jump": Case(capability, "jump"),
-    "band erosion": Case(erosion, "solved", costly=True),
-    "calibration": Case(misses, rising=True, costly=True),
-    "calibration residuals": Case(residuals, rising=True, costly=True),
-    "saturation": Case(saturation),
-    "tuning to the subset": Case(tuning, "tuned", costly=True),
-    "scaffold novelty": Case(novelty),
-    "harness failures": Case(failures),
-    "  differing between agents": Case(clustered),
-    "run-to-run noise": Case(noise, "noisy", rising=True),
-    "cost per task": Case(cost),
+    "rank fidelity": Case(rank_fidelity, "lost", 0.5, 0.4, rising=BOTH),
+    "capability jump": Case(capability, "jump", 1.5),
+    "band erosion": Case(erosion, "solved", 0.3, 0.1),
+    "calibration": Case(calibration, "", 0.4, 0.2, rising=BOTH),
+    "saturation": Case(saturation, "", 0.6, 0.3),
+    "tuning to the subset": Case(tuning, "tuned", 0.4, 0.12, shares=ALL_SHARES),
+    "scaffold novelty": Case(novelty, "", 0.3, 0.06, needs_outcomes=False),
+    "harness failures": Case(failures, "", 2.0, needs_outcomes=False),
+    "clustered failures": Case(clustered, "", 2.0, needs_outcomes=False),
+    "run-to-run noise": Case(noise, "noisy", 0.4, 0.25, rising=BOTH),
+    "cost per task": Case(cost, "", 2.0, needs_outcomes=False),
 }
 
 
 @dataclass(frozen=True)
 class Fired:
-    """Shares of boards on which a monitor warned or alerted, and on which it alerted."""
+    """Boards, and on how many of them a monitor ever warned or alerted, and ever alerted."""
 
-    warned: float
-    alerted: float
-    n: int
+    warned: int = 0
+    alerted: int = 0
+    n: int = 0
+
+    def __add__(self, other: "Fired") -> "Fired":
+        return Fired(self.warned + other.warned, self.alerted + other.alerted, self.n + other.n)
+
+    def share(self, n_fired: int) -> tuple[float, float]:
+        """The share, and its Monte Carlo standard error, with one more of each kind so that it is not 0."""
+        near = (n_fired + 1) / (self.n + 2)
+        return n_fired / self.n, math.sqrt(near * (1 - near) / self.n)
 
 
-def fired(name: str, cell: Cell, n_boards: int, *, changed: bool = False) -> Fired | None:
-    """Watch so many boards of a cell; None where the monitor has nothing to look at."""
-    case, seen = CASES[name], []
+def fired(label: str, cell: Cell, n_boards: int, *, changed: bool = False) -> dict[str, Fired]:
+    """Watch so many boards of a cell; by monitor, without those that have nothing to look at."""
+    case, found = CASES[label], Counter[tuple[str, int]]()
     for number in range(n_boards):
-        place = (cell.m, len(cell.share), cell.n_trials, cell.n_ref, cell.rising, changed, number)
-        rng = generator(SEED, name, *map(int, place))
-        one = board(cell, rng, case.change if changed else "")
-        states = [_worst(found) for found in case.watch(one, rng, changed)]
-        if states:
-            seen.append(max(states))
-    levels = np.array(seen)
-    return Fired(float(np.mean(levels >= 1)), float(np.mean(levels >= 2)), len(levels)) if seen else None
+        place = (cell.m, *cell.share.encode(), cell.n_trials, cell.n_ref, cell.rising, changed, number)
+        rng = generator(SEED, label, *map(int, place))
+        one = (
+            board(cell, rng, case.change if changed else "")
+            if case.needs_outcomes
+            else without_outcomes(cell)
+        )
+        worst: dict[str, int] = {}
+        for monitor in case.watch(one, rng, changed):
+            worst[monitor.name] = max(worst.get(monitor.name, 0), level_of(monitor))
+        found.update(worst.items())
+    names = {name for name, _ in found}
+    return {
+        name: Fired(found[name, 1] + found[name, 2], found[name, 2], sum(found[name, i] for i in range(3)))
+        for name in sorted(names)
+    }
 
 
-def _worst(found: Monitor) -> int:
+def level_of(found: Monitor) -> int:
     """0, 1 or 2: what a monitor says, or said before where it tells when it first fired."""
-    if found.evidence.get("alarms") or found.state == "alert":
+    if found.evidence.get("alarms") or found.state == "alert" or found.evidence.get("first_alert"):
         return 2
     return int(bool(found.evidence.get("warned")) or found.state == "warn")
 
 
-def pooled(parts: Sequence[Fired | None]) -> Fired | None:
-    known = [part for part in parts if part is not None]
-    n = sum(part.n for part in known)
-    if not n:
-        return None
-    mean = [sum(getattr(part, what) * part.n for part in known) / n for what in ("warned", "alerted")]
-    return Fired(mean[0], mean[1], n)
+def rows_of(label: str, n_boards: int) -> Iterator[tuple[str, tuple[str, ...], Fired, Fired]]:
+    """Monitor, place (empty: all cells), still and changed boards."""
+    case = CASES[label]
+    still: dict[tuple[str, tuple[str, ...]], Fired] = defaultdict(Fired)
+    moved: dict[tuple[str, tuple[str, ...]], Fired] = defaultdict(Fired)
+    for counted, share, rising in ((still, case.still, case.rising), (moved, case.moved, (False,))):
+        n = max(1, round(share * n_boards))
+        for cell in cells(rising=rising, shares=case.shares):
+            place = (f"m {cell.m:3}", f"k {cell.share:13}", f"R {cell.n_trials}")
+            for name, one in fired(label, cell, n, changed=counted is moved).items():
+                counted[name, ()] += one
+                counted[name, place] += one
+    for name, place in sorted(still):
+        yield name, place, still[name, place], moved[name, place]
 
 
-def print_table(n_boards: int, n_costly: int, names: Sequence[str] = tuple(CASES)) -> None:
-    for name in names:
-        start, case = time.perf_counter(), CASES[name]
-        n = n_costly if case.costly else n_boards
-        still = {
-            cell: fired(name, cell, n) for cell in cells(rising=(False, True) if case.rising else (False,))
-        }
-        moved = {cell: fired(name, cell, n, changed=True) for cell in cells()}
-        print(f"{name:28}{_shown(pooled(list(still.values())), pooled(list(moved.values())))}", end="")
-        print(f"   {time.perf_counter() - start:6.0f} s")
-        for m in (60, 500):
-            for share in ("a tenth", "a half"):
-                for n_trials in (1, 5):
-                    chosen = (m, share, n_trials)
-                    quiet, loud = (
-                        pooled([f for c, f in by.items() if (c.m, c.share, c.n_trials) == chosen])
-                        for by in (still, moved)
-                    )
-                    if quiet is not None:
-                        print(f"    m {m:3}, k {share:7}, R {n_trials}   {_shown(quiet, loud)}", flush=True)
+def print_table(n_boards: int, labels: Sequence[str]) -> None:
+    for label in labels:
+        start = time.process_time()
+        for name, place, quiet, loud in rows_of(label, n_boards):
+            title = "  " + "  ".join(place) if place else label if name in label else name
+            title = title if label != "clustered failures" or place else "  differing between agents"
+            print(f"{title:34}{_shown(quiet)}   changed {_shown(loud)}", flush=True)
+        print(f"  {time.process_time() - start:.0f} s", file=sys.stderr, flush=True)
 
 
-def _shown(still: Fired | None, moved: Fired | None) -> str:
-    if still is None or moved is None:
-        return "nothing to look at"
-    return (
-        f"{still.n:6} boards: warn {still.warned:.3f}, alert {still.alerted:.3f}   "
-        f"changed, {moved.n:5}: warn {moved.warned:.2f}, alert {moved.alerted:.2f}"
-    )
+def _shown(found: Fired) -> str:
+    if not found.n:
+        return "      –"
+    warned, alerted = (found.share(n) for n in (found.warned, found.alerted))
+    return f"{found.n:6}  warn {warned[0]:.3f} ±{warned[1]:.3f}  alert {alerted[0]:.3f} ±{alerted[1]:.3f}"
 
 
 def main() -> None:
-    n_boards = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    names = sys.argv[2:] or list(CASES)
+    n_boards = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     print(
-        f"{N_LATER} agents after 15 or 30; shares of boards on which a monitor ever warned, and ever alerted"
+        f"{N_LATER} agents after 15 or 30. Boards; shares of them on which a monitor ever warned, or alerted, and"
     )
+    print("ever alerted, ± one Monte Carlo standard error: boards that do not change, and boards that do")
     with threadpool_limits(1, user_api="blas"):
-        print_table(n_boards, max(1, n_boards // 6), names)
+        print_table(n_boards, sys.argv[2:] or list(CASES))
 
 
 if __name__ == "__main__":
