@@ -5,7 +5,7 @@ Model
 Agent i passes a trial of task j with probability σ(c_i·(θ_i + ε_ij − b_j)), θ ~ N(0, 1), ε ~ N(0, 1) and
 b ~ N(μ, s²), where (μ, s) leaves about a tenth or a half of the tasks in the band of 30 to 70%; where it is a
 tenth, most others are hard, or easy. Each cell has R trials. The first n_ref agents are the reference, from
-which the band is chosen; 170 follow. c is 1 unless the runs become noisier. Abilities are flat, or rise by one
+which the band is chosen; 170 follow. c is 1 unless runs become noisier. Abilities are flat, or rise by one
 standard deviation over the 170.
 
 A change begins with the 20th later agent: from then on all agents differ.

@@ -81,7 +81,7 @@ def erosion(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Mon
 
 
 def calibration(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
-    """A change makes a fifth of the intervals miss, and moves y − ŷ by 1.5 standard deviations, 20 agents later."""
+    """A change makes a fifth of the intervals miss; 20 agents later it moves y − ŷ by 1.5 sd."""
     errors, missed = _errors(one)
     n = len(errors)
     if changed:
@@ -358,9 +358,7 @@ def _shown(found: Fired) -> str:
 
 def main() -> None:
     n_boards = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    print(
-        f"{N_LATER} agents after 15 or 30. Boards; shares of them on which a monitor ever warned, or alerted, and"
-    )
+    print(f"{N_LATER} agents after 15 or 30. Boards; shares on which a monitor ever warned, or alerted, and")
     print("ever alerted, ± one Monte Carlo standard error: boards that do not change, and boards that do")
     with threadpool_limits(1, user_api="blas"):
         print_table(n_boards, sys.argv[2:] or list(CASES))
