@@ -4,10 +4,10 @@ Model
 -----
 Each newcomer also runs a few *audit tasks* outside S, drawn by a secret seed. With θ̂_S its ability from its
 outcomes on S and b̂ the difficulties, P = σ(θ̂_S − b̂) is expected of a task and x observed; d_i is the mean
-of x − P over agent i's audit tasks. Even where nobody tunes, P is off: chance results put tasks outside the band,
-and they come back towards it; agents have strengths that one ability does not tell; θ̂_S and b̂ have errors.
-The agents that S was chosen from show how far: each is predicted with S and b̂ made without it, on all tasks
-outside that S. The statistic is ::
+of x − P over agent i's audit tasks. Even where nobody tunes, P is off: chance results put tasks outside the
+band, and they come back towards it; agents have strengths that one ability does not tell; θ̂_S and b̂ have
+errors. The agents that S was chosen from show how far: each is predicted with S and b̂ made without it, on all
+tasks outside that S. The statistic is ::
 
     D = mean of d over the latest newcomers − mean of d over the reference agents
 

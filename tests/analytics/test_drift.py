@@ -4,16 +4,15 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.stats import norm, spearmanr
+from scipy.stats import binom, hypergeom, norm, spearmanr
 
 from analytics import drift
-from analytics.drift import Invalid, Noise, OnAndOff
+from analytics.drift import Audit, Invalid, Noise, OnAndOff
 from analytics.drift.cusum import RUN_LENGTH
 from analytics.drift.e_value import log_e_values, upper_share
 from analytics.drift.looks import Look, last_look, permutation_p
 from analytics.drift.monitor import SeriesMismatch
 from analytics.drift.saturation import wilson_lower
-from analytics.drift.tuning import subset_tuning
 
 AGENTS = [f"a{i:03d}" for i in range(600)]
 DAYS = [date.fromordinal(date(2025, 1, 1).toordinal() + i) for i in range(600)]
@@ -321,26 +320,62 @@ def test_the_wilson_bound_solves_its_equation():
 # ----------------------------------------------------------------------------------------------------- tuning
 
 
-def test_tuning_adds_up_the_latest_twenty_newcomers():
-    expected = np.full((25, 3), 0.5)
-    outcomes = np.tile([1.0, 0.0, np.nan], (25, 1))
-    outcomes[5:, 0] = 0.0
-    found = subset_tuning(outcomes, expected, *of(25))
-    # look at 20: the first 20 agents, 5 of them at 0 and 15 with two failures of two at a half
-    assert found.evidence["z"] == pytest.approx(-15 / math.sqrt(40 / 4))
-    assert (found.state, found.statistic) == ("alert", pytest.approx(norm.cdf(-15 / math.sqrt(10))))
-    assert found.threshold == 2 * 0.0025
+def audit(residuals, expected=0.5):
+    """Outcomes that lie so far from what is expected; NaN where nothing was audited."""
+    residuals = np.asarray(residuals, dtype=float)
+    return Audit(expected + residuals, np.full(residuals.shape, expected))
+
+
+def tuned(reference, since):
+    return drift.subset_tuning(audit(reference), audit(since), *of(len(since)), 3)
+
+
+def test_tuning_weighs_newcomers_against_draws_of_whole_agents():
+    """Five reference agents at 0 and five at −1 throughout: D* = (B₂ − B₁)/10 of two binomials of ten."""
+    reference = np.repeat([[0.0], [-1.0]], 5, axis=0) * np.ones(4)
+    found = tuned(reference, np.repeat([[-1.0], [0.0]], [9, 1], axis=0) * np.ones(4))
+    assert found.evidence["gap"] == pytest.approx(-0.9 + 0.5)
+    # B₁ − B₂ ≥ 4: B₁ + (10 − B₂) ≥ 14 of twenty
+    assert found.statistic == pytest.approx(binom.sf(13, 20, 0.5), abs=4 * math.sqrt(0.058 / 10_000))
+
+
+def test_tuning_weighs_newcomers_against_draws_of_tasks():
+    """All reference agents are alike, at −1 on half of their tasks: only the tasks drawn differ."""
+    reference = np.tile([0.0, -1.0, np.nan, 0.0, -1.0], (10, 1))
+    since = np.full((10, 5), np.nan)
+    since[:, :2] = -1.0
+    since[:3, 0] = 0.0
+    found = tuned(reference, since)
+    assert found.evidence["gap"] == pytest.approx(-17 / 20 + 0.5)
+    assert found.statistic == pytest.approx(binom.sf(16, 20, 0.5), abs=4 * math.sqrt(0.0013 / 10_000))
+    assert (found.state, found.threshold) == ("alert", 2 * 0.005)
+
+
+def test_what_is_off_for_everybody_is_no_tuning():
+    rng = np.random.default_rng(4)
+    reference, since = ((rng.random((n, 30)) < 0.2) - 0.5 for n in (15, 10))
+    assert tuned(reference, since).state == "ok"
+    assert tuned(np.full((15, 30), 0.1), since - 0.2).state == "alert"
+
+
+def test_tuning_looks_at_the_latest_twenty_that_were_audited():
+    since = np.full((60, 3), np.nan)
+    since[::2] = np.where(np.arange(30) < 20, -0.5, 0.5)[:, None]  # audited: 30, the look takes 20
+    found = tuned(np.zeros((10, 3)), since)
+    assert found.evidence["gap"] == -0.5
+    assert found.evidence["look"]["agent"] == AGENTS[38]
+    assert tuned(np.zeros((10, 3)), since[:18]).state == "insufficient"
+    assert tuned(np.zeros((9, 3)), since).state == "insufficient"
+    assert tuned(np.zeros((10, 3)), since[:0]).reason.startswith("no newcomer")
 
 
 def test_an_agent_alone_is_flagged_below_minus_three_on_five_tasks():
-    expected = np.full((3, 12), 0.5)
     outcomes = np.full((3, 12), np.nan)
     outcomes[0, :10] = outcomes[1, :4] = 0.0  # −√10 and −2
     outcomes[2, :9] = 0.0  # −3 exactly
-    found = subset_tuning(outcomes, expected, *of(3))
+    found = tuned(np.zeros((10, 12)), outcomes - 0.5)
     assert found.state == "insufficient"
     assert found.evidence["agents"] == ["a000"]
-    assert subset_tuning(outcomes[:0], expected[:0], [], []).reason == "no audit tasks"
 
 
 # ---------------------------------------------------------------------------------------------------- harness
@@ -414,12 +449,38 @@ def test_only_noise_that_rose_is_found_at_the_last_look():
     assert ask(1, 45) == ask(1, 40)
 
 
-def test_scaffolds_are_new_against_those_known():
-    scaffolds = ["new"] * 15 + ["old"] * 9 + ["new"] * 11
-    found = drift.scaffold_novelty(scaffolds, frozenset({"old"}), AGENTS[:35])
-    assert (found.state, found.statistic) == ("warn", 11 / 20)
-    assert drift.scaffold_novelty(["old"] * 20, frozenset({"old"}), AGENTS[:20]).state == "ok"
-    assert drift.scaffold_novelty(["new"] * 19, frozenset(), AGENTS[:19]).state == "insufficient"
+def novel(before, since):
+    return drift.scaffold_novelty(before, since, *of(len(since)), 5)
+
+
+def test_novelty_is_hypergeometric_where_each_new_scaffold_has_one_agent():
+    """Six of twenty agents have a scaffold of their own; all six came among the latest ten."""
+    found = novel(["old"] * 10, [*"uvwxyz", *["old"] * 4])
+    assert found.evidence["share"] == 0.6
+    assert found.statistic == pytest.approx(hypergeom.sf(5, 20, 6, 10), abs=4 * math.sqrt(0.0054 / 10_000))
+    assert (found.state, found.threshold) == ("warn", 5 * 0.005)
+
+
+def test_a_scaffold_of_three_is_new_when_all_three_are_late():
+    found = novel(["old"] * 10, [*["new"] * 3, *["old"] * 7])
+    assert found.statistic == pytest.approx(hypergeom.sf(2, 20, 3, 10), abs=0.015)
+    assert found.state == "ok"
+
+
+def test_scaffolds_of_one_agent_each_are_no_news():
+    names = [f"s{i}" for i in range(30)]
+    found = novel(names[:10], names[10:])
+    assert (found.state, found.evidence["share"], found.statistic) == ("ok", 1.0, 1.0)
+
+
+def test_novelty_looks_at_the_latest_twenty():
+    since = ["new"] * 20 + ["old"] * 20 + ["new"] * 5
+    found = novel(["old"] * 15, since)
+    assert (found.evidence["share"], found.evidence["look"]["agent"]) == (0, AGENTS[39])
+    assert novel(["old"] * 15, since[20:]).state == "ok"  # the look at 20
+    assert novel(["old"] * 15, since[:39]).evidence["agents"] == AGENTS[:20]
+    assert novel(["old"] * 15, since[:9]).state == "insufficient"
+    assert novel(["old"] * 9, since).state == "insufficient"
 
 
 # -------------------------------------------------------------------------------------------- what all share

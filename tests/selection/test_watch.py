@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, norm, rankdata
 from threadpoolctl import threadpool_limits
 
 from analytics import flat_file
@@ -180,7 +181,8 @@ def test_incomplete_agents_are_seen_but_not_judged():
     assert "a005" not in found.version.chosen_from
     assert found.version.fixed_on == START + timedelta(days=15)
     assert "a020" not in found.promises
-    assert monitor(found, "scaffold novelty").final.evidence["agents"] == [f"a{i:03d}" for i in range(20, 40)]
+    # the look at 20 of the 24 agents that came later: a016 to a035
+    assert monitor(found, "scaffold novelty").final.evidence["agents"] == [f"a{i:03d}" for i in range(20, 36)]
 
 
 # --------------------------------------------------------------------------------------------- what it finds
@@ -195,16 +197,36 @@ def test_nothing_fires_on_a_board_where_nothing_happens():
     assert found.false_alerts_a_year == pytest.approx(45 / 44 * 365.25 * 2 / 7_500 + 0.05)
 
 
-def test_a_planted_jump_is_found_soon_and_not_before():
-    found = replay(table_of(board(50, jump_at=30, jump=0.25)))
-    fired = monitor(found, "capability jump").alert
-    assert fired is not None
-    assert 30 <= int(fired.agent[1:]) <= 36
-    assert fired.n_later == int(fired.agent[1:]) - 14
-    assert fired.day == START + timedelta(days=int(fired.agent[1:]))
-    erosion = monitor(found, "band erosion")
-    assert erosion.warn is not None
-    assert erosion.warn.day > fired.day - timedelta(days=6)
+def first_above(values, n_reference, line):
+    """Position at which C⁺ of the definition first passes a line, each rank taken from the whole past."""
+    level = 0.0
+    for t in range(n_reference, len(values)):
+        score = norm.ppf((rankdata(values[: t + 1])[-1] - 0.5) / (t + 1))
+        level = max(0.0, level + score - 0.5)
+        if level > line:
+            return t
+    return None
+
+
+def test_a_planted_jump_is_found_when_the_chart_says_so_and_not_before():
+    outcomes = board(50, jump_at=30, jump=0.25)
+    found = replay(table_of(outcomes))
+    tasks = [int(name[1:]) for name in found.version.tasks]
+    means = outcomes[:, tasks].mean(axis=1)
+    assert means[30:].mean() - means[:30].mean() > 2 * means[:30].std()
+    fired = monitor(found, "capability jump")
+    warned, alarmed = (first_above(means, 15, line) for line in (5.5, 7.0))
+    assert (fired.warn.agent, fired.alert.agent) == (f"a{warned:03d}", f"a{alarmed:03d}")
+    assert 30 <= warned < alarmed < 45
+    assert fired.alert.n_later == alarmed - 14
+    assert fired.alert.day == START + timedelta(days=alarmed)
+
+
+def test_a_band_that_eroded_is_found_at_the_next_look():
+    """The look at 20 newcomers sees 5 agents after the jump, the one at 40 sees 20 of them."""
+    found = monitor(replay(table_of(board(56, jump_at=30, jump=0.35))), "band erosion")
+    assert found.alert is not None
+    assert found.alert.n_later == 40
 
 
 def test_the_founders_are_the_reference_and_do_not_alarm():
@@ -293,7 +315,12 @@ def test_swe_bench_verified_in_time_order(real_data, capsys):
     assert len(found.promises) == 42
     assert monitor(found, "capability jump").alert is not None
     assert monitor(found, "band erosion").alert is not None
-    assert monitor(found, "saturation").alert is None
+    # 125 of 130: Wilson's lower limit passes .90 with this agent; no agent before solved as many
+    solved = monitor(found, "saturation").alert
+    assert (solved.agent, solved.day) == ("20241108_devlo", date(2024, 11, 8))
+    limits = [binomtest(n, 130).proportion_ci(0.98, "wilson").low for n in (124, 125)]
+    assert limits[0] < 0.90 <= limits[1]
+    assert "has 96.2% of 130 tasks" in solved.reason
 
 
 def test_a_board_that_changes_little_does_not_alarm(real_data):
