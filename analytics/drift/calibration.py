@@ -6,7 +6,7 @@ from datetime import date
 import numpy as np
 
 from analytics.arrays import Mask
-from analytics.drift.e_value import ALERT, e_state, evidence_against
+from analytics.drift.e_value import ALERT, WARN, e_state, evidence_against
 from analytics.drift.monitor import Monitor, at, insufficient, same_length
 
 MISSES_PROMISED = 0.05
@@ -36,7 +36,8 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
         "missed": [agents[i] for i in np.flatnonzero(missed).tolist()],
         "first_alert": at(first, agents, dates),
     }
-    reason = f"{int(missed.sum())} of {len(agents)} intervals missed, 5% promised; e-value {value:.3g}"
+    counts = f"{int(missed.sum())} of {len(agents)} intervals missed, 5% promised"
+    reason = f"{counts}; e-value {value:.3g}, warns at {WARN:g}"
     return Monitor(
         "calibration", e_state(value), value, ALERT, reason, evidence, false_alerts_at_most=1 / ALERT
     )

@@ -24,8 +24,10 @@ def chart_monitor(
     ]
     state: State = "alert" if _stands(chart) else "warn" if chart.level > chart.warning else "ok"
     last = f"; last alarm at {alarms[-1]['agent']}" if alarms else ""
-    stand = f"the chart stands at {chart.level:.2f}, warns above {chart.warning} and alarms above "
-    reason = f"{what}: see {alarms[-1]['agent']}" if state == "alert" else f"{stand}{chart.threshold:g}{last}"
+    limits = f"warns above {chart.warning} and alarms above {chart.threshold:g}"
+    reason = f"the chart stands at {chart.level:.2f}, {limits}{last}"
+    if state == "alert":
+        reason = f"{what} since {alarms[-1]['since']}; the chart {limits}{last}"
     evidence = {
         "alarms": alarms,
         "warned": [at(position, agents, dates) for position in chart.warned],

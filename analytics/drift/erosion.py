@@ -107,7 +107,7 @@ def band_erosion(
     left = [tasks[j] for j in np.flatnonzero(out[0]).tolist()]
     reason = (
         f"{n_out} of {k} tasks left the band in the latest {len(latest)} of {look.size} new complete agents, "
-        f"{excess:+.0%} against chance; p {p:.2g}"
+        f"{100 * excess:+.0f} points against what chance moves; p {p:.2g}"
     )
     evidence = {"tasks": left, "share": n_out / k, "excess": excess, "look": at(look.size - 1, agents, dates)}
     state = max((_state(*test, look) for test in tests), key=("ok", "warn", "alert").index)

@@ -30,7 +30,7 @@ from scipy.special import stdtrit
 
 from analytics.arrays import FloatArray
 from analytics.drift.bets import log_bets
-from analytics.drift.e_value import ALERT, e_state, largest, upper_share
+from analytics.drift.e_value import ALERT, WARN, e_state, largest, upper_share
 from analytics.drift.monitor import N_FEWEST, Monitor, at, insufficient, same_length
 
 NAME = "harness failures"
@@ -76,13 +76,13 @@ def harness_failures(
         return insufficient(NAME, "all trials were invalid before: no share is larger")
     logs = log_bets(since.shares, promised)
     value, alerts = largest(logs), np.flatnonzero(logs >= math.log(ALERT))
-    shares = f"{since.shares.mean():.2%} of an agent's trials invalid, up to {promised:.2%} before"
+    shares = f"{since.shares.mean():.2%} of an agent's trials are invalid, at most {promised:.2%} were before"
     evidence = {
         "first_alert": at(int(alerts[0]) if alerts.size else None, agents, dates),
         "promised": promised,
         "agents": [agents[i] for i in np.flatnonzero(since.shares > promised).tolist()],
     }
-    reason = f"{shares}; e-value {value:.3g}"
+    reason = f"{shares}; e-value {value:.3g}, warns at {WARN:g}"
     return Monitor(NAME, e_state(value), value, ALERT, reason, evidence, false_alerts_at_most=1 / ALERT)
 
 

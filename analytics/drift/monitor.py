@@ -44,6 +44,13 @@ ADVICE = {
     "run-to-run noise": "run one of the first agents again, twice: the harness or a provider has changed",
     "cost per task": "look at the prices and budgets of the agents named",
 }
+WANTED = {
+    "rank fidelity": "ask agents drawn at random for full runs, until there are 12",
+    "calibration": "ask agents drawn at random for full runs",
+    "calibration residuals": "ask agents drawn at random for full runs, until there are 11",
+    "run-to-run noise": "repeat the trials of new agents, to have their noise watched",
+    "cost per task": "state costs with the outcomes, to have them watched",
+}
 
 
 class SeriesMismatch(CoreError):
@@ -69,7 +76,7 @@ class Monitor:
     false_alerts_at_most : float
         The probability of ever a false alert, over all looks, where there is such a bound; else 0.
     to_do : str
-        What to do about a state that `ADVICE` does not know; else empty.
+        What to do about a state that `ADVICE` and `WANTED` do not know; else empty.
     """
 
     name: str
@@ -84,9 +91,11 @@ class Monitor:
 
     @property
     def advice(self) -> str:
-        """What to do now."""
-        fired = self.state in ("warn", "alert")
-        return self.to_do or (ADVICE[self.name] if fired else NOTHING_TO_DO)
+        """What to do now: nothing, which command, or which runs."""
+        if self.state in ("warn", "alert"):
+            return self.to_do or ADVICE[self.name]
+        wanted = WANTED.get(self.name, "") if self.state == "insufficient" else ""
+        return self.to_do or wanted or NOTHING_TO_DO
 
 
 def insufficient(

@@ -62,7 +62,7 @@ def scaffold_novelty(
     same_length(since, agents, dates)
     look = last_look(len(agents))
     if look is None or len(before) < N_FEWEST:
-        counts = f"{len(before)} agents before the subset was fixed and {len(agents)} since"
+        counts = f"agents: {len(before)} before the subset was fixed and {len(agents)} since"
         return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
     first, known = max(0, look.size - N_LATEST), frozenset(before)
     latest = since[first : look.size]

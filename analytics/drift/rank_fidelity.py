@@ -150,11 +150,15 @@ def _beside(means: FloatArray, scores: FloatArray, rho_null: float | None) -> di
 
 
 def _reason(fall: _Fall, look: Look, n_ref: int) -> str:
+    if fall.power_if_lost >= POWER:
+        notices = f"they would show a fall to {fall.could_notice:.2f} with probability {POWER}"
+    else:
+        notices = (
+            f"they would show even an order that is lost with probability {fall.power_if_lost:.2f} alone"
+        )
     return (
-        f"rho with the tasks outside the subset {fall.rho_new:.2f} on {look.size} full runs, "
-        f"{fall.rho_ref:.2f} on the {n_ref} agents before, p {fall.p:.2g}; this look notices a fall to "
-        f"{fall.could_notice:.2f} with probability {POWER}, and the loss of all rank with "
-        f"{fall.power_if_lost:.2f}"
+        f"rho with the tasks outside the subset is {fall.rho_new:.2f} in {look.size} full runs and was "
+        f"{fall.rho_ref:.2f} in the {n_ref} agents before, p {fall.p:.2g}; {notices}"
     )
 
 

@@ -68,7 +68,7 @@ def saturation(
     p, n = float(subset_means[best]), _events(k, float(n_trials[best]), omega)
     solved = _share_solved(latest)
     evidence = {"agent": agents[best], "mean": p, "n": n, "omega": omega, "share_of_tasks_above_95": solved}
-    shown = "" if solved is None else f"; {solved:.0%} of the tasks above 95% in the latest {len(latest)}"
+    shown = "" if solved is None else f"; {solved:.0%} of the tasks are above 95% in the latest {len(latest)}"
     half = solved is not None and solved >= HALF
     if n < N_SURE:
         reason = f"{k} tasks are worth {n:.0f} independent outcomes; {N_SURE} are needed{shown}"
@@ -77,7 +77,7 @@ def saturation(
         return insufficient(NAME, reason, evidence, to_do=MORE_TRIALS)
     warned, alerted = (wilson_lower(p, n, level) for level in (WARN_LEVEL, ALERT_LEVEL))
     state: State = "alert" if alerted >= SATURATED else "warn" if warned >= SATURATED or half else "ok"
-    reason = f"{agents[best]} has {p:.1%} of {k} tasks, at least {alerted:.1%} (one-sided 99%){shown}"
+    reason = f"{agents[best]} has {p:.1%} on {k} tasks, at least {alerted:.1%} with 99% confidence{shown}"
     return Monitor(NAME, state, alerted, SATURATED, reason, evidence)
 
 

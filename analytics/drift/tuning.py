@@ -91,11 +91,11 @@ def subset_tuning(
     same_length(*reference)
     audited, known = (np.flatnonzero((~np.isnan(part.residuals)).any(axis=1)) for part in (since, reference))
     if not audited.size:
-        return insufficient(NAME, "no newcomer has run a task outside the subset for audit")
+        return insufficient(NAME, "no audit task was run")
     look, flagged = last_look(audited.size), [agents[i] for i in _flagged(since).tolist()]
     evidence: dict[str, Any] = {"agents": flagged, "n_audited": audited.size}
     if look is None or known.size < N_FEWEST:
-        counts = f"{audited.size} newcomers with audit tasks and {known.size} agents before"
+        counts = f"agents before: {known.size}; newcomers with audit tasks: {audited.size}"
         return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed", evidence)
     latest, before = since.residuals[audited[: look.size][-N_LATEST:]], reference.residuals[known]
     gap = float(np.nanmean(latest, axis=1).mean() - np.nanmean(before, axis=1).mean())

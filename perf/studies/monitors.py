@@ -264,15 +264,15 @@ class Case(NamedTuple):
 BOTH, ALL_SHARES = (False, True), (*SHARES, "an easy tenth")
 CASES = {
     "rank fidelity": Case(rank_fidelity, "lost", 0.5, 0.4, rising=BOTH),
-    "capability jump": Case(capability, "jump", 1.5),
-    "band erosion": Case(erosion, "solved", 0.3, 0.1),
-    "calibration": Case(calibration, "", 0.4, 0.2, rising=BOTH),
-    "saturation": Case(saturation, "", 0.6, 0.3),
-    "tuning to the subset": Case(tuning, "tuned", 0.4, 0.12, shares=ALL_SHARES),
+    "capability jump": Case(capability, "jump", 1.2, 0.3),
+    "band erosion": Case(erosion, "solved", 0.2, 0.06),
+    "calibration": Case(calibration, "", 0.4, 0.15, rising=BOTH),
+    "saturation": Case(saturation, "", 0.4, 0.2),
+    "tuning to the subset": Case(tuning, "tuned", 0.25, 0.08, shares=ALL_SHARES),
     "scaffold novelty": Case(novelty, "", 0.3, 0.06, needs_outcomes=False),
     "harness failures": Case(failures, "", 2.0, needs_outcomes=False),
     "clustered failures": Case(clustered, "", 2.0, needs_outcomes=False),
-    "run-to-run noise": Case(noise, "noisy", 0.4, 0.25, rising=BOTH),
+    "run-to-run noise": Case(noise, "noisy", 0.35, 0.15, rising=BOTH),
     "cost per task": Case(cost, "", 2.0, needs_outcomes=False),
 }
 

@@ -85,7 +85,11 @@ def test_fidelity_says_what_it_could_notice():
     limit = norm.isf(0.00125)
     assert norm.sf(limit - (z_ref - math.atanh(told["could_notice"])) / se) == pytest.approx(0.8)
     assert told["power_if_lost"] == pytest.approx(norm.sf(limit - z_ref / se))
-    assert f"{told['could_notice']:.2f}" in asked(reference, since).reason
+    assert told["power_if_lost"] < 0.8
+    assert "even an order that is lost with probability 0.65 alone" in asked(reference, since).reason
+    sharp = asked(correlated(30, 0.1, 1), since)
+    assert sharp.evidence["power_if_lost"] > 0.8
+    assert f"a fall to {sharp.evidence['could_notice']:.2f} with probability 0.8" in sharp.reason
 
 
 def test_a_small_fall_is_no_finding_however_sure():
@@ -366,7 +370,7 @@ def test_tuning_looks_at_the_latest_twenty_that_were_audited():
     assert found.evidence["look"]["agent"] == AGENTS[38]
     assert tuned(np.zeros((10, 3)), since[:18]).state == "insufficient"
     assert tuned(np.zeros((9, 3)), since).state == "insufficient"
-    assert tuned(np.zeros((10, 3)), since[:0]).reason.startswith("no newcomer")
+    assert tuned(np.zeros((10, 3)), since[:0]).reason == "no audit task was run"
 
 
 def test_an_agent_alone_is_flagged_below_minus_three_on_five_tasks():
