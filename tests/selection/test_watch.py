@@ -320,7 +320,7 @@ def test_swe_bench_verified_in_time_order(real_data, capsys):
     assert (solved.agent, solved.day) == ("20241108_devlo", date(2024, 11, 8))
     limits = [binomtest(n, 130).proportion_ci(0.98, "wilson").low for n in (124, 125)]
     assert limits[0] < 0.90 <= limits[1]
-    assert "has 96.2% of 130 tasks" in solved.reason
+    assert "has 96.2% on 130 tasks" in solved.reason
 
 
 def test_a_board_that_changes_little_does_not_alarm(real_data):
