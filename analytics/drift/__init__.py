@@ -8,7 +8,7 @@ capability jump        CUSUM of normal scores of means over S, rising  5.5; 7
 band erosion           share of the band that left it, by permutation  p ≤ 5α_j and > 10 points over chance;
                                                                        p ≤ 2α_j and > 20
 calibration            e-value of missed 95% intervals, p₀ = .05       20; 100
-calibration residuals  CUSUM of y − ŷ, both sides                      6.2; 7.8
+calibration residuals  CUSUM of y − ŷ, both sides                      7; 9
 saturation             lower limits of the best mean over S            95% limit ≥ .90, or half of S > 95%;
                                                                        99% limit ≥ .90
 tuning to the subset   audit tasks against what S predicts, drawn      p ≤ 5α_j; p ≤ 2α_j

@@ -114,7 +114,13 @@ class Cusum:
         return max(self.up[-1], self.down[-1]) if self.up else 0.0
 
 
-def cusum(values: Sequence[float], *, two_sided: bool = False, n_reference: int = N_REFERENCE) -> Cusum:
+def cusum(
+    values: Sequence[float],
+    *,
+    two_sided: bool = False,
+    n_reference: int = N_REFERENCE,
+    lines: tuple[float, float] | None = None,
+) -> Cusum:
     """Run the chart over values in time order.
 
     Parameters
@@ -124,6 +130,8 @@ def cusum(values: Sequence[float], *, two_sided: bool = False, n_reference: int 
         Look for falling values too, at a threshold of 7.8 instead of 7.
     n_reference : int
         Values that are ranked before any is added up, at least 1; after an alarm 10 of the new level are.
+    lines : (float, float), optional
+        Warning line and threshold where they are not those of the model above.
 
     Raises
     ------
@@ -131,7 +139,7 @@ def cusum(values: Sequence[float], *, two_sided: bool = False, n_reference: int 
         When a value is not finite, or no reference is asked for.
     """
     _check(values, n_reference)
-    chart = _Chart(two_sided, n_reference)
+    chart = _Chart(two_sided, n_reference, lines or (TWO_SIDED if two_sided else ONE_SIDED))
     for position, value in enumerate(values):
         chart.add(position, float(value))
     return Cusum(
@@ -157,8 +165,8 @@ def _check(values: Sequence[float], n_reference: int) -> None:
 class _Chart:
     """The state between two values: what is ranked, and since when each side is above 0."""
 
-    def __init__(self, two_sided: bool, n_reference: int) -> None:
-        self.warning, self.threshold = TWO_SIDED if two_sided else ONE_SIDED
+    def __init__(self, two_sided: bool, n_reference: int, lines: tuple[float, float]) -> None:
+        self.warning, self.threshold = lines
         self.two_sided, self.n_reference = two_sided, n_reference
         self.ranked: list[float] = []
         self.recent: list[float] = []
