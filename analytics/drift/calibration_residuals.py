@@ -1,8 +1,8 @@
 """Whether full scores moved against their estimates: a CUSUM of y − ŷ on both sides.
 
 Where agents become slowly better, estimates that shrink to the mean of earlier agents stay behind, a little
-more with each: y − ŷ rises though nothing is wrong with the subset. At the lines of other charts, 6.2 and 7.8,
-a sixth of such boards warned and a twentieth alarmed; hence 7 and 9.
+more with each: y − ŷ rises though nothing is wrong with the subset. At the lines of other charts, 6.2 and
+7.8, a sixth of such boards warned and a twentieth alarmed; hence 7 and 9.
 """
 
 from collections.abc import Sequence

@@ -7,8 +7,8 @@ the mean share among the n reference agents: of all their trials together, as if
 (Clopper and Pearson, 90%), and of the agents, which differ (x̄ + t_{n−1,.975}·s/√n). The shares since are bet
 on lying above it (`analytics.drift.bets`).
 
-Trials of one agent fail together: a long run meets more time-outs. Counted one by one they alarmed on two of
-five boards on which nothing changed but agents differed (mean 2%, standard deviation 2%).
+Trials of one agent fail together: a long run meets more time-outs. Counted one by one they alerted on .37 of
+boards on which nothing changed but agents differed (mean 2%, standard deviation 2%, 300 trials each).
 
 Not done here
 -------------

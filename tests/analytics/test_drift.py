@@ -182,6 +182,16 @@ def test_residuals_and_costs_are_watched_on_both_sides():
     assert drift.cost_per_task(-falling, *of(33)).evidence["alarms"][0]["rising"] is True
 
 
+def test_estimates_may_lag_further_than_costs_may_move():
+    """After a zero at the 25th value each of five new largest ones adds Φ⁻¹((t − ½)/t) − ½."""
+    values = np.concatenate([np.sin(np.arange(25.0)), np.arange(2.0, 7.0)])
+    found = drift.residuals(values, *of(30))
+    assert found.statistic == pytest.approx(sum(norm.ppf((t - 0.5) / t) - 0.5 for t in range(26, 31)))
+    assert 7.8 < found.statistic < 9.0
+    assert (found.state, found.threshold) == ("warn", 9.0)
+    assert drift.cost_per_task(values, *of(30)).state == "alert"
+
+
 # ----------------------------------------------------------------------------------------------- band erosion
 
 
