@@ -22,6 +22,7 @@ cost per task          CUSUM, both sides                               6.2; 7.8
 last one stands (`looks`). Without any change a chart alarms once in 7,500 agents or less; rank fidelity,
 calibration, harness failures and run-to-run noise ever alert with probability .01 at most, band erosion and
 tuning with .02. Novelty never alerts; saturation has the errors of its limits.
+How often each fires on simulated boards is in docs/evidence/monitors.txt.
 
 Not done here
 -------------
