@@ -38,6 +38,7 @@ from analytics.command_line import (
     truths,
 )
 from analytics.reml import RESIDUAL, FactorRefused, VarianceFit, fit, parse
+from analytics.text import counted
 from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
 
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
@@ -59,7 +60,7 @@ def _parser() -> Parser:
     _add_dstudy(commands)
     add_command(
         commands, "icc", _icc, summary="Intraclass correlation and accuracy of every agent of a flat file."
-    ).add_argument("--seed", type=int, default=0, help="of the random subsets of trials (0)")
+    ).add_argument("--seed", type=int, default=0, help="seed of the random subsets of trials (0)")
     _add_harness(commands)
     _add_gaming(commands)
     return parser
@@ -106,17 +107,9 @@ def _labels(name: str, texts: list[str]) -> list[str]:
 
 
 def _fit_values(fit: VarianceFit) -> dict[str, Any]:
-    return {
-        "components": fit.components,
-        "residual": fit.residual,
-        "fixed": fit.fixed,
-        "criterion": fit.criterion,
-        "boundary": list(fit.boundary),
-        "method": fit.method,
-        "converged": fit.converged,
-        "message": fit.message,
-        "n_rows": fit.n_rows,
-    }
+    figures = ("components", "residual", "fixed", "criterion", "boundary")
+    ending = ("method", "converged", "message", "n_rows")
+    return {name: plain(getattr(fit, name)) for name in (*figures, *ending)}
 
 
 def _fit_shown(fit: VarianceFit, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,7 +166,12 @@ def _add_dstudy(commands: Any) -> None:
         default="domain",
         help="items are a sample of a domain, or are themselves the target (domain)",
     )
-    parser.add_argument("--categories", choices=("fixed", "sampled"), default="fixed", help="(fixed)")
+    parser.add_argument(
+        "--categories",
+        choices=("fixed", "sampled"),
+        default="fixed",
+        help="these categories, or a sample of more (fixed)",
+    )
 
 
 def _dstudy(arguments: argparse.Namespace) -> Answer:
@@ -330,7 +328,7 @@ def _add_harness(commands: Any) -> None:
         help=f"to be stated with the figures: {', '.join(harness.MANDATORY_METADATA)}",
     )
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap samples of the tasks (2000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (0)")
 
 
 def _harness(arguments: argparse.Namespace) -> Answer:
@@ -441,7 +439,7 @@ def _gaming_shown(values: Mapping[str, Any], team: str) -> dict[str, Any]:
     shown = {"submissions": "submissions", "points": "points gained"}
     return {
         "noise between submissions": f"{100 * values['sd']:.2f} points (standard deviation)",
-        "one submission": ", ".join(f"{n} {facet}" for facet, n in values["design"].items()),
+        "one submission": ", ".join(counted(n, facet) for facet, n in values["design"].items()),
         "the best of": [{head: row[key] for key, head in shown.items()} for row in values["best_of"]],
         f"teams, by {team}": [
             {team: row["team"], **{head: row[key] for key, head in shown.items()}} for row in values["teams"]

@@ -7,11 +7,8 @@ under `--json`, else as text. What cannot be computed is a refusal: one line on 
 import argparse
 import json
 import os
-import signal
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -21,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
+from analytics.ending import orderly_end
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, read
 from analytics.outcome_table import OutcomeTable
@@ -30,6 +28,8 @@ from analytics.text import as_text
 from analytics.trials.flags import Dependence, dependent_trials
 
 REFUSED = 2
+FLAT = "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)"
+TABLE = "a CSV with a header, plain or compressed by gzip"
 
 
 class NoCsv(CoreError):
@@ -102,13 +102,14 @@ def add_command(
     # argparse fills in %(names) where it lists the commands, so that a percent sign is written twice there.
     listed = summary.replace("%", "%%")
     parser: Parser = commands.add_parser(name, help=listed, description=summary, epilog=about)
-    parser.add_argument("file", type=Path, metavar=file or "FILE")
+    about_file = "" if file else "a flat file of outcomes: CSV, NDJSON or Parquet (docs/flat-file.md)"
+    parser.add_argument("file", type=Path, metavar=file or "FILE", help=about_file)
     if file is None:
         parser.add_argument(
             "--only", metavar="BENCHMARK", help="the one to read, of a file that holds several"
         )
     parser.add_argument("--json", action="store_true", help="print one JSON object with full precision")
-    parser.set_defaults(command=command, called=name)
+    parser.set_defaults(command=command, called=name, expected=FLAT if file is None else TABLE)
     return parser
 
 
@@ -134,29 +135,36 @@ def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
 
     parsed = parser.parse_args(arguments)
     try:
-        with _orderly_end(), threadpool_limits(1, user_api="blas"):
+        with orderly_end(), threadpool_limits(1, user_api="blas"):
             answer = parsed.command(parsed)
         text = answer.json() if parsed.json else answer.text()
-    except (CoreError, OSError) as refusal:
-        sys.stderr.write(f"{parser.prog} {parsed.called}: {_one_line(refusal)}\n")
-        return REFUSED
+    except OSError as refusal:
+        return _refused(parser, parsed, unreadable(refusal, parsed.file, parsed.expected))
+    except CoreError as refusal:
+        return _refused(parser, parsed, _one_line(refusal))
     sys.stdout.write(f"{text}\n")
     return 0
 
 
-@contextmanager
-def _orderly_end() -> Iterator[None]:
-    """Make SIGTERM an exit, so that what is open is closed; by default it ends Python on the spot."""
+def _refused(parser: Parser, parsed: argparse.Namespace, why: str) -> int:
+    sys.stderr.write(f"{parser.prog} {parsed.called}: {why}\n")
+    return REFUSED
 
-    def end(number: int, frame: object) -> NoReturn:
-        warnings.simplefilter("ignore")  # that work was cut off is no news
-        sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _one_line(refusal: Exception) -> str:
+    return " ".join((str(refusal) or type(refusal).__doc__ or "").split())
+
+
+def unreadable(refusal: OSError, file: Path, expected: str) -> str:
+    """Say which path could not be read and why, and of the command's own file what is expected there."""
+    path = Path(refusal.filename or file)
+    if path.is_dir():
+        why = f"{path} is a folder"
+    elif not path.exists():
+        why = f"there is no file {path}"
+    else:
+        why = f"{path} cannot be read ({refusal.strerror or _one_line(refusal)})"
+    return f"{why}; expected is {expected}" if path == file else why
 
 
 def plain(value: Any) -> Any:
@@ -198,9 +206,6 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
             raise PairMalformed(f"{part.strip()!r}: {', '.join(known)} are given once each, as NAME=COLUMN")
         found[name] = value
     return found
-
-
-# ---------------------------------------------------------------------------------------------------- files
 
 
 def flat_file(path: Path, only: str | None = None) -> FlatFile:
@@ -285,12 +290,7 @@ def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
-    """Refuse a column that is not there.
-
-    Raises
-    ------
-    ColumnUnknown
-    """
+    """Refuse a column that is not there."""
     for name in wanted:
         if name not in there:
             raise ColumnUnknown(f"no column {name!r}; there are {', '.join(there)}")
@@ -333,7 +333,3 @@ def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
 
 def _newlines(csv: Any) -> Any:
     return csv.ParseOptions(newlines_in_values=True)
-
-
-def _one_line(refusal: Exception) -> str:
-    return " ".join(str(refusal).split()) or " ".join((type(refusal).__doc__ or "").split())

@@ -30,16 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analytics.errors import CoreError
-from analytics.flat_file import (
-    ALIASES,
-    FILE,
-    KNOWN,
-    Fault,
-    FlatFile,
-    FlatFileError,
-    from_arrow,
-    from_records,
-)
+from analytics.flat_file import ALIASES, FILE, KNOWN, Fault, FlatFile, FlatFileError, from_arrow, from_records
 from analytics.flat_file.faults import excerpt
 from analytics.flat_file.header import header_faults
 
@@ -103,10 +94,6 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
 def frame_of(table: "OutcomeTable") -> Any:
     """Make a long frame of a table: one row for each agent and task.
 
-    Parameters
-    ----------
-    table : OutcomeTable
-
     Returns
     -------
     pandas.DataFrame, n_agents·n_tasks rows
@@ -149,7 +136,9 @@ def _pandas() -> Any:
 
 def _check_columns(names: list[Any]) -> None:
     """Refuse what the flat file would keep as metadata: in a frame it is a column spelt wrong."""
-    faults = [_no_text(name) for name in names if not isinstance(name, str)] or header_faults(names)
+    rule = "a column's name is text"
+    faults = [Fault(None, str(name), None, rule) for name in names if not isinstance(name, str)]
+    faults = faults or header_faults(names)
     faults = faults or [_unknown(name) for name in names if name not in KNOWN and name not in ALIASES]
     if faults:
         raise FlatFileError(faults, name=CALLED)
@@ -159,10 +148,6 @@ def _unknown(name: str) -> Fault:
     near = [f'"{known}"' for known in get_close_matches(name.strip().lower(), KNOWN, n=2, cutoff=0.75)]
     hint = f"is it {' or '.join(near)}?" if near else f"there are {', '.join(KNOWN)}"
     return Fault(None, excerpt(name), None, f"no column is called so; {hint}")
-
-
-def _no_text(name: object) -> Fault:
-    return Fault(None, str(name), None, "a column's name is text")
 
 
 def _checked(frame: Any, constants: dict[str, object], as_of: datetime) -> FlatFile:
@@ -179,13 +164,9 @@ def _checked(frame: Any, constants: dict[str, object], as_of: datetime) -> FlatF
 def _records(frame: Any) -> list[dict[str, object]]:
     columns = [
         [
-            None if empty else _plain(value)
+            None if empty else value.item() if isinstance(value, np.generic) else value
             for value, empty in zip(frame[name], frame[name].isna(), strict=True)
         ]
         for name in frame.columns
     ]
     return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else value

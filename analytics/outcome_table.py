@@ -32,7 +32,6 @@ R                         ``n_trials``            (n_agents, n_tasks), NaN where
 n_i                       ``n_valid_tasks()``     (n_agents,)                                    tasks
 m                         ``n_tasks``             scalar, active tasks                           tasks
 y_i                       ``scores()``            (n_agents,), mean of row i over its n_i cells  0 to 1
-[Σ/m, (Σ + m − n_i)/m]    ``bounds()``            (n_agents,) each, Σ the sum of row i           0 to 1
 ========================  ======================  =============================================  ==========
 
 Order
@@ -48,12 +47,10 @@ count), and no standard error but the naive one is computed.
 
 Source
 ------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y). Manski, *Partial Identification of
-Probability Distributions*, 2003, §1 (bounds under missing outcomes).
+Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y).
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
@@ -71,7 +68,7 @@ class TableMalformed(CoreError):
 
 
 class RowMalformed(CoreError):
-    """An outcome row does not fit its table: a code or an outcome out of range, a repeated key."""
+    """An outcome row does not fit its table: a code or an outcome out of range."""
 
 
 class NoValidOutcome(CoreError):
@@ -194,21 +191,12 @@ class OutcomeTable:
 
         Notes
         -----
-        Ndzomga, Eq. 1, with m replaced by n_i; `bounds` tells how far the missing cells could move it.
+        Ndzomga, Eq. 1, with m replaced by n_i; `Record.bounds` tells how far missing cells could move it.
         """
         n_valid_tasks = self.n_valid_tasks()
         if not n_valid_tasks.all():
             raise NoValidOutcome(_without_outcome(self.agents, n_valid_tasks))
-        return _row_sums(self.means) / n_valid_tasks
-
-    def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Manski bounds of the score on all m tasks: [Σ/m, (Σ + m − n_i)/m], shape (n_agents,) each, 0 to 1.
-
-        The lower bound takes every missing cell for 0, the upper one for 1. They meet where nothing is
-        missing, and are 0 and 1 for an agent without a valid outcome.
-        """
-        sums = _row_sums(self.means)
-        return sums / self.n_tasks, (sums + (self.n_tasks - self.n_valid_tasks())) / self.n_tasks
+        return np.asarray(np.nansum(self.means, axis=1) / n_valid_tasks, dtype=np.float64)
 
     def complete(self) -> Mask:
         """Agents with valid cells for at least 95% of the tasks, 20·n_i ≥ 19·m, shape (n_agents,)."""
@@ -287,42 +275,6 @@ def naive_standard_error(score: float, n_tasks: int) -> float:
     return math.sqrt(score * (1.0 - score) / n_tasks)
 
 
-def cell_means(
-    task: npt.ArrayLike, setting: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
-) -> tuple[FloatArray, CountArray]:
-    """One agent's row of the table: per task the mean over settings of the mean over valid trials.
-
-    Parameters
-    ----------
-    task : int array, shape (n_rows,)
-        Task codes, 0 to `n_tasks` − 1.
-    setting : int array, shape (n_rows,)
-        Setting codes; any whole numbers that tell settings apart. All zero without settings.
-    outcome : float array, shape (n_rows,)
-        0 to 1 where valid; not looked at elsewhere.
-    valid : bool array, shape (n_rows,)
-    n_tasks : int
-
-    Returns
-    -------
-    means : float64 array, shape (n_tasks,)
-        NaN for a task without a valid trial.
-    n_valid : int32 array, shape (n_tasks,)
-        Valid trials, summed over settings.
-
-    Raises
-    ------
-    RowMalformed
-        With the first row and column at fault.
-
-    Notes
-    -----
-    Rows may come in any order and are not checked for repeated keys: `outcome_table` does that.
-    """
-    settings = _by_setting(*_checked_rows(task, setting, outcome, valid, n_tasks))
-    return _cell_means(settings, n_tasks)
-
-
 def cell_moments(
     task: npt.ArrayLike,
     setting: npt.ArrayLike,
@@ -337,8 +289,14 @@ def cell_moments(
 
     Parameters
     ----------
-    task, setting, outcome, valid, n_tasks
-        As in `cell_means`.
+    task : int array, shape (n_rows,)
+        Task codes, 0 to `n_tasks` − 1.
+    setting : int array, shape (n_rows,)
+        Setting codes; any whole numbers that tell settings apart. All zero without settings.
+    outcome : float array, shape (n_rows,)
+        0 to 1 where valid; not looked at elsewhere.
+    valid : bool array, shape (n_rows,)
+    n_tasks : int
     condition : int array, shape (n_rows,), optional
         Condition codes, 0 to `n_conditions` − 1. A cell is then the mean over conditions of the means over
         their settings, valid only where each has a valid trial; its R is C² / Σ_c (1/R_c).
@@ -347,8 +305,10 @@ def cell_moments(
 
     Returns
     -------
-    means, n_valid
-        As from `cell_means`, equal to the last bit.
+    means : float64 array, shape (n_tasks,)
+        NaN for a task without a valid trial.
+    n_valid : int32 array, shape (n_tasks,)
+        Valid trials, summed over settings.
     trial_variances : float64 array, shape (n_tasks,)
         s²_j = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1), unbiased; NaN for a task on which no
         setting has two valid trials. Exactly 0 where all trials of each setting are equal.
@@ -360,74 +320,18 @@ def cell_moments(
     ------
     RowMalformed
         With the first row and column at fault.
+
+    Notes
+    -----
+    Rows may come in any order, and are not checked for repeated keys: one trial counted twice weighs double.
     """
     tasks, settings, outcomes = _checked_rows(task, setting, outcome, valid, n_tasks)
     if condition is None or n_conditions == 1:
         groups = _by_setting(tasks, settings, outcomes)
         return CellMoments(*_cell_means(groups, n_tasks), *_trial_moments(groups, n_tasks))
-    conditions = _codes("condition", condition, n_conditions)[_truths("valid", valid)]
+    conditions = _codes("condition", condition, n_conditions)[_truths(valid)]
     groups = _by_setting(tasks * n_conditions + conditions, settings, outcomes)
     return _over_conditions(groups, n_tasks, n_conditions)
-
-
-def outcome_table(
-    *,
-    agents: Sequence[str],
-    tasks: Sequence[str],
-    agent: npt.ArrayLike,
-    task: npt.ArrayLike,
-    setting: npt.ArrayLike,
-    trial: npt.ArrayLike,
-    outcome: npt.ArrayLike,
-    valid: npt.ArrayLike,
-    dates: Sequence[date | None] | None = None,
-    scaffolds: Sequence[str] | None = None,
-    models: Sequence[str] | None = None,
-) -> OutcomeTable:
-    """Build the table from coded rows, one for each trial.
-
-    Parameters
-    ----------
-    agents, tasks : sequence of str, lengths n_agents and n_tasks
-        Names in any order, none twice; codes below are positions in them. All active tasks are named, also
-        those without a row.
-    agent, task : int array, shape (n_rows,)
-    setting, trial : int array, shape (n_rows,)
-        Any whole numbers that tell settings, and trials of one setting, apart.
-    outcome : float array, shape (n_rows,)
-        0 to 1 where valid.
-    valid : bool array, shape (n_rows,)
-    dates : sequence of datetime.date or None, length n_agents, optional
-    scaffolds, models : sequence of str, length n_agents, optional
-
-    Raises
-    ------
-    RowMalformed
-        With the first row at fault, or with the key (agent, task, setting, trial) that occurs twice.
-    TableMalformed
-        When names repeat or lengths differ.
-    """
-    codes = _checked_codes(agent, task, setting, trial, len(agents), len(tasks))
-    by_name, rank = _name_order(agents)
-    task_by_name, task_rank = _name_order(tasks)
-    cell = rank[codes[0]] * len(tasks) + task_rank[codes[1]]
-    _refuse_repeated(cell, codes, agents, tasks)
-    cells = cell_moments(cell, codes[2], outcome, valid, len(agents) * len(tasks))
-    shape = (len(agents), len(tasks))
-    return OutcomeTable(
-        agents=tuple(agents[i] for i in by_name),
-        tasks=tuple(tasks[j] for j in task_by_name),
-        means=cells.means.reshape(shape),
-        n_valid=cells.n_valid.reshape(shape),
-        dates=_permuted("dates", dates, by_name, None),
-        scaffolds=_permuted("scaffolds", scaffolds, by_name, ""),
-        models=_permuted("models", models, by_name, ""),
-        trial_variances=cells.trial_variances.reshape(shape),
-        n_trials=cells.n_trials.reshape(shape),
-    )
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 class _Settings(NamedTuple):
@@ -509,29 +413,6 @@ def _first_of_run(*sorted_codes: CodeArray) -> Mask:
     return first
 
 
-def _row_sums(means: FloatArray) -> FloatArray:
-    return np.asarray(np.nansum(means, axis=1), dtype=np.float64)
-
-
-def _name_order(names: Sequence[str]) -> tuple[list[int], CodeArray]:
-    """Positions of the names in ascending order, and each name's place in that order."""
-    by_name = sorted(range(len(names)), key=lambda position: names[position])
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[by_name] = np.arange(len(names))
-    return by_name, rank
-
-
-def _permuted(field: str, values: Sequence[Any] | None, by_name: list[int], default: Any) -> tuple[Any, ...]:
-    if values is None:
-        return (default,) * len(by_name)
-    if len(values) != len(by_name):
-        raise TableMalformed(f"{field}: {len(values)} values for {len(by_name)} agents")
-    return tuple(values[i] for i in by_name)
-
-
-# -------------------------------------------------------------------------------------------------- checks
-
-
 def _check_ascending(field: str, names: tuple[str, ...]) -> None:
     for earlier, later in pairwise(names):
         if earlier >= later:
@@ -547,9 +428,9 @@ def _check_lengths(table: OutcomeTable) -> None:
         if len(getattr(table, field)) != table.n_agents:
             raise TableMalformed(f"{field}: {len(getattr(table, field))} values for {table.n_agents} agents")
     shape = (table.n_agents, table.n_tasks)
-    for field, dtype in (("means", np.float64), ("n_valid", np.int32)):
-        array = getattr(table, field)
-        if array.dtype != dtype or array.shape != shape:
+    for field in ("means", "n_valid", "trial_variances", "n_trials"):
+        array, dtype = getattr(table, field), np.int32 if field == "n_valid" else np.float64
+        if array is not None and (array.dtype != dtype or array.shape != shape):
             raise TableMalformed(f"{field}: {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}")
 
 
@@ -576,9 +457,6 @@ def _check_trials(table: OutcomeTable) -> None:
         return
     if variances is None or n_trials is None:
         raise TableMalformed("trial_variances and n_trials are given together")
-    for field, array in (("trial_variances", variances), ("n_trials", n_trials)):
-        if array.dtype != np.float64 or array.shape != table.means.shape:
-            raise TableMalformed(f"{field}: {array.dtype} {array.shape}, not float64 {table.means.shape}")
     wrong = _wrong_trials(variances, n_trials, table.n_valid)
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
@@ -617,12 +495,12 @@ def _whole_numbers(column: str, values: npt.ArrayLike) -> CodeArray:
     return array.astype(np.int64, copy=False)
 
 
-def _truths(column: str, values: npt.ArrayLike) -> Mask:
+def _truths(values: npt.ArrayLike) -> Mask:
     """Refuse what is neither true nor false: as a truth value, the text "0" would count as valid."""
     array = np.asarray(values)
     truths = array.astype(np.bool_) if array.dtype.kind in "biu" or not array.size else None
     if truths is None or (truths != array).any():
-        raise RowMalformed(f"{column}: true and false, or 1 and 0, are needed, not {array.dtype}")
+        raise RowMalformed(f"valid: true and false, or 1 and 0, are needed, not {array.dtype}")
     return truths
 
 
@@ -636,55 +514,19 @@ def _codes(column: str, values: npt.ArrayLike, n_codes: int) -> CodeArray:
     return codes
 
 
-def _same_length(columns: dict[str, npt.NDArray[Any]]) -> None:
-    if len({column.shape for column in columns.values()}) > 1:
-        lengths = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
-        raise RowMalformed(f"columns differ in length: {lengths}")
-
-
 def _checked_rows(
     task: npt.ArrayLike, setting: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
 ) -> tuple[CodeArray, CodeArray, FloatArray]:
     """Task, setting and outcome of the valid rows, each looked at."""
     tasks, settings = _codes("task", task, n_tasks), _whole_numbers("setting", setting)
-    outcomes, counted = np.asarray(outcome, dtype=np.float64), _truths("valid", valid)
-    _same_length({"task": tasks, "setting": settings, "outcome": outcomes, "valid": counted})
+    outcomes, counted = np.asarray(outcome, dtype=np.float64), _truths(valid)
+    if len({column.shape for column in (tasks, settings, outcomes, counted)}) > 1:
+        shapes = (
+            f"task {tasks.shape}, setting {settings.shape}, outcome {outcomes.shape}, valid {counted.shape}"
+        )
+        raise RowMalformed(f"columns differ in length: {shapes}")
     wrong = counted & ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise RowMalformed(f"row {row}, outcome: {outcomes[row]} is not from 0 to 1")
     return tasks[counted], settings[counted], outcomes[counted]
-
-
-def _checked_codes(
-    agent: npt.ArrayLike,
-    task: npt.ArrayLike,
-    setting: npt.ArrayLike,
-    trial: npt.ArrayLike,
-    n_agents: int,
-    n_tasks: int,
-) -> tuple[CodeArray, CodeArray, CodeArray, CodeArray]:
-    """Return the four columns of a row's key, of one length and in range."""
-    codes = (
-        _codes("agent", agent, n_agents),
-        _codes("task", task, n_tasks),
-        _whole_numbers("setting", setting),
-        _whole_numbers("trial", trial),
-    )
-    _same_length(dict(zip(("agent", "task", "setting", "trial"), codes, strict=True)))
-    return codes
-
-
-def _refuse_repeated(
-    cell: CodeArray, codes: tuple[CodeArray, ...], agents: Sequence[str], tasks: Sequence[str]
-) -> None:
-    """Refuse two rows of one key: one trial counted twice would weigh double."""
-    agent, task, setting, trial = codes
-    order = np.lexsort((trial, setting, cell))
-    repeated = ~_first_of_run(cell[order], setting[order], trial[order])
-    if repeated.any():
-        row = order[np.argmax(repeated)]
-        raise RowMalformed(
-            f"row {row}: agent {agents[agent[row]]!r}, task {tasks[task[row]]!r}, setting {setting[row]}, "
-            f"trial {trial[row]} occurs twice"
-        )

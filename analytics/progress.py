@@ -40,7 +40,7 @@ def progress_bar(title: str, counted: str = "") -> Iterator[Progress]:
 @contextmanager
 def _lines(title: str, counted: str) -> Iterator[Progress]:
     """Write where the work stands from a thread of its own, so that one long step is no silence."""
-    stand, ended = [f"{title}: begun"], Event()
+    stand, ended = [f"{title}: still at work, nothing to count yet"], Event()
 
     def show(done: int, total: int | None) -> None:
         of_all = f" of {total:,}" if total is not None else ""

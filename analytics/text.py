@@ -16,6 +16,11 @@ LARGEST = 1e9
 NOTHING = "–"
 
 
+def counted(n: int, noun: str) -> str:
+    """Return 1 agent, 2 agents, 21,600 tasks."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def as_text(result: Mapping[str, Any]) -> str:
     """Set an object of plain values as text: short values as lines, objects and lists as blocks.
 
@@ -29,19 +34,16 @@ def as_text(result: Mapping[str, Any]) -> str:
 
 
 def _lines(result: Mapping[str, Any]) -> list[str]:
-    shown = {str(key): value for key, value in result.items() if not _is_empty(value)}
+    shown = {str(key): value for key, value in result.items() if _is_scalar(value) or value}
     width = max((len(key) for key, value in shown.items() if _is_short(value)), default=0)
     lines: list[str] = []
     for key, value in shown.items():
         if _is_short(value):
             lines.append(f"{key:<{width}}  {_cell(value)}".rstrip())
         else:
-            lines += _titled(key, _block(value))
+            block = _block(value)
+            lines += [f"{key}:", *(INDENT + line for line in block)] if key else block
     return lines
-
-
-def _titled(key: str, block: list[str]) -> list[str]:
-    return [f"{key}:", *(INDENT + line for line in block)] if key else block
 
 
 def _block(value: Any) -> list[str]:
@@ -70,10 +72,6 @@ def _is_short(value: Any) -> bool:
     return True
 
 
-def _is_empty(value: Any) -> bool:
-    return isinstance(value, Mapping | list | tuple) and not value
-
-
 def _is_scalar(value: Any) -> bool:
     return not isinstance(value, Mapping | list | tuple)
 
@@ -85,13 +83,10 @@ def _are_rows(values: Sequence[Any]) -> bool:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    heads = [head for head in _heads(rows) if any(row.get(head) not in (None, "") for row in rows)]
+    keys = dict.fromkeys(key for row in rows for key in row)
+    heads = [head for head in keys if any(row.get(head) not in (None, "") for row in rows)]
     columns = [_column(head, [row.get(head) for row in rows]) for head in heads]
     return [INDENT.join(line).rstrip() for line in zip(*columns, strict=True)]
-
-
-def _heads(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(key for row in rows for key in row))
 
 
 def _column(head: str, values: Sequence[Any]) -> list[str]:

@@ -32,6 +32,14 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> None:
+    """Run one command; told to end by SIGTERM it rolls back, closes what is open, and exits with 143."""
+    from leaderboard.studies.answers import orderly_end
+
+    with orderly_end():
+        _executed(arguments)
+
+
+def _executed(arguments: list[str]) -> None:
     if needs_database(arguments[1:]):
         try:
             postgres.ensure()

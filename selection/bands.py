@@ -181,7 +181,12 @@ def latest_agents(dates: Sequence[date | None], history_window: int | None) -> I
 
 
 def mid_range(
-    outcomes: FloatArray, weights: FloatArray | None = None, *, lo: float = LO, hi: float = HI
+    outcomes: FloatArray,
+    weights: FloatArray | None = None,
+    *,
+    lo: float = LO,
+    hi: float = HI,
+    widening: bool = True,
 ) -> Band:
     """Select the tasks whose pass rate over complete agents lies in the band, widened where it is thin.
 
@@ -193,6 +198,8 @@ def mid_range(
         1/π_i; 1 for every agent when not given.
     lo, hi : float
         First band tried; of the wider ones 25-75% and 15-85%, those that contain it follow.
+    widening : bool
+        Whether they do; else a thin band is no subset.
 
     Raises
     ------
@@ -202,7 +209,7 @@ def mid_range(
     _check_band(lo, hi)
     rates = _pass_rates(outcomes, weights)
     n_complete = outcomes.shape[0]
-    tried = _attempts(rates, n_complete, lo, hi)
+    tried = _attempts(rates, n_complete, _bands_to_try(lo, hi, widening=widening))
     suited = _is_suited(tried, rates.size)
     lo, hi = (tried[-1].lo, tried[-1].hi) if tried else (lo, hi)
     tasks = np.flatnonzero(_in_band(rates, lo, hi) & suited)
@@ -213,7 +220,7 @@ def mid_range(
         tasks=read_only(tasks),
         widened=len(tried) > 1,
         suited=suited,
-        reason=_reason(tried, suited, rates, n_complete),
+        reason=_reason(tried, suited, rates, n_complete, widening=widening),
         stage=stage_of(n_complete),
         n_complete=n_complete,
         n_tasks=rates.size,
@@ -225,7 +232,9 @@ def mid_range(
     )
 
 
-def tasks_in_band(pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi: float = HI) -> IndexArray:
+def tasks_in_band(
+    pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi: float = HI, widening: bool = True
+) -> IndexArray:
     """Tasks that `mid_range` selects, told from the pass rates alone.
 
     Parameters
@@ -234,8 +243,8 @@ def tasks_in_band(pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi
         0 to 1; NaN where unknown.
     n_complete : int
         Complete agents they rest on.
-    lo, hi : float
-        First band tried.
+    lo, hi, widening
+        As in `mid_range`.
 
     Returns
     -------
@@ -247,14 +256,19 @@ def tasks_in_band(pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi
     BandRefused
     """
     _check_band(lo, hi)
-    tried = _attempts(pass_rates, n_complete, lo, hi)
+    tried = _attempts(pass_rates, n_complete, _bands_to_try(lo, hi, widening=widening))
     if not _is_suited(tried, pass_rates.size):
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero(_in_band(pass_rates, tried[-1].lo, tried[-1].hi))
 
 
 def tasks_in_bands(
-    pass_rates: FloatArray, n_complete: Sequence[int], *, lo: float = LO, hi: float = HI
+    pass_rates: FloatArray,
+    n_complete: Sequence[int],
+    *,
+    lo: float = LO,
+    hi: float = HI,
+    widening: bool = True,
 ) -> list[IndexArray]:
     """Apply `tasks_in_band` to many rows of pass rates; what the first band holds is told of all at once.
 
@@ -262,8 +276,8 @@ def tasks_in_bands(
     ----------
     pass_rates : float array, shape (n_rows, n_tasks)
     n_complete : sequence of int, length n_rows
-    lo, hi : float
-        First band tried.
+    lo, hi, widening
+        As in `mid_range`.
 
     Raises
     ------
@@ -276,7 +290,7 @@ def tasks_in_bands(
     return [
         tasks
         if stage_of(n) != "none" and _is_enough(tasks.size, inside.shape[1])
-        else tasks_in_band(row, n, lo=lo, hi=hi)
+        else tasks_in_band(row, n, lo=lo, hi=hi, widening=widening)
         for tasks, row, n in zip(first, pass_rates, n_complete, strict=True)
     ]
 
@@ -287,6 +301,7 @@ def table_band(
     *,
     lo: float = LO,
     hi: float = HI,
+    widening: bool = True,
     history_window: int | None = None,
 ) -> Band:
     """Apply `mid_range` to the complete agents of a table, the latest `history_window` of them.
@@ -296,17 +311,15 @@ def table_band(
     table : OutcomeTable
     weights : float array, shape (n_agents,), optional
         1/π_i for every agent of the table, complete or not.
-    lo, hi, history_window
+    lo, hi, widening, history_window
         As in `mid_range` and `latest_agents`.
     """
     complete = np.flatnonzero(table.complete())
     rows = complete[latest_agents([table.dates[i] for i in complete], history_window)]
     if weights is not None and weights.shape != (table.n_agents,):
         raise ShapeMismatch(f"weights {weights.shape} for {table.n_agents} agents")
-    return mid_range(table.means[rows], None if weights is None else weights[rows], lo=lo, hi=hi)
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
+    counted = None if weights is None else weights[rows]
+    return mid_range(table.means[rows], counted, lo=lo, hi=hi, widening=widening)
 
 
 def _weighted_counts(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
@@ -340,18 +353,22 @@ def _is_enough(k: int, n_tasks: int) -> bool:
     return 10 * k >= n_tasks
 
 
-def _bands_to_try(lo: float, hi: float) -> list[tuple[float, float]]:
-    """Return the band and, of the wider ones, those that contain it."""
+def _bands_to_try(lo: float, hi: float, *, widening: bool) -> list[tuple[float, float]]:
+    """Return the band and, with widening, those of the wider ones that contain it."""
+    if not widening:
+        return [(lo, hi)]
     wider = [band for band in WIDER_BANDS if band[0] <= lo and hi <= band[1] and band != (lo, hi)]
     return [(lo, hi), *wider]
 
 
-def _attempts(rates: FloatArray, n_complete: int, lo: float, hi: float) -> tuple[Attempt, ...]:
+def _attempts(
+    rates: FloatArray, n_complete: int, to_try: Sequence[tuple[float, float]]
+) -> tuple[Attempt, ...]:
     """Try the bands in order, up to the first with enough tasks or the widest; none with too few agents."""
     tried: list[Attempt] = []
     if stage_of(n_complete) == "none":
         return ()
-    for band in _bands_to_try(lo, hi):
+    for band in to_try:
         tried.append(Attempt(*band, int(np.count_nonzero(_in_band(rates, *band)))))
         if _is_enough(tried[-1].n_in_band, rates.size):
             break
@@ -379,9 +396,6 @@ def _flagged(p_in_band: FloatArray, tasks: IndexArray, n_complete: int) -> Index
     return np.flatnonzero(unsure)
 
 
-# ------------------------------------------------------------------------------------------------- reasons
-
-
 def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
@@ -399,11 +413,13 @@ def _share(k: int, n_tasks: int) -> str:
     return f"{100 * k // n_tasks}%"
 
 
-def _reason(tried: tuple[Attempt, ...], suited: bool, rates: FloatArray, n_complete: int) -> str:
+def _reason(
+    tried: tuple[Attempt, ...], suited: bool, rates: FloatArray, n_complete: int, *, widening: bool
+) -> str:
     if not tried:
         sentence = _reason_too_few_agents(n_complete)
     elif not suited:
-        sentence = _reason_unsuited(tried[-1], rates.size)
+        sentence = _reason_unsuited(tried[-1], rates.size, widening=widening)
     else:
         sentence = _reason_suited(tried, rates.size, n_complete)
     n_unrated = int(np.count_nonzero(np.isnan(rates)))
@@ -422,18 +438,21 @@ def _needed(n_tasks: int) -> str:
     return f"at least {n_needed} (10%) {'is' if n_needed == 1 else 'are'} needed"
 
 
-def _reason_unsuited(widest: Attempt, n_tasks: int) -> str:
+def _reason_unsuited(widest: Attempt, n_tasks: int, *, widening: bool) -> str:
     k = widest.n_in_band
-    found = f"only {k} of {n_tasks} tasks ({_share(k, n_tasks)})" if k else f"none of {n_tasks} tasks"
+    tasks = _counted(n_tasks, "task")
+    found = f"only {k} of {tasks} ({_share(k, n_tasks)})" if k else f"none of {tasks}"
     verb = "has" if k <= 1 else "have"
-    return f"{found} {verb} a pass rate {_range(widest)}; {_needed(n_tasks)}, so every agent runs all tasks"
+    kept = "" if widening else " and the band is not widened"
+    needed = f"{_needed(n_tasks)}{kept}, so every agent runs all tasks"
+    return f"{found} {verb} a pass rate {_range(widest)}; {needed}"
 
 
 def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, n_complete: int) -> str:
     first, used = tried[0], tried[-1]
     verb = "has" if used.n_in_band == 1 else "have"
     sentence = (
-        f"{used.n_in_band} of {n_tasks} tasks {verb} a pass rate {_range(used)} "
+        f"{used.n_in_band} of {_counted(n_tasks, 'task')} {verb} a pass rate {_range(used)} "
         f"over {_counted(n_complete, 'complete agent')}"
     )
     if len(tried) == 1:
@@ -442,9 +461,6 @@ def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, n_complete: int) ->
         f"{sentence}; the band was widened, as only {first.n_in_band} ({_share(first.n_in_band, n_tasks)}) "
         f"lie {_range(first)} and {_needed(n_tasks)}"
     )
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked(outcomes: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:

@@ -23,14 +23,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.command_line import (
-    Answer,
-    Parser,
-    add_command,
-    flat_file,
-    plain,
-    run,
-)
+from analytics.command_line import Answer, Parser, add_command, flat_file, plain, run
 from analytics.differences.pairs import Estimate
 from analytics.flat_file import FlatFile
 from analytics.progress import progress_bar
@@ -44,7 +37,7 @@ from selection.replay import Replay, Watched, replay
 from selection.rules import Rules
 from selection.standings import answer, printed, words
 from selection.standings.choice import band_of, choice
-from selection.standings.lines import Standings
+from selection.standings.lines import Conditions, Standings
 from selection.standings.pairs import Compared, Pair, pairs
 from selection.strategies import STRATEGIES
 from selection.validation import as_json, validate
@@ -60,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="python -m selection", description="A third of the tasks: which, and how well.")
+    parser = Parser(
+        prog="python -m selection",
+        description="Which tasks a subset should hold, and where agents stand on it.",
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_band(commands)
     _add_validate(commands)
@@ -75,7 +71,7 @@ def _parser() -> Parser:
         about="The subset is chosen from the first 15 complete agents and kept; every later agent is "
         "judged by those of earlier dates.",
     )
-    drift.add_argument("--seed", type=int, default=0, help="of the permutations (0)")
+    drift.add_argument("--seed", type=int, default=0, help="seed of the permutations (0)")
     return parser
 
 
@@ -102,6 +98,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "agents": band.n_complete,
         "agents_in_file": record.n_agents,
         "tasks": record.n_tasks,
+        "conditions": plain(Conditions(record.compared, record.left_out)),
         "subset": _subset_values(band, record),
         "pass_rates": _by_task(record, band.pass_rates),
         "p_in_band": _by_task(record, band.p_in_band),
@@ -136,24 +133,26 @@ def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[s
         "tasks": values["tasks"],
         "subset": f"{validated.subset_text(values)} ({band.stage})" if band.suited else "none",
         "reason": band.reason,
+        **_counted_shown(record),
         "": [
-            {
-                "task": record.table.tasks[j],
-                "pass rate": float(band.pass_rates[j]),
-                "P(in band)": float(band.p_in_band[j]),
-                "": "unsure" if j in flagged else "",
-            }
-            for j in band.tasks.tolist()
+            _task_row(band, record, j) | {"": "unsure" if j in flagged else ""} for j in band.tasks.tolist()
         ],
         "left out, but perhaps in the band": [
-            {
-                "task": record.table.tasks[j],
-                "pass rate": float(band.pass_rates[j]),
-                "P(in band)": float(band.p_in_band[j]),
-            }
-            for j in sorted(flagged - set(band.tasks.tolist()))
+            _task_row(band, record, j) for j in sorted(flagged - set(band.tasks.tolist()))
         ],
     }
+
+
+def _counted_shown(record: Record) -> dict[str, str]:
+    """Say what the pass rates come from, in the words of a board; nothing where nothing is left out."""
+    told = (record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
+    text = " ".join(words.sentence(one) for one in told if one)
+    return {"counted": text} if text else {}
+
+
+def _task_row(band: Band, record: Record, j: int) -> dict[str, Any]:
+    rate, p_in_band = float(band.pass_rates[j]), float(band.p_in_band[j])
+    return {"task": record.table.tasks[j], "pass rate": rate, "P(in band)": p_in_band}
 
 
 # ------------------------------------------------------------------------------------------------- validate
@@ -172,10 +171,10 @@ def _add_validate(commands: Any) -> None:
         ("--protocol", "P", PROTOCOLS, "all"),
         ("--strategy", "S", STRATEGIES, "all but what would take very long on this board, which is named"),
     ):
-        of = f"of {', '.join(known)} ({default})"
+        of = f"some of {', '.join(known)} ({default})"
         parser.add_argument(option, nargs="+", action="extend", metavar=metavar, help=of)
     parser.add_argument(
-        "--seeds", type=int, default=N_SEEDS, help=f"random splits and random subsets ({N_SEEDS})"
+        "--seeds", type=int, default=N_SEEDS, help=f"how many random splits and random subsets ({N_SEEDS})"
     )
     parser.add_argument("--jobs", type=int, default=1, help="workers; the numbers do not depend on it (1)")
     add_rules(parser, without=("target", "strategy", "subsets"))
@@ -204,6 +203,7 @@ def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
             hi=rules.hi,
             history_window=rules.history_window,
             hysteresis=rules.hysteresis,
+            widening=rules.widening,
             policy_strategy=rules.strategy,
             progress=show,
             **options,
@@ -234,12 +234,7 @@ def _standings(arguments: argparse.Namespace) -> Answer:
 
 
 def _answered(arguments: argparse.Namespace) -> Standings:
-    """Answer for the file, ordered by the target that was asked for.
-
-    Raises
-    ------
-    TargetSilent
-    """
+    """Answer for the file, ordered by the target that was asked for."""
     rules = rules_of(arguments)
     record, given = _record(arguments, rules), given_of(arguments, rules)
     if vars(arguments).get("validate"):
@@ -285,8 +280,9 @@ def _add_compare(commands: Any) -> None:
         "compare",
         _compare,
         summary="All pairs of agents: the difference, its error and interval for a target that is named.",
-        about="p is Benjamini-Hochberg adjusted over the pairs shown; it answers single questions and "
-        "decides no rank. Components of error that were never measured are listed.",
+        about="p is adjusted over the pairs shown (Benjamini and Hochberg; --json also has it unadjusted); "
+        "it answers single questions and decides no rank. Components of error that were never measured are "
+        "listed.",
     )
     parser.add_argument(
         "--agents", nargs="+", action="extend", metavar="AGENT", help="the agents to compare (all)"
@@ -298,7 +294,7 @@ def _compare(arguments: argparse.Namespace) -> Answer:
     rules = rules_of(arguments)
     flat = flat_file(arguments.file, arguments.only)
     record = Record.from_flat(flat, rules.counting)
-    with progress_bar("pairs") as show:
+    with progress_bar("comparison", "pairs") as show:
         found = pairs(
             record,
             rules,
@@ -359,22 +355,41 @@ def _compared_shown(found: Compared) -> dict[str, Any]:
     estimates = [pair.estimate for pair in found.pairs if pair.estimate is not None]
     omitted = sorted({name for estimate in estimates for name in estimate.omitted})
     return {
-        "target": f"{found.target}: {words.TARGETS[found.target].format(n=found.n_tasks)}",
-        "never measured": ", ".join(omitted) or "nothing",
+        "scores on": words.task_set(found.target, found.n_tasks),
+        "never measured": "; ".join(_unmeasured(name) for name in omitted) or "nothing that is asked for",
         "agents": [
             {
                 "agent": name,
                 "score": at.score,
                 "from": at.lower,
                 "to": at.upper,
-                "error by": at.method,
+                "error by": at.method if at.se is not None else None,
                 "note": at.reason,
             }
             for name, at in found.agents.items()
         ],
         "pairs": [_pair_row(pair) for pair in found.pairs],
         "not compared": dict(found.left_out),
+        "\nHow to read it": _compared_legend(found, estimates),
     }
+
+
+def _unmeasured(name: str) -> str:
+    """Return agent:judge as a reader calls it."""
+    return words.UNMEASURED.get(name.removeprefix("agent:"), name)
+
+
+def _compared_legend(found: Compared, estimates: Sequence[Estimate]) -> dict[str, str]:
+    methods = {one.method for one in estimates if one.interval is not None}
+    methods |= {at.method for at in found.agents.values() if at.se is not None}
+    told = {name: words.sentence(words.METHODS[name]) for name in sorted(methods & words.METHODS.keys())}
+    n_tested = sum(pair.p_adjusted is not None for pair in found.pairs)
+    if n_tested:
+        told["p, adjusted"] = (
+            f"Adjusted over {words.counted(n_tested, 'pair')} by Benjamini and Hochberg: it answers single "
+            "questions and decides no rank."
+        )
+    return told
 
 
 def _pair_row(pair: Pair) -> dict[str, Any]:
@@ -387,8 +402,8 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
         "SE": values["se"],
         "from": values["lower"],
         "to": values["upper"],
-        "p": pair.p_adjusted,
-        "error by": values["method"],
+        "p, adjusted": pair.p_adjusted,
+        "error by": values["method"] if values["se"] is not None else None,
         "note": note,
     }
 
@@ -398,7 +413,7 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
 
 def _drift(arguments: argparse.Namespace) -> Answer:
     record = Record.from_flat(flat_file(arguments.file, arguments.only))
-    with progress_bar("agents") as show:
+    with progress_bar("replay", "agents") as show:
         found = replay(record, Rules(seed=arguments.seed), progress=show)
     return Answer(_replay_values(found), _replay_shown(found))
 
@@ -431,9 +446,10 @@ def _replay_shown(found: Replay) -> dict[str, Any]:
     version, pace = found.version, found.false_alerts_a_year
     n_told = sum(promise.interval is not None for promise in found.promises.values())
     return {
-        "subset": f"{len(version.tasks)} tasks, chosen on {version.fixed_on} from "
-        f"{len(version.chosen_from)} agents",
-        "since": f"{len(found.promises)} complete agents; {len(found.missed)} of {n_told} intervals missed",
+        "subset": f"{words.counted(len(version.tasks), 'task')}, chosen on {version.fixed_on} from "
+        f"{words.counted(len(version.chosen_from), 'agent')}",
+        "since": f"{words.counted(len(found.promises), 'complete agent')}; {len(found.missed)} of "
+        f"{words.counted(n_told, 'interval')} missed",
         "false alerts": "–" if pace is None else f"{pace:.2f} a year are expected without any change",
         "first fired": [_watched_row(one) for one in found.monitors],
         "in the end": [

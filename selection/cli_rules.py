@@ -48,8 +48,8 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
     flags: dict[str, dict[str, Any]] = {
         "target": {
             "choices": TARGETS,
-            "help": "what is told about: these tasks of the subset, all tasks, or tasks like these "
-            "(subset, where there is one; else full)",
+            "help": "what ranks and intervals are about: the tasks of the subset, all tasks, or tasks like "
+            "these (subset, where there is one; else full)",
         },
         "missing": {
             "choices": ("gap", "zero"),
@@ -85,7 +85,11 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
             "help": f"pass rates of the subset ({standard.lo:g} {standard.hi:g})",
         },
         "window": {"type": int, "metavar": "N", "help": "pass rates of the latest N complete agents (all)"},
-        "seed": {"type": int, "default": standard.seed, "help": f"of all draws ({standard.seed})"},
+        "seed": {
+            "type": int,
+            "default": standard.seed,
+            "help": f"seed of all random draws ({standard.seed})",
+        },
         "subsets": {
             "type": Path,
             "metavar": "FILE.json",

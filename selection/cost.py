@@ -1,4 +1,4 @@
-"""Cost: what a subset saves, in tasks and in money, per run and per benchmark.
+"""Cost: what a subset saves, in tasks and in money.
 
 Model
 -----
@@ -13,8 +13,7 @@ Costs that are the same on every task are a run's total divided by the number of
 per task, both formulas agree, and the second name is the honest one.
 
 A benchmark's row is that of the published table: m, k, the share of tasks spared 1 − k/m, and the median of
-w_i over its agents with their lower and upper quartiles (linear between order statistics). The total row adds
-tasks, subsets, medians and quartiles of the benchmarks: what an agent saves that runs them all.
+w_i over its agents with their lower and upper quartiles (linear between order statistics).
 
 Symbols
 -------
@@ -40,7 +39,6 @@ Source
 Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear scaling with the task count).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,18 +57,9 @@ class CostRefused(SelectionError):
     """A cost is finite and not negative, or not known."""
 
 
-class CostNotMeasured(SelectionError):
-    """What a run costs is known of no agent."""
-
-
 @dataclass(frozen=True)
 class Spread:
-    """Middle and spread of an amount over agents, in US dollars.
-
-    Attributes
-    ----------
-    median, lower_quartile, upper_quartile, smallest, largest : float
-    """
+    """Middle and spread of an amount over agents, in US dollars."""
 
     median: float
     lower_quartile: float
@@ -108,11 +97,6 @@ class Saving:
     subset_run: Spread | None
 
     @property
-    def n_tasks_saved(self) -> int:
-        """Tasks a subset run is spared, m − k."""
-        return self.n_tasks - self.k
-
-    @property
     def reduction(self) -> float:
         """Share of the tasks a subset run is spared, 1 − k/m."""
         return 1.0 - self.k / self.n_tasks
@@ -124,55 +108,6 @@ class Saving:
         counted = [(basis, self.basis.count(basis)) for basis in (MEASURED, LINEAR, NOT_MEASURED)]
         n_agents = len(self.basis)
         return "cost: " + ", ".join(f"{basis} for {n} of {n_agents} agents" for basis, n in counted if n)
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What subset runs that were made have saved.
-
-    Attributes
-    ----------
-    n_runs : int
-        Subset runs made.
-    n_tasks_saved : int
-        Tasks they were spared.
-    saved : float
-        Money they were spared, over the runs whose cost is known; US dollars.
-    n_not_measured : int
-        Runs whose cost is not known, left out of `saved`.
-    """
-
-    n_runs: int
-    n_tasks_saved: int
-    saved: float
-    n_not_measured: int
-
-
-@dataclass(frozen=True)
-class Total:
-    """What an agent saves that runs the subsets of several benchmarks.
-
-    Attributes
-    ----------
-    n_tasks, k : int
-        Sums.
-    median, lower_quartile, upper_quartile : float
-        Sums of the benchmarks' own, over those with a cost; US dollars.
-    n_not_measured : int
-        Benchmarks without a cost.
-    """
-
-    n_tasks: int
-    k: int
-    median: float
-    lower_quartile: float
-    upper_quartile: float
-    n_not_measured: int
-
-    @property
-    def reduction(self) -> float:
-        """Share of the tasks spared, 1 − Σk/Σm."""
-        return 1.0 - self.k / self.n_tasks
 
 
 def saving(costs: FloatArray, tasks: IndexArray) -> Saving:
@@ -205,60 +140,6 @@ def saving(costs: FloatArray, tasks: IndexArray) -> Saving:
     )
 
 
-def spent(benchmark: Saving, subset_runs: IndexArray) -> Spent:
-    """Add up what the subset runs made on a benchmark have saved.
-
-    Parameters
-    ----------
-    benchmark : Saving
-    subset_runs : int array, shape (n_runs,)
-        Agent of each subset run made; an agent that made two stands twice.
-
-    Raises
-    ------
-    CostNotMeasured
-        When the cost of no run is known.
-    """
-    saved = benchmark.saved[np.asarray(subset_runs, dtype=np.intp)]
-    known = ~np.isnan(saved)
-    if not known.any():
-        raise CostNotMeasured(f"the cost of none of {saved.size} subset runs is known")
-    return Spent(
-        n_runs=saved.size,
-        n_tasks_saved=saved.size * benchmark.n_tasks_saved,
-        saved=float(np.sum(saved[known])),
-        n_not_measured=int(np.count_nonzero(~known)),
-    )
-
-
-def total(benchmarks: Sequence[Saving]) -> Total:
-    """Add benchmarks up as the last row of the published table does.
-
-    Raises
-    ------
-    NoTasks
-        Without a benchmark.
-    CostNotMeasured
-        When no benchmark has a cost.
-    """
-    if not benchmarks:
-        raise NoTasks("no benchmark to add up")
-    spreads = [benchmark.per_run for benchmark in benchmarks if benchmark.per_run is not None]
-    if not spreads:
-        raise CostNotMeasured(f"none of {len(benchmarks)} benchmarks has a cost")
-    return Total(
-        n_tasks=sum(benchmark.n_tasks for benchmark in benchmarks),
-        k=sum(benchmark.k for benchmark in benchmarks),
-        median=sum(spread.median for spread in spreads),
-        lower_quartile=sum(spread.lower_quartile for spread in spreads),
-        upper_quartile=sum(spread.upper_quartile for spread in spreads),
-        n_not_measured=len(benchmarks) - len(spreads),
-    )
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _basis(known: FloatArray, n_tasks: int) -> Basis:
     if not known.size:
         return NOT_MEASURED
@@ -286,9 +167,6 @@ def _spread(amounts: FloatArray) -> Spread | None:
         return None
     smallest, lower, median, upper, largest = np.quantile(known, [0.0, 0.25, 0.5, 0.75, 1.0])
     return Spread(float(median), float(lower), float(upper), float(smallest), float(largest))
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked(costs: FloatArray, tasks: IndexArray) -> tuple[FloatArray, Mask]:

@@ -10,19 +10,6 @@ X holds the mean outcomes of complete agents, a row each, on all active tasks; y
 predicts y from the columns it is given, and a protocol is a splitter. Under `LeaveOneAgentOut` the pipeline's
 predictions are those behind ``rho_calibrated`` of ``loao`` in `selection.validation`.
 
-Symbols
--------
-======  ==================  =================================  ==========
-symbol  code                shape                              unit
-======  ==================  =================================  ==========
-X       ``X``               (n_agents, n_tasks), NaN: missing  0 to 1
-y       ``y``               (n_agents,)                        score
-S, k    ``tasks_``          (k,) ascending indices             tasks
-p       ``pass_rates_``     (n_tasks,)                         0 to 1
-β, b₀   ``coef_``,          (k,), scalar                       score
-        ``intercept_``
-======  ==================  =================================  ==========
-
 Not done here
 -------------
 No arithmetic: `selection.bands`, `strategies`, `ridge` and `folds` do it. Where `validation` skips a fold
@@ -229,9 +216,6 @@ class FullScore(RegressorMixin, _OfOutcomes):
         """
         check_is_fitted(self)
         return ridge.predict(self.calibration_, self._outcomes(X, reset=False))
-
-
-# ---------------------------------------------------------------------------------------------- protocols
 
 
 class _Protocol(BaseCrossValidator):

@@ -53,7 +53,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -162,12 +162,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a band is chosen: first edges, latest agents that count, and how far out a task stays."""
+    """How a band is chosen: first edges, latest agents that count, how far out a task stays, widening."""
 
     lo: float = LO
     hi: float = HI
     history_window: int | None = None
     hysteresis: float = 0.0
+    widening: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,9 +234,6 @@ def generator(base_seed: int, *what: str | int) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
 
-# ---------------------------------------------------------------------------------------------- protocols
-
-
 def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_seed: int = 0) -> Plan:
     """List the folds of a protocol.
 
@@ -258,7 +256,9 @@ def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_
     if isinstance(found, str):
         return Plan(protocol, (), found)
     if len(found) == 1:
-        return Plan(protocol, (), f"one fold alone, {found[0].name!r}: nothing to compare it with")
+        return Plan(
+            protocol, (), f"one fold alone, {in_fold(protocol, found[0])}: nothing to compare it with"
+        )
     return Plan(protocol, found, "")
 
 
@@ -330,6 +330,19 @@ PROTOCOLS: dict[str, Callable[[CompleteAgents, int, int], tuple[Fold, ...] | str
     "lomo": _lomo,
     "temporal": _temporal,
 }
+IN_FOLD = {
+    "loao": "without agent {!r}",
+    "within_scaffold": "without agent {!r}",
+    "random_80_20": "in the split of seed {}",
+    "loso": "without scaffold {!r}",
+    "lomo": "without model {!r}",
+    "temporal": "before {}",
+}
+
+
+def in_fold(protocol: str, fold: Fold) -> str:
+    """Return what the training agents of a fold are, in words: without agent 'a', in the split of seed 3."""
+    return IN_FOLD[protocol].format(fold.name)
 
 
 def _fold(name: str, held_out: npt.ArrayLike, training: npt.ArrayLike, pool: str = "") -> Fold:
@@ -379,9 +392,6 @@ def _never_enough_before(days: list[tuple[date | None, list[int]]]) -> str:
     )
 
 
-# ------------------------------------------------------------------------------------------ bands of folds
-
-
 def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
     """Pass rates of many sets of agents at once, by taking the other agents out of the column sums.
 
@@ -412,12 +422,6 @@ def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence
 def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
     """Pass rates and subset of every fold of a protocol, each from its training agents alone.
 
-    Parameters
-    ----------
-    agents : CompleteAgents
-    plan : Plan
-    rule : Rule
-
     Raises
     ------
     BandRefused, WindowRefused, HysteresisRefused
@@ -430,14 +434,16 @@ def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
 
 
 def _one_from_one(rates: FloatArray, counted: Sequence[IndexArray], rule: Rule) -> list[IndexArray]:
-    return tasks_in_bands(rates, [rows.size for rows in counted], lo=rule.lo, hi=rule.hi)
+    sizes = [rows.size for rows in counted]
+    return tasks_in_bands(rates, sizes, lo=rule.lo, hi=rule.hi, widening=rule.widening)
 
 
 def _path(rates: FloatArray, counted: Sequence[IndexArray], rule: Rule) -> list[IndexArray]:
     """Carry the subset from fold to fold; a fold without one leaves it as it was."""
     path, current = list[IndexArray](), np.empty(0, dtype=np.intp)
+    edges: dict[str, Any] = {"lo": rule.lo, "hi": rule.hi, "widening": rule.widening}
     for row, rows in zip(rates, counted, strict=True):
-        path.append(carry(current, row, rows.size, hysteresis=rule.hysteresis, lo=rule.lo, hi=rule.hi))
+        path.append(carry(current, row, rows.size, hysteresis=rule.hysteresis, **edges))
         current = path[-1] if path[-1].size else current
     return path
 

@@ -15,15 +15,12 @@ After a task b is taken, with a_j = x_jᵀz_b::
 
 which costs O(n·m) a step; B is never formed.
 
-Screening. On large boards Σe² of all candidates is first found in single precision, and only those that may
-be the best are compared in double precision. As Z_ij² ≤ d_i·g_j (Cauchy-Schwarz), a denominator is never
-under d_i/(1 + g_j), and with ε the unit of single precision, ẽ_i = r_i/d_i the errors now, |·| Euclidean
-norms::
+Pruning. No denominator exceeds d_i, so that Σe² of a candidate is at least::
 
-    |δe_j| ≤ (1 + g_j)(4|ẽ| + 9|e_j|)·ε/2        |δΣe²| ≤ ε(26·(1 + g_j) + n)·max(|ẽ|², |e_j|²)/2
+    Σ_i(r_i − t_j Z_ij)²/d_i² = Σr²/d² − 2t_j Σ_i Z_ij r_i/d_i² + t_j² Σ_i Z_ij²/d_i²
 
-so that a candidate whose Σe² in single precision exceeds the least by more than twice that, and by what
-rounding R² to 1e-9 may hide, is not the best.
+two products of a matrix with a vector. The candidate with the least bound is computed first; another whose
+bound is above that one's Σe², and by more than rounding R² to 1e-9 may hide, is not the best and is left out.
 
 Symbols
 -------
@@ -44,8 +41,7 @@ Tasks taken are not reconsidered, and the search goes on where one more task low
 
 Source
 ------
-Hager, *SIAM Review* 31 (1989) 221-239 (rank-one updates). Higham, *Accuracy and Stability of Numerical
-Algorithms*, 2nd ed. 2002, §3.1 (error bounds). The screening is this project's own.
+Hager, *SIAM Review* 31 (1989) 221-239 (rank-one updates). The bound is this project's own.
 """
 
 import numpy as np
@@ -55,8 +51,7 @@ from analytics.arrays import FloatArray, IndexArray
 from selection.ridge import ALPHA
 
 N_DECIMALS = 9
-SCREENED_CELLS = 16_384
-BLOCK_CELLS = 24_576  # of single and double precision: 400 KiB, within a core's cache
+PRUNED_CELLS = 16_384  # on fewer, pruning takes longer than it saves
 
 
 def forward(centred: FloatArray, scores: FloatArray, k: int) -> IndexArray:
@@ -88,15 +83,14 @@ class _Search:
         n_tasks, n = centred.shape
         self.n_free, self.tasks = n_tasks, np.arange(n_tasks)
         self.centred, self.columns = np.array(centred), centred / ALPHA
+        self.products = np.empty_like(self.columns)  # used again at every step
         self.growth = 1.0 + np.vecdot(centred, centred) / ALPHA
         self.along_scores, self.total = self.columns @ scores, float(scores @ scores)
         self.residuals, self.diagonal = scores / ALPHA, np.full(n, (1.0 - 1.0 / n) / ALPHA)
-        n_rows = max(BLOCK_CELLS // n, 1)
-        self.above, self.below = np.empty((2, n_rows, n), dtype=np.float32)
 
     def best(self) -> int:
         """Row of the task with the largest R², the first task of those that share it."""
-        if self.n_free * self.residuals.size <= SCREENED_CELLS:
+        if self.n_free * self.residuals.size <= PRUNED_CELLS:
             return self._first_best(self._squares(slice(self.n_free)), self.tasks[: self.n_free])
         rows = self._possible()
         return int(rows[self._first_best(self._squares(rows), self.tasks[rows])])
@@ -130,26 +124,16 @@ class _Search:
         return np.asarray(np.vecdot(errors, errors), dtype=np.float64)
 
     def _possible(self) -> IndexArray:
-        """Rows that may be the best: within twice the error of single precision of the least Σe²."""
-        squares = self._screened()
-        now = self.residuals / self.diagonal
-        least, unit = float(squares.min()), float(np.finfo(np.float32).eps)
-        error = unit * (26.0 * self.growth[: self.n_free].max() + now.size) * max(least, now @ now)
-        return np.flatnonzero(squares <= least + error + self.total * 10.0**-N_DECIMALS)
+        """Rows that may be the best, by the least that their Σe² can be."""
+        bounds = self._bounds()
+        least = float(self._squares(np.array([bounds.argmin()]))[0])
+        return np.flatnonzero(bounds <= least + self.total * 10.0**-N_DECIMALS)
 
-    def _screened(self) -> FloatArray:
-        """Σe² of all candidates in single precision, block by block."""
-        shrink = 1.0 / self.growth[: self.n_free]
-        slope = (self.along_scores[: self.n_free] * shrink).astype(np.float32)[:, None]
-        shrink, squares = shrink.astype(np.float32)[:, None], np.empty(self.n_free, dtype=np.float32)
-        residuals, diagonal = self.residuals.astype(np.float32), self.diagonal.astype(np.float32)
-        for first in range(0, self.n_free, len(self.above)):
-            block = slice(first, min(first + len(self.above), self.n_free))
-            above, below = (buffer[: block.stop - first] for buffer in (self.above, self.below))
-            np.copyto(above, self.columns[block], casting="same_kind")
-            np.multiply(above, above, out=below)
-            np.subtract(diagonal, np.multiply(below, shrink[block], out=below), out=below)
-            np.subtract(residuals, np.multiply(above, slope[block], out=above), out=above)
-            np.divide(above, below, out=above)
-            np.vecdot(above, above, out=squares[block])
-        return squares.astype(np.float64)
+    def _bounds(self) -> FloatArray:
+        """Σ(r − tZ)²/d² of all candidates."""
+        columns, slope = self.columns[: self.n_free], self.along_scores[: self.n_free]
+        slope, weights = slope / self.growth[: self.n_free], self.diagonal**-2
+        weighted = self.residuals * weights
+        squares = np.multiply(columns, columns, out=self.products[: self.n_free]) @ weights
+        bounds = self.residuals @ weighted - slope * (2.0 * (columns @ weighted) - slope * squares)
+        return np.asarray(bounds, dtype=np.float64)

@@ -165,7 +165,8 @@ def choose(
     rule : Rule
     base_seed : int
     *what : str or int
-        Protocol and number of the draw: with the fold's name, what a draw's generator depends on.
+        Protocol and number of the draw: what a draw's generator depends on, with the fold's name but for
+        `random`, whose folds share one order of the tasks.
     each : callable, optional
         Called with the number of folds that have their subset.
 
@@ -179,9 +180,18 @@ def choose(
     near_fit = agents.rasch_fit if strategy in FITTED and len(bands.folds) > N_FOLDS_COLD else None
     for fold, counted, rates, band in zip(bands.folds, bands.counted, bands.rates, bands.tasks, strict=True):
         training = Training(
-            agents.outcomes, agents.scores, counted, rates, agents.dates, rule.lo, rule.hi, near_fit
+            all_outcomes=agents.outcomes,
+            all_scores=agents.scores,
+            rows=counted,
+            pass_rates=rates,
+            all_dates=agents.dates,
+            lo=rule.lo,
+            hi=rule.hi,
+            near_fit=near_fit,
+            widening=rule.widening,
         )
-        rng = generator(base_seed, strategy, *what, fold.name) if strategy in SEEDED else None
+        key = what if strategy == "random" else (*what, fold.name)
+        rng = generator(base_seed, strategy, *key) if strategy in SEEDED else None
         answers.append(_chosen(strategy, training, band.size, rng) if band.size else band)
         if each is not None:
             each(len(answers))

@@ -195,7 +195,7 @@ def is_later(record: Record, version: SubsetVersion) -> Mask:
 def _trials(record: Record) -> tuple[FloatArray, FloatArray]:
     """s² and R of each cell; trials that are copies of each other count as one."""
     table, nothing = record.table, np.full(record.table.means.shape, np.nan)
-    copied = np.isin(table.agents, record.copied)[:, None]
+    copied = np.array([bool(repeats.copies) for repeats in record.repeats], dtype=np.bool_)[:, None]
     one = np.where(table.valid(), 1.0, np.nan)
     if table.trial_variances is None or table.n_trials is None:
         return nothing, one

@@ -158,7 +158,7 @@ def _first_version(record: Record, rules: Rules) -> SubsetVersion:
             f"{int(founders.sum())} complete agents, and none after {fixed_on}, when {needed} were there to "
             "choose the subset from"
         )
-    band = mid_range(table.means[founders], lo=rules.lo, hi=rules.hi)
+    band = mid_range(table.means[founders], lo=rules.lo, hi=rules.hi, widening=rules.widening)
     if not band.suited:
         raise ReplayRefused(f"no subset of the first {int(founders.sum())} complete agents: {band.reason}")
     return SubsetVersion(

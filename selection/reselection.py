@@ -156,6 +156,7 @@ def carry(
     hysteresis: float = HYSTERESIS,
     lo: float = LO,
     hi: float = HI,
+    widening: bool = True,
 ) -> IndexArray:
     """Choose the subset that follows `previous`, told from the pass rates alone.
 
@@ -171,6 +172,8 @@ def carry(
         h, 0 to under ½; 0 is the plain rule.
     lo, hi : float
         First band tried.
+    widening : bool
+        Whether a thin one is widened.
 
     Returns
     -------
@@ -184,7 +187,7 @@ def carry(
     previous = _checked_previous(previous, pass_rates.size)
     _check_hysteresis(hysteresis)
     moved = _moved(previous, pass_rates, hysteresis, lo, hi)
-    return bands.tasks_in_band(moved, n_complete, lo=lo, hi=hi)
+    return bands.tasks_in_band(moved, n_complete, lo=lo, hi=hi, widening=widening)
 
 
 def propose(
@@ -228,13 +231,14 @@ def propose(
     def proposal(h: float) -> Proposal[Figures]:
         moved = _moved(previous, band.pass_rates, h, lo, hi)
         tasks = bands.tasks_in_band(moved, band.n_complete, lo=lo, hi=hi)
+        entering = np.setdiff1d(tasks, previous)
         return Proposal(
             hysteresis=h,
             tasks=read_only(tasks),
             widened=_is_outside(moved[tasks], lo, hi),
-            entering=read_only(np.setdiff1d(tasks, previous)),
+            entering=read_only(entering),
             leaving=read_only(np.setdiff1d(previous, tasks)),
-            deltas=_deltas(table, np.setdiff1d(tasks, previous)),
+            deltas=tuple(read_only(entering[row == 0]) for row in table.n_valid[:, entering]),
             figures=figures(h) if figures is not None and tasks.size else None,
             saving=saving(costs, tasks) if tasks.size else None,
         )
@@ -268,9 +272,6 @@ def sample_agents(rng: np.random.Generator, eligible: npt.ArrayLike, n: int = FE
     return Sample(read_only(agents), n / pool.size)
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _moved(previous: IndexArray, rates: FloatArray, hysteresis: float, lo: float, hi: float) -> FloatArray:
     """p′: the pass rates, those of the previous subset moved by at most h towards the middle of the band."""
     moved = np.array(rates, dtype=np.float64)
@@ -281,13 +282,6 @@ def _moved(previous: IndexArray, rates: FloatArray, hysteresis: float, lo: float
 def _is_outside(rates: FloatArray, lo: float, hi: float) -> bool:
     """Whether a chosen task lies outside the first band: then, and only then, a wider one was used."""
     return bool(((rates < lo - EDGE_TOLERANCE) | (rates > hi + EDGE_TOLERANCE)).any())
-
-
-def _deltas(table: OutcomeTable, entering: IndexArray) -> tuple[IndexArray, ...]:
-    return tuple(read_only(entering[row == 0]) for row in table.n_valid[:, entering])
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_previous(previous: IndexArray, n_tasks: int) -> IndexArray:

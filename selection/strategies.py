@@ -113,6 +113,8 @@ class Training:
         First band tried.
     near_fit : RaschFit, optional
         To all complete agents and all tasks with a valid cell: where the fit to the training agents starts.
+    widening : bool
+        Whether a thin band is widened.
     """
 
     all_outcomes: FloatArray
@@ -123,6 +125,7 @@ class Training:
     lo: float = bands.LO
     hi: float = bands.HI
     near_fit: rasch.RaschFit | None = None
+    widening: bool = True
 
     @classmethod
     def of(
@@ -187,7 +190,7 @@ class Training:
     @cached_property
     def band_tasks(self) -> IndexArray:
         """Tasks of the mid-range band, ascending; empty where the fold has no subset."""
-        return bands.tasks_in_band(self.pass_rates, self.n, lo=self.lo, hi=self.hi)
+        return bands.tasks_in_band(self.pass_rates, self.n, lo=self.lo, hi=self.hi, widening=self.widening)
 
     @cached_property
     def fitted(self) -> rasch.RaschFit:
@@ -249,14 +252,16 @@ def greedy(training: Training, k: int, rng: np.random.Generator | None = None) -
 
 
 def random(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
-    """Tasks drawn uniformly without replacement.
+    """Take the first k of a random order of the rated tasks: a draw without replacement, whatever k is.
+
+    Folds that rate the same tasks and are given the same generator have nested subsets.
 
     Raises
     ------
     TooFewTasks, GeneratorMissing
     """
     _check_size("random", k, training.rated)
-    return np.sort(_seeded("random", rng).choice(training.rated, k, replace=False))
+    return np.sort(_seeded("random", rng).permutation(training.rated)[:k])
 
 
 def easiest(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:

@@ -7,6 +7,8 @@ imported. Numbers are rounded where they are set as text.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from selection.standings.words import counted
+
 Plain = Mapping[str, Any]
 
 
@@ -96,7 +98,7 @@ def subset_text(result: Plain) -> str:
     subset = result["subset"]
     if not subset["suited"]:
         return f"none: {subset['reason']}"
-    return f"{subset['size']:,} tasks, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
+    return f"{counted(subset['size'], 'task')}, pass rates from {subset['lo']:.0%} to {subset['hi']:.0%}"
 
 
 def folds_text(protocol: Plain) -> str:
@@ -139,11 +141,7 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
     in_use : str
         The strategy that a board uses, which comes first, with a star.
     """
-    about = {
-        "agents": agents_text(result),
-        "tasks": result["tasks"],
-        "subset": subset_text(result),
-    }
+    about = {"agents": agents_text(result), "tasks": result["tasks"], "subset": subset_text(result)}
     known = {name: result["protocols"][name] for name in PROTOCOLS if name in result["protocols"]}
     for name, protocol in known.items():
         if not protocol["available"]:
@@ -152,11 +150,8 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
         if protocol["available"]:
             about |= _protocol(PROTOCOLS[name].label, protocol, in_use)
     used = any(protocol["available"] for protocol in known.values())
-    return about | ({"\nHow to read it": _legend(in_use)} if used else {})
-
-
-def _legend(in_use: str) -> dict[str, str]:
-    return LEGEND | ({"*": "The strategy in use."} if in_use else {})
+    legend = LEGEND | ({"*": "The strategy in use."} if in_use else {})
+    return about | ({"\nHow to read it": legend} if used else {})
 
 
 def _protocol(title: str, protocol: Plain, in_use: str) -> dict[str, Any]:

@@ -16,6 +16,10 @@ from leaderboard import command
 from selection.bands import pass_rates
 from selection.cli import main as selection
 
+REQUIRED = {
+    "variance": ["--outcome", "o", "--random", "a"],
+    "dstudy": ["--facets", "N=a", "--design", "N=1"],
+}
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid"
 COMMANDS = {
@@ -124,7 +128,84 @@ def test_a_long_table_cut_off_in_the_middle_of_writing():
     assert (ended.returncode, ended.stderr) == (command.READER_GONE, "")
 
 
+# ------------------------------------------------------------------------------------------------ no file
+
+
+@pytest.mark.parametrize("main", COMMANDS)
+def test_a_file_that_is_not_there(main, tmp_path, capsys):
+    for path, why in ((tmp_path / "no.csv", "there is no file {}"), (tmp_path, "{} is a folder")):
+        for name in COMMANDS[main]:
+            assert main([name, *REQUIRED.get(name, []), str(path)]) == 2
+            said = capsys.readouterr().err
+            assert f"{name}: {why.format(path)}; expected is a " in said
+            assert "Errno" not in said
+
+
+def test_another_file_that_is_not_there(file, tmp_path, capsys):
+    missing = tmp_path / "none.txt"
+    assert selection(["standings", str(file), "--subsets", str(missing)]) == 2
+    assert capsys.readouterr().err == f"python -m selection standings: there is no file {missing}\n"
+
+
+@pytest.mark.parametrize("arguments", [["load", "--benchmark", "toy"], ["tasks", "toy"]])
+def test_a_service_command_without_its_file(arguments, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(command.postgres, "ensure", lambda: None)
+    for path, why in ((tmp_path / "no.csv", "There is no file {}"), (tmp_path, "{} is a folder")):
+        with pytest.raises(SystemExit) as ended:
+            command.run(["manage.py", *arguments, str(path)])
+        assert ended.value.code == 2
+        assert f"{why.format(path)}; expected is a " in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------------------------- told to end
+
+
+def test_a_service_command_told_to_end_closes_what_is_open():
+    """Without it the exit functions, which stop the database, would not run."""
+    script = (
+        "import atexit, os, signal, time\n"
+        "from leaderboard import command\n"
+        "atexit.register(lambda: print('closed', flush=True))\n"
+        "def long(arguments):\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    time.sleep(60)\n"
+        "command._executed = long\n"
+        "command.main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + signal.SIGTERM, "closed\n", "")
+
+
+def test_a_command_leaves_the_signal_as_it_was():
+    before = signal.getsignal(signal.SIGTERM)
+    command.run(["manage.py", "version"])
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 # --------------------------------------------------------------------------------------------------- band
+
+
+def test_band_tells_which_conditions_its_pass_rates_come_from(tmp_path, capsys):
+    """Ten agents under judge j1, two of them under j2 as well; the same words as the standings'."""
+    rows = [
+        f"B,a{i},S,M{i},,t{j:02d},1,{(i + j) % 2},1,{judge}"
+        for i in range(10)
+        for judge in (("j1", "j2") if i < 2 else ("j1",))
+        for j in range(10)
+    ]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([f"{HEAD},judge", *rows]) + "\n")
+    assert selection(["band", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["conditions"] == {
+        "compared": ["judge j1"],
+        "left_out": [["judge j2", 2]],
+    }
+    said = "Agents are compared under judge j1; left out: judge j2 (2 agents)."
+    for name in ("band", "standings"):
+        assert selection([name, str(path)]) == 0
+        assert said in capsys.readouterr().out
 
 
 def test_band_tells_the_pass_rate_of_every_task(file, capsys):

@@ -1,7 +1,8 @@
 """Benchmarks to test with, loaded through the same door as an operator's."""
 
-import io
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.loading import load
 from leaderboard.operations.services import recompute
-from leaderboard.submissions.parsing.flat import read_stream
+from leaderboard.submissions.parsing.flat import read_file
 
 AS_OF = datetime(2026, 6, 1, 12, tzinfo=UTC)
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
@@ -28,7 +29,10 @@ def csv_text(outcomes, *, benchmark="Toy", day="2026-01-05"):
 
 
 def load_text(text, *, slug="toy", as_of=AS_OF, **options):
-    flat = read_stream(io.BytesIO(text.encode()), name="toy.csv", as_of=as_of)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "toy.csv")
+        path.write_text(text, encoding="utf-8", newline="")
+        flat = read_file(path, as_of=as_of)
     return load(flat=flat, slug=slug, as_of=as_of, **options)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from analytics.arrays import Mask
 from analytics.drift.e_value import ALERT, WARN, e_state, evidence_against
 from analytics.drift.monitor import Monitor, at, insufficient, same_length
+from analytics.text import counted
 
 MISSES_PROMISED = 0.05
 
@@ -36,7 +37,7 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
         "missed": [agents[i] for i in np.flatnonzero(missed).tolist()],
         "first_alert": at(first, agents, dates),
     }
-    counts = f"{int(missed.sum())} of {len(agents)} intervals missed, 5% promised"
+    counts = f"{int(missed.sum())} of {counted(len(agents), 'interval')} missed; at most 5% were promised"
     reason = f"{counts}; e-value {value:.3g}, warns at {WARN:g}"
     return Monitor(
         "calibration", e_state(value), value, ALERT, reason, evidence, false_alerts_at_most=1 / ALERT

@@ -5,6 +5,7 @@ from datetime import date
 
 from analytics.drift.cusum import RUN_LENGTH, Cusum
 from analytics.drift.monitor import N_FEWEST, Monitor, State, at, insufficient, iso
+from analytics.text import counted
 
 
 def chart_monitor(
@@ -12,7 +13,8 @@ def chart_monitor(
 ) -> Monitor:
     """Say what a chart shows; an alarm stands until agents have come to see whether it is quiet again."""
     if not chart.alarms and chart.n_reference <= N_FEWEST:
-        return insufficient(name, f"{len(agents)} agents in time order; more than {N_FEWEST} are needed")
+        seen = counted(len(agents), "agent")
+        return insufficient(name, f"{seen} in time order; more than {N_FEWEST} are needed")
     alarms = [
         {
             "agent": agents[alarm.at],

@@ -49,6 +49,7 @@ from analytics.arrays import FloatArray, Mask
 from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p
 from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
+from analytics.text import counted
 
 NAME = "band erosion"
 EDGE_TOLERANCE = 1e-9
@@ -95,7 +96,8 @@ def band_erosion(
     same_length(since, agents, dates)
     look = last_look(len(agents))
     if look is None or len(selected) < N_FEWEST:
-        counts = f"the subset was chosen from {len(selected)} complete agents, and {len(agents)} came since"
+        chosen_from = counted(len(selected), "complete agent")
+        counts = f"the subset was chosen from {chosen_from}, and {len(agents)} came since"
         return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
     latest = since[max(0, look.size - window) : look.size]
     band, out = _left(_rates(selected), _rates(latest), edges)
@@ -106,8 +108,8 @@ def band_erosion(
     p, excess = min(tests)
     left = [tasks[j] for j in np.flatnonzero(out[0]).tolist()]
     reason = (
-        f"{n_out} of {k} tasks left the band in the latest {len(latest)} of {look.size} new complete agents, "
-        f"{100 * excess:+.0f} points against what chance moves; p {p:.2g}"
+        f"{n_out} of {counted(k, 'task')} left the band in the latest {len(latest)} of {look.size} new "
+        f"complete agents, {100 * excess:+.0f} points against what chance moves; p {p:.2g}"
     )
     evidence = {"tasks": left, "share": n_out / k, "excess": excess, "look": at(look.size - 1, agents, dates)}
     state = max((_state(*test, look) for test in tests), key=("ok", "warn", "alert").index)

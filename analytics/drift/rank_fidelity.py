@@ -46,6 +46,7 @@ from analytics.arrays import FloatArray
 from analytics.drift.fidelity import rank_fidelity, spearman
 from analytics.drift.looks import LEVEL, Look, last_look
 from analytics.drift.monitor import N_FEWEST, Monitor, State, at, insufficient, same_length
+from analytics.text import counted
 
 NAME = "rank fidelity"
 FIRST_RUNS = 12
@@ -102,7 +103,8 @@ def subset_fidelity(
     same_length(*reference)
     look, n_ref = last_look(len(agents), first=FIRST_RUNS), len(reference.subset_means)
     if look is None or n_ref < N_FEWEST:
-        counts = f"{len(agents)} full runs since the subset was chosen from {n_ref} agents"
+        runs = counted(len(agents), "full run")
+        counts = f"{runs} since the subset was chosen from {counted(n_ref, 'agent')}"
         return insufficient(NAME, f"{counts}; {FIRST_RUNS} and {N_FEWEST} are needed")
     beside = _beside(since.subset_means[: look.size], full_scores[: look.size], rho_null)
     fall = _fall(reference, OnAndOff(*(part[: look.size] for part in since)), look)

@@ -26,6 +26,7 @@ from scipy.special import ndtri
 
 from analytics.arrays import FloatArray
 from analytics.drift.monitor import MORE_TRIALS, N_FEWEST, Monitor, State, insufficient, same_length
+from analytics.text import counted
 
 NAME = "saturation"
 SATURATED, SOLVED, HALF = 0.90, 0.95, 0.5
@@ -71,13 +72,14 @@ def saturation(
     shown = "" if solved is None else f"; {solved:.0%} of the tasks are above 95% in the latest {len(latest)}"
     half = solved is not None and solved >= HALF
     if n < N_SURE:
-        reason = f"{k} tasks are worth {n:.0f} independent outcomes; {N_SURE} are needed{shown}"
+        reason = f"{counted(k, 'task')} give {n:.0f} independent outcomes; {N_SURE} are needed{shown}"
         if half:
             return Monitor(NAME, "warn", solved, HALF, reason, evidence)
         return insufficient(NAME, reason, evidence, to_do=MORE_TRIALS)
     warned, alerted = (wilson_lower(p, n, level) for level in (WARN_LEVEL, ALERT_LEVEL))
     state: State = "alert" if alerted >= SATURATED else "warn" if warned >= SATURATED or half else "ok"
-    reason = f"{agents[best]} has {p:.1%} on {k} tasks, at least {alerted:.1%} with 99% confidence{shown}"
+    bounded = f"at least {alerted:.1%} with 99% confidence"
+    reason = f"{agents[best]} has {p:.1%} on {counted(k, 'task')}, {bounded}{shown}"
     return Monitor(NAME, state, alerted, SATURATED, reason, evidence)
 
 

@@ -110,12 +110,7 @@ def contents(table: Table) -> FlatFile:
 
 
 def _check_one_benchmark(table: Table) -> None:
-    """Refuse a file of several benchmarks, whatever else is wrong with it, or one without the one asked for.
-
-    Raises
-    ------
-    FlatFileError
-    """
+    """Refuse several benchmarks, whatever else is wrong with the file, or none that is the one asked for."""
     names = sorted(table.names["benchmark"].code)
     if len(names) > 1 and table.only is None:
         rule = (

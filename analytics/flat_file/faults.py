@@ -110,11 +110,8 @@ class Faults:
             return
         self._kept.extend(islice(faults, MAX_FAULTS))
         if len(self._kept) > 4 * MAX_FAULTS:
-            self._trim()
-
-    def _trim(self) -> None:
-        self._kept = sorted(self._kept, key=_order)[:MAX_FAULTS]
-        self._last = self._kept[-1].row or 0
+            self._kept = sorted(self._kept, key=_order)[:MAX_FAULTS]
+            self._last = self._kept[-1].row or 0
 
     def raise_if_any(self) -> None:
         """Raise `FlatFileError` if a fault was taken in."""

@@ -31,42 +31,22 @@ class Limits:
     n_metadata_bytes: int | None
 
     def check_bytes(self, n: int) -> None:
-        """Refuse `n` decompressed bytes if they are too many.
-
-        Raises
-        ------
-        FlatFileError
-        """
+        """Refuse `n` decompressed bytes if they are too many."""
         if n > self.n_bytes:
             raise refuse(f"the file holds more than {self.n_bytes:,} bytes once decompressed")
 
     def check_ratio(self, n: int, n_compressed: int) -> None:
-        """Refuse what grows on decompression as no file of outcomes does.
-
-        Raises
-        ------
-        FlatFileError
-        """
+        """Refuse what grows on decompression as no file of outcomes does."""
         if n > max(FREE_BYTES, MAX_RATIO * n_compressed):
             raise refuse(f"the file grows more than {MAX_RATIO}-fold on decompression")
 
     def check_rows(self, n: int) -> None:
-        """Refuse `n` rows if they are too many.
-
-        Raises
-        ------
-        FlatFileError
-        """
+        """Refuse `n` rows if they are too many."""
         if n > self.n_rows:
             raise refuse(f"there are more than {self.n_rows:,} rows")
 
     def check_names(self, n_characters: int) -> None:
-        """Refuse distinct names of `n_characters` together if they are too long.
-
-        Raises
-        ------
-        FlatFileError
-        """
+        """Refuse distinct names of `n_characters` together if they are too long."""
         if n_characters > self.n_name_characters:
             raise refuse(f"the distinct names have more than {self.n_name_characters:,} characters together")
 

@@ -117,9 +117,7 @@ def from_records(
     return contents(table)
 
 
-def from_arrow(
-    columns: pa.Table, *, constants: Mapping[str, object], as_of: datetime, limits: Limits = FILE
-) -> FlatFile:
+def from_arrow(columns: pa.Table, *, constants: Mapping[str, object], as_of: datetime) -> FlatFile:
     """Check columns that are in memory, as of a data frame, by the rules of the flat file.
 
     Parameters
@@ -130,8 +128,6 @@ def from_arrow(
         Columns that are equal in all rows and not among `columns`; their faults have no row.
     as_of : datetime
         With time zone; a later `submitted_at` lies in the future.
-    limits : Limits
-        How much the columns may hold.
 
     Returns
     -------
@@ -145,8 +141,8 @@ def from_arrow(
     ValueError
         If `as_of` has no time zone.
     """
-    limits.check_rows(columns.num_rows)
-    table = Table(_in_utc(as_of), limits)
+    FILE.check_rows(columns.num_rows)
+    table = Table(_in_utc(as_of), FILE)
     fixed = table.add_constants(_constant_texts(constants, table))
     table.state_header(fixed)
     for batch in parquet_rows.arrow_batches(columns, table):
@@ -166,13 +162,9 @@ def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[Batch]
     if opened.stream.peek(4)[:4] == streams.PARQUET:
         return parquet_rows.batches(opened, table)
     text = streams.Text(opened, table.limits)
-    if _is_ndjson(text.head(), name):
+    if text.head().lstrip()[:1] == b"{" or name.lower().endswith(NDJSON_NAMES):
         return json_rows.batches(text, table)
     return csv_rows.batches(text, table)
-
-
-def _is_ndjson(first: bytes, name: str) -> bool:
-    return first.lstrip()[:1] == b"{" or name.lower().endswith(NDJSON_NAMES)
 
 
 def _constant_texts(constants: Mapping[str, object], table: Table) -> dict[str, object]:

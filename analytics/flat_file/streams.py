@@ -198,7 +198,7 @@ class Text(io.RawIOBase):
         try:
             return codecs.utf_8_decode(data, "strict", self._ended)[1]
         except UnicodeDecodeError as error:
-            line, found = self._line(data, error.start), data[error.start]
+            line, found = self.n_lines + data.count(b"\n", 0, error.start) + 1, data[error.start]
             raise refuse(
                 f"line {line}: the byte 0x{found:02x} is not UTF-8; save the file as UTF-8"
             ) from None
@@ -208,9 +208,6 @@ class Text(io.RawIOBase):
             self.quotes.check(data, self.n_lines)
             if self._ended:
                 self.quotes.close()
-
-    def _line(self, data: bytes, place: int) -> int:
-        return self.n_lines + data.count(b"\n", 0, place) + 1
 
 
 class Quotes:

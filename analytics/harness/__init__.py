@@ -3,7 +3,7 @@
 The harness is the instrument, the models are what it measures. From a score tensor (``tensor``) come the
 variance components and the reliability (``gstudy``), discriminability, coverage, fitness, cost and scorer
 calibration (``quality``), the stability of the ranking (``stability``), the comparison of two configurations
-(``comparison``) with their fingerprints (``fingerprint``), and all of it on one page (``report``).
+(``comparison``), and all of it on one page (``report``).
 
 Source
 ------
@@ -11,61 +11,23 @@ Source
 formulas are replaced, the module says so.
 """
 
-from analytics.harness.comparison import Change, compare, compare_several
-from analytics.harness.fingerprint import canonical_json, fingerprint
-from analytics.harness.gstudy import (
-    Agreement,
-    Mdes,
-    VarianceComponents,
-    agreement,
-    mdes,
-    reliability,
-    variance_components,
-)
-from analytics.harness.quality import (
-    Cost,
-    ScorerCalibration,
-    cost,
-    coverage,
-    discriminability,
-    fitness,
-    pairwise_d,
-    scorer_auc,
-)
-from analytics.harness.report import MANDATORY_METADATA, HarnessReport, report
-from analytics.harness.stability import (
-    PageTest,
-    RankStability,
-    SplitHalf,
-    page_test,
-    rank_stability,
-    split_half,
-)
-from analytics.harness.tensor import HarnessRefused, Interval, ScoreTensor, tensor_of_columns, tensor_of_file
+from analytics.harness.comparison import compare, compare_several
+from analytics.harness.gstudy import agreement, mdes, reliability, variance_components
+from analytics.harness.quality import cost, coverage, discriminability, fitness, pairwise_d, scorer_auc
+from analytics.harness.report import MANDATORY_METADATA, report
+from analytics.harness.stability import page_test, rank_stability, split_half
+from analytics.harness.tensor import HarnessRefused, ScoreTensor, tensor_of_columns, tensor_of_file
 
 __all__ = [
     "MANDATORY_METADATA",
-    "Agreement",
-    "Change",
-    "Cost",
     "HarnessRefused",
-    "HarnessReport",
-    "Interval",
-    "Mdes",
-    "PageTest",
-    "RankStability",
     "ScoreTensor",
-    "ScorerCalibration",
-    "SplitHalf",
-    "VarianceComponents",
     "agreement",
-    "canonical_json",
     "compare",
     "compare_several",
     "cost",
     "coverage",
     "discriminability",
-    "fingerprint",
     "fitness",
     "mdes",
     "page_test",

@@ -281,9 +281,6 @@ def mdes(components: VarianceComponents, n_models: int, n_tasks: int, n_runs: in
     )
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def components_of_counts(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
     """Untruncated components, in the order of `TERMS`, of resampled tasks, shape (n_draws, 7).
 

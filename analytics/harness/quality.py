@@ -56,6 +56,7 @@ from analytics.harness.tensor import (
     require_levels,
 )
 from analytics.resampling import resampled_counts
+from analytics.text import counted
 
 N_DRAWS = 2000
 WEIGHTS = (0.40, 0.35, 0.25)
@@ -127,7 +128,8 @@ def pairwise_d(tensor: ScoreTensor) -> FloatArray:
     n_scores = np.count_nonzero(~np.isnan(tensor.scores), axis=(1, 2))
     if n_scores.min() < 2:
         name = tensor.models[int(np.argmin(n_scores))]
-        raise HarnessRefused(f"discriminability is not measured: model {name!r} has {n_scores.min()} scores")
+        scores = f"{counted(int(n_scores.min()), 'score')} (at least 2 are needed)"
+        raise HarnessRefused(f"discriminability is not measured: model {name!r} has {scores}")
     d = np.asarray(_pairwise_d(tensor, np.ones((1, len(tensor.tasks))))[0], dtype=np.float64)
     if np.isnan(d).any():
         a, b = (tensor.models[i] for i in np.argwhere(np.isnan(d))[0])
@@ -241,11 +243,8 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
     HarnessRefused
         When lengths differ, a score is not finite, or no task has both right and wrong solutions.
     """
-    names, values, right = (
-        np.asarray(task),
-        np.asarray(score, dtype=np.float64),
-        np.asarray(is_right, np.bool_),
-    )
+    names, right = np.asarray(task), np.asarray(is_right, dtype=np.bool_)
+    values = np.asarray(score, dtype=np.float64)
     if not names.shape == values.shape == right.shape or not np.isfinite(values).all():
         raise HarnessRefused("reference solutions need a task, a finite score and a mark each")
     rows = {name: names == name for name in sorted(set(task))}
@@ -257,9 +256,6 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
     by_task = {name: _auc(values[at & right], values[at & ~right]) for name, at in both.items()}
     left_out = tuple(name for name in rows if name not in both)
     return ScorerCalibration(float(np.mean(list(by_task.values()))), MappingProxyType(by_task), left_out)
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _pairwise_d(tensor: ScoreTensor, counts: FloatArray) -> FloatArray:

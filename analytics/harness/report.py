@@ -7,7 +7,7 @@ Source: *Toward Meta-Harness Optimization*, Fig. 28.4 (required reporting schema
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -31,6 +31,7 @@ from analytics.harness.quality import (
 )
 from analytics.harness.stability import PageTest, RankStability, SplitHalf, rank_stability, split_half
 from analytics.harness.tensor import HarnessRefused, Interval, ScoreTensor
+from analytics.text import counted
 
 N_DRAWS = 2000
 NOT_STATED = "not stated"
@@ -132,19 +133,20 @@ def report(
         From `quality.cost`, `quality.scorer_auc`, `stability.page_test`, where their data exist.
     """
     k, n, n_runs = tensor.scores.shape
-    attempt = _Attempts(dict(_NOT_GIVEN))
+    given = {"cost": cost, "scorer": scorer, "page": page}
+    attempt = _Attempts({name: why for name, why in _NOT_GIVEN.items() if given[name] is None})
     components = attempt("components", lambda: variance_components(tensor))
-    r = attempt("reliability", lambda: reliability(_needed(components, "components"), n))
+    r = attempt("reliability", lambda: reliability(_needed(components, "the components"), n))
     d = attempt("discriminability", lambda: discriminability(tensor))
     c = coverage(tensor)
-    result = HarnessReport(
+    return HarnessReport(
         n_models=k,
         n_tasks=n,
         n_runs=n_runs,
         components=components,
         reliability=r,
         reliability_all_runs=attempt(
-            "reliability_all_runs", lambda: reliability(_needed(components, "components"), n, n_runs)
+            "reliability_all_runs", lambda: reliability(_needed(components, "the components"), n, n_runs)
         ),
         reliability_interval=attempt("reliability_interval", lambda: reliability_interval(tensor)),
         reliability_bootstrap=attempt(
@@ -158,7 +160,7 @@ def report(
         fitness=attempt(
             "fitness", lambda: fitness(_needed(r, "reliability"), _needed(d, "discriminability"), c)
         ),
-        mdes=attempt("mdes", lambda: mdes(_needed(components, "components"), k, n, n_runs)),
+        mdes=attempt("mdes", lambda: mdes(_needed(components, "the components"), k, n, n_runs)),
         stability=attempt("stability", lambda: rank_stability(tensor, seed, n_draws)),
         split_half=attempt("split_half", lambda: split_half(tensor, seed)),
         cost=cost,
@@ -166,11 +168,6 @@ def report(
         page=page,
         metadata=MappingProxyType(_metadata(tensor, metadata)),
         notes=MappingProxyType(attempt.notes),
-    )
-    given = {name for name in _NOT_GIVEN if getattr(result, name) is not None}
-    return replace(
-        result,
-        notes=MappingProxyType({name: why for name, why in attempt.notes.items() if name not in given}),
     )
 
 
@@ -197,7 +194,7 @@ class _Attempts:
 
 def _needed(figure: Figure | None, name: str) -> Figure:
     if figure is None:
-        raise HarnessRefused(f"needs {name}")
+        raise HarnessRefused(f"not measured: it follows from {name}")
     return figure
 
 
@@ -206,17 +203,14 @@ def _metadata(tensor: ScoreTensor, given: Mapping[str, str]) -> dict[str, str]:
     return dict.fromkeys(MANDATORY_METADATA, NOT_STATED) | counted | dict(given)
 
 
-# ---------------------------------------------------------------------------------------------------- text
-
-
 def _figure_lines(found: HarnessReport) -> list[str]:
     """One line for each figure that there is."""
     lines = [
-        ("design", f"{found.n_models} models x {found.n_tasks} tasks x {found.n_runs} runs"),
+        ("design", _design(found)),
         ("reliability R, one run", _number(found.reliability)),
         *_interval_line("  by models and runs", found.reliability_interval),
         *_interval_line("  by tasks", found.reliability_bootstrap),
-        (f"reliability R, {found.n_runs} runs", _number(found.reliability_all_runs)),
+        *_all_runs_lines(found),
         ("discriminability D", _number(found.discriminability)),
         *_interval_line("  by tasks", found.discriminability_bootstrap),
         ("coverage C", _number(found.coverage)),
@@ -228,6 +222,17 @@ def _figure_lines(found: HarnessReport) -> list[str]:
     ]
     width = max(len(name) for name, _ in lines)
     return [f"{name:<{width}}  {value}" for name, value in lines]
+
+
+def _design(found: HarnessReport) -> str:
+    counts = {"model": found.n_models, "task": found.n_tasks, "run": found.n_runs}
+    return " x ".join(counted(n, noun) for noun, n in counts.items())
+
+
+def _all_runs_lines(found: HarnessReport) -> list[tuple[str, str]]:
+    """Tell what the mean over the runs is worth; one run is told already."""
+    name = f"reliability R, {found.n_runs} runs"
+    return [] if found.n_runs == 1 else [(name, _number(found.reliability_all_runs))]
 
 
 def _number(value: float | None) -> str:

@@ -183,9 +183,6 @@ def page_test(tensor: ScoreTensor, predicted: Sequence[str]) -> PageTest:
     return PageTest(float(found.statistic), float(found.pvalue), str(found.method), *blocks.shape)
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _cell_means(scores: FloatArray) -> tuple[FloatArray, Mask]:
     """Mean over runs of every model and task, 0 where there is none, and whether there is one."""
     seen = ~np.isnan(scores)

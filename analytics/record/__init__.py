@@ -11,7 +11,8 @@ delivery, within a delivery the lowest outcomes first (their numbers are the sub
 so that more trials on some tasks move nothing; all trials count in what an operator loads. With several
 conditions compared, R_a holds for each. An invalid trial counts 0 until an operator confirms that the harness
 failed; then its place is a *gap*. In what an operator loads, R_a is what most tasks have (the lower median),
-and a task without a row is all gap. Rows outside what the agent was asked count once it has delivered every
+a task without a row is all gap, and trials absent from a delivered task are gaps as far as
+`analytics.record.absent` can tell. Rows outside what the agent was asked count once it has delivered every
 task.
 
 Order of evaluation: universe (which tasks are active) → conditions (which settings are compared) → cells. A
@@ -30,6 +31,7 @@ module         holds
 ``conditions`` which settings are compared
 ``reduction``  rows to one AgentRow an agent
 ``spending``   costs, tokens and seconds of a run
+``absent``     trials that a loaded file does not hold
 ``alike``      repeated trials
 ``stacked``    AgentRows to one Record
 ``files``      a flat file's agents, deliveries and rows
@@ -60,9 +62,9 @@ conditions are this project's own.
 from analytics.record.conditions import Compared, Held, compare, held
 from analytics.record.counting import Condition, Counting, RecordRefused
 from analytics.record.reduction import AgentRow, agent_rows
-from analytics.record.rows import About, Delivery, Rows, Setting, is_full_run
+from analytics.record.rows import About, Delivery, Rows, is_full_run
 from analytics.record.stacked import Record, offer, record, shared_tasks
-from analytics.record.universe import Universe, holders, universe
+from analytics.record.universe import universe
 
 __all__ = [
     "About",
@@ -75,12 +77,9 @@ __all__ = [
     "Record",
     "RecordRefused",
     "Rows",
-    "Setting",
-    "Universe",
     "agent_rows",
     "compare",
     "held",
-    "holders",
     "is_full_run",
     "offer",
     "record",

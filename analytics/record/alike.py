@@ -31,12 +31,7 @@ class Trials(NamedTuple):
 
 
 def repeats(
-    counted: Trials,
-    delivered: Trials,
-    *,
-    n_agents: int,
-    settings: Sequence[Setting],
-    order: CodeArray,
+    counted: Trials, delivered: Trials, *, n_agents: int, settings: Sequence[Setting], order: CodeArray
 ) -> list[Repeats]:
     """Return what the repeated trials of each agent tell.
 

@@ -92,6 +92,8 @@ class Compared:
         Other conditions, with the number of agents that have them.
     condition : tuple of str, length n_agents
         What an agent ran under where it lacks a compared condition and ran more under another; else empty.
+    n_elsewhere : tuple of int, length n_agents
+        The most tasks that it ran under one of those; 0 where `condition` is empty.
     """
 
     conditions: tuple[Condition, ...]
@@ -99,6 +101,7 @@ class Compared:
     words: tuple[str, ...]
     left_out: tuple[tuple[str, int], ...]
     condition: tuple[str, ...]
+    n_elsewhere: tuple[int, ...]
 
 
 def held(
@@ -109,6 +112,7 @@ def held(
     settings: Sequence[Setting],
     deliveries: Sequence[Delivery],
     counting: Counting,
+    by_temperature: bool | None = None,
 ) -> Held:
     """Count what each agent ran under each condition.
 
@@ -122,6 +126,8 @@ def held(
     settings : sequence of (prompt_variant, judge, temperature, run)
     deliveries : sequence of Delivery
     counting : Counting
+    by_temperature : bool, optional
+        As it is for agents beside these; where not given, these tell.
 
     Raises
     ------
@@ -129,7 +135,8 @@ def held(
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
-    by_temperature = _two_temperatures(counted, settings)
+    if by_temperature is None:
+        by_temperature = _two_temperatures(counted, settings)
     of_setting = conditions_of(settings, by_temperature, counting)
     conditions = tuple(sorted({of_setting[s] for s in distinct(counted.setting).tolist()}, key=none_first))
     code = np.array([conditions.index(c) if c in conditions else -1 for c in of_setting], dtype=np.int64)
@@ -170,8 +177,10 @@ def compare(found: Held, counting: Counting) -> Compared:
         chosen = tuple(sorted(set(counting.settings), key=none_first))
     known = sorted({*found.conditions, *chosen}, key=none_first)
     if len(known) < 2:
-        return Compared(chosen, found.by_temperature, (), (), ("",) * len(found.n_asked))
+        n_agents = len(found.n_asked)
+        return Compared(chosen, found.by_temperature, (), (), ("",) * n_agents, (0,) * n_agents)
     words = dict(zip(known, _words(known), strict=True))
+    condition, n_elsewhere = _elsewhere(found, has, chosen, [words[one] for one in found.conditions])
     return Compared(
         conditions=chosen,
         by_temperature=found.by_temperature,
@@ -179,7 +188,8 @@ def compare(found: Held, counting: Counting) -> Compared:
         left_out=tuple(
             (words[one], int(has[:, c].sum())) for c, one in enumerate(found.conditions) if one not in chosen
         ),
-        condition=_elsewhere(found, has, chosen, [words[one] for one in found.conditions]),
+        condition=condition,
+        n_elsewhere=n_elsewhere,
     )
 
 
@@ -236,18 +246,20 @@ def _nearly_all(has: Mask) -> Mask:
     return np.asarray(20 * has.sum(axis=0) >= 19 * len(has), dtype=np.bool_)
 
 
-def _elsewhere(found: Held, has: Mask, chosen: Sequence[Condition], words: list[str]) -> tuple[str, ...]:
+def _elsewhere(
+    found: Held, has: Mask, chosen: Sequence[Condition], words: list[str]
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Tell what an agent ran under, where it lacks a compared condition and ran more tasks elsewhere."""
     columns = [found.conditions.index(one) for one in chosen if one in found.conditions]
     unheld = len(columns) < len(chosen)
-    told = []
+    told: list[tuple[str, int]] = []
     for n_tasks, here in zip(found.n_tasks, has, strict=True):
         fewest = 0 if unheld else int(n_tasks[columns].min(initial=found.n_active))
         lacks = unheld or not here[columns].all()
         ran = np.flatnonzero(here) if here.any() else np.flatnonzero(n_tasks == n_tasks.max())
         more = lacks and n_tasks.max(initial=0) > fewest
-        told.append(" and ".join(words[c] for c in ran) if more else "")
-    return tuple(told)
+        told.append((" and ".join(words[c] for c in ran), int(n_tasks[ran].max())) if more else ("", 0))
+    return tuple(name for name, _ in told), tuple(n for _, n in told)
 
 
 # ------------------------------------------------------------------------------------------------------ words

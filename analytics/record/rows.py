@@ -30,6 +30,8 @@ class About:
     withheld : str
         Why it may not be ranked whatever it ran ("resubmitted: …"); else empty. Such an agent is not
         complete.
+    approved : bool
+        An operator looked at what it delivered and lets it count.
     backdated, imprecise : bool
         Dated long before its delivery; to the month or year alone.
     """
@@ -43,6 +45,7 @@ class About:
     run_by: str = "operator"
     submitted_at: str | None = None
     withheld: str = ""
+    approved: bool = False
     backdated: bool = False
     imprecise: bool = False
 

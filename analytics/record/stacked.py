@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.flat_file import FlatFile
-from analytics.outcome_table import OutcomeTable
+from analytics.outcome_table import CellMoments, OutcomeTable
+from analytics.record.absent import absent_trials, uneven, with_failures
 from analytics.record.conditions import Compared, compare, held
 from analytics.record.counting import Counting, RecordRefused
 from analytics.record.files import contents
@@ -21,6 +22,7 @@ from analytics.record.reduction import AgentRow, agent_rows
 from analytics.record.rows import About, Delivery, Rows, Setting, checked
 from analytics.record.universe import FEWEST_TASKS, holders, is_common, universe
 from analytics.repeats import Repeats
+from analytics.trials.flags import originals
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class Record:
         See `AgentRow`.
     complete : bool array, shape (n_agents,)
         Every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total), not withheld, under
-        the compared conditions.
+        the compared conditions, no copy of another.
     costs : float array, shape (n_agents, n_tasks)
     n_tokens, seconds : tuple of (float or None), length n_agents
     n_deliveries : int array, shape (n_agents,)
@@ -51,8 +53,15 @@ class Record:
         Other conditions, with the number of agents that have them.
     condition : tuple of str, length n_agents
         What an agent ran under where it lacks a compared condition; else empty.
+    n_elsewhere : tuple of int, length n_agents
+        The most tasks that it ran under one of those conditions; 0 where `condition` is empty.
     universe : str
         Which tasks are active and what was left out, in words; empty where all are.
+    uneven : tuple of str
+        What loaded agents lack of trials on tasks that they ran, in words; see `analytics.record.absent`.
+    copy_of : tuple of str, length n_agents
+        The agent whose outcomes it repeats, task by task, where neither an operator loaded or approved it nor
+        chance explains it; else empty. It teaches nothing: it is not complete.
     """
 
     table: OutcomeTable
@@ -74,7 +83,10 @@ class Record:
     compared: tuple[str, ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
     condition: tuple[str, ...] = ()
+    n_elsewhere: tuple[int, ...] = ()
     universe: str = ""
+    uneven: tuple[str, ...] = ()
+    copy_of: tuple[str, ...] = ()
 
     @property
     def n_agents(self) -> int:
@@ -93,14 +105,8 @@ class Record:
         What an operator loads is never short: a task without a row is a gap. Agents that ran under other
         conditions are told by `condition`.
         """
-        elsewhere = np.array([bool(one) for one in self.condition], dtype=np.bool_)
         undelivered = (self.asked & (self.n_places == 0)).any(axis=1)
-        return np.asarray(~self.operator & ~elsewhere & undelivered, dtype=np.bool_)
-
-    @property
-    def copied(self) -> tuple[str, ...]:
-        """Agents two of whose trials are copies: their trials count as one."""
-        return tuple(one.name for one, told in zip(self.about, self.repeats, strict=True) if told.copies)
+        return np.asarray(~self.operator & ~_elsewhere(self.condition) & undelivered, dtype=np.bool_)
 
     def is_direct(self, tasks: CodeArray) -> Mask:
         """Agents that are ranked directly on these tasks: every place delivered, at most 5% of them gaps.
@@ -272,15 +278,20 @@ def record(
     kept = [i for i, row in enumerate(rows) if row.n_deliveries]
     order = sorted(kept, key=lambda i: about[i].name)
     told, lines = tuple(about[i] for i in order), [rows[i] for i in order]
+    condition = tuple(compared.condition[i] for i in order)
+    operator = np.array([row.operator for row in lines], dtype=np.bool_)
+    n_places = _stack(lines, "n_places", len(tasks), np.int32)
+    loaded = operator & ~_elsewhere(condition)
+    n_absent, zero = absent_trials(n_places, loaded), counting.missing == "zero"
     stacked = Record(
-        table=_table(told, lines, tasks),
+        table=_table(told, lines, tasks, n_absent if zero else np.zeros_like(n_absent)),
         about=told,
         counting=counting,
-        n_places=_stack(lines, "n_places", len(tasks), np.int32),
-        n_gaps=_stack(lines, "n_gaps", len(tasks), np.int32),
+        n_places=read_only(n_places + n_absent),
+        n_gaps=read_only(_stack(lines, "n_gaps", len(tasks), np.int32) + (0 if zero else n_absent)),
         n_invalid=_stack(lines, "n_invalid", len(tasks), np.int32),
         asked=_stack(lines, "asked", len(tasks), np.bool_),
-        operator=np.array([row.operator for row in lines], dtype=np.bool_),
+        operator=operator,
         arrival=np.array([row.arrival for row in lines], dtype=np.int64),
         completed=np.array([row.completed for row in lines], dtype=np.int64),
         complete=np.zeros(len(lines), dtype=np.bool_),
@@ -291,9 +302,12 @@ def record(
         repeats=tuple(row.repeats for row in lines),
         compared=compared.words,
         left_out=compared.left_out,
-        condition=tuple(compared.condition[i] for i in order),
+        condition=condition,
+        n_elsewhere=tuple(compared.n_elsewhere[i] for i in order),
         universe=universe,
+        uneven=uneven(n_places, n_absent, loaded, zero=zero),
     )
+    stacked = replace(stacked, copy_of=_copies(stacked))
     return replace(stacked, complete=_complete(stacked))
 
 
@@ -323,27 +337,46 @@ def offer(found: Record) -> str:
 
 
 def _complete(stacked: Record) -> Mask:
-    """Ranked directly on all tasks that it delivered, not withheld, not under other conditions.
+    """Ranked directly on all tasks that it delivered, not withheld, not under other conditions, no copy.
 
     Where gaps count as failures a submitter's agent may be ranked on tasks it never ran; it teaches nothing
     of them.
     """
-    allowed = [not (one.withheld or said) for one, said in zip(stacked.about, stacked.condition, strict=True)]
+    told = zip(stacked.about, stacked.condition, stacked.copy_of or stacked.condition, strict=True)
+    allowed = [not (one.withheld or said or copied) for one, said, copied in told]
     direct = stacked.is_direct(np.arange(stacked.n_tasks))
     return direct & (stacked.operator | (stacked.completed >= 0)) & np.array(allowed, dtype=np.bool_)
 
 
-def _table(about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[str]) -> OutcomeTable:
+def _copies(stacked: Record) -> tuple[str, ...]:
+    """Name the original of each copy; none that an operator loaded, which come first, or approved."""
+    trusted = stacked.operator | np.array([one.approved for one in stacked.about], dtype=np.bool_)
+    found = originals(stacked.table.means, np.where(stacked.operator, -1, stacked.arrival))
+    names = stacked.table.agents
+    return tuple("" if of is None or let else names[of] for of, let in zip(found, trusted, strict=True))
+
+
+def _elsewhere(condition: Sequence[str]) -> Mask:
+    return np.array([bool(one) for one in condition], dtype=np.bool_)
+
+
+def _table(
+    about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[str], n_failed: CountArray
+) -> OutcomeTable:
+    """Stack the cells, each with so many failures more, (n_agents, n_tasks)."""
+    kinds = {"means": np.float64, "n_valid": np.int32, "trial_variances": np.float64, "n_trials": np.float64}
+    stacked = CellMoments(**{name: _stack(lines, name, len(tasks), kind) for name, kind in kinds.items()})
+    cells = with_failures(stacked, n_failed)
     return OutcomeTable(
         agents=tuple(one.name for one in about),
         tasks=tuple(tasks),
-        means=_stack(lines, "means", len(tasks), np.float64),
-        n_valid=_stack(lines, "n_valid", len(tasks), np.int32),
+        means=read_only(cells.means),
+        n_valid=read_only(cells.n_valid),
         dates=tuple(date.fromisoformat(one.submitted_at[:10]) if one.submitted_at else None for one in about),
         scaffolds=tuple(one.scaffold for one in about),
         models=tuple(one.model for one in about),
-        trial_variances=_stack(lines, "trial_variances", len(tasks), np.float64),
-        n_trials=_stack(lines, "n_trials", len(tasks), np.float64),
+        trial_variances=read_only(cells.trial_variances),
+        n_trials=read_only(cells.n_trials),
     )
 
 

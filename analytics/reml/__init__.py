@@ -19,32 +19,14 @@ module                   holds
 from analytics.reml.bootstrap import component_intervals, refits
 from analytics.reml.factors import FactorRefused
 from analytics.reml.fitting import FitRefused, fit
-from analytics.reml.fixed_effects import (
-    EstimateInterval,
-    satterthwaite_df,
-    small_facets,
-    theta_interval,
-    theta_slopes,
-)
-from analytics.reml.formula import FormulaRefused, Term, parse
-from analytics.reml.variance_components import (
-    RESIDUAL,
-    ComponentInterval,
-    ComponentIntervals,
-    VarianceFit,
-    asymptotic_intervals,
-    check_level,
-)
+from analytics.reml.fixed_effects import satterthwaite_df, small_facets, theta_interval, theta_slopes
+from analytics.reml.formula import parse
+from analytics.reml.variance_components import RESIDUAL, VarianceFit, asymptotic_intervals, check_level
 
 __all__ = [
     "RESIDUAL",
-    "ComponentInterval",
-    "ComponentIntervals",
-    "EstimateInterval",
     "FactorRefused",
     "FitRefused",
-    "FormulaRefused",
-    "Term",
     "VarianceFit",
     "asymptotic_intervals",
     "check_level",

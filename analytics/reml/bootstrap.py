@@ -12,16 +12,6 @@ An unbalanced design is drawn row by row and fitted again through `analytics.rem
     components     [ q_{α/2}(φ*_T), q_{1−α/2}(φ*_T) ]
     bootstrap-t    [ θ̂ − q_{1−α/2}(t*)·SE, θ̂ − q_{α/2}(t*)·SE ]        t* = (θ* − θ̂)/SE*
 
-Symbols
--------
-=======  ==================  ======================  ==========
-symbol   code                shape                   unit
-=======  ==================  ======================  ==========
-φ*       ``parameters``      (n_draws, n_terms + 1)  outcome²
-θ*       ``theta``           (n_draws,)              outcome
-B        ``n_draws``         scalar, ≥ 2,000 for t   1
-=======  ==================  ======================  ==========
-
 Limits
 ------
 The percentile interval of a component that sits on the boundary starts at 0 and is too short: its draws

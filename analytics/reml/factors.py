@@ -12,16 +12,6 @@ columns::
 This is what R's ``contr.treatment`` gives for character columns in the C locale. An interaction is only
 coded where every term inside it is fixed too (R would otherwise silently switch to dummies).
 
-Symbols
--------
-==========================  ==================  ===========================
-meaning                     code                shape
-==========================  ==================  ===========================
-level of each row           ``codes``           (n_rows,), 0 to n_levels − 1
-number of levels            ``n_levels``        scalar
-X                           ``design``          (n_rows, p)
-==========================  ==================  ===========================
-
 Source
 ------
 Chambers & Hastie, *Statistical Models in S*, 1992, §2.3.2 (treatment contrasts).
@@ -101,11 +91,18 @@ def combined(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
     codes : sequence of int arrays, shape (n_rows,) each
     n_levels : sequence of int
     """
-    joint, n_joint = codes[0], n_levels[0]
+    joint = _dense(codes[0], n_levels[0])
     for following, n_following in zip(codes[1:], n_levels[1:], strict=True):
-        joint = _dense(joint * n_following + following, n_joint * n_following)
         n_joint = int(joint.max()) + 1
+        joint = _dense(joint * n_following + following, n_joint * n_following)
     return joint
+
+
+def first_rows(codes: CodeArray) -> CodeArray:
+    """First position of each code 0, 1, … among the codes, all of which occur."""
+    first = np.empty(int(codes.max()) + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(codes.size)[::-1]
+    return first
 
 
 def treatment_names(terms: Sequence[Term], factors: dict[str, Factor]) -> tuple[str, ...]:
@@ -143,12 +140,7 @@ def treatment_design(
 
 
 def check_margins(terms: Sequence[Term]) -> None:
-    """Refuse a fixed interaction without all the terms inside it.
-
-    Raises
-    ------
-    FactorRefused
-    """
+    """Refuse a fixed interaction without all the terms inside it."""
     there = {term.factors for term in terms}
     for term in terms:
         for column in term.columns:

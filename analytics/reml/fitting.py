@@ -36,7 +36,15 @@ from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.reml import sparse
 from analytics.reml.balanced import optimise_many
-from analytics.reml.factors import Factor, check_margins, combined, factor, treatment_design, treatment_names
+from analytics.reml.factors import (
+    Factor,
+    check_margins,
+    combined,
+    factor,
+    first_rows,
+    treatment_design,
+    treatment_names,
+)
 from analytics.reml.formula import Term, parse
 from analytics.reml.strata import SMALLEST_NOISE, n_replicates, strata_of
 from analytics.reml.unbalanced import UnbalancedLikelihood
@@ -150,7 +158,9 @@ def _fit_balanced(design: _Design, y: FloatArray) -> VarianceFit:
         contrast=grid.mean(axis=0),
         criterion=strata.value_and_gradient(parameters)[0],
         method="balanced: bounded optimum" if n_steps else "balanced: closed form",
-        message=f"{n_steps} steps; {ended}" if n_steps else "no component of the closed form is below 0",
+        message=f"{n_steps} step{'' if n_steps == 1 else 's'}; {ended}"
+        if n_steps
+        else "no component of the closed form is below 0",
         converged=converged,
         n_evaluations=n_steps,
         n_rows=y.size,
@@ -191,9 +201,6 @@ def _facets(design: _Design) -> tuple[Facet, ...]:
     smallest = [factors for factors in random if not any(other < factors for other in random)]
     facets = [Facet(factors, int(design.groups(factors).max()) + 1) for factors in smallest]
     return tuple(sorted(facets, key=lambda facet: facet.name))
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
@@ -314,10 +321,10 @@ def _check_fixed(design: _Design, x: FloatArray, groups: list[CodeArray]) -> Non
     if not design.fixed:
         return
     cell = design.groups(frozenset[str]().union(*(term.factors for term in design.fixed)))
-    _check_rank(x[_first_rows(cell)], design.fixed_names)
+    _check_rank(x[first_rows(cell)], design.fixed_names)
     for term, codes in zip(design.random, groups, strict=True):
         if codes.max() < x.shape[1]:
-            first = _first_rows(combined([cell, codes], [int(cell.max()) + 1, int(codes.max()) + 1]))
+            first = first_rows(combined([cell, codes], [int(cell.max()) + 1, int(codes.max()) + 1]))
             if _spans(x[first], np.eye(int(codes.max()) + 1)[codes[first]]):
                 raise _absorbed(term)
 
@@ -336,8 +343,3 @@ def _spans(x: FloatArray, vectors: FloatArray) -> bool:
     """Whether the columns of X span the vectors."""
     left = vectors - x @ np.linalg.lstsq(x, vectors)[0]
     return bool(np.max(np.abs(left)) < 1e-8)
-
-
-def _first_rows(codes: CodeArray) -> CodeArray:
-    """First row of each code that occurs."""
-    return np.unique(codes, return_index=True)[1].astype(np.int64)

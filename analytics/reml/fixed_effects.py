@@ -20,17 +20,6 @@ is often too large just when the variance is estimated too small. This is the ru
 
 *wald* (q normal) and *bootstrap-t* (`analytics.reml.bootstrap`) are for information. *percentile* is refused.
 
-Symbols
--------
-======  ====================  =============  ==========
-symbol  code                  shape          unit
-======  ====================  =============  ==========
-c       ``contrast``          (p,)           1
-g       ``slopes``            (n_terms + 1)  1
-ν       ``df``                scalar         1
-d       ``df``, conservative  scalar         1
-======  ====================  =============  ==========
-
 Not done here
 -------------
 No Kenward-Roger inflation of Cov(β̂), no simultaneous intervals. A facet's levels are counted, not weighed.
@@ -121,7 +110,8 @@ def theta_interval(
         )
     slopes = theta_slopes(fit)
     small = small_facets(fit, slopes)
-    named = _rule(small) if method == "by rule" else method
+    rule = "conservative" if small else "satterthwaite"
+    named = rule if method == "by rule" else method
     df = _degrees(fit, slopes, named, small)
     low, high = _quantiles(fit, level, named, df, draws)
     estimate = float(fit.contrast @ fit.beta)
@@ -139,12 +129,7 @@ def theta_interval(
 
 
 def theta_slopes(fit: VarianceFit) -> FloatArray:
-    """Return g = ∂Var(θ̂)/∂φ, shape (n_terms + 1,).
-
-    Parameters
-    ----------
-    fit : VarianceFit
-    """
+    """Return g = ∂Var(θ̂)/∂φ, shape (n_terms + 1,)."""
     by_component = fit.likelihood.covariance_slopes(fit.parameters)
     return np.asarray(np.einsum("i,tij,j->t", fit.contrast, by_component, fit.contrast), dtype=np.float64)
 
@@ -178,10 +163,6 @@ def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[Facet, ...]:
         for facet in fit.facets
         if facet.n_levels <= SMALL_FACET and any(facet.factors <= term.factors for term in terms)
     )
-
-
-def _rule(small: tuple[Facet, ...]) -> str:
-    return "conservative" if small else "satterthwaite"
 
 
 def _degrees(fit: VarianceFit, slopes: FloatArray, method: str, small: tuple[Facet, ...]) -> float | None:

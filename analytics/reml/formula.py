@@ -94,10 +94,7 @@ def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
     Raises
     ------
     FormulaRefused
-        With the position, counted from 1, of a missing name.
-    FormulaRefused
-        With the columns there are.
-    FormulaRefused
+        With the position, counted from 1, and the columns there are.
 
     Examples
     --------

@@ -141,9 +141,6 @@ class Strata:
         return Refits(parameters=drawn, theta=theta, theta_variance=drawn @ slopes)
 
 
-# ----------------------------------------------------------------------------------------- from rows to SS
-
-
 def n_replicates(factors: Sequence[CodeArray], n_levels: Sequence[int]) -> int | None:
     """Rows of each combination of the factors; None where they differ or a combination is missing.
 

@@ -217,9 +217,6 @@ class VarianceFit:
         return np.asarray(inverse * np.outer(scale, scale), dtype=np.float64)
 
 
-# ------------------------------------------------------------------------------ intervals of the components
-
-
 @dataclass(frozen=True)
 class ComponentInterval:
     """An interval of one component.
@@ -260,11 +257,6 @@ class ComponentIntervals:
 def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentIntervals:
     """Intervals σ̂² exp(±z s/σ̂²) of the components off the boundary.
 
-    Parameters
-    ----------
-    fit : VarianceFit
-    level : float
-
     Raises
     ------
     VarianceRefused
@@ -283,12 +275,7 @@ def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentInte
 
 
 def check_level(level: float) -> None:
-    """Refuse a confidence level that is not strictly between 0 and 1.
-
-    Raises
-    ------
-    VarianceRefused
-    """
+    """Refuse a confidence level that is not strictly between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise VarianceRefused(
             f"a confidence level of {level}; it lies strictly between 0 and 1", code="level"

@@ -10,7 +10,6 @@ module         holds
 
 from analytics.simulation.benchmark import (
     DEMONSTRATION,
-    ResponseModel,
     SimulatedBenchmark,
     SimulationRefused,
     demonstration,
@@ -20,7 +19,6 @@ from analytics.simulation.benchmark import (
 
 __all__ = [
     "DEMONSTRATION",
-    "ResponseModel",
     "SimulatedBenchmark",
     "SimulationRefused",
     "demonstration",

@@ -71,7 +71,6 @@ from scipy.special import expit
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.errors import CoreError
-from analytics.outcome_table import OutcomeTable, outcome_table
 from analytics.simulation.invented import (
     CATEGORIES,
     MODELS,
@@ -167,23 +166,6 @@ class SimulatedBenchmark:
     incomplete: tuple[str, ...]
     parameters: ResponseModel
 
-    def table(self) -> OutcomeTable:
-        """Return the outcome table of the valid trials, without settings."""
-        agent, task, trial = _trial_codes(self.outcomes.shape)
-        return outcome_table(
-            agents=self.agents,
-            tasks=self.tasks,
-            agent=agent,
-            task=task,
-            setting=np.zeros_like(agent),
-            trial=trial,
-            outcome=self.outcomes.ravel(),
-            valid=self.valid.ravel(),
-            dates=self.dates,
-            scaffolds=self.scaffolds,
-            models=self.models,
-        )
-
 
 def simulate(
     rng: Generator,
@@ -191,7 +173,6 @@ def simulate(
     n_agents: int = 36,
     n_tasks: int = 120,
     n_trials: int = 5,
-    first_day: date = FIRST_DAY,
     parameters: ResponseModel = DEMONSTRATION,
 ) -> SimulatedBenchmark:
     """Draw a benchmark: who, what, how able and how hard, and every trial.
@@ -202,8 +183,6 @@ def simulate(
         Its state decides everything below.
     n_agents, n_tasks, n_trials : int
         At least 1; agents enough for the twins, near ties and incomplete ones asked for.
-    first_day : datetime.date
-        First day of the year the agents' dates lie in.
     parameters : ResponseModel
 
     Raises
@@ -228,7 +207,7 @@ def simulate(
         agents=names,
         scaffolds=tuple(SCAFFOLDS[s].name for s in roster.scaffold),
         models=tuple(MODELS[model].name for model in roster.model),
-        dates=tuple(first_day + timedelta(days=int(N_DAYS * time)) for time in roster.time),
+        dates=tuple(FIRST_DAY + timedelta(days=int(N_DAYS * time)) for time in roster.time),
         tasks=tasks,
         categories=tuple(tuple(CATEGORIES)[c] for c in category),
         outcomes=read_only((passed & valid).astype(np.int8)),
@@ -266,7 +245,7 @@ def flat_rows(simulated: SimulatedBenchmark, benchmark: str = "demonstration") -
         valid (0 or 1), category, cost_usd; each of length n_agents·n_tasks·n_trials, in the order of the
         names; plain Python values.
     """
-    agent, task, trial = _trial_codes(simulated.outcomes.shape)
+    agent, task, trial = (axis.ravel() for axis in np.indices(simulated.outcomes.shape))
     return {
         "benchmark": [benchmark] * agent.size,
         "agent": _chosen(simulated.agents, agent),
@@ -284,12 +263,6 @@ def flat_rows(simulated: SimulatedBenchmark, benchmark: str = "demonstration") -
 
 def _chosen(values: Sequence[str], codes: IndexArray) -> list[str]:
     return [values[code] for code in codes]
-
-
-def _trial_codes(shape: tuple[int, ...]) -> tuple[IndexArray, IndexArray, IndexArray]:
-    """Agent, task and trial of every trial in C order, shape (n_agents·n_tasks·n_trials,) each."""
-    agent, task, trial = (axis.ravel().astype(np.intp) for axis in np.indices(shape))
-    return agent, task, trial
 
 
 def _check_sizes(n_agents: int, n_tasks: int, n_trials: int, parameters: ResponseModel) -> None:
@@ -328,9 +301,6 @@ def _pop_near_tie(free: list[int], ability: FloatArray) -> tuple[int, int]:
     stronger = min(free, key=lambda agent: (abs(ability[agent] - ability[weaker]), agent))
     free.remove(stronger)
     return weaker, stronger
-
-
-# ------------------------------------------------------------------------------------ abilities and trials
 
 
 def _abilities(rng: Generator, roster: Roster, parameters: ResponseModel) -> FloatArray:

@@ -15,7 +15,7 @@ module              holds
 ==================  =======================================================================================
 """
 
-from analytics.tee.budget import Allocation, BudgetRefused, Choices, Costs, cheapest, frontier, most_precise
+from analytics.tee.budget import BudgetRefused, Choices, Costs, cheapest, frontier, most_precise
 from analytics.tee.components import (
     FACETS,
     Component,
@@ -26,14 +26,13 @@ from analytics.tee.components import (
 )
 from analytics.tee.design import Declaration, DesignRefused, pilot_rules
 from analytics.tee.dstudy import DStudyRefused, Projection, Reading, as_json, parse_design, project
-from analytics.tee.interventions import Intervention, VarianceRow, interventions, variance_table
+from analytics.tee.interventions import interventions, variance_table
 from analytics.tee.report import paragraph
-from analytics.tee.strata import Strata, by_stratum, with_residual
+from analytics.tee.strata import by_stratum, with_residual
 from analytics.tee.total_error import TotalError, total_error
 
 __all__ = [
     "FACETS",
-    "Allocation",
     "BudgetRefused",
     "Choices",
     "Component",
@@ -43,12 +42,9 @@ __all__ = [
     "DStudyRefused",
     "Declaration",
     "DesignRefused",
-    "Intervention",
     "Projection",
     "Reading",
-    "Strata",
     "TotalError",
-    "VarianceRow",
     "as_json",
     "by_stratum",
     "cheapest",

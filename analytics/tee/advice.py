@@ -12,16 +12,6 @@ and for tasks like these (`domain`)::
 A facet with one level says nothing: it is named as unknown, neither recommended nor called harmless. The
 panel of judges is no random sample: its sensitivity σ_λ is told beside, and stays out of the error.
 
-Symbols
--------
-=============  ==============  ====================  =======
-symbol         code            shape                 unit
-=============  ==============  ====================  =======
-σ²             ``variances``   one a term            score²
-SE_now         ``now``         scalar                score
-SE_change      ``se``          one a change          score
-=============  ==============  ====================  =======
-
 Not done here
 -------------
 Prices by facet: every outcome is a trial of its own and costs the same, whoever judges it. Temperatures stay

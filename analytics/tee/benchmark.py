@@ -13,17 +13,6 @@ judges is σ_λ² = (1/M)·Σ(λ_m − λ̄)² of the fitted effects: two agents
 Degrees of freedom of a component are Satterthwaite's 2σ⁴/Var(σ̂²), at least 1; a sensitivity counts as known.
 Agents whose trials repeat or that ran a pilot have a decomposition of their own (`total_error`).
 
-Symbols
--------
-==============  =======================  ======================================  =======
-symbol          code                     shape                                   unit
-==============  =======================  ======================================  =======
-outcome         ``Outcomes.outcome``     (n_rows,)                               0 to 1
-facets          ``Outcomes.columns``     (n_rows,) each                          labels
-σ²              ``components``           one a term                              score²
-SE              ``projections``          one a number of trials and estimand     score
-==============  =======================  ======================================  =======
-
 Not done here
 -------------
 No interval of a component; no term of three facets: they stand in the residual.
@@ -46,7 +35,7 @@ from analytics.differences.pairs import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit
-from analytics.tee.advice import advice
+from analytics.tee.advice import ESTIMANDS, advice
 from analytics.tee.components import Component, Components
 from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading, project
@@ -256,20 +245,14 @@ def _projections(parts: Mapping[str, float], n_tasks: int) -> list[dict[str, Any
         (Component("item", items, frozenset("N")), Component("Residual", parts["Residual"], frozenset("R")))
     )
     return [
-        {
-            "n_trials": n,
-            "finite": _projected(components, n_tasks, n, "finite"),
-            "domain": _projected(components, n_tasks, n, "domain"),
-        }
+        {"n_trials": n} | {name: _projected(components, n_tasks, n, Reading(name)) for name in ESTIMANDS}
         for n in TRIALS
     ]
 
 
-def _projected(
-    components: Components, n_tasks: int, n_trials: int, estimand: Literal["finite", "domain"]
-) -> float | None:
+def _projected(components: Components, n_tasks: int, n_trials: int, reading: Reading) -> float | None:
     try:
-        return project(components, {"N": n_tasks, "R": n_trials}, Reading(estimand=estimand)).se
+        return project(components, {"N": n_tasks, "R": n_trials}, reading).se
     except DStudyRefused:
         return None
 
@@ -288,14 +271,9 @@ def _agents(outcomes: Outcomes, complete: Collection[str]) -> Iterator[dict[str,
 
 
 def _declared(facets: list[str], is_complete: bool) -> Declaration:
-    return Declaration(
-        outcome="outcome",
-        item="task",
-        prompt="prompt" if "prompt" in facets else None,
-        judge="judge" if "judge" in facets else None,
-        temperature="temperature" if "temperature" in facets else None,
-        items="sample" if is_complete else "selected",
-    )
+    columns: dict[str, Any] = {facet: facet for facet in facets}
+    items: Literal["sample", "selected"] = "sample" if is_complete else "selected"
+    return Declaration(outcome="outcome", item="task", items=items, **columns)
 
 
 def _agent(name: str, study: TotalError) -> dict[str, Any]:

@@ -206,9 +206,6 @@ def frontier(choices: Choices, budgets: Sequence[float]) -> tuple[Allocation, ..
     return tuple(points)
 
 
-# ------------------------------------------------------------------------------------------------- search
-
-
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Every combination of the facets but one, `inner`: Var(θ̂) = slope/x + floor, cost = price·x + base."""
@@ -342,9 +339,6 @@ def _design(choices: Choices, grid: Grid, levels: FloatArray, place: int) -> dic
     counts = {letter: int(n) for letter, n in zip(grid.outer, grid.counts[place], strict=True)}
     counts[grid.inner] = int(levels[place])
     return {letter: counts[letter] for letter in choices.bounds}
-
-
-# ------------------------------------------------------------------------------------------------ refusals
 
 
 def _smallest_cost(choices: Choices) -> float:

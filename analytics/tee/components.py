@@ -1,15 +1,5 @@
 """Variance components of one study, by the facets that they hold, and the table they are read from.
 
-Symbols
--------
-=============  ======================  ================================  =========
-symbol         code                    shape                             unit
-=============  ======================  ================================  =========
-σ_T²           ``Component.variance``  scalar                            outcome²
-T              ``Component.facets``    set of the letters N V M H R C    none
-σ_λ², σ_τ²     ``Component.fixed``     scalar, population variance       outcome²
-=============  ======================  ================================  =========
-
 Not done here
 -------------
 Nothing is estimated or projected. How well a component is known is no part of it.
@@ -29,14 +19,7 @@ from types import MappingProxyType
 from analytics.errors import CoreError
 
 FACETS: Mapping[str, str] = MappingProxyType(
-    {
-        "N": "items",
-        "V": "prompts",
-        "M": "judges",
-        "H": "temperatures",
-        "R": "replicates",
-        "C": "categories",
-    }
+    {"N": "items", "V": "prompts", "M": "judges", "H": "temperatures", "R": "replicates", "C": "categories"}
 )
 RESIDUAL = "Residual"
 FIXED = " (fixed)"
@@ -130,9 +113,6 @@ def nested(facets: frozenset[str]) -> frozenset[str]:
     return facets - {"C"} if "N" in facets else facets
 
 
-# ------------------------------------------------------------------------------------------------- reading
-
-
 def read_components(path: Path | str, facets: Mapping[str, str], n_judges: int | None = None) -> Components:
     """Read a CSV of variance components.
 
@@ -150,12 +130,13 @@ def read_components(path: Path | str, facets: Mapping[str, str], n_judges: int |
     ------
     ComponentsMalformed
         With the row at fault and the rule. Rows count from 1, the header not among them.
+    OSError
     """
     letters = _letters(facets)
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as lines:
             entries = tuple(_read_rows(csv.DictReader(lines), letters))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (UnicodeDecodeError, csv.Error) as error:
         raise ComponentsMalformed(f"{path} cannot be read as a CSV of components: {error}") from error
     return Components(entries, n_judges=n_judges)
 

@@ -12,16 +12,6 @@ and the fixed effects judge and temperature. A facet with one level drops every 
 outcome in each cell the cell and the residual are one: the cell's term is left out and the residual is
 `pooled`.
 
-Symbols
--------
-===================  ==========================  =============================  =======
-symbol               code                        shape                          unit
-===================  ==========================  =============================  =======
-N, V, M, H, R, C     ``Layout.levels``           letter → count, at least 1     levels
-random terms         ``Layout.random``           words joined by colons         none
-pooled               ``Layout.pooled``           bool                           none
-===================  ==========================  =============================  =======
-
 Not done here
 -------------
 Nothing is estimated and outcomes are not looked at. Whether prompts are exchangeable, or judges a fair panel,
@@ -137,12 +127,7 @@ class Layout:
         return dict(self.levels)
 
     def check_reading(self, reading: Reading) -> None:
-        """Refuse the domain estimand for selected items.
-
-        Raises
-        ------
-        DStudyRefused
-        """
+        """Refuse the domain estimand for selected items."""
         if self.declaration.items == "selected" and reading.estimand == "domain":
             raise DStudyRefused(
                 f"the {self.levels['N']} items were selected by their outcomes and are not a sample of a "
@@ -250,9 +235,6 @@ def pilot_rules(levels: Mapping[str, int]) -> tuple[PilotRule, ...]:
         PilotRule(letter, FACETS[letter], minimum, levels.get(letter, 1), source)
         for letter, minimum, source in PILOT
     )
-
-
-# -------------------------------------------------------------------------------------------- rows to cells
 
 
 def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> dict[str, CodeArray]:

@@ -53,7 +53,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args, get_type_hints
 
 from analytics.errors import CoreError
 from analytics.tee.components import (
@@ -100,7 +100,8 @@ class Reading:
     judges: Literal["fixed", "random"] = "fixed"
 
     def __post_init__(self) -> None:
-        for name, allowed in _READINGS.items():
+        for name, kind in get_type_hints(Reading).items():
+            allowed = get_args(kind)
             if getattr(self, name) not in allowed:
                 raise DStudyRefused(f"{name} is {' or '.join(allowed)}, not {getattr(self, name)!r}")
 
@@ -116,14 +117,6 @@ class Reading:
     def interval_name(self) -> str:
         """What an interval of this reading may be called."""
         return "confidence interval" if self.sensitivity == "exclude" else "design-sensitivity interval"
-
-
-_READINGS = {
-    "estimand": ("domain", "finite"),
-    "sensitivity": ("exclude", "include"),
-    "categories": ("fixed", "sampled"),
-    "judges": ("fixed", "random"),
-}
 
 
 class Term(NamedTuple):
@@ -242,9 +235,6 @@ def as_json(projection: Projection) -> dict[str, float | dict[str, float]]:
     return {"variance": projection.variance, "se": projection.se, "shares": projection.shares}
 
 
-# ------------------------------------------------------------------------------------------------- reading
-
-
 def parse_design(text: str) -> dict[str, int]:
     """Read ``N=141,V=5`` as letter → count.
 
@@ -262,9 +252,6 @@ def parse_design(text: str) -> dict[str, int]:
     design = {letter: int(count) for letter, count in pairs.items()}
     _check_counts(design)
     return design
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check_counts(design: Design) -> None:
@@ -335,9 +322,6 @@ def _check_random_judges(components: Components, n_judges: int) -> None:
 
 def _main_effect(components: Components, letter: str) -> Component | None:
     return next((entry for entry in components.entries if entry.facets == {letter}), None)
-
-
-# --------------------------------------------------------------------------------------------- computation
 
 
 def _divisors(entry: Component, reading: Reading) -> frozenset[str]:

@@ -5,15 +5,6 @@ Model
 Nothing is computed here. The paragraph says what was measured, what the standard error is made of, how it
 compares with the naive one, which single change of the design would help most, and what was never measured.
 
-Symbols
--------
-==============  ======================  ========================  ========
-symbol          code                    shape                     unit
-==============  ======================  ========================  ========
-θ̂, SE           ``theta``, ``se``       scalar                    outcome
-share           ``share_of_mean``       scalar                    0 to 1
-==============  ======================  ========================  ========
-
 Not done here
 -------------
 No figure is rounded but in sentences. No judgement whether an error is small enough. No reporting checklist:
@@ -32,23 +23,15 @@ from analytics.tee.total_error import TotalError
 
 
 def paragraph(study: TotalError) -> str:
-    """Tell a study in plain language, with its figures.
-
-    Parameters
-    ----------
-    study : TotalError
-    """
+    """Tell a study in plain language, with its figures."""
     return " ".join(_sentences(study))
-
-
-# ----------------------------------------------------------------------------------------------- sentences
 
 
 def _sentences(study: TotalError) -> Iterator[str]:
     levels = study.layout.levels
     crossed = [_counted(levels[letter], letter) for letter in "NVMHR" if levels[letter] > 1]
     yield f"The mean over {_listed(crossed)} ({study.layout.n_rows} outcomes) is {study.theta:.4g}."
-    yield f"{_error_of(study)} {_against_naive(study)}"
+    yield _error_of(study)
     yield _interval(study)
     yield _made_of(study)
     yield _best_change(study)
@@ -63,17 +46,14 @@ def _error_of(study: TotalError) -> str:
     panel = "counting" if study.reading.sensitivity == "include" else "setting aside"
     chosen = " and ".join(FACETS[letter] for letter in "MH" if study.layout.levels[letter] > 1)
     choice = f" and {panel} the choice of {chosen}" if chosen else ""
-    return f"Its standard error, {about}{choice}, is {study.se:.4g};"
+    naive = f"the naive one is {study.naive_se:.4g}, so that the ratio is {study.se_ratio:.2f}"
+    return f"Its standard error, {about}{choice}, is {study.se:.4g}; {naive}."
 
 
 def _interval(study: TotalError) -> str:
     found = study.interval()
     how = "normal quantile" if found.df is None else f"{found.method} t, {found.df:.3g} degrees of freedom"
     return f"The {found.level:.0%} {found.name} is {found.lower:.4g} to {found.upper:.4g} ({how})."
-
-
-def _against_naive(study: TotalError) -> str:
-    return f"the naive one is {study.naive_se:.4g}, so that the ratio is {study.se_ratio:.2f}."
 
 
 def _made_of(study: TotalError) -> str:

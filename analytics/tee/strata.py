@@ -7,16 +7,6 @@ residual variances, each level weighing the same::
 
     σ̄² = Σ_h σ̂_ρ²(h)/H
 
-Symbols
--------
-=========  ==========================  ========================  =========
-symbol     code                        shape                     unit
-=========  ==========================  ========================  =========
-σ̂_ρ²(h)    ``Strata.residuals``        level → scalar            outcome²
-σ̂_T²(h)    ``Strata.components``       level → term → scalar     outcome²
-σ̄²         ``Strata.mean_residual``    scalar                    outcome²
-=========  ==========================  ========================  =========
-
 Not done here
 -------------
 Levels are not tested against each other, and nothing is shared between their fits.

@@ -16,17 +16,6 @@ ones), are projected at the design's levels. Beside it stands the naive s/√N o
 Degrees of freedom follow `analytics.reml.fixed_effects`: the smallest (levels − 1) of small random facets,
 else Satterthwaite's ν; sensitivities σ_λ²/M count as known, so that ν grows by (SE²/random part)².
 
-Symbols
--------
-====================  ==============================  ================================  =========
-symbol                code                            shape                             unit
-====================  ==============================  ================================  =========
-θ̂                     ``theta``                       scalar                            outcome
-SE                    ``se``                          scalar                            outcome
-s/√N                  ``naive_se``                    scalar                            outcome
-σ_λ², σ_τ²            ``Component`` with ``fixed``    scalar                            outcome²
-====================  ==============================  ================================  =========
-
 Not done here
 -------------
 The sensitivities are those of estimated effects, so that noise in λ̂ makes them a little large. A fit is not
@@ -50,7 +39,7 @@ from analytics.reml import VarianceFit, check_level, fit, satterthwaite_df, smal
 from analytics.tee.components import FIXED, RESIDUAL, Component, Components
 from analytics.tee.design import LETTERS, PANELS, WORDS, Declaration, DesignRefused, Layout, in_words, layout
 from analytics.tee.dstudy import Projection, Reading, counted_terms, project
-from analytics.tee.interventions import Intervention, VarianceRow, interventions, variance_table
+from analytics.tee.interventions import VarianceRow, variance_table
 
 Columns = Mapping[str, npt.ArrayLike]
 
@@ -121,10 +110,6 @@ class TotalError:
     def interval(self, level: float = 0.95) -> ThetaInterval:
         """Return θ̂ ± t·SE, named after the reading.
 
-        Parameters
-        ----------
-        level : float
-
         Raises
         ------
         VarianceRefused
@@ -141,10 +126,6 @@ class TotalError:
     def table(self) -> tuple[VarianceRow, ...]:
         """Return the decomposition per observation, of Var(θ̂), and tier."""
         return variance_table(self.components, self.projection)
-
-    def interventions(self) -> tuple[Intervention, ...]:
-        """Return the one-step changes of the design as it stands."""
-        return interventions(self.components, self.layout.design, self.reading)
 
 
 def total_error(columns: Columns, declaration: Declaration, reading: Reading | None = None) -> TotalError:
@@ -237,9 +218,6 @@ def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) ->
     if np.ptp(means) == 0.0:
         raise DesignRefused(f"all {means.size} items have the mean outcome {means[0]:g}: no spread, no error")
     return float(np.std(means, ddof=1) / math.sqrt(means.size))
-
-
-# ------------------------------------------------------------------------------------------------ adapters
 
 
 def outcome_of(columns: Columns, declaration: Declaration) -> FloatArray:

@@ -17,18 +17,10 @@ module            holds
 
 from analytics.trials.accuracy import AccuracyRefused, accuracy_interval
 from analytics.trials.consistency import Consistency, RepeatedTrials, consistency, repeated_trials
-from analytics.trials.convergence import Convergence, convergence
-from analytics.trials.flags import (
-    Dependence,
-    dependent_trials,
-    identical_agents,
-    only_gains,
-    unclaimed_orders,
-)
+from analytics.trials.convergence import convergence
 from analytics.trials.gaming import (
     RESIDUAL,
     DesignGain,
-    Gain,
     GamingRefused,
     Selectable,
     expected_maximum,
@@ -36,42 +28,26 @@ from analytics.trials.gaming import (
     gains_by_design,
     selectable,
 )
-from analytics.trials.icc import (
-    IccRefused,
-    Interval,
-    IntraclassCorrelation,
-    TaskTrials,
-    intraclass_correlation,
-    task_trials,
-)
+from analytics.trials.icc import IccRefused, TaskTrials, intraclass_correlation, task_trials
 
 __all__ = [
     "RESIDUAL",
     "AccuracyRefused",
     "Consistency",
-    "Convergence",
-    "Dependence",
     "DesignGain",
-    "Gain",
     "GamingRefused",
     "IccRefused",
-    "Interval",
-    "IntraclassCorrelation",
     "RepeatedTrials",
     "Selectable",
     "TaskTrials",
     "accuracy_interval",
     "consistency",
     "convergence",
-    "dependent_trials",
     "expected_maximum",
     "gains",
     "gains_by_design",
-    "identical_agents",
     "intraclass_correlation",
-    "only_gains",
     "repeated_trials",
     "selectable",
     "task_trials",
-    "unclaimed_orders",
 ]

@@ -9,17 +9,6 @@ A = Σȳ_i/a over a tasks with task means ȳ_i, s² the variance of the task mea
 
 In the terms of `analytics.trials.icc` s² = σ_b² + σ_w²/n.
 
-Symbols
--------
-======  ==============  ============  ========
-symbol  code            shape         unit
-======  ==============  ============  ========
-A       ``mean``        scalar        0 to 1
-ȳ_i     ``means``       (n_tasks,)    0 to 1
-SE      ``se``          scalar        0 to 1
-a       ``n_tasks``     scalar        tasks
-======  ==============  ============  ========
-
 Not done here
 -------------
 The t interval is not clipped to [0, 1]. Tasks count as a sample: for these very tasks only trial noise is

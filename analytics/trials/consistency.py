@@ -138,9 +138,6 @@ def consistency(
     )
 
 
-# ------------------------------------------------------------------------------------------------- conditions
-
-
 def _conditions(file: FlatFile) -> tuple[list[str], IndexArray]:
     """Conditions in words, in ascending order, and the code of each row's, shape (n_rows,)."""
     facets = [word for word in FACETS if _varies(file, word)]
@@ -185,9 +182,6 @@ def _has(seen: Mask) -> Mask:
     has = 20 * np.count_nonzero(seen, axis=1) >= 19 * n_tasks
     enough = np.count_nonzero(seen[has].all(axis=0)) >= LEAST_TASKS
     return np.asarray(has & bool(has.any()) & bool(enough), dtype=np.bool_)
-
-
-# ------------------------------------------------------------------------------------------------------ lines
 
 
 def _named(categories: Sequence[str | None]) -> list[str]:

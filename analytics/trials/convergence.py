@@ -8,15 +8,6 @@ A subset takes n = 2, 4, 8, … of the R trials of every task at random, and is 
 
 Trials needed: the smallest such n with a share of at least .95.
 
-Symbols
--------
-======  ==================  ==========  ========
-symbol  code                shape       unit
-======  ==================  ==========  ========
-n       ``n_trials``        scalar      trials
-R       ``n_available``     scalar      trials
-======  ==================  ==========  ========
-
 Not done here
 -------------
 Nothing is extrapolated beyond half of the trials there are.
@@ -138,16 +129,11 @@ def convergence(
         )
     if n_subsets < 1:
         raise SeedRefused(f"{n_subsets} subsets; at least 1 is needed")
-    sizes = _sizes(n_available)
+    sizes = [2**k for k in range(1, n_available.bit_length())]
     own, other = _subset_estimates(codes, outcomes, trials, sizes, seed, n_subsets)
     steps = tuple(_step(n, own[:, k], other[:, k], n_available) for k, n in enumerate(sizes))
     reached = [step.n_trials for step in steps if (step.share_within or 0.0) >= SHARE_WITHIN]
     return Convergence(steps, n_available, reached[0] if reached else None, n_subsets)
-
-
-def _sizes(n_available: int) -> list[int]:
-    """2, 4, 8, … up to R."""
-    return [2**k for k in range(1, n_available.bit_length()) if 2**k <= n_available]
 
 
 def _subset_estimates(

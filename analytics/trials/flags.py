@@ -6,7 +6,8 @@ Rules
   more often than trials that share nothing but their pass rates would: chance agreement is p̂₁p̂₂ + q̂₁q̂₂
   (equal values, for outcomes other than 0 and 1), and the binomial probability of so many agreements is at
   most 1e-6. Such an agent's trials count as one in every variance; deterministic agents are among them.
-- *Identical outcomes* under two names, unless all of them are equal (all passed, all failed).
+- *Identical outcomes* under two names, unless all of them are equal (all passed, all failed). They are a
+  *copy* where chance, (p̂² + q̂²)ⁿ, is at most 1e-6: few passes on hard tasks coincide honestly.
 - *A resubmission that only gains*: some tasks better, none worse.
 - *Missing not at random.* No order is claimed between two agents whose Manski bounds overlap while more than
   1% of the tasks of one are missing and their shares of valid tasks differ (Fisher's exact test, p < .01).
@@ -140,6 +141,33 @@ def identical_agents(means: FloatArray) -> list[tuple[int, ...]]:
         if known.size and known.min() < known.max():
             groups.setdefault((row + 0.0).tobytes(), []).append(i)
     return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def originals(means: FloatArray, order: npt.NDArray[np.integer]) -> list[int | None]:
+    """Return of each agent the one whose outcomes it repeats, where chance does not explain it.
+
+    Two runs that share nothing but their pass rate are equal on n tasks with probability (Σ_v p̂(v)²)ⁿ; above
+    1e-6 nothing is said, as of agents that pass one task of many.
+
+    Parameters
+    ----------
+    means : float array, (n_agents, n_tasks)
+        NaN: missing.
+    order : int array, (n_agents,)
+        The first of equal agents is the original; ties by position.
+
+    Returns
+    -------
+    list of (int or None), length n_agents
+    """
+    found: list[int | None] = [None] * len(means)
+    for group in identical_agents(means):
+        known = means[group[0]][~np.isnan(means[group[0]])]
+        if _chance(known, known) ** known.size <= AGREEMENT_P:
+            first, *later = sorted(group, key=lambda i: (order[i], i))
+            for i in later:
+                found[i] = first
+    return found
 
 
 def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None:

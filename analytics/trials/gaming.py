@@ -268,9 +268,6 @@ def gains_by_design(
     )
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 @cache
 def _unit_quadrature() -> tuple[FloatArray, FloatArray]:
     """Gauss-Legendre nodes and weights on [0, 1]."""
@@ -292,9 +289,6 @@ def _divisor(term: str, levels: Mapping[str, int]) -> int:
             f"component {term}: the design does not give the number of levels of {missing[0]}"
         )
     return math.prod(levels[facet] for facet in _facets(term, levels))
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check_n_submissions(team: str, n_submissions: int) -> None:

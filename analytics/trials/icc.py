@@ -60,7 +60,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtri, stdtrit
 
-from analytics.arrays import CodeArray, FloatArray, Mask
+from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.outcome_table import RowMalformed
 
@@ -159,9 +159,6 @@ class IntraclassCorrelation:
     note: str
 
 
-# ----------------------------------------------------------------------------------------- one agent's trials
-
-
 def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
     """Collect one agent's valid trials by task.
 
@@ -213,9 +210,6 @@ def intraclass_correlation(trials: TaskTrials) -> IntraclassCorrelation:
     )
 
 
-# ------------------------------------------------------------------------------------------------- arithmetic
-
-
 def _cells(cell: CodeArray, outcome: FloatArray, n_cells: int) -> tuple[CodeArray, FloatArray, FloatArray]:
     """Count, mean and Σ(y − ȳ)² of every cell, shape (n_cells,) each; 0 where it has no row."""
     n = np.bincount(cell, minlength=n_cells)
@@ -231,12 +225,8 @@ def _trials_of_cells(n: CodeArray, means: FloatArray, squares: FloatArray, binar
     return TaskTrials(n[seen], means[seen], squares[seen], binary)
 
 
-def _zero_or_one(outcome: FloatArray) -> Mask:
-    return np.asarray((outcome == 0.0) | (outcome == 1.0), dtype=np.bool_)
-
-
 def _is_binary(outcome: FloatArray) -> bool:
-    return bool(_zero_or_one(outcome).all())
+    return bool(((outcome == 0.0) | (outcome == 1.0)).all())
 
 
 def mean_squares(trials: TaskTrials) -> tuple[float, float, float]:
@@ -291,9 +281,6 @@ def _interval(lower_f: float, upper_f: float, n_0: float, method: Method) -> Int
     return Interval(lower, upper, method)
 
 
-# ----------------------------------------------------------------------------------------------------- checks
-
-
 def counted(n: int, noun: str) -> str:
     """Return a count with its noun."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
@@ -317,12 +304,7 @@ def checked_rows(task: npt.ArrayLike, outcome: npt.ArrayLike) -> tuple[CodeArray
 
 
 def check_trials(trials: TaskTrials) -> None:
-    """Refuse trials whose variances between and within tasks cannot be told apart.
-
-    Raises
-    ------
-    IccRefused
-    """
+    """Refuse trials whose variances between and within tasks cannot be told apart."""
     if trials.n_tasks < LEAST_TASKS:
         raise IccRefused(
             f"not measured: {counted(trials.n_tasks, 'task')} with a valid trial; {LEAST_TASKS} are needed",

@@ -1,6 +1,7 @@
 """What is published: boards and their entries, frozen."""
 
-from typing import Any, ClassVar
+from dataclasses import fields
+from typing import ClassVar
 
 import pgtrigger
 from django.contrib.postgres.fields import ArrayField
@@ -8,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 
 from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark, Policy
+from leaderboard.studies.answers import Line
 from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
 
 
@@ -105,30 +107,7 @@ class Entry(models.Model):
     flags = models.JSONField(default=list)
     at = models.JSONField(help_text="For each target what `AtTarget` tells.")
 
-    # Of `Line`, but for the agent's name.
-    TOLD = (
-        "scaffold",
-        "model",
-        "version",
-        "organisation",
-        "links",
-        "run_by",
-        "submitted_at",
-        "how",
-        "condition",
-        "n_tasks",
-        "n_trials",
-        "n_invalid",
-        "n_submissions",
-        "cost_usd",
-        "cost_basis",
-        "n_tokens",
-        "seconds",
-        "icc",
-        "marks",
-        "flags",
-        "at",
-    )
+    TOLD: ClassVar = [field.name for field in fields(Line) if field.name != "agent"]
 
     class Meta:
         constraints: ClassVar = [
@@ -139,9 +118,3 @@ class Entry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} on {self.board}"
-
-    @property
-    def score(self) -> float | None:
-        """For the target that the board is ordered by."""
-        told: dict[str, Any] = self.at.get(self.board.target, {})
-        return told.get("score")

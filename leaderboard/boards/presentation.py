@@ -5,7 +5,7 @@ from typing import Any
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import plain_of
-from leaderboard.studies.answers import Standings
+from leaderboard.studies.answers import Line, Standings, words
 
 
 def as_dict(board: Board) -> dict[str, Any]:
@@ -29,13 +29,17 @@ def visible(board: Board) -> dict[str, Any]:
 
 
 def without_costs(standings: Standings) -> Standings:
-    """The standings as if nobody had stated a cost."""
+    """The standings without a cost, which is said to be hidden where it was stated."""
     told = standings.savings
     return replace(
         standings,
-        agents=tuple(replace(line, cost_usd=None, cost_basis="not stated") for line in standings.agents),
+        agents=tuple(_unpriced_line(line) for line in standings.agents),
         savings=told and {**told, "per_run": None, "subset_run": None, "so_far": _unpriced(told["so_far"])},
     )
+
+
+def _unpriced_line(line: Line) -> Line:
+    return line if line.cost_usd is None else replace(line, cost_usd=None, cost_basis=words.HIDDEN)
 
 
 def _unpriced(spared: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.catalog.queries import operates
 from leaderboard.errors import Conflict, Forbidden, Missing
+from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Status, Submission
 from leaderboard.submissions.queries import deliveries, withheld
 from leaderboard.submissions.services import append_changes, bump_data_version, change_status
@@ -118,15 +119,26 @@ def _why_not_to_confirm(submission: Submission) -> str:
 
 @transaction.atomic
 def approve(*, benchmark: Benchmark, agent: str, reason: str, as_of: datetime) -> Agent:
-    """Let an agent be ranked again that took outcomes back after a board had shown it."""
+    """Let an agent be ranked again that took outcomes back after a board had shown it, or a copy count."""
     found = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
     if found is None:
         raise NoSuchAgent(f"There is no agent {agent!r} on {benchmark}.")
-    if found.pk not in withheld(benchmark):
-        raise NothingToApprove(f"{agent!r} is not withheld: nothing needs to be approved.")
+    if found.pk not in withheld(benchmark) and not _is_copy(found):
+        raise NothingToApprove(
+            f"{agent!r} is neither withheld nor the copy of another: nothing needs to be approved."
+        )
     version = bump_data_version(benchmark=benchmark)
     Approval.objects.create(agent=found, data_version=version, at=as_of, reason=reason)
     return found
+
+
+def _is_copy(agent: Agent) -> bool:
+    """Whether the agent is left out of calibration since its outcomes are another's."""
+    # A web worker, which only withdraws, never imports what makes a record.
+    from leaderboard.studies.records import Reader
+
+    now = Reader(agent.benchmark).now(active_subset(agent.benchmark))
+    return now is not None and bool(dict(zip(now.agents, now.record.copy_of, strict=True)).get(agent))
 
 
 def _locked(uuids: Sequence[UUID]) -> list[Submission]:

@@ -5,11 +5,13 @@ import numpy as np
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.errors import Conflict
+from leaderboard.studies import conditions
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.services import CoreError
-from leaderboard.studies.shared import offer, shared_tasks
+from leaderboard.studies.shared import offer, shared_tasks, told_of_load
 from leaderboard.submissions.parsing.flat import FlatFile
+from leaderboard.submissions.queries import settings_of
 
 MIN_COMMON = 10
 
@@ -24,6 +26,29 @@ def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
     cells = np.unique(flat.agent.astype(np.int64) * len(flat.tasks) + flat.task)
     n_tasks = np.bincount(cells // len(flat.tasks))
     return int(np.count_nonzero(20 * n_tasks >= 19 * n_active)) * 2 < len(flat.agents)
+
+
+def warnings(flat: FlatFile, benchmark: Benchmark) -> list[str]:
+    """Say which outcomes of a benchmark do not count as they stand, where the file gives reason to look."""
+    if not (conditions.several(settings_of(benchmark)) or is_uneven(flat)):
+        return []
+    subset = active_subset(benchmark)
+    try:
+        now = Reader(benchmark).now(subset)
+    except CoreError:
+        return []  # a recompute says what the outcomes do not carry
+    if now is None:
+        return []
+    store_scores(now.stale)
+    return told_of_load(now, flat.agents)
+
+
+def is_uneven(flat: FlatFile) -> bool:
+    """Whether an agent has more trials on some of its tasks than on others."""
+    cells, n = np.unique(flat.agent.astype(np.int64) * len(flat.tasks) + flat.task, return_counts=True)
+    most = np.zeros(len(flat.agents), np.int64)
+    np.maximum.at(most, cells // len(flat.tasks), n)
+    return bool((n < most[cells // len(flat.tasks)]).any())
 
 
 def offered(benchmark: Benchmark) -> str:

@@ -18,12 +18,14 @@ from leaderboard.catalog.services import AgentDescription, ensure_agents
 from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen
 from leaderboard.operations import asking
 from leaderboard.operations.corrections import has_been_shown
+from leaderboard.studies import conditions
+from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.delivering import Part, Placed, Terms, record
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Setting, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
 from leaderboard.submissions.parsing.flat import Fault, FlatFile
 from leaderboard.submissions.queries import withheld
-from leaderboard.submissions.rows import KEY
+from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import append_changes
 
 N_NAMED_KEYS = 100
@@ -79,7 +81,7 @@ def submit(
                 return Receipt(claim.body or {}, replayed=True)
         submission, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
         if claim:
-            _keep_answer(claim, submission, content)
+            IdempotencyKey.objects.filter(pk=claim.pk).update(submission=submission, status=201, body=content)
         append_changes(benchmark=benchmark, changes=changes)
     return Receipt(content, replayed=False)
 
@@ -94,10 +96,6 @@ def _claim(
     if not is_new and bytes(claim.request_sha256) != sha256:
         raise KeyReused
     return claim, is_new
-
-
-def _keep_answer(claim: IdempotencyKey, submission: Submission, content: dict[str, Any]) -> None:
-    IdempotencyKey.objects.filter(pk=claim.pk).update(submission=submission, status=201, body=content)
 
 
 def _deliver(
@@ -209,6 +207,7 @@ def _content(
         "warnings": [
             *(f"{alias} was read as {name}" for alias, name in placed.flat.aliases.items()),
             *asking.lacking(_standing(part, placed), asking.names_asked(policy, submission.asked)),
+            *_uncounted(submission, part, placed, policy),
             *_doubts(submission, policy, changes),
         ],
     }
@@ -216,11 +215,34 @@ def _content(
 
 def _standing(part: Part, placed: Placed) -> pa.Table:
     """Task and condition of all that the agent has delivered, this included; a run is no condition."""
-    replaced = pa.array([old.pk for old in part.replaces], pa.int32())
-    kept = placed.stored.filter(pc.invert(pc.is_in(placed.stored["submission"], replaced)))
+    kept = _kept(part, placed)
     every = pa.concat_tables([kept.select(KEY), part.rows.select(KEY)]).group_by(KEY).aggregate([])
     condition = {pk: str(facets[: Setting.N_CONDITION]) for pk, facets in placed.settings.items()}
     return every.append_column("condition", pa.array([condition[pk] for pk in every["setting"].to_pylist()]))
+
+
+def _kept(part: Part, placed: Placed) -> pa.Table:
+    """What stands for the agent from before."""
+    replaced = pa.array([old.pk for old in part.replaces], pa.int32())
+    return placed.stored.filter(pc.invert(pc.is_in(placed.stored["submission"], replaced)))
+
+
+def _uncounted(submission: Submission, part: Part, placed: Placed, policy: Policy) -> list[str]:
+    """Say which outcomes are of conditions that the board does not compare."""
+    if not conditions.several(placed.settings.values()):
+        return []
+    columns = [*OUTCOME, "free"]
+    new = part.rows.select(OUTCOME)
+    new = new.append_column("free", pa.array(np.zeros(new.num_rows, bool)))
+    return conditions.uncounted(
+        pa.concat_tables([_kept(part, placed).select(columns), new], promote_options="permissive"),
+        agent=submission.agent_id,
+        policy=policy,
+        subset=active_subset(policy.benchmark),
+        tasks=asking.names_asked(policy, None),
+        asked=submission.asked,
+        settings=placed.settings,
+    )
 
 
 def _doubts(submission: Submission, policy: Policy, changes: list[StatusChange]) -> Iterator[str]:

@@ -7,12 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from leaderboard.catalog.models import Benchmark, Task, Visibility
-from leaderboard.catalog.services import (
-    N_NAMED,
-    bump_shown_version,
-    ensure_tasks,
-    get_or_create_benchmark,
-)
+from leaderboard.catalog.services import N_NAMED, bump_shown_version, ensure_tasks, get_or_create_benchmark
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.submissions.parsing.task_list import ListedTask

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from leaderboard.catalog.models import Benchmark, Policy
-from leaderboard.studies.answers import Standings
+from leaderboard.studies.answers import Standings, words
 from leaderboard.studies.given import decided
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
@@ -40,17 +40,18 @@ def _standings(reader: Reader, policy: Policy) -> Standings | None:
 
 def _subset(before: Standings, after: Standings) -> Iterator[str]:
     if before.n_tasks != after.n_tasks:
-        yield f"{after.n_tasks:,} tasks would be active instead of {before.n_tasks:,}."
+        yield f"{words.counted(after.n_tasks, 'task')} would be active instead of {before.n_tasks:,}."
     if before.n_complete != after.n_complete:
-        yield f"{after.n_complete:,} agents would be complete instead of {before.n_complete:,}."
+        n = words.counted(after.n_complete, "agent")
+        yield f"{n} would be complete instead of {before.n_complete:,}."
     old, new = (set(one.subset.tasks) if one.subset else set() for one in (before, after))
     if old != new:
         yield (
-            f"The subset would have {len(new):,} tasks instead of {len(old):,}: {len(new - old):,} enter, "
-            f"{len(old - new):,} leave ({_band(before)} now, {_band(after)} then)."
+            f"The subset would have {words.counted(len(new), 'task')} instead of {len(old):,}: "
+            f"{len(new - old):,} enter, {len(old - new):,} leave ({_band(before)} now, {_band(after)} then)."
         )
     elif after.subset and after.subset.number:
-        yield f"The subset stays, with {len(new):,} tasks: it is fixed until a reselection."
+        yield f"The subset stays, with {words.counted(len(new), 'task')}: it is fixed until a reselection."
 
 
 def _band(board: Standings) -> str:
@@ -67,7 +68,7 @@ def _ranks(before: Standings, after: Standings) -> Iterator[str]:
             f"{agent} {_rank(old.get(agent))} → {_rank(new[agent])}" for agent in moved[:N_NAMED]
         )
         more = f" and {len(moved) - N_NAMED:,} more" if len(moved) > N_NAMED else ""
-        yield f"{len(moved):,} of {len(new):,} agents would change rank: {told}{more}."
+        yield f"{len(moved):,} of {words.counted(len(new), 'agent')} would change rank: {told}{more}."
 
 
 def _rank(rank: int | None) -> str:

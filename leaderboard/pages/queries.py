@@ -203,6 +203,10 @@ class BoardPage:
         return words.covers_text(self.standings, self.target)
 
     @property
+    def measured(self) -> str:
+        return words.measured_text(self.standings)
+
+    @property
     def notices(self) -> tuple[str, ...]:
         return words.other_notices(self.standings)
 

@@ -26,7 +26,10 @@ class UncertaintyPage:
     @property
     def steps(self) -> list[Step]:
         rows = self.study.result.get("projections") or []
-        return [Step(row["n_trials"], [_share(row, rows[0], name) for name in ESTIMANDS]) for row in rows]
+        return [
+            Step(row["n_trials"], [(row[name], _ratio(row[name], rows[0][name])) for name in ESTIMANDS])
+            for row in rows
+        ]
 
     @property
     def measured(self) -> list[dict[str, Any]]:
@@ -49,10 +52,6 @@ def uncertainty_page(benchmark: Benchmark) -> UncertaintyPage | None:
     if study is None:
         return None
     return UncertaintyPage(study, is_behind=study.data_version < benchmark.data_version)
-
-
-def _share(row: dict[str, Any], first: dict[str, Any], name: str) -> tuple[float | None, float | None]:
-    return row[name], _ratio(row[name], first[name])
 
 
 def _ratio(value: float | None, to: float | None) -> float | None:

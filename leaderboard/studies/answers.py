@@ -1,5 +1,9 @@
-"""What a face may know of the answer: its types, words and tables. Nothing heavy is imported."""
+"""What a face may know of the answer: its types, words and tables, and how a command ends.
 
+Nothing heavy is imported.
+"""
+
+from analytics.ending import orderly_end
 from analytics.progress import progress_bar
 from analytics.text import as_text
 from selection import validated
@@ -29,6 +33,7 @@ __all__ = [
     "TargetLine",
     "as_text",
     "gaps",
+    "orderly_end",
     "printed",
     "progress_bar",
     "table",

@@ -44,12 +44,7 @@ def _needed(last: Calibration | None, moment: Moment) -> int:
 
 
 def _fitted(
-    reader: Reader,
-    subset: TaskSubset,
-    moment: Moment,
-    *,
-    at_least: int = 1,
-    tasks: list[int] | None = None,
+    reader: Reader, subset: TaskSubset, moment: Moment, *, at_least: int = 1, tasks: list[int] | None = None
 ) -> Calibration | None:
     then = reader.at(moment, subset, tasks=tasks)
     if then is None or then.n_complete < at_least:

@@ -41,7 +41,7 @@ class Decided:
             subsets=versions(self.benchmark),
             fitted=_fitted_on(self.calibration) if self.calibration else None,
             validation=self.validation.result if self.validation else None,
-            variances=variances_of(self.variance),
+            variances=Variances(facets_of(self.variance.result)) if self.variance else Variances(),
             full_runs_only=self.full_runs_only,
         )
 
@@ -56,12 +56,6 @@ def decided(now: Snapshot, subset: TaskSubset | None, calibration: Calibration |
         validation=latest_study(ValidationStudy, now.benchmark),
         variance=latest_study(VarianceStudy, now.benchmark),
     )
-
-
-def variances_of(study: VarianceStudy | None) -> Variances:
-    if study is None:
-        return Variances()
-    return Variances(facets_of(study.result))
 
 
 def versions(benchmark: Benchmark) -> tuple[SubsetVersion, ...]:

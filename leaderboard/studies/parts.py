@@ -26,6 +26,7 @@ from analytics.record import (
     compare,
     held,
 )
+from analytics.record.rows import none_first
 from leaderboard.catalog.models import Benchmark, Task
 from leaderboard.studies.models import ESTIMATOR_VERSION, AgentScores
 from leaderboard.studies.scores import packed, unpacked
@@ -56,10 +57,10 @@ class Parts:
         source = _Source.of({pk: delivered[pk] for pk in absent}, tasks, self.settings)
         by_temperature = self._hold([keys[pk] for pk in absent], source, counting)
         compared = compare(
-            _joined([self.held[key] for key in keys.values()], len(tasks), by_temperature), counting
+            joined([self.held[key] for key in keys.values()], len(tasks), by_temperature), counting
         )
         names = {
-            pk: (key, _under(compared, said))
+            pk: (key, _sha256([compared.conditions, compared.by_temperature, bool(said)]))
             for (pk, key), said in zip(keys.items(), compared.condition, strict=True)
         }
         missing = [pk for pk, name in names.items() if name not in self.rows and name not in self.stored]
@@ -81,12 +82,7 @@ class Parts:
         if not keys:
             return False
         found = held(**source.arguments, counting=counting)
-        for i, key in enumerate(keys):
-            self.held[key] = {
-                "n_asked": int(found.n_asked[i]),
-                "conditions": [list(condition) for condition in found.conditions],
-                **{name: getattr(found, name)[i].tolist() for name in CELLS},
-            }
+        self.held |= zip(keys, split(found), strict=True)
         return found.by_temperature
 
 
@@ -136,13 +132,13 @@ class _Source:
         flat = [(agent, one) for agent, mine in enumerate(delivered.values()) for one in mine]
         table = submissions.measured_outcomes_of(one.submission for _, one in flat)
         table = table.filter(pc.is_in(table["task"], pa.array(list(names), pa.int32())))
-        delivery = _positions(table["submission"], [one.submission for _, one in flat], pa.int32())
+        delivery = positions(table["submission"], [one.submission for _, one in flat], pa.int32())
         of_delivery = np.array([agent for agent, _ in flat], np.int64)
         confirmed = np.array([one.confirmed for _, one in flat], np.bool_)
         rows = Rows(
             agent=of_delivery[delivery],
-            task=_positions(table["task"], list(names), pa.int32()),
-            setting=_positions(table["setting"], [pk for _, pk in settings], pa.int32()),
+            task=positions(table["task"], list(names), pa.int32()),
+            setting=positions(table["setting"], [pk for _, pk in settings], pa.int32()),
             delivery=delivery,
             trial=table["trial"].to_numpy().astype(np.int64),
             outcome=_numbers(table["value"]),
@@ -166,7 +162,7 @@ def _delivery(agent: int, one: submissions.Delivery, names: Mapping[int, str]) -
     return Delivery(agent, one.arrival, one.operator, asked, one.n_trials)
 
 
-def _positions(ids: pa.ChunkedArray, known: Sequence[int], kind: pa.DataType) -> np.ndarray:
+def positions(ids: pa.ChunkedArray, known: Sequence[int], kind: pa.DataType) -> np.ndarray:
     return pc.index_in(ids, pa.array(known, kind)).to_numpy().astype(np.int64)
 
 
@@ -174,10 +170,22 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
     return pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
 
 
-def _joined(parts: Sequence[dict[str, Any]], n_active: int, by_temperature: bool) -> Held:
+def split(found: Held) -> list[dict[str, Any]]:
+    """For each agent what it ran under each condition, as it is kept."""
+    return [
+        {
+            "n_asked": int(n_asked),
+            "conditions": [list(condition) for condition in found.conditions],
+            **{name: getattr(found, name)[i].tolist() for name in CELLS},
+        }
+        for i, n_asked in enumerate(found.n_asked)
+    ]
+
+
+def joined(parts: Sequence[dict[str, Any]], n_active: int, by_temperature: bool) -> Held:
     """One table of all agents from the lines that each has for itself."""
     known = {Condition(*one) for part in parts for one in part["conditions"]}
-    conditions = sorted(known, key=lambda one: [(level is not None, level or "") for level in one])
+    conditions = sorted(known, key=none_first)
     column = {condition: c for c, condition in enumerate(conditions)}
     cells = {name: np.zeros((len(parts), len(conditions)), np.int64) for name in CELLS}
     for i, part in enumerate(parts):
@@ -200,10 +208,6 @@ def _key(mine: Sequence[submissions.Delivery], tasks: Sequence[Task], counting: 
     ]
     counted = asdict(counting) | {"universe": None}  # it has become the tasks
     return _sha256([ESTIMATOR_VERSION, delivered, [task.pk for task in tasks], counted])
-
-
-def _under(compared: Compared, said: str) -> str:
-    return _sha256([compared.conditions, compared.by_temperature, bool(said)])
 
 
 def _sha256(content: Any) -> str:

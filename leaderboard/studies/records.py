@@ -93,8 +93,12 @@ class Reader:
         delivered = _by_agent(deliveries)
         found = self.parts.of(delivered, tasks, rules.counting)
         withheld = submissions.withheld(self.benchmark, policy=policy, upto=version)
+        approvals = submissions.approvals(self.benchmark, upto=version)
         whole = record(
-            [_about(self.agents[pk], mine, withheld.get(pk, "")) for pk, mine in delivered.items()],
+            [
+                _about(self.agents[pk], mine, withheld.get(pk, ""), approvals.get(pk, -1))
+                for pk, mine in delivered.items()
+            ],
             found.rows,
             tasks=[task.name for task in tasks],
             counting=rules.counting,
@@ -148,7 +152,8 @@ def _by_agent(deliveries: Sequence[submissions.Delivery]) -> Delivered:
     return by_agent
 
 
-def _about(agent: Agent, mine: Sequence[submissions.Delivery], withheld: str) -> About:
+def _about(agent: Agent, mine: Sequence[submissions.Delivery], withheld: str, approved_at: int) -> About:
+    """An approval holds for what was delivered before it."""
     dated = [(one.submitted_at.astimezone(UTC), one.imprecise) for one in mine if one.submitted_at]
     earliest = min(dated, default=None)
     return About(
@@ -161,6 +166,7 @@ def _about(agent: Agent, mine: Sequence[submissions.Delivery], withheld: str) ->
         run_by="operator" if all(one.operator for one in mine) else "self",
         submitted_at=earliest[0].date().isoformat() if earliest else None,
         withheld=withheld,
+        approved=approved_at >= max(one.arrival for one in mine),
         backdated=any(one.backdated for one in mine),
         imprecise=bool(earliest and earliest[1]),
     )

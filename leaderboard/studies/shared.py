@@ -1,7 +1,11 @@
 """What the agents of a record share, for those who may not ask the core."""
 
+from collections import defaultdict
+from collections.abc import Collection
+
 from analytics import record
 from leaderboard.studies.records import Snapshot
+from selection.standings import words
 
 
 def offer(now: Snapshot) -> str:
@@ -12,3 +16,14 @@ def offer(now: Snapshot) -> str:
 def shared_tasks(now: Snapshot) -> tuple[str, ...]:
     """Names of the tasks with an outcome from at least 95% of the agents that were asked for all."""
     return record.shared_tasks(now.record)
+
+
+def told_of_load(now: Snapshot, loaded: Collection[str]) -> list[str]:
+    """Say what does not count as it stands: absent trials, and of these agents other conditions."""
+    found, elsewhere = now.record, defaultdict(list)
+    for about, condition in zip(found.about, found.condition, strict=True):
+        if condition and about.name in loaded:
+            elsewhere[condition].append(about.name)
+    told = [*found.uneven, words.compared_text(found.compared, found.left_out)]
+    told += [words.uncounted_agents(ran, found.compared, names) for ran, names in sorted(elsewhere.items())]
+    return [words.sentence(one) for one in told if one]

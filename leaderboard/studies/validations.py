@@ -25,6 +25,7 @@ def settle_validation(
         hi=rules.hi,
         history_window=rules.history_window,
         hysteresis=rules.hysteresis,
+        widening=rules.widening,
         policy_strategy=rules.strategy,
         base_seed=rules.seed,
         jobs=n_jobs,

@@ -12,15 +12,7 @@ from django.db.models import Max, QuerySet
 from leaderboard.catalog.models import Benchmark, Policy, Resubmission
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.submissions.copying import copy_out
-from leaderboard.submissions.models import (
-    LIVE,
-    Approval,
-    InvalidConfirmation,
-    Setting,
-    Status,
-    StatusChange,
-    Submission,
-)
+from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Setting, Status, StatusChange
 from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHEMA, standing
 
 OUTCOMES = """
@@ -29,18 +21,6 @@ OUTCOMES = """
     WHERE {condition}
     ORDER BY o.submission_id, o.task_id, o.setting_id, o.trial
 """
-
-COSTS = """
-    SELECT agent_id, task_id, avg(cost) FROM (
-        SELECT s.agent_id, d.task_id, sum(d.cost_usd) AS cost
-        FROM submissions_outcomedetail d JOIN submissions_submission s ON s.id = d.submission_id
-        WHERE s.id = ANY(%s) AND d.cost_usd IS NOT NULL
-        GROUP BY s.agent_id, d.task_id, d.submission_id, d.setting_id
-    ) AS run
-    GROUP BY agent_id, task_id ORDER BY agent_id, task_id
-"""
-COSTS_SCHEMA = pa.schema({"agent": pa.int64(), "task": pa.int32(), "cost": pa.float64()})
-
 
 LIVE_OUTCOMES = """
     SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, o.value, o.valid,
@@ -82,20 +62,6 @@ def outcomes_of(submissions: Iterable[int]) -> pa.Table:
 def measured_outcomes_of(submissions: Iterable[int]) -> pa.Table:
     """Return the outcomes with the cost in US dollars, the tokens and the seconds of each trial."""
     return standing(copy_out(MEASURED_OUTCOMES, [list(submissions)], schema=MEASURED_SCHEMA))
-
-
-def costs_of(submissions: Iterable[int]) -> pa.Table:
-    """What a run of each agent cost on each task, in US dollars: trials added up, the mean over runs."""
-    return copy_out(COSTS, [list(submissions)], schema=COSTS_SCHEMA)
-
-
-def accepted_submissions(benchmark: Benchmark) -> list[Submission]:
-    """The submissions that count, by agent and in order of arrival."""
-    return list(
-        Submission.objects.filter(agent__benchmark=benchmark, status=Status.ACCEPTED).order_by(
-            "agent_id", "received_at", "id"
-        )
-    )
 
 
 def settings_of(benchmark: Benchmark) -> dict[tuple[object, ...], int]:
@@ -167,14 +133,20 @@ def withheld(
     if (policy or policy_in_force(benchmark)).resubmission == Resubmission.FREE:
         return {}
     changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark, after_board=True)
-    approvals = _latest(_upto(Approval.objects.filter(agent__benchmark=benchmark), upto), "agent_id")
+    approved = approvals(benchmark, upto)
     taken_back = _latest(_upto(changes, upto), "submission__agent_id")
     return {
         agent: f"resubmitted: it took outcomes back on {at:%Y-%m-%d}, after a board had shown it, and waits "
         "for an operator to approve"
         for agent, (version, at) in taken_back.items()
-        if agent not in approvals or approvals[agent][0] < version
+        if approved.get(agent, -1) < version
     }
+
+
+def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:
+    """The data version at which an operator last approved an agent, by its id."""
+    approved = _latest(_upto(Approval.objects.filter(agent__benchmark=benchmark), upto), "agent_id")
+    return {agent: version for agent, (version, _) in approved.items()}
 
 
 def _latest(events: QuerySet[Any], agent: str) -> dict[int, tuple[int, datetime]]:

@@ -1,8 +1,24 @@
 """What several commands take."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from django.core.management.base import CommandError
+
+USAGE = 2
+
+
+def check_file(file: Path, expected: str) -> None:
+    """Refuse a path without a file, with the exit code of a wrong argument."""
+    if file.is_dir():
+        raise CommandError(f"{file} is a folder; expected is {expected}.", returncode=USAGE)
+    if not file.exists():
+        raise CommandError(f"There is no file {file}; expected is {expected}.", returncode=USAGE)
+    try:
+        file.open("rb").close()
+    except OSError as error:
+        why = f"{file} cannot be read ({error.strerror}); expected is {expected}."
+        raise CommandError(why, returncode=USAGE) from error
 
 
 def settings_in(texts: Iterable[str]) -> dict[str, str]:

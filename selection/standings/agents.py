@@ -8,7 +8,7 @@ import numpy as np
 from analytics.record import Record
 from analytics.trials.flags import identical_agents
 from selection.standings.lines import AtTarget, How, Line, Range
-from selection.standings.placing import Placed
+from selection.standings.placing import Placed, ran_all
 from selection.standings.savings import run_costs
 from selection.standings.targets import Told
 
@@ -20,7 +20,7 @@ def lines(
     told: Mapping[str, Told],
     target: str,
 ) -> tuple[Line, ...]:
-    """Return the agents by rank for the target, names inside ties, those without a rank last by name.
+    """Return the agents by rank for the target, names inside ties, unranked last by condition and name.
 
     Parameters
     ----------
@@ -32,19 +32,32 @@ def lines(
         What the lines are ordered by.
     """
     ranks = [at.rank for at in told[target].at]
-    order = sorted(range(record.n_agents), key=lambda i: (ranks[i] is None, ranks[i] or 0, i))
+    order = sorted(
+        range(record.n_agents),
+        key=lambda i: (ranks[i] is None, ranks[i] or 0, _elsewhere(record, i)[0], i),
+    )
     position = {i: place for place, i in enumerate(order)}
-    costs, flags = run_costs(record), _flags(record)
+    costs, flags, whole = run_costs(record), _flags(record), ran_all(record)
     return tuple(
-        _line(record, i, on_all[i], on_subset[i], _at(told, i, position), costs[i], flags[i]) for i in order
+        _line(
+            record,
+            i,
+            on_all[i],
+            on_subset[i],
+            _at(told, i, position),
+            costs[i],
+            flags[i],
+            whole=bool(whole[i]),
+        )
+        for i in order
     )
 
 
-def how_of(on_all: Placed, on_subset: Placed, *, complete: bool) -> How:
-    """Return how an agent comes to its score on all tasks."""
+def how_of(on_all: Placed, on_subset: Placed, *, whole: bool) -> How:
+    """Return how an agent comes to its score on all tasks; `whole`: it was to be measured on all."""
     if on_all.outcomes is not None:
         return "measured" if on_all.how == "direct" else "completed"
-    if on_subset.outcomes is None or complete:
+    if on_subset.outcomes is None or whole:
         return "incomplete"
     return "linked" if on_subset.how == "linked" else "estimated"
 
@@ -57,8 +70,11 @@ def _line(
     at: dict[str, AtTarget],
     cost: tuple[float | None, str],
     flags: tuple[str, ...],
+    *,
+    whole: bool,
 ) -> Line:
-    about, how = record.about[i], how_of(on_all, on_subset, complete=bool(record.complete[i]))
+    condition, n_elsewhere = _elsewhere(record, i)
+    about, how = record.about[i], how_of(on_all, on_subset, whole=whole)
     return Line(
         agent=about.name,
         scaffold=about.scaffold,
@@ -69,8 +85,8 @@ def _line(
         run_by=about.run_by,
         submitted_at=about.submitted_at,
         how=how,
-        condition=record.condition[i] if record.condition else "",
-        n_tasks=int(np.count_nonzero(record.table.n_valid[i])),
+        condition=condition,
+        n_tasks=n_elsewhere or int(np.count_nonzero(record.table.n_valid[i])),
         n_trials=int(record.table.n_valid[i].sum()),
         n_invalid=int(record.n_invalid[i].sum()),
         n_submissions=int(record.n_deliveries[i]),
@@ -83,6 +99,12 @@ def _line(
         flags=flags,
         at=at,
     )
+
+
+def _elsewhere(record: Record, i: int) -> tuple[str, int]:
+    """Return what an agent ran under that is not compared, and how many tasks; empty and 0 for others."""
+    condition = record.condition[i] if record.condition else ""
+    return condition, record.n_elsewhere[i] if record.n_elsewhere else 0
 
 
 def _at(told: Mapping[str, Told], i: int, position: Mapping[int, int]) -> dict[str, AtTarget]:
@@ -109,7 +131,8 @@ def _marks(record: Record, i: int, how: How, on_subset: Placed, flags: Sequence[
         "estimated": how == "estimated",
         "completed": how == "completed" or on_subset.how == "completed",
         "linked": how == "linked",
-        "incomplete": how == "incomplete",
+        "incomplete": how == "incomplete" and not _elsewhere(record, i)[0],
+        "elsewhere": bool(_elsewhere(record, i)[0]),
         "withheld": bool(about.withheld),
         "flagged": bool(flags),
         "backdated": about.backdated,
@@ -125,5 +148,7 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
     for group in identical_agents(record.table.means):
         for i in group:
             others = ", ".join(names[j] for j in group if j != i)
-            flags[i].append(f"the same outcome as {others} on every task")
+            left_out = "; pass rates and calibration leave it out until an operator approves it"
+            copied = bool(record.copy_of and record.copy_of[i])
+            flags[i].append(f"the same outcome as {others} on every task{left_out * copied}")
     return [tuple(one) for one in flags]

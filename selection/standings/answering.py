@@ -18,9 +18,9 @@ from selection.standings.choice import Choice, choice, n_complete, shift_varianc
 from selection.standings.full_scores import Estimated, calibrator, estimates, fitted_on, is_current
 from selection.standings.lines import Conditions, Standings
 from selection.standings.phase import phase_of
-from selection.standings.placing import Placed, place, rated_tasks
+from selection.standings.placing import Placed, barred_by, place, ran_all, rated_tasks
 from selection.standings.savings import savings
-from selection.standings.targets import Bench, Told, nothing, one_trial, tell
+from selection.standings.targets import Bench, Told, nothing, one_trial, tell, unranked
 from selection.standings.verdict import verdict
 
 
@@ -53,10 +53,13 @@ class Basis:
 
     @property
     def newcomers(self) -> IndexArray:
-        """Positions of agents that ran the subset, not all tasks: placed on it directly or completed."""
+        """Positions of agents that ran the subset, not all tasks: placed on it directly or completed.
+
+        An agent that ran all tasks and lost too many outcomes is incomplete: it is never estimated.
+        """
         placed = np.array([one.how in ("direct", "completed") for one in self.on_subset])
         measured = np.array([one.outcomes is not None for one in self.on_all])
-        return np.flatnonzero(placed & ~measured & ~self.record.complete)
+        return np.flatnonzero(placed & ~measured & ~ran_all(self.record))
 
 
 def basis(record: Record, rules: Rules, given: Given) -> Basis:
@@ -94,11 +97,27 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
 def _told(bench: Bench, found: Basis, rules: Rules, given: Given) -> dict[str, Told]:
     """Tell all targets."""
     estimated = estimates_of(found, rules, given)
-    return {
+    told = {
         "subset": _subset(bench, found, rules),
         "full": tell(bench, "full", found.tasks, found.on_all, estimated=estimated),
         "domain": tell(bench, "domain", found.tasks, found.on_all),
     }
+    few = _too_few(found.record, told)
+    return {name: unranked(one, few) if few else one for name, one in told.items()}
+
+
+def _too_few(record: Record, told: Mapping[str, Told]) -> str:
+    """Why nobody is ranked: under every target fewer than half of the agents loaded by an operator could be.
+
+    What submitters deliver does not enter, so that incomplete deliveries cannot empty a board; an agent that
+    ran under other conditions or waits for an operator is not counted either.
+    """
+    asked = [i for i in np.flatnonzero(record.operator).tolist() if not barred_by(record, i)]
+    n_ranked = max(sum(one.at[i].rank is not None for i in asked) for one in told.values())
+    if 2 * n_ranked >= len(asked):
+        return ""
+    agents = words.counted(len(asked), "loaded agent")
+    return f"nobody is ranked: {n_ranked} of {agents} could be, fewer than half"
 
 
 def _subset(bench: Bench, found: Basis, rules: Rules) -> Told:
@@ -152,12 +171,17 @@ def _standings(found: Basis, told: Mapping[str, Told], rules: Rules, given: Give
         targets={name: one.line for name, one in told.items()},
         agents=lines(record, found.on_all, found.on_subset, told, target),
         not_measured=_not_measured(record, given),
+        measured=_measured(given),
         savings=savings(record, found.subset, found.on_subset) if found.subset.size else None,
     )
     return replace(
         board,
         notices=words.notices(
-            board, offer=offer(record), universe=record.universe, zero=record.counting.missing == "zero"
+            board,
+            offer=offer(record),
+            universe=record.universe,
+            uneven=record.uneven,
+            zero=record.counting.missing == "zero",
         ),
     )
 
@@ -166,6 +190,13 @@ def _target(found: Basis, told: Mapping[str, Told], rules: Rules) -> str:
     """Return that of the rules, else the subset, where it says something; else the full suite."""
     wanted = rules.target or "subset"
     return wanted if told[wanted].line.n_ranked else "full"
+
+
+def _measured(given: Given) -> tuple[str, ...]:
+    """Name the sources of error that a variance study measured."""
+    return tuple(
+        words.MEASURED[facet.name] for facet in given.variances.facets if facet.with_agent is not None
+    )
 
 
 def _not_measured(record: Record, given: Given) -> tuple[str, ...]:

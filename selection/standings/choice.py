@@ -13,7 +13,7 @@ Source
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3, §5.1.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Choice:
 
 def rule_of(rules: Rules) -> Rule:
     """Return what a fold of nested validation needs to know of the rules."""
-    return Rule(rules.lo, rules.hi, rules.history_window, rules.hysteresis)
+    return Rule(rules.lo, rules.hi, rules.history_window, rules.hysteresis, rules.widening)
 
 
 def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents:
@@ -95,8 +95,7 @@ def band_of(record: Record, rules: Rules) -> Band:
     BandRefused, WindowRefused, NoTasks
     """
     rows = _counted(record, rules)
-    found = bands.mid_range(record.table.means[rows], lo=rules.lo, hi=rules.hi)
-    return found if rules.widening or not found.widened else _not_widened(found)
+    return bands.mid_range(record.table.means[rows], lo=rules.lo, hi=rules.hi, widening=rules.widening)
 
 
 def choice(record: Record, rules: Rules, given: Given) -> Choice:
@@ -261,24 +260,6 @@ def _stage(record: Record, rules: Rules) -> str:
 
 def _active(record: Record, version: SubsetVersion) -> IndexArray:
     return np.flatnonzero(np.isin(record.table.tasks, version.tasks))
-
-
-def _not_widened(band: Band) -> Band:
-    """Return the band as it is without wider ones: unsuited."""
-    first = band.tried[0]
-    return replace(
-        band,
-        lo=first.lo,
-        hi=first.hi,
-        tasks=read_only(np.empty(0, dtype=np.intp)),
-        widened=False,
-        suited=False,
-        reason=f"only {first.n_in_band} of {band.n_tasks} tasks have a pass rate from {first.lo:.0%} to "
-        f"{first.hi:.0%}; at least {-(-band.n_tasks // 10)} (10%) are needed and the band is not widened, so "
-        "every agent runs all tasks",
-        flagged=read_only(np.empty(0, dtype=np.intp)),
-        tried=band.tried[:1],
-    )
 
 
 def _by_strategy(band: Band, rules: Rules) -> str:

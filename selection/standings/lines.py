@@ -21,7 +21,8 @@ class SubsetLine:
     Attributes
     ----------
     number : int or None
-        Version; None where the subset is only the choice of the present data (a file, a preview).
+        Version; None where no version is stored (a file by itself, a preview). It is the one field in which a
+        file and the service may differ for the same subset; no sentence or table shows it.
     tasks : tuple of str
         Active tasks of the subset, by name.
     size : int
@@ -161,15 +162,16 @@ class Line:
     condition : str
         The conditions it ran under, where it lacks those that are compared; else empty.
     n_tasks : int
-        Active tasks with a valid outcome.
+        Active tasks with a valid outcome; of an agent with a `condition`, the most under one of those.
     n_trials, n_invalid : int
         Counted valid trials; counted trials that the harness failed.
     n_submissions : int
     cost_usd : float or None
         Of a run of all active tasks, mean over runs, US dollars.
-    cost_basis : {"per task", "linear", "not stated"}
+    cost_basis : {"per task", "linear", "not stated", "hidden"}
+        Hidden: from visitors, by the operator's policy.
     n_tokens, seconds : float or None
-        Of such a run.
+        Sum over the active tasks that state them, mean over runs; never scaled up to all tasks.
     icc : mapping
         Intraclass correlation of repeated trials with its interval and task set, or why none; see
         `analytics.repeats.Repeats.as_plain`.
@@ -241,13 +243,15 @@ class Standings:
         Whether the subset ranks like the whole; None where it was not validated.
     targets : mapping of target to TargetLine
     agents : tuple of Line
-        By rank for the default target, names inside ties, unranked last by name.
+        By rank for the default target, names inside ties, unranked last by condition and name.
     not_measured : tuple of str
         Sources of error without an estimate, in words.
     savings : mapping or None
         What the subset spared; see `selection.cost`. None under full runs.
     notices : tuple of str
         What the reader must know before the ranks: agents that lack tasks, fewer than half ranked, ….
+    measured : tuple of str
+        Sources of error that a variance study measured, in words; the intervals hold them.
     """
 
     n_tasks: int
@@ -263,6 +267,7 @@ class Standings:
     not_measured: tuple[str, ...]
     savings: Mapping[str, Any] | None
     notices: tuple[str, ...] = field(default=())
+    measured: tuple[str, ...] = field(default=())
 
     def as_plain(self) -> dict[str, Any]:
         """Return the same as objects of JSON: dictionaries, lists, texts, numbers, true, false and null."""
@@ -288,6 +293,7 @@ class Standings:
                 "agents": tuple(_line(one) for one in plain["agents"]),
                 "not_measured": tuple(plain["not_measured"]),
                 "notices": tuple(plain["notices"]),
+                "measured": tuple(plain.get("measured", ())),
             }
         )
 

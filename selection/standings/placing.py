@@ -30,7 +30,7 @@ from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
 from selection.linking import FEWEST_COMPLETE, Reference, complete
-from selection.standings.words import counted, first_names
+from selection.standings.words import counted, elsewhere, first_names
 
 How = Literal["direct", "completed", "linked", "incomplete"]
 
@@ -72,6 +72,12 @@ def rated_tasks(record: Record) -> IndexArray:
     return np.flatnonzero(rated) if rated.any() else np.arange(record.n_tasks)
 
 
+def ran_all(record: Record) -> Mask:
+    """Agents that delivered at least 95% of the tasks, whatever became of the outcomes, shape (n_agents,)."""
+    n_delivered = np.count_nonzero(record.n_places > 0, axis=1)
+    return np.asarray(record.complete | (20 * n_delivered >= 19 * record.n_tasks), dtype=np.bool_)
+
+
 def place(
     record: Record,
     tasks: IndexArray,
@@ -107,7 +113,7 @@ def place(
         if not barred and not (direct[i] or linked[i]):
             barred = _lacking(record, tasks, i, known.n_missing, of)
         found.append(
-            _unranked(known, barred) if barred else _placed(known, row, tasks, agents, bool(direct[i]))
+            _unranked(known, barred) if barred else _placed(known, row, tasks, agents, bool(direct[i]), of)
         )
     return tuple(found)
 
@@ -117,8 +123,7 @@ def barred_by(record: Record, i: int) -> str:
     if record.about[i].withheld:
         return record.about[i].withheld
     if record.condition and record.condition[i]:
-        compared = " and ".join(record.compared)
-        return f"ran under {record.condition[i]}" + (f"; compared is {compared}" if compared else "")
+        return elsewhere(record.condition[i], record.compared)
     if record.short[i]:
         short = np.flatnonzero(record.asked[i] & (record.n_places[i] == 0))
         names = first_names([record.table.tasks[j] for j in short])
@@ -138,7 +143,9 @@ class Known(NamedTuple):
     bounds: tuple[float, float]
 
 
-def _placed(known: Known, row: FloatArray, tasks: IndexArray, agents: Reference, direct: bool) -> Placed:
+def _placed(
+    known: Known, row: FloatArray, tasks: IndexArray, agents: Reference, direct: bool, of: str
+) -> Placed:
     """Rank an agent on what it has, and complete what it lacks."""
     n_missing = tasks.size - known.n_valid
     if not n_missing:
@@ -149,7 +156,7 @@ def _placed(known: Known, row: FloatArray, tasks: IndexArray, agents: Reference,
         there = f"there {'is' if n == 1 else 'are'} {n}"
         return _unranked(
             known,
-            f"{n_missing} of {counted(tasks.size, 'task')} {verb} no valid outcome; completing {them} needs "
+            f"{n_missing} of {_among(tasks.size, of)} {verb} no valid outcome; completing {them} needs "
             f"{FEWEST_COMPLETE} complete agents and {there}",
         )
     try:
@@ -184,9 +191,13 @@ def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) ->
     missing = tasks[~record.table.valid()[i, tasks]]
     if missing.size and (record.n_places[i, missing] == 0).all():
         names = first_names([record.table.tasks[j] for j in missing])
-        return f"{missing.size} of {tasks.size} {of} were not run: {names}"
-    n_valid = int(record.table.n_valid[i, tasks].sum())
-    return (
-        f"{n_lost} of its {counted(n_lost + n_valid, 'trial')} on {tasks.size} {of} have no valid outcome, "
-        "more than 5%"
-    )
+        were = "was" if missing.size == 1 else "were"
+        return f"{missing.size} of {_among(tasks.size, of)} {were} not run: {names}"
+    n_trials = n_lost + int(record.table.n_valid[i, tasks].sum())
+    on = f"{counted(n_trials, 'trial')} on {_among(tasks.size, of)}"
+    return f"{n_lost} of its {on} {'has' if n_lost == 1 else 'have'} no valid outcome, more than 5%"
+
+
+def _among(n_tasks: int, of: str) -> str:
+    """Return 1 task of the subset, 20 tasks of the subset, for "tasks of the subset"."""
+    return f"{n_tasks:,} {of.replace('tasks', 'task', 1) if n_tasks == 1 else of}"

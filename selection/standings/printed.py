@@ -30,6 +30,8 @@ def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
     yield _table(shown)
     yield _filled(legend(board, target, shown), width)
     yield fill(words.covers_text(board, target), width)
+    if told := words.measured_text(board):
+        yield fill(told, width)
     if told := words.not_measured_text(board):
         yield fill(told, width)
     if lacking := gaps(board, target):

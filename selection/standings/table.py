@@ -131,6 +131,7 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     if board.subset is not None:
         other = "full" if target == "subset" else "subset"
         yield other_head(target), True, lambda line: score(line.at[other])
+    yield "Bounds", True, lambda line: _bounds(line.at[target])
     yield "Ties", True, lambda line: _ties(line.at[target])
     yield "ICC", True, icc
     yield "Cost", True, lambda line: _cost(line, believed)
@@ -179,6 +180,12 @@ def _error(at: AtTarget) -> str:
 
 def _percent(value: float | None) -> str:
     return NOTHING if value is None else percent(value)
+
+
+def _bounds(at: AtTarget) -> str:
+    if at.rank is not None or at.bounds is None or not at.n_missing:
+        return NOTHING
+    return f"{percent(at.bounds[0])}–{percent(at.bounds[1])}"
 
 
 def _ties(at: AtTarget) -> str:

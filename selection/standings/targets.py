@@ -139,6 +139,16 @@ def nothing(bench: Bench, target: Target, n_tasks: int, reason: str) -> Told:
     return Told(line, (AtTarget(reason=reason),) * n, ((),) * n)
 
 
+def unranked(told: Told, reason: str) -> Told:
+    """Take every rank out of what a target says; bounds and counts stay."""
+    at = tuple(
+        one if one.rank is None else AtTarget(n_valid=one.n_valid, n_missing=one.n_missing, reason=reason)
+        for one in told.at
+    )
+    line = TargetLine(covers=told.line.covers, n_tasks=told.line.n_tasks, n_ranked=0, reason=reason)
+    return Told(line, at, ((),) * len(at))
+
+
 def tell(
     bench: Bench,
     target: Target,

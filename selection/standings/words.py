@@ -9,12 +9,18 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from analytics.text import counted as counted
 from selection.standings.lines import AtTarget, Line, Standings, TargetLine
 
 TARGETS = {
     "subset": "the {n} tasks of the subset",
     "full": "all {n} tasks",
     "domain": "tasks like these {n}",
+}
+ONE_TASK = {
+    "subset": "the one task of the subset",
+    "full": "the one task",
+    "domain": "tasks like this one",
 }
 COVERS = {
     "subset": "the agent's expected mean on the tasks of the subset; order and ties on these tasks alone",
@@ -25,12 +31,14 @@ MIXED_NOTE = "estimated scores share one calibration, and their errors count as 
 NOBODY_RANKED = "no agent is ranked on these tasks"
 NO_SUBSET = "every agent runs all tasks, so there is no subset to speak of"
 MARKS = {
-    "estimated": "ranked on the subset, not on all tasks: its score on all is estimated from the subset",
+    "estimated": "ran the tasks of the subset, not all: its score on all tasks is estimated from them",
     "completed": "at most 5% of its outcomes were lost by the harness; what is missing is completed from the "
     "others, and the error of that is in its intervals",
     "linked": "ranked under an earlier subset: what entered since is completed from what it has run, and the "
     "error of that is in its intervals",
-    "incomplete": "lacks outcomes, and so has no rank on all tasks",
+    "incomplete": "lacks outcomes that a rank on all tasks needs; on the tasks of the subset alone it may "
+    "have a rank",
+    "elsewhere": "ran under other conditions than this board compares; its tasks are counted under those",
     "withheld": "not ranked until an operator approves",
     "flagged": "an operator should look at something",
     "backdated": "dated long before its delivery; an operator let it in",
@@ -46,6 +54,11 @@ METHODS = {
     "calibration": "from how far estimates are off for agents whose full score is known",
     "resampled tasks": "tasks are drawn anew, the same ones for all pairs",
     "errors of all scores": "errors of measured and of estimated scores, all pairs at once",
+}
+MEASURED = {
+    "run": "How much an agent varies from run to run was measured",
+    "prompt": "The wording of the prompt was measured",
+    "judge": "The judge was measured",
 }
 UNMEASURED = {
     "trials": "how much the trials of one task vary: every agent has one trial per task and setting",
@@ -74,26 +87,23 @@ LEGEND = {
     "Ties": "Agents that it is neither better nor worse than, at 95% for all pairs at once. Ties form no "
     "groups: A may be tied with B, and B with C, while A is better than C.",
     "~": "Estimated from the subset; the other scores are measured.",
+    "Bounds": "What the score would be if all missing outcomes were failures, and if all were successes.",
     "≤": "The standard error is an upper bound: one trial a task.",
     "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent repeated.",
 }
 
 
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
-NOT_STATED = {"", "not stated", "unknown"}
+HIDDEN = "hidden"
 BASIS = {
     "per task": "the sum over its tasks",
     "linear": "every task taken to cost the same",
     "not stated": "not stated",
+    HIDDEN: "hidden by the operator's policy",
 }
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 
 # --------------------------------------------------------------------------------------------- small figures
-
-
-def counted(n: int, noun: str) -> str:
-    """Return 1 agent, 2 agents, 21,600 tasks."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def first_names(names: Sequence[str], n: int = 3) -> str:
@@ -121,15 +131,25 @@ def money(amount: float) -> str:
 
 def tasks_of(board: Standings, target: str) -> str:
     """Return the task set of a target, as it follows every score."""
-    return TARGETS[target].format(n=f"{board.targets[target].n_tasks:,}")
+    return task_set(target, board.targets[target].n_tasks)
+
+
+def task_set(target: str, n_tasks: int) -> str:
+    """Return the 20 tasks of the subset, all 80 tasks, tasks like these 80; the one task, where n is 1."""
+    return ONE_TASK[target] if n_tasks == 1 else TARGETS[target].format(n=f"{n_tasks:,}")
 
 
 def in_order(board: Standings, target: str = "") -> list[Line]:
-    """Return the agents by rank for a target, names inside ties, unranked ones last by name."""
+    """Return the agents by rank for a target, names inside ties, unranked ones last by condition and name."""
     target = target or board.target
     return sorted(
         board.agents,
-        key=lambda line: (line.at[target].rank is None, line.at[target].rank or 0, line.agent),
+        key=lambda line: (
+            line.at[target].rank is None,
+            line.at[target].rank or 0,
+            line.condition,
+            line.agent,
+        ),
     )
 
 
@@ -175,14 +195,10 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
 
 def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     first = ranked[0]
-    told = (
-        f"{_called(board, first)} is the best of {len(ranked):,} agents, at 95%: {_score(first.at[target])}"
-    )
+    told = f"{first.agent} is the best of {len(ranked):,} agents, at 95%: {_score(first.at[target])}"
     next_ = [line for line in ranked[1:] if line.at[target].rank_lower == 2]
     then = (
-        f"The next is {_called(board, next_[0])}."
-        if len(next_) == 1
-        else f"The next could be any of {len(next_):,}."
+        f"The next is {next_[0].agent}." if len(next_) == 1 else f"The next could be any of {len(next_):,}."
     )
     return f"{told} on {tasks_of(board, target)}{_for(board, first)}. {then}"
 
@@ -200,18 +216,10 @@ def _several_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
 
 def _leaders(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     n_more = sum(line.at[target].rank == 1 for line in ranked) - 1
-    name = _called(board, ranked[0])
+    name = ranked[0].agent
     if not n_more:
         return f"{name} scores highest,"
     return f"{name} and {n_more:,} more score highest," if n_more > 1 else f"{name} and 1 more score highest,"
-
-
-def _called(board: Standings, line: Line) -> str:
-    """Model with scaffold, where no other agent is called so."""
-    if {line.model, line.scaffold} & NOT_STATED:
-        return line.agent
-    alike = sum((other.model, other.scaffold) == (line.model, line.scaffold) for other in board.agents)
-    return f"{line.model} with {line.scaffold}" if alike == 1 else line.agent
 
 
 def _score(told: AtTarget) -> str:
@@ -220,8 +228,8 @@ def _score(told: AtTarget) -> str:
 
 def _for(board: Standings, line: Line) -> str:
     known = costs(board)
-    if not any(other.cost_usd is not None for other in board.agents):
-        return ". Cost was not stated"
+    if all(other.cost_usd is None for other in board.agents):
+        return "" if any(other.cost_basis == HIDDEN for other in board.agents) else ". Cost was not stated"
     return f", for {money(known[line.agent])} a run" if line.agent in known else ""
 
 
@@ -240,7 +248,8 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     if not groups:
         return ""
     n = sum(groups.values())
-    number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else f"{n:,} more"
+    more = " more" if n < len(board.agents) else ""
+    number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else f"{n:,}{more}"
     if len(groups) == 1:
         (why,) = groups
         reasons = f"{'it' if n == 1 else 'they'} {_verb(why, n)}"
@@ -252,24 +261,27 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
 def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     """Verb and rest of the reason that an agent shares with others."""
     if line.condition:
-        return "ran", f"under {line.condition}"
+        return "ran", f"under {line.condition} alone"
     if "withheld" in line.marks:
         return "wait", "for an operator's approval"
     alone = 20 * line.n_tasks < 19 * board.n_tasks
     if target != "subset" and line.how in ("estimated", "linked") and alone:
         return "ran", "the subset alone"
-    return "lack", "outcomes"
+    if line.how == "measured":
+        return "could", "be ranked, fewer than half"
+    return "lack", f"outcomes among {tasks_of(board, target)}"
 
 
 def _verb(why: tuple[str, str], n: int) -> str:
     verb, rest = why
-    return f"{verb}s {rest}" if n == 1 and verb != "ran" else f"{verb} {rest}"
+    return f"{verb}s {rest}" if n == 1 and verb not in ("ran", "could") else f"{verb} {rest}"
 
 
 def covers_text(board: Standings, target: str = "") -> str:
     """Say what the 95% intervals of a target are about."""
     told: TargetLine = board.targets[target or board.target]
-    text = f"The 95% intervals cover {told.covers}."
+    shown = any(line.at[target or board.target].lower is not None for line in board.agents)
+    text = f"The 95% intervals cover {told.covers}." if shown else "No score here has an interval."
     if told.note:
         text += f" On ranks and ties: {told.note}."
     return f"{text} {sentence(told.reason)}" if told.reason else text
@@ -284,8 +296,8 @@ def scores_text(board: Standings, target: str = "") -> str:
     if not n_estimated or board.subset is None:
         return f"{text}."
     return (
-        f"{text}: measured for {counted(n_measured, 'agent')}, estimated for {n_estimated:,} from the "
-        f"{board.subset.size:,} tasks of the subset."
+        f"{text}: measured for {counted(n_measured, 'agent')}, estimated for {n_estimated:,} from "
+        f"{task_set('subset', board.subset.size)}."
     )
 
 
@@ -322,6 +334,14 @@ def bounds_text(told: AtTarget) -> str:
     return f"{percent(low)} to {percent(high)}%, whatever the missing {missing}"
 
 
+def measured_text(board: Standings) -> str:
+    """Say which sources of error were measured and are in the intervals; empty where no study found any."""
+    if not board.measured:
+        return ""
+    told = "; ".join(board.measured)
+    return sentence(f"{told}: the intervals of measured scores take that into account")
+
+
 def not_measured_text(board: Standings) -> str:
     """Say what is in no interval."""
     return (
@@ -329,7 +349,14 @@ def not_measured_text(board: Standings) -> str:
     )
 
 
-def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool = False) -> tuple[str, ...]:
+def notices(
+    board: Standings,
+    *,
+    offer: str = "",
+    universe: str = "",
+    uneven: Sequence[str] = (),
+    zero: bool = False,
+) -> tuple[str, ...]:
     """Return what the reader must know before the ranks, a sentence each.
 
     Parameters
@@ -339,6 +366,8 @@ def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool
         How more agents could be ranked, where fewer than half are; see `analytics.record.offer`.
     universe : str
         Which tasks are active, where not all are.
+    uneven : sequence of str
+        What loaded agents lack of trials on tasks that they ran.
     zero : bool
         Whether missing outcomes count as failures already.
     """
@@ -350,10 +379,13 @@ def notices(board: Standings, *, offer: str = "", universe: str = "", zero: bool
         for told in (
             universe,
             _compared_text(board),
+            *uneven,
             unranked_text(board, of=True),
             offer if 2 * n_ranked < n else "",
-            f"{n_lacking:,} of {counted(n, 'agent')} lack outcomes on all tasks; "
-            "`missing = zero` counts them as failures"
+            f"{n_lacking:,} of {counted(n, 'agent')} {'lacks' if n_lacking == 1 else 'lack'} outcomes among "
+            f"{tasks_of(board, 'full')}, and so {'has' if n_lacking == 1 else 'have'} no rank on "
+            f"{'it' if board.targets['full'].n_tasks == 1 else 'them'}; `missing = zero` counts missing "
+            "outcomes as failures"
             if not zero and SHARE_INCOMPLETE * n_lacking > n
             else "",
         )
@@ -367,8 +399,40 @@ def other_notices(board: Standings) -> tuple[str, ...]:
     return tuple(told for told in board.notices if told != said)
 
 
+def elsewhere(ran: str, compared: Sequence[str]) -> str:
+    """Say that an agent ran under conditions that are not compared."""
+    compares = f"; this board compares {' and '.join(compared)}" if compared else ""
+    return f"ran under {ran} alone{compares}"
+
+
+def uncounted(ran: str, compared: Sequence[str]) -> str:
+    """Say to whoever delivers that all outcomes of an agent are of conditions that are not compared."""
+    return f"{elsewhere(ran, compared)}: these outcomes are not counted, the agent is listed without a rank"
+
+
+def uncounted_agents(ran: str, compared: Sequence[str], agents: Sequence[str]) -> str:
+    """Say the same of several agents to an operator who loads them."""
+    listed = "the agent is" if len(agents) == 1 else "the agents are"
+    return (
+        f"{counted(len(agents), 'agent')} {elsewhere(ran, compared)}: these outcomes are not counted, "
+        f"{listed} listed without a rank ({first_names(agents)})"
+    )
+
+
+def uncounted_beside(left_out: Sequence[str], compared: Sequence[str]) -> str:
+    """Say that some outcomes of an agent are of conditions that are not compared."""
+    return (
+        f"outcomes under {' and '.join(left_out)} are not counted: this board compares "
+        f"{' and '.join(compared)}"
+    )
+
+
 def _compared_text(board: Standings) -> str:
-    compared, left_out = board.conditions.compared, board.conditions.left_out
+    return compared_text(board.conditions.compared, board.conditions.left_out)
+
+
+def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) -> str:
+    """Say which conditions outcomes are from, and which are left out; empty where none varies."""
     if not compared:
         return ""
     other = ", ".join(f"{name} ({counted(n, 'agent')})" for name, n in left_out)
@@ -402,6 +466,8 @@ def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) 
     """Say what the subset saves in tasks and in money; empty under full runs."""
     if not savings:
         return ""
+    if savings["k"] == savings["n_tasks"]:
+        return "The subset holds every task, so that a run on it is spared none."
     told = (
         f"A run on the subset takes {savings['k']:,} of {savings['n_tasks']:,} tasks, "
         f"{savings['reduction']:.0%} fewer{_money_text(savings) if with_money else ''}."

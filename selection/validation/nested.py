@@ -45,6 +45,7 @@ from selection.folds import (
     SeedsRefused,
     complete_agents,
     fold_bands,
+    in_fold,
     plan,
 )
 from selection.strategies import STRATEGIES
@@ -130,6 +131,7 @@ def validate(
     hi: float = HI,
     history_window: int | None = None,
     hysteresis: float = 0.0,
+    widening: bool = True,
     weights: FloatArray | None = None,
     policy_strategy: str = "mid_range",
     jobs: int = 1,
@@ -152,7 +154,7 @@ def validate(
     seeds : int
         Splits of `random_80_20`, and draws of `random` in each fold.
     base_seed : int
-    lo, hi, history_window, hysteresis
+    lo, hi, history_window, hysteresis, widening
         The policy's band; hysteresis carries the subset through the temporal folds.
     weights : float array, shape (n_agents,), optional
         1/π_i of every agent of the table, in the pass rates alone.
@@ -175,8 +177,8 @@ def validate(
     """
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)
-    rule = Rule(lo, hi, history_window, hysteresis)
-    band = table_band(table, weights, lo=lo, hi=hi, history_window=history_window)
+    rule = Rule(lo, hi, history_window, hysteresis, widening)
+    band = table_band(table, weights, lo=lo, hi=hi, widening=widening, history_window=history_window)
     agents = complete_agents(table, weights)
     plans = {name: plan(name, agents, n_seeds=seeds, base_seed=base_seed) for name in protocols}
     bands = {name: fold_bands(agents, folds, rule) for name, folds in plans.items()}
@@ -243,10 +245,12 @@ def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) 
         return folds.reason
     first = next(f for f, tasks in enumerate(bands.tasks) if not tasks.size)
     rows = bands.counted[first]
-    said = mid_range(agents.outcomes[rows], agents.weights[rows], lo=rule.lo, hi=rule.hi).reason
+    outcomes, weights = agents.outcomes[rows], agents.weights[rows]
+    said = mid_range(outcomes, weights, lo=rule.lo, hi=rule.hi, widening=rule.widening).reason
+    n_without = len(bands.folds) - n_used
     return (
-        f"{len(bands.folds) - n_used} of {len(bands.folds)} folds have no subset; at most a fifth may lack "
-        f"one; without {bands.folds[first].name!r}: {said}"
+        f"{n_without} of {len(bands.folds)} folds {'has' if n_without == 1 else 'have'} no subset; at most a "
+        f"fifth may lack one; {in_fold(folds.protocol, bands.folds[first])}: {said}"
     )
 
 

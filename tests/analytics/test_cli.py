@@ -156,7 +156,7 @@ def test_refusals_of_variance(refusal, real_data, tmp_path):
     assert "row 1: batch is 'A', not a finite number" in refusal(
         "variance", pastes, "--outcome", "batch", "--random", "sample"
     )
-    assert "No such file" in refusal("variance", tmp_path / "none.csv", "--outcome", "y", "--random", "x")
+    assert "there is no file" in refusal("variance", tmp_path / "none.csv", "--outcome", "y", "--random", "x")
     cells = tmp_path / "cells.csv"
     cells.write_text(
         "a,b,y\n" + "\n".join(f"{a},{b},{a * b + a}" for a in (1, 2, 4) for b in (1, 3, 5)) + "\n"

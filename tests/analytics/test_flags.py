@@ -8,6 +8,7 @@ from analytics.trials.flags import (
     dependent_trials,
     identical_agents,
     only_gains,
+    originals,
     unclaimed_orders,
 )
 
@@ -65,6 +66,22 @@ def test_trials_are_compared_on_common_tasks_and_may_not_repeat():
         dependent_trials(np.array([0, 0]), np.array([1, 1]), np.array([0.0, 1.0]))
     with pytest.raises(RowsMalformed, match="differ"):
         dependent_trials(np.array([0]), np.array([1, 1]), np.array([0.0, 1.0]))
+
+
+def test_a_copy_is_told_from_a_coincidence():
+    """Half passed: (1/4 + 1/4)^20 < 1e-6 < (1/4 + 1/4)^18; one of 65: ((64² + 1)/65²)^65 = .135."""
+
+    def twins(n_passed, n):
+        row = np.array([1.0] * n_passed + [0.0] * (n - n_passed))
+        return np.array([row, 1 - row, row, row])
+
+    order = np.array([3, 0, 2, 1])
+    assert originals(twins(10, 20), order) == [3, None, 3, None]
+    assert originals(twins(10, 20), np.zeros(4, dtype=int)) == [None, None, 0, 0]
+    assert originals(twins(9, 18), order) == originals(twins(1, 65), order) == [None] * 4
+    lacking = twins(10, 21)
+    lacking[:, 20] = np.nan
+    assert originals(lacking, order) == [3, None, 3, None]
 
 
 def test_identical_agents_are_grouped_unless_constant():

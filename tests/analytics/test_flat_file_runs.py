@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.flat_file import FlatFile, FlatFileError, from_records, read
-from analytics.outcome_table import outcome_table
+from tests.tables import outcome_table
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 HEADER = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,n_averaged"
@@ -117,7 +117,6 @@ def test_repeats_count():
         agent=file.agent,
         task=file.task,
         setting=file.setting,
-        trial=file.trial,
         outcome=file.outcome,
         valid=file.valid,
         dates=[None, None],

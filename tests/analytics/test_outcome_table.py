@@ -18,11 +18,10 @@ from analytics.outcome_table import (
     OutcomeTable,
     RowMalformed,
     TableMalformed,
-    cell_means,
     cell_moments,
     naive_standard_error,
-    outcome_table,
 )
+from tests.tables import outcome_table
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 
@@ -35,7 +34,6 @@ def real_table(rows):
         agent=[agents.index(row["agent"]) for row in rows],
         task=[tasks.index(row["task"]) for row in rows],
         setting=[0] * len(rows),
-        trial=[int(row["trial"]) for row in rows],
         outcome=[float(row["outcome"]) for row in rows],
         valid=[row.get("valid", "1") == "1" for row in rows],
     )
@@ -60,7 +58,7 @@ def table_of(means, **changes):
 def test_a_cell_is_the_mean_over_settings_of_the_mean_over_valid_trials():
     # task 0: setting 7 has 1, 0, 0 (mean 1/3), setting 9 has 1 (mean 1): (1/3 + 1)/2 = 2/3, not 2/4.
     # task 1: its only trial is invalid. task 2: one of two settings has a valid trial, 0.5. task 3: no row.
-    means, n_valid = cell_means(
+    means, n_valid, *_ = cell_moments(
         task=[0, 0, 0, 0, 1, 2, 2],
         setting=[7, 7, 7, 9, 7, 7, 9],
         outcome=[1, 0, 0, 1, 1, 0.5, 1],
@@ -75,13 +73,13 @@ def test_a_cell_is_the_mean_over_settings_of_the_mean_over_valid_trials():
 
 
 def test_no_row_at_all_is_a_row_of_missing_cells():
-    means, n_valid = cell_means([], [], [], [], 3)
+    means, n_valid, *_ = cell_moments([], [], [], [], 3)
     assert np.isnan(means).all()
     assert n_valid.tolist() == [0, 0, 0]
 
 
 def test_an_invalid_outcome_is_not_looked_at():
-    means, n_valid = cell_means([0, 0], [0, 0], [math.nan, 1.0], [False, True], 1)
+    means, n_valid, *_ = cell_moments([0, 0], [0, 0], [math.nan, 1.0], [False, True], 1)
     assert (means[0], n_valid[0]) == (1.0, 1)
 
 
@@ -92,7 +90,6 @@ def test_names_are_put_in_code_point_order_before_arithmetic():
         agent=[0, 1, 2],
         task=[0, 1, 2],
         setting=[0, 0, 0],
-        trial=[1, 1, 1],
         outcome=[0.25, 0.5, 0.75],
         valid=[True, True, True],
         dates=[date(2025, 3, 1), None, date(2024, 1, 1)],
@@ -123,14 +120,13 @@ ROWS = st.lists(
 
 
 def built(rows, agents=("x", "y", "z"), tasks=("p", "q", "r", "s")):
-    agent, task, setting, trial, outcome, valid = (list(column) for column in zip(*rows, strict=True))
+    agent, task, setting, _, outcome, valid = (list(column) for column in zip(*rows, strict=True))
     return outcome_table(
         agents=agents,
         tasks=tasks,
         agent=agent,
         task=task,
         setting=setting,
-        trial=trial,
         outcome=outcome,
         valid=valid,
     )
@@ -143,7 +139,7 @@ def test_the_order_of_the_addends_does_not_reach_the_last_bit(by):
     means = set()
     for outcomes in permutations([0.1, 0.2, 0.3]):
         setting = [0, 0, 0] if by == "trial" else [0, 1, 2]
-        means.add(cell_means([0, 0, 0], setting, outcomes, [True] * 3, 1)[0][0])
+        means.add(cell_moments([0, 0, 0], setting, outcomes, [True] * 3, 1)[0][0])
     assert len(means) == 1
 
 
@@ -211,42 +207,19 @@ def test_the_row_of_one_agent_is_the_row_of_the_table(rows):
     for i in range(3):
         own = [row for row in rows if row[0] == i]
         columns = list(zip(*own, strict=True)) or [()] * 6
-        means, n_valid = cell_means(columns[1], columns[2], columns[4], columns[5], 4)
+        means, n_valid, *_ = cell_moments(columns[1], columns[2], columns[4], columns[5], 4)
         assert means.tobytes() == table.means[i].tobytes()
         assert n_valid.tobytes() == table.n_valid[i].tobytes()
 
 
-def test_scores_and_bounds_by_hand():
+def test_scores_by_hand():
     table = table_of([[1, 0, 0.5, 1], [1, math.nan, 0, math.nan], [math.nan, math.nan, math.nan, 0.25]])
-    lower, upper = table.bounds()
     assert table.n_valid_tasks().tolist() == [4, 2, 1]
     assert table.scores().tolist() == [2.5 / 4, 1 / 2, 0.25]
-    assert lower.tolist() == [2.5 / 4, 1 / 4, 0.25 / 4]
-    assert upper.tolist() == [2.5 / 4, 3 / 4, 3.25 / 4]
 
 
-@REPEATABLE
-@given(
-    st.lists(
-        st.lists(st.sampled_from([math.nan, 0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=12).filter(
-            lambda row: not all(map(math.isnan, row))
-        ),
-        min_size=1,
-        max_size=1,
-    )
-)
-def test_bounds_are_reached_by_filling_missing_cells_with_zeros_and_ones(means):
-    table = table_of(means)
-    lower, upper = table.bounds()
-    filled = [np.where(np.isnan(means), fill, means).mean(axis=1) for fill in (0.0, 1.0)]
-    assert lower == pytest.approx(filled[0], abs=1e-15)
-    assert upper == pytest.approx(filled[1], abs=1e-15)
-    assert lower[0] - 1e-15 <= table.scores()[0] <= upper[0] + 1e-15
-
-
-def test_an_agent_without_a_valid_outcome_has_bounds_and_no_score():
+def test_an_agent_without_a_valid_outcome_has_no_score():
     table = table_of([[1.0, 0.0], [math.nan, math.nan]])
-    assert [edge.tolist() for edge in table.bounds()] == [[0.5, 0.0], [0.5, 1.0]]
     with pytest.raises(NoValidOutcome, match="no valid outcome for 'a001': no score"):
         table.scores()
     assert table.restrict(agents=table.n_valid_tasks() > 0).scores().tolist() == [0.5]
@@ -341,34 +314,18 @@ def test_a_table_that_contradicts_itself_is_refused(changes, message):
         ({"outcome": [0, math.nan]}, "row 1, outcome: nan"),
         ({"outcome": [math.inf, 0]}, "row 0, outcome: inf"),
         ({"task": [0, 2]}, "row 1, task: code 2 is not from 0 to 1"),
-        ({"agent": [-1, 0]}, "row 0, agent: code -1"),
-        ({"trial": [1.0, 2.0]}, "trial: a list of whole numbers"),
+        ({"task": [-1, 0]}, "row 0, task: code -1"),
+        ({"setting": [1.0, 2.0]}, "setting: a list of whole numbers"),
         ({"task": [0]}, "columns differ in length"),
         ({"valid": [True]}, "columns differ in length"),
         ({"valid": ["1", "0"]}, "valid: true and false, or 1 and 0, are needed, not <U1"),
         ({"valid": [1, 2]}, "valid: true and false, or 1 and 0"),
-        ({"task": [0, 0]}, "row 1: agent 'a', task 'p', setting 0, trial 1 occurs twice"),
     ],
 )
 def test_a_row_that_does_not_fit_is_refused_with_its_place(changes, message):
-    rows = {
-        "agent": [0, 0],
-        "task": [0, 1],
-        "setting": [0, 0],
-        "trial": [1, 1],
-        "outcome": [0, 1],
-        "valid": [True, True],
-    }
+    rows = {"task": [0, 1], "setting": [0, 0], "outcome": [0, 1], "valid": [True, True]}
     with pytest.raises(RowMalformed, match=message):
-        outcome_table(agents=["a"], tasks=["p", "q"], **(rows | changes))
-
-
-def test_names_given_twice_and_values_for_other_agents_are_refused():
-    rows = {"agent": [], "task": [], "setting": [], "trial": [], "outcome": [], "valid": []}
-    with pytest.raises(TableMalformed, match="none twice"):
-        outcome_table(agents=["a", "a"], tasks=["p"], **rows)
-    with pytest.raises(TableMalformed, match="scaffolds: 2 values for 1 agents"):
-        outcome_table(agents=["a"], tasks=["p"], scaffolds=["s", "t"], **rows)
+        cell_moments(n_tasks=2, **(rows | changes))
 
 
 def test_every_refusal_is_one_of_the_core():

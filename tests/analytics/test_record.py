@@ -562,7 +562,6 @@ def test_runs_are_repeats_and_copies_have_no_consistency():
     assert found.repeats[0].reason == f"not measured: {found.repeats[0].copies}"
     assert found.repeats[0].levels["run"] == 2
     assert found.repeats[1].copies == ""
-    assert found.copied == ("a00",)
 
 
 def test_a_latest_delivery_that_only_gains_is_told_though_it_counts_for_little():

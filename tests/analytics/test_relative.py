@@ -24,7 +24,7 @@ from analytics.differences.pairs import (
     trial_variance_ratio,
 )
 from analytics.errors import CoreError
-from analytics.outcome_table import outcome_table
+from tests.tables import outcome_table
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -38,7 +38,6 @@ def real_table(rows):
         agent=[agents.index(row["agent"]) for row in rows],
         task=[tasks.index(row["task"]) for row in rows],
         setting=[0] * len(rows),
-        trial=[int(row["trial"]) for row in rows],
         outcome=[float(row["outcome"]) for row in rows],
         valid=[row.get("valid", "1") == "1" for row in rows],
     )

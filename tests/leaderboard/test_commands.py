@@ -106,6 +106,16 @@ def test_each_study_is_the_next_sensible_command(run, toy):
     assert "Next: manage.py standings toy" in run("recompute", "toy")
 
 
+def test_a_study_that_could_tell_nothing_is_not_the_next_command(db, run, file):
+    file.write_text(csv_text({"alone": "10" * 10}))
+    run("load", str(file), "--benchmark", "toy")
+    assert run("recompute", "toy").endswith("Next: manage.py standings toy\n")
+    assert "Next" not in run("variance", "toy")
+    assert "Next" not in run("validate", "toy")
+    told = run("unload", "toy", "--latest", "--reason", "the wrong file")
+    assert told == "Withdrew 1 submission with 20 outcomes from toy.\n"
+
+
 @pytest.mark.parametrize("target", ["subset", "full", "domain"])
 def test_standings_print_every_row_of_the_answers_table(run, toy, target):
     printed, board = run("standings", "toy", "--target", target), standings_of(toy)

@@ -14,7 +14,7 @@ from leaderboard.operations.policies import PolicyChangedMeanwhile, changed_poli
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import OutcomeDetail, Submission
 from leaderboard.submissions.queries import deliveries
-from tests.toys import AS_OF, HEAD, csv_text, load_text, rows_text
+from tests.toys import AS_OF, HEAD, csv_text, ladder, load_text, rows_text
 
 
 @pytest.fixture
@@ -262,6 +262,25 @@ class TestCommonTasks:
         path.write_text(csv_text({"few": "1"}))
         assert "universe" not in run("load", str(path), "--benchmark", "toy")
         assert Policy.objects.latest("number").universe == names
+
+    def test_load_says_what_does_not_count_as_it_stands(self, run, tmp_path):
+        rows = [
+            {"agent": agent, "task": f"t{j:02d}", "outcome": int(mark), "judge": judge}
+            for agent, marks in ladder(6, 20).items()
+            for judge in (("easy",) if agent > "a03" else ("j1", "easy") if agent > "a02" else ("j1",))
+            for j, mark in enumerate(marks)
+        ]
+        rows.append({"agent": "a00", "task": "t00", "trial": 2, "outcome": 0, "judge": "j1"})
+        path = tmp_path / "judges.csv"
+        path.write_text(rows_text(rows))
+        printed = run("load", str(path), "--benchmark", "toy")
+        assert "Agents are compared under judge j1; left out: judge easy (3 agents).\n" in printed
+        assert (
+            "2 agents ran under judge easy alone; this board compares judge j1: these outcomes are not "
+            "counted, the agents are listed without a rank (a04, a05).\n"
+        ) in printed
+        assert "1 of 6 agents have fewer trials on some tasks than on others: " in printed
+        assert "left out" not in run("load", str(path), "--benchmark", "toy", "--dry-run")
 
     def test_fewer_than_ten_are_refused(self, db):
         load_text(csv_text({"a": "1" * 9 + ".", "b": "1" * 10}))

@@ -24,9 +24,11 @@ from leaderboard.operations.corrections import (
 )
 from leaderboard.operations.intake import DuplicateOutcomes, submit
 from leaderboard.operations.services import issue_token, recompute
+from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
-from tests.toys import AS_OF, csv_text, in_subset, ladder, load_text
+from selection.standings.choice import band_of
+from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text, rows_text
 
 TODAY = f"{AS_OF:%Y-%m-%d}"
 
@@ -153,6 +155,70 @@ class TestReceipts:
         assert not counted(toy, receipt)[0].confirmed
 
 
+def under(outcomes, **condition):
+    """Rows of a body, each under this prompt, judge or temperature."""
+    return [
+        {"task": task, "trial": 1, "outcome": outcome} | condition for task, (outcome,) in outcomes.items()
+    ]
+
+
+class TestConditions:
+    @pytest.mark.parametrize(
+        ("field", "levels", "ours", "other"),
+        [
+            ("judge", ("j1", "j2"), "judge j1", "judge j2"),
+            ("prompt_variant", ("p1", "p2"), "prompt p1", "prompt p2"),
+        ],
+    )
+    def test_what_is_not_compared_is_said(self, db, field, levels, ours, other):
+        rows = [
+            {"agent": agent, "task": f"t{j:02d}", "outcome": mark, field: levels[0]}
+            for agent, marks in ladder(8, 20).items()
+            for j, mark in enumerate(marks)
+        ]
+        load_text(rows_text(rows))
+        ada, toy = token("ada@example.org"), Benchmark.objects.get()
+        recompute(benchmark=toy, as_of=AS_OF)
+        alone = deliver(ada, under(every_task(), **{field: levels[1]}))
+        assert alone["warnings"] == [
+            f"ran under {other} alone; this board compares {ours}: these outcomes are not counted, the agent "
+            "is listed without a rank"
+        ]
+        board = recompute(benchmark=toy, as_of=AS_OF)[0]
+        line = lines_of(board)["newcomer"]
+        assert (line.condition, line.n_tasks, line.marks) == (other, 20, ("elsewhere",))
+        assert {at.reason for at in line.at.values()} == {
+            f"ran under {other} alone; this board compares {ours}"
+        }
+        both = deliver(ada, under(every_task(), **{field: levels[0]}))
+        assert both["warnings"] == [f"outcomes under {other} are not counted: this board compares {ours}"]
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].condition == ""
+        assert deliver(ada, under(every_task(), **{field: levels[0]}), agent="b", model="b")["warnings"] == []
+
+    def test_a_temperature_that_is_not_compared(self, db):
+        """It is a condition where an agent has two of them."""
+        rows = [
+            {"agent": agent, "task": f"t{j:02d}", "outcome": mark, "temperature": heat}
+            for agent, marks in ladder(8, 20).items()
+            for heat in ((0, 1) if agent == "a00" else (0,))
+            for j, mark in enumerate(marks)
+        ]
+        load_text(rows_text(rows))
+        recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+        ada = token("ada@example.org")
+        (said,) = deliver(ada, under(every_task(), temperature=1.0))["warnings"]
+        assert said.startswith("ran under temperature 1 alone; this board compares temperature 0: ")
+        assert deliver(ada, under(every_task(), temperature=0.0), agent="b", model="b")["warnings"] == []
+
+    def test_the_conditions_of_a_fixed_subset_stay(self, ada, toy):
+        recompute(benchmark=toy, as_of=AS_OF)
+        (said,) = deliver(ada, under(every_task(), judge="easy"))["warnings"]
+        assert said.startswith("ran under judge easy alone; this board compares no judge stated: ")
+
+    def test_nothing_is_said_where_nothing_is_known(self, ada, toy):
+        assert deliver(ada, under(every_task(), judge="easy"))["warnings"] == []
+
+
 class TestConfirmation:
     def test_it_counts_and_frees_the_keys(self, ada, toy):
         receipt = deliver(ada, every_task() | {"t04": [None]})
@@ -181,6 +247,50 @@ class TestConfirmation:
         load_text(csv_text({"loaded": "1x"}))
         with pytest.raises(NothingToConfirm, match="operator loaded"):
             confirm(uuid=Submission.objects.latest("id").uuid, reason="", as_of=AS_OF)
+
+
+class TestCopies:
+    """Full runs with one vector of outcomes, under different names."""
+
+    MARKS = "01101001100101101001"  # 10 passes of 20: (1/4 + 1/4)²⁰ < 1e-6
+
+    def deliver_copies(self, by, numbers):
+        for i in numbers:
+            outcomes = {f"t{j:02d}": [int(mark)] for j, mark in enumerate(self.MARKS)}
+            deliver(by, outcomes, agent=f"made-up {i}", model=f"Made {i}")
+
+    def test_six_teach_as_much_as_one(self, ada, toy):
+        self.deliver_copies(ada, range(1))
+        one = Reader(toy).now(None)
+        self.deliver_copies(ada, range(1, 6))
+        six = Reader(toy).now(None)
+        assert (one.n_complete, six.n_complete, six.record.n_agents) == (17, 17, 22)
+        rates = [band_of(now.record, now.rules).pass_rates.tolist() for now in (one, six)]
+        assert rates[0] == rates[1]
+        assert six.record.copy_of[-5:] == ("made-up 0",) * 5
+
+    def test_an_operator_lets_one_count(self, ada, toy):
+        self.deliver_copies(ada, range(2))
+        board = recompute(benchmark=toy, as_of=AS_OF)[0]
+        line = lines_of(board)["made-up 1"]
+        assert line.flags == (
+            "the same outcome as made-up 0 on every task; pass rates and calibration leave it out until an "
+            "operator approves it",
+        )
+        assert line.at["full"].rank is not None
+        assert lines_of(board)["made-up 0"].flags == ("the same outcome as made-up 1 on every task",)
+        with pytest.raises(NothingToApprove, match="neither withheld nor the copy"):
+            approve(benchmark=toy, agent="made-up 0", reason="seen", as_of=AS_OF)
+        approve(benchmark=toy, agent="made-up 1", reason="two keys for one model, on purpose", as_of=AS_OF)
+        now = Reader(toy).now(None)
+        assert (now.n_complete, set(now.record.copy_of)) == (18, {""})
+
+    def test_what_an_operator_loads_counts_and_comes_first(self, ada, toy):
+        self.deliver_copies(ada, range(1))
+        load_text(csv_text({"loaded": self.MARKS, "loaded too": self.MARKS}))
+        record = Reader(toy).now(None).record
+        assert dict(zip(record.table.agents, record.copy_of, strict=True))["made-up 0"] == "loaded"
+        assert int(record.complete.sum()) == 18
 
 
 class TestResubmission:

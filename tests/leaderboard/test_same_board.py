@@ -1,5 +1,6 @@
 """The same board everywhere: a file by itself, and its rows through the database, with the same Given."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,13 @@ from analytics.flat_file import read
 from analytics.record import Record
 from leaderboard.boards.presentation import as_dict
 from leaderboard.boards.reading import standings_of
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.loading import load
 from leaderboard.operations.services import _present, recompute
 from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.studies.models import SubsetTask, TaskSubset
 from leaderboard.submissions.parsing.flat import read_file
-from selection.standings import answer
+from selection.standings import answer, printed
 from tests.toys import AS_OF, csv_text, graded, only, rows_text
 
 PUBLISHED = {"benchmark", "number", "published_at", "data_version", "digest"}
@@ -63,6 +64,17 @@ def test_the_demonstration(db, tmp_path):
     is_same(joined(tmp_path / "history.csv", tmp_path / "new.csv", to=tmp_path / "all.csv"), board)
 
 
+def test_a_file_with_nothing_given_differs_in_the_number_of_its_subset_alone(db, tmp_path):
+    """A version has a number once it is stored; what is printed is the same, word for word."""
+    write_history(tmp_path / "history.csv")
+    board = loaded(tmp_path / "history.csv")
+    stored = standings_of(board)
+    file = answer(Record.from_flat(read(tmp_path / "history.csv", as_of=AS_OF)))
+    assert (file.subset.number, stored.subset.number) == (None, 1)
+    assert replace(file, subset=replace(file.subset, number=1)) == stored
+    assert printed.text(file) == printed.text(stored)
+
+
 def test_two_prompts_of_which_some_agents_ran_one(db, tmp_path):
     """Both are compared, and who lacks one is listed under what it ran."""
     rng = np.random.default_rng(2)
@@ -78,6 +90,32 @@ def test_two_prompts_of_which_some_agents_ran_one(db, tmp_path):
     assert stored.conditions.compared == ("prompt p1", "prompt p2")
     assert [condition["prompt_variant"] for condition in board.subset.compared] == ["p1", "p2"]
     is_same(tmp_path / "prompts.csv", board)
+
+
+@pytest.mark.parametrize("missing", ["gap", "zero"])
+def test_trials_that_a_file_does_not_hold(db, tmp_path, missing):
+    """One agent without its failures, one that repeated a task, and one under another judge."""
+    rng = np.random.default_rng(5)
+    rows = [
+        {"agent": f"a{i:02d}", "task": f"t{j:02d}", "trial": trial, "outcome": passed, "judge": judge}
+        for i in range(12)
+        for j, p in enumerate(np.linspace(0.05, 0.95, 20))
+        for trial in range(1, 6)
+        if (passed := int(rng.random() < p)) or i != 4
+        for judge in (("j2",) if i == 11 else ("j1",))
+    ]
+    rows.append({"agent": "a10", "task": "t03", "trial": 6, "outcome": 1, "judge": "j1"})
+    (tmp_path / "trials.csv").write_text(rows_text(rows))
+    loaded(tmp_path / "trials.csv")
+    Policy.objects.create(benchmark=Benchmark.objects.get(), number=2, missing=missing)
+    board = loaded(tmp_path / "trials.csv")
+    lines = {line.agent: line for line in standings_of(board).agents}
+    n_passed = sum(row["outcome"] for row in rows if row["agent"] == "a04")
+    full = lines["a04"].at["full"]
+    assert full.score == (pytest.approx(n_passed / 100) if missing == "zero" else None)
+    assert (lines["a11"].condition, lines["a11"].n_tasks) == ("judge j2", 20)
+    assert len([one for one in standings_of(board).notices if "fewer trials on some tasks" in one]) == 2
+    is_same(tmp_path / "trials.csv", board)
 
 
 def test_full_and_subset_runs_two_versions_and_linked_agents(db, tmp_path):

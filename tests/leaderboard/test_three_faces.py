@@ -6,6 +6,7 @@ import io
 import json
 import re
 
+import numpy as np
 import pytest
 from django.core.management import call_command
 
@@ -102,11 +103,13 @@ def test_csv_json_api_and_the_files_command_line_agree(client, board, capsys, ta
 
 def changed(one, other):
     """A file's subset has no number: it was never fixed."""
-    return {name for name in other if without_number(one[name]) != without_number(other[name])}
+    assert other["subset"] is None or other["subset"]["number"] is None
+    one, other = ({**told, "subset": without_number(told["subset"])} for told in (one, other))
+    return {name for name in other if one[name] != other[name]}
 
 
-def without_number(value):
-    return {key: one for key, one in value.items() if key != "number"} if isinstance(value, dict) else value
+def without_number(subset):
+    return subset and {key: value for key, value in subset.items() if key != "number"}
 
 
 def between(lower, upper):
@@ -146,3 +149,42 @@ def test_the_terminal_prints_what_the_file_prints_under_a_head_and_over_a_digest
     assert (
         body.removesuffix(f"\n\nDigest {board.digest}\n") == by_file(board, capsys, "--target", target)[:-1]
     )
+
+
+def two_judges(n_agents=8, n_tasks=20):
+    """Each agent under both judges, of whom the second is harder to please."""
+    rng = np.random.default_rng(5)
+    return rows_text(
+        [
+            {"agent": f"a{i:02d}", "task": f"t{j:02d}", "judge": judge, "outcome": int(rng.random() < p)}
+            for i in range(n_agents)
+            for j in range(n_tasks)
+            for judge, p in (("j1", (i + 2) / 12), ("j2", (i + 1) / 12))
+        ]
+    )
+
+
+def test_each_face_says_that_the_judge_was_measured_once_it_is(client, db):
+    load_text(two_judges())
+    recomputed()
+    said = "The judge was measured: the intervals of measured scores take that into account."
+    unmeasured = "how much agents depend on the judge"
+
+    def faces():
+        """The terminal, the page, and the measured and not measured of the API."""
+        page = " ".join(html.unescape(client.get("/b/toy").content.decode()).split())
+        told = client.get("/api/v1/benchmarks/toy/board").json()
+        return " ".join(printed("standings", "toy").split()), page, told["measured"], told["not_measured"]
+
+    terminal, page, measured, not_measured = faces()
+    assert said not in terminal + page
+    assert unmeasured in terminal
+    assert unmeasured in page
+    assert (measured, unmeasured in not_measured) == ([], True)
+    printed("variance", "toy")
+    assert "Published board 2" in printed("recompute", "toy")
+    terminal, page, measured, not_measured = faces()
+    assert said in terminal
+    assert said in page
+    assert unmeasured not in terminal + page
+    assert (measured, unmeasured in not_measured) == (["The judge was measured"], False)

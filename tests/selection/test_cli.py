@@ -255,8 +255,10 @@ def test_the_domains_errors_are_larger_than_those_of_these_tasks(answer, text, r
     assert 1.5 < np.median(ratios) < 2.5
     named = ("20250924_droid_gpt-5", "ob1-09-10-25")
     out = text("compare", path, "--target", "domain", "--missing", "zero", "--agents", *named)
-    assert "domain: tasks like these 80" in out
-    assert "never measured  agent:judge, agent:prompt, agent:run" in out
+    assert "scores on       tasks like these 80" in out
+    assert "never measured  how much agents depend on the judge; " in out
+    assert "p, adjusted" in out
+    assert "Adjusted over 1 pair by Benjamini and Hochberg" in out
 
 
 def test_void_trials_count_as_failures_when_asked(answer, real_data):
@@ -279,7 +281,7 @@ def test_standings_of_gaia(answer, text, real_data):
     assert (found["target"], found["subset"]["size"], len(found["agents"])) == ("subset", 82, 32)
     assert set(found) == {
         *("n_tasks", "n_complete", "phase", "why", "target", "subset", "conditions", "verdict", "targets"),
-        *("agents", "not_measured", "savings", "notices"),
+        *("agents", "not_measured", "savings", "notices", "measured"),
     }
     assert set(found["targets"]) == {"subset", "full", "domain"}
     assert found["targets"]["full"]["n_ranked"] == 32
@@ -390,7 +392,7 @@ def test_refusals_of_compare_and_ranks(refusal, tmp_path):
     assert "1 of 1 agents can be compared; 2 are needed" in refusal("compare", path, "--agents", "a00")
     assert "invalid choice" in refusal("ranks", path, "--target", "all")
     assert "lo = 0.7 is out of range" in refusal("ranks", path, "--band", "0.7", "0.3")
-    assert "No such file" in refusal("standings", path, "--subsets", tmp_path / "none.json")
+    assert "there is no file" in refusal("standings", path, "--subsets", tmp_path / "none.json")
     for stated in ("[{}]", "[1]", "3", '{"tasks": []}', "not json", '[{"tasks": 1, "chosen_from": []}]'):
         (tmp_path / "versions.json").write_text(stated)
         refused = refusal("standings", path, "--subsets", tmp_path / "versions.json")
@@ -432,7 +434,7 @@ def test_refusals_of_drift(refusal, real_data, tmp_path):
 
 @pytest.mark.parametrize("command", ["band", "validate", "standings", "compare", "ranks", "drift"])
 def test_what_is_no_flat_file_of_one_benchmark_is_refused(refusal, tmp_path, command):
-    assert "No such file" in refusal(command, tmp_path / "none.csv")
+    assert "there is no file" in refusal(command, tmp_path / "none.csv")
     path, _ = board(tmp_path / "a.csv", 8)
     other, _ = board(tmp_path / "b.csv", 8, benchmark="C")
     path.write_text(path.read_text() + "".join(other.read_text().replace("a0", "b0").splitlines(True)[1:]))

@@ -12,11 +12,13 @@ from selection.errors import ShapeMismatch
 from selection.folds import (
     PROTOCOLS,
     CompleteAgents,
+    Fold,
     Plan,
     Rule,
     complete_agents,
     fold_bands,
     fold_pass_rates,
+    in_fold,
     nested_plan,
     plan,
 )
@@ -244,3 +246,26 @@ def test_complete_agents_keep_their_weights_and_names():
 def test_no_folds_no_bands():
     bands = fold_bands(anyone(6), Plan("temporal", (), "why"), Rule(hysteresis=0.05))
     assert bands.tasks == ()
+
+
+@pytest.mark.parametrize("protocol", ["loao", "temporal"])
+@pytest.mark.parametrize("hysteresis", [0.0, 0.05])
+def test_a_band_that_is_not_to_be_widened_is_not_widened_in_a_fold(protocol, hysteresis):
+    """One of 20 tasks lies in 30-70%, 2 are needed; with widening four more within 15-85% come in."""
+    outcomes = np.zeros((20, 20))
+    outcomes[::2, 0] = 1.0
+    outcomes[::5, 1:5] = 1.0
+    agents = agents_of(outcomes, dates=[DAY + timedelta(days=i) for i in range(20)])
+    folds = plan(protocol, agents)
+    widened = fold_bands(agents, folds, Rule(hysteresis=hysteresis))
+    assert all(np.array_equal(tasks, range(5)) for tasks in widened.tasks)
+    kept = fold_bands(agents, folds, Rule(hysteresis=hysteresis, widening=False))
+    assert all(tasks.size == 0 for tasks in kept.tasks)
+
+
+def test_a_fold_is_named_after_what_it_leaves_out():
+    agents = anyone(12)
+    told = {name: in_fold(name, Fold("7", np.array([0]), np.array([1]))) for name in PROTOCOLS}
+    assert told["random_80_20"] == "in the split of seed 7"
+    assert told["loso"] == "without scaffold '7'"
+    assert "in the split of seed 0" in plan("random_80_20", agents, n_seeds=1).reason

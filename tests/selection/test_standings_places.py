@@ -11,7 +11,8 @@ from selection.folds import generator
 from selection.given import Given, SubsetVersion
 from selection.linking import complete, reference
 from selection.rules import Rules
-from selection.standings import answer
+from selection.standings import answer, table, words
+from selection.standings.choice import chosen_tasks, training
 from selection.strategies import STRATEGIES, Training
 from tests.selection.records import (
     NAN,
@@ -124,6 +125,9 @@ def test_a_narrow_band_widens_unless_the_rules_forbid_it():
     found = answer(record_of(outcomes), replace(rules, widening=False))
     assert (found.phase, found.subset) == ("unsuited", None)
     assert "the band is not widened" in found.why
+    agents = training(record_of(outcomes))
+    assert chosen_tasks(agents, rules)[0].size
+    assert not chosen_tasks(agents, replace(rules, widening=False))[0].size
 
 
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"mid_range"}))
@@ -132,7 +136,8 @@ def test_a_strategy_chooses_as_many_tasks_as_the_band(strategy):
     record = record_of(outcomes, dates=days(16))
     found = answer(record, Rules(strategy=strategy, seed=7))
     training = Training.of(outcomes, outcomes.mean(axis=1), record.table.dates)
-    chosen = STRATEGIES[strategy](training, band(outcomes).size, generator(7, strategy, "subset"))
+    what = () if strategy == "random" else ("subset",)
+    chosen = STRATEGIES[strategy](training, band(outcomes).size, generator(7, strategy, *what))
     assert found.subset.tasks == tuple(f"t{j:03d}" for j in sorted(chosen))
     assert found.subset.strategy == strategy
     assert "by the strategy" in found.subset.reason
@@ -224,6 +229,25 @@ def test_more_than_5_percent_lost_is_listed_with_its_bounds(history):
     )
 
 
+def test_an_agent_that_ran_all_tasks_and_lost_too_many_is_listed_not_estimated(history):
+    """Its outcomes on the subset are whole: there it is ranked, and on all tasks it has its bounds alone."""
+    outcomes, tasks = history
+    lost = np.zeros((len(outcomes) + 1, 60), bool)
+    lost[-1, np.setdiff1d(np.arange(60), tasks)[:4]] = True
+    row = np.where(lost[-1], NAN, np.arange(60) % 2)
+    found = answer(record_of(np.vstack([outcomes, row]), lost=lost))
+    line = next(one for one in found.agents if one.agent == f"a{len(outcomes):02d}")
+    assert line.at["subset"].rank is not None
+    full = line.at["full"]
+    assert (full.rank, full.score, full.estimated) == (None, None, False)
+    n_passed = float(np.nansum(row))
+    assert full.bounds == pytest.approx((n_passed / 60, (n_passed + 4) / 60))
+    assert (line.how, line.marks) == ("incomplete", ("incomplete",))
+    (cells,) = [one for one in table.rows(found, "full") if one["Agent"] == line.agent]
+    assert cells["Bounds"] == f"{words.percent(n_passed / 60)}–{words.percent((n_passed + 4) / 60)}"
+    assert (cells["Rank"], cells["Score %"]) == ("", "–")
+
+
 def test_a_task_that_never_arrived_is_listed_by_name_even_if_it_is_one(history):
     outcomes, tasks = history
     row = np.full(60, NAN)
@@ -293,8 +317,8 @@ def test_under_ten_complete_agents_nothing_is_completed(n):
     assert (told.rank is None) == (n == 9)
     if n == 9:
         assert told.reason == (
-            f"1 of {tasks.size} tasks has no valid outcome; completing it needs 10 complete agents and there "
-            "are 9"
+            f"1 of {tasks.size} tasks of the subset has no valid outcome; completing it needs 10 complete "
+            "agents and there are 9"
         )
 
 
@@ -318,14 +342,16 @@ def test_withheld_agents_and_other_conditions_are_listed(history):
     assert found.n_complete == 14
     for target in ("subset", "full", "domain"):
         assert by_name(found)["a03"].at[target].reason == "resubmitted: waits for an operator"
-        assert by_name(found)["a05"].at[target].reason == "ran under judge j2; compared is judge j1"
+        assert by_name(found)["a05"].at[target].reason == (
+            "ran under judge j2 alone; this board compares judge j1"
+        )
         assert found.targets[target].n_ranked == 14
     assert by_name(found)["a03"].marks == ("incomplete", "withheld")
     assert by_name(found)["a05"].condition == "judge j2"
     assert found.conditions.compared == ("judge j1",)
     assert found.notices[0] == "Agents are compared under judge j1; left out: judge j2 (1 agent)."
     assert found.notices[1].startswith("2 of 16 agents are listed without a rank: ")
-    assert {"1 waits for an operator's approval", "1 ran under judge j2"} <= set(
+    assert {"1 waits for an operator's approval", "1 ran under judge j2 alone"} <= set(
         found.notices[1].removesuffix(".").split(": ")[1].split(", ")
     )
 
@@ -381,7 +407,10 @@ def test_over_a_quarter_without_outcomes_names_the_other_way_to_count_them():
     lost[:4, :6] = True
     outcomes[lost] = NAN
     found = answer(record_of(outcomes, lost=lost))
-    told = "4 of 12 agents lack outcomes on all tasks; `missing = zero` counts them as failures."
+    told = (
+        "4 of 12 agents lack outcomes among all 60 tasks, and so have no rank on them; `missing = zero` "
+        "counts missing outcomes as failures."
+    )
     assert told in found.notices
     zero = answer(record_of(outcomes, lost=lost, counting=Counting(missing="zero")))
     assert told not in zero.notices

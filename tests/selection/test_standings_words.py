@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from selection.given import Given
+from analytics.differences.pairs import Facet
+from selection.given import Given, Variances
 from selection.rules import Rules
 from selection.standings import answer, printed, table, words
 from selection.standings.gaps import gaps
@@ -79,7 +80,7 @@ def test_several_could_be_the_best():
         first=("a", "b"),
     )
     assert words.headline(found) == (
-        "2 of 3 agents could be the best. Ma with Loop scores highest, 90.0% on all 40 tasks, for $200 a run"
+        "2 of 3 agents could be the best. a scores highest, 90.0% on all 40 tasks, for $200 a run"
         "; the cheapest of the 2 costs $12.3."
     )
 
@@ -92,11 +93,11 @@ def test_one_is_the_best():
         first=("a",),
     )
     assert words.headline(found) == (
-        "Ma with Loop is the best of 3 agents, at 95%: 90.0% on all 40 tasks, for $3.00 a run. The next "
+        "a is the best of 3 agents, at 95%: 90.0% on all 40 tasks, for $3.00 a run. The next "
         "could be any of 2."
     )
     alone = replace(found, agents=(*found.agents[:1], line("b", 2, 0.5, lower=2, upper=2)))
-    assert words.headline(alone).endswith("The next is Mb with Loop.")
+    assert words.headline(alone).endswith("The next is b.")
 
 
 def test_nothing_is_ordered_and_no_cost_was_stated():
@@ -117,11 +118,12 @@ def test_one_agent_is_never_better_than_the_others_that_are_not_ranked():
     found = standings(line("a", 1, 0.9, lower=1, upper=1), *lacking, first=("a",))
     told = words.headline(found)
     assert told == (
-        "One agent so far: a, 90.0% on all 40 tasks. 3 more are listed without a rank: they lack outcomes."
+        "One agent so far: a, 90.0% on all 40 tasks. 3 more are listed without a rank: they lack "
+        "outcomes among all 40 tasks."
     )
     assert "best" not in told
     assert words.headline(standings(*lacking[:1])) == (
-        "No agent is ranked yet. 1 more is listed without a rank: it lacks outcomes."
+        "No agent is ranked yet. 1 is listed without a rank: it lacks outcomes among all 40 tasks."
     )
 
 
@@ -135,27 +137,64 @@ def test_reasons_of_unranked_agents_are_grouped():
         line("f", None, 0.5, how="estimated", n_tasks=18),
     ]
     assert words.unranked_text(standings(*lines)) == (
-        "5 more are listed without a rank: 2 lack outcomes, 1 ran under judge j2, 1 waits for an operator's "
-        "approval, 1 ran the subset alone."
+        "5 more are listed without a rank: 2 lack outcomes among all 40 tasks, 1 ran under judge j2 alone, "
+        "1 waits for an operator's approval, 1 ran the subset alone."
     )
     assert words.unranked_text(standings(*lines[:2]), of=True) == (
-        "1 of 2 agents is listed without a rank: it lacks outcomes."
+        "1 of 2 agents is listed without a rank: it lacks outcomes among all 40 tasks."
     )
 
 
-def test_leaders_share_the_first_place_and_names_that_say_nothing_are_not_used():
-    pair = [line(name, 1, 0.9, lower=1, upper=2, model="not stated") for name in "ab"]
+def test_leaders_share_the_first_place():
+    pair = [line(name, 1, 0.9, lower=1, upper=2) for name in "ab"]
     found = standings(*pair, line("c", 3, 0.1, lower=3, upper=3), first=("a", "b"))
     assert "a and 1 more score highest, 90.0%" in words.headline(found)
-    twins = [line(name, i, 0.9 - i / 10, lower=1, upper=2, model="M") for i, name in enumerate("ab", 1)]
-    found = standings(*twins, line("c", 3, 0.1, lower=3, upper=3), first=("a", "b"))
-    assert "a scores highest" in words.headline(found)
+
+
+def test_the_headline_calls_agents_as_the_table_does():
+    """Also where scaffold and model name them, with names that look like markup or lists."""
+    for name in ('Ana, "the" best', "日本 エージェント", "<b>x</b>"):
+        found = standings(
+            line(name, 1, 0.9, lower=1, upper=1), line("b", 2, 0.1, lower=2, upper=2), first=(name,)
+        )
+        assert words.headline(found).startswith(f"{name} is the best")
+        assert table.rows(found)[0]["Agent"] == name
+
+
+def test_costs_that_are_hidden_are_not_called_unstated():
+    found = standings(
+        line("a", 1, 0.9, lower=1, upper=1, cost_basis=words.HIDDEN),
+        line("b", 2, 0.1, lower=2, upper=2),
+        first=("a",),
+    )
+    assert "ost" not in words.headline(found)
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [("subset", "the one task of the subset"), ("full", "the one task"), ("domain", "tasks like this one")],
+)
+def test_one_task_is_one_task(target, told):
+    assert words.task_set(target, 1) == told
+    assert words.task_set(target, 1200).replace("1,200", "").count("tasks") == 1
+
+
+def test_what_was_measured_is_said_beside_what_was_not():
+    facets = (Facet("judge", main=0.01, with_agent=0.02),)
+    given = Given(variances=Variances(facets, ("how much agents depend on the wording of the prompt",)))
+    found = answer(record_of(board()), None, given)
+    told = "The judge was measured: the intervals of measured scores take that into account."
+    assert words.measured_text(found) == told
+    assert told in " ".join(printed.text(found).split())
+    assert Standings.of_plain(found.as_plain()) == found
+    assert found.as_plain()["measured"] == ["The judge was measured"]
+    assert words.measured_text(answer(record_of(board()))) == ""
 
 
 def test_without_rank_intervals_the_headline_says_why():
     found = standings(line("a", 1, 0.9), line("b", 2, 0.1), reason="no rank intervals: 3 tasks")
     assert words.headline(found) == (
-        "Ma with Loop scores highest, 90.0% on all 40 tasks. Cost was not stated. No rank intervals: 3 tasks."
+        "a scores highest, 90.0% on all 40 tasks. Cost was not stated. No rank intervals: 3 tasks."
     )
 
 
@@ -305,7 +344,7 @@ def test_a_board_on_a_terminal():
     found = answer(record_of(np.vstack([outcomes, np.where(np.arange(60) < 3, 1.0, np.nan)])))
     out = printed.text(found)
     assert out.startswith(words.headline(found)[:60])
-    assert "1 more is listed without a rank: it lacks outcomes." in out.replace("\n", " ")
+    assert "1 more is listed without a rank: it lacks outcomes among the " in out.replace("\n", " ")
     for told in ("Phase: ongoing.", "May hold", "≤ ", "Never measured", "Not ranked: a22: ", "--target full"):
         assert told in out
     assert "~" in printed.text(found, "full")

@@ -262,6 +262,11 @@ def test_every_task_is_drawn_equally_often():
     assert max(abs(c - 1200) for c in counts.values()) < 5 * math.sqrt(4000 * 0.3 * 0.7)
 
 
+def test_random_subsets_of_one_generator_are_nested():
+    training = rated([0.1 * i for i in range(10)] + [NAN])
+    assert set(picked("random", training, 3, 7)) < set(picked("random", training, 6, 7))
+
+
 def test_the_remainder_goes_to_distinct_groups_and_tasks_are_drawn_equally_inside():
     # 30 tasks in tenths of 3, k = 14: one or two of each tenth, two in exactly four of them.
     training = rated(np.arange(30) / 30)

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analytics.outcome_table import OutcomeTable, outcome_table
+from analytics.outcome_table import OutcomeTable
 from selection.errors import ShapeMismatch
 from selection.folds import PROTOCOLS, SeedsRefused, complete_agents, fold_bands, generator, plan
 from selection.validation import NameUnknown, as_json, validate
 from tests.selection import reference
+from tests.tables import outcome_table
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -101,7 +102,6 @@ def real_table(rows):
         agent=np.array([place[r["agent"]] for r in rows]),
         task=np.array([column[r["task"]] for r in rows]),
         setting=np.zeros(len(rows), dtype=int),
-        trial=np.array([int(r["trial"]) for r in rows]),
         outcome=np.array([float(r["outcome"] or 0) for r in rows]),
         valid=np.array([r.get("valid") != "0" for r in rows]),
         dates=[first[a][0] for a in agents],
@@ -320,7 +320,6 @@ def test_the_order_of_rows_and_columns_in_the_file_changes_nothing(seed):
             agent=np.array([agents.index(r[0]) for r in rows]),
             task=np.array([tasks.index(r[1]) for r in rows]),
             setting=np.zeros(len(rows), dtype=int),
-            trial=np.ones(len(rows), dtype=int),
             outcome=np.array([r[2] for r in rows]),
             valid=np.ones(len(rows), dtype=bool),
             dates=[place[a] for a in agents],
@@ -499,15 +498,15 @@ def test_a_scaffold_alone_has_no_r2():
 @pytest.mark.parametrize(
     ("protocol", "n_seeds", "dates", "fold"),
     [
-        ("temporal", 3, [date(2025, 1, 1)] * 12 + [date(2025, 2, 1)] * 4, "2025-02-01"),
-        ("random_80_20", 1, None, "0"),
+        ("temporal", 3, [date(2025, 1, 1)] * 12 + [date(2025, 2, 1)] * 4, "before 2025-02-01"),
+        ("random_80_20", 1, None, "in the split of seed 0"),
     ],
 )
 def test_a_protocol_of_one_fold_is_not_available(protocol, n_seeds, dates, fold):
     table = table_of(rasch_outcomes(3, 16, 40), dates=dates)
     found = validate(table, protocols=[protocol], seeds=n_seeds, **QUICK).protocols[protocol]
     assert not found.available
-    assert found.reason == f"one fold alone, '{fold}': nothing to compare it with"
+    assert found.reason == f"one fold alone, {fold}: nothing to compare it with"
 
 
 def test_what_takes_too_many_operations_is_named_as_skipped_and_runs_when_asked_for(monkeypatch):

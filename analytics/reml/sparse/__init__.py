@@ -51,13 +51,7 @@ Thompson & Cullis, *Average Information REML*, Biometrics 51, 1995 (information)
 Zhou, *MM Algorithms for Variance Components Models*, 2019 (the multiplicative step).
 """
 
-from analytics.reml.sparse.criterion import Criterion, Evaluation, SparseRefused
-from analytics.reml.sparse.optimum import Optimum, minimise
+from analytics.reml.sparse.criterion import Criterion, SparseRefused
+from analytics.reml.sparse.optimum import minimise
 
-__all__ = [
-    "Criterion",
-    "Evaluation",
-    "Optimum",
-    "SparseRefused",
-    "minimise",
-]
+__all__ = ["Criterion", "SparseRefused", "minimise"]

@@ -8,11 +8,11 @@ columns.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray
+from analytics.reml.factors import combined, first_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,47 +67,18 @@ def cells_of(
     design : float array, shape (n_rows, p)
     """
     used = sorted({factor for term in terms for factor in term})
-    of_row = joint([factors[f] for f in used], [n_levels[f] for f in used])
+    of_row = combined([factors[f] for f in used], [n_levels[f] for f in used])
     first = first_rows(of_row)
     if not np.array_equal(design[first][of_row], design):
         columns = [np.unique(column, return_inverse=True)[1] for column in design.T]
-        of_row = joint([of_row, *columns], [first.size, *(int(c.max()) + 1 for c in columns)])
+        of_row = combined([of_row, *columns], [first.size, *(int(c.max()) + 1 for c in columns)])
         first = first_rows(of_row)
-    levels = tuple(joint([factors[f][first] for f in term], [n_levels[f] for f in term]) for term in terms)
+    levels = tuple(combined([factors[f][first] for f in term], [n_levels[f] for f in term]) for term in terms)
     return Cells(
         of_row=of_row,
         n_rows_in=np.bincount(of_row).astype(np.float64),
         levels=levels,
         n_levels=tuple(int(codes.max()) + 1 for codes in levels),
-        blocks=tuple(joint([factors[f][first]], [n_levels[f]]) for f in used),
+        blocks=tuple(combined([factors[f][first]], [n_levels[f]]) for f in used),
         design=design[first],
     )
-
-
-def joint(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
-    """Return codes 0, 1, … of the combinations that occur, in lexicographic order."""
-    return reduce(
-        lambda pair, following: _paired(*pair, *following),
-        zip(codes[1:], n_levels[1:], strict=True),
-        _dense(codes[0], n_levels[0]),
-    )[0]
-
-
-def _paired(left: CodeArray, n_left: int, right: CodeArray, n_right: int) -> tuple[CodeArray, int]:
-    return _dense(left * n_right + right, n_left * n_right)
-
-
-def _dense(codes: CodeArray, n_codes: int) -> tuple[CodeArray, int]:
-    """Return the codes numbered from 0 without gaps, in their order, and how many there are."""
-    if n_codes > 8 * codes.size:
-        present, dense = np.unique(codes, return_inverse=True)
-        return dense.astype(np.int64), present.size
-    number = np.cumsum(np.bincount(codes, minlength=n_codes) > 0)
-    return number[codes] - 1, int(number[-1])
-
-
-def first_rows(codes: CodeArray) -> CodeArray:
-    """Return the first position of each code 0, 1, … among the codes, all of which occur."""
-    first = np.empty(int(codes.max()) + 1, dtype=np.int64)
-    first[codes[::-1]] = np.arange(codes.size)[::-1]
-    return first

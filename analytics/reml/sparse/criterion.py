@@ -298,9 +298,6 @@ class Evaluation:
         return trace - float(np.sum(self._border_inverse * border))
 
 
-# -------------------------------------------------------------------------------------- outcome and checks
-
-
 def _outcome(layout: Layout, y: npt.ArrayLike) -> Outcome:
     cells = layout.cells
     y = np.asarray(y, dtype=np.float64)
@@ -379,7 +376,7 @@ def _check_terms(layout: Layout, terms: Sequence[tuple[int, ...]], n_rows: int) 
                 f"the fixed effects span the {n} levels of term {terms[t]}", code="not_estimable"
             )
         for s in range(t):
-            if layout.cells.n_levels[s] == n and _same_partition(levels[s], codes, n):
+            if layout.cells.n_levels[s] == n and np.unique(levels[s] * n + codes).size == n:
                 raise SparseRefused(
                     f"terms {terms[s]} and {terms[t]} have the same {n} levels", code="not_estimable"
                 )
@@ -392,7 +389,3 @@ def _spanned(layout: Layout, codes: CodeArray, n: int) -> bool:
     left = root[:, None] * indicators
     left -= design @ np.linalg.lstsq(design, left)[0]
     return float(np.max(np.abs(left))) < 1e-9 * float(np.max(root))
-
-
-def _same_partition(left: CodeArray, right: CodeArray, n: int) -> bool:
-    return np.unique(left * n + right).size == n

@@ -26,7 +26,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from analytics.arrays import CodeArray, FloatArray
-from analytics.reml.sparse.cells import Cells, first_rows, joint
+from analytics.reml.factors import combined, first_rows
+from analytics.reml.sparse.cells import Cells
 
 Matrix: TypeAlias = FloatArray | sp.csr_array
 
@@ -149,9 +150,6 @@ class Layout:
         return "patterns" if self.cross_products.structure is None else "blocked"
 
 
-# ------------------------------------------------------------------------------------------ blocks, border
-
-
 def layout_of(cells: Cells) -> Layout:
     """Choose the blocks and number everything that hangs on them."""
     n_terms = len(cells.levels)
@@ -204,9 +202,9 @@ def _numbering(cells: Cells, block: CodeArray, inside: list[int], outside: list[
     border_code = _row_codes(cells, outside)
     order = np.lexsort((*cells.blocks, border_code, block))
     local, size = _local_levels(block, [cells.levels[t] for t in inside], order)
-    count = joint([cells.n_rows_in.astype(np.int64)], [int(cells.n_rows_in.max()) + 1])
+    count = combined([cells.n_rows_in.astype(np.int64)], [int(cells.n_rows_in.max()) + 1])
     kinds = [border_code, count, *local.T]
-    kind = joint(kinds, [int(codes.max()) + 1 for codes in kinds])
+    kind = combined(kinds, [int(codes.max()) + 1 for codes in kinds])
     size = _filled(size)
     return Numbering(block, local, size, pattern=_patterns(kind[order], block[order], size))
 
@@ -215,7 +213,7 @@ def _row_codes(cells: Cells, outside: list[int]) -> CodeArray:
     """Code of the cell's row of the border: its levels of the border terms and its row of the design."""
     values = [np.unique(column, return_inverse=True) for column in cells.design.T]
     codes = [inverse.astype(np.int64) for _, inverse in values] + [cells.levels[t] for t in outside]
-    return joint(codes, [distinct.size for distinct, _ in values] + [cells.n_levels[t] for t in outside])
+    return combined(codes, [distinct.size for distinct, _ in values] + [cells.n_levels[t] for t in outside])
 
 
 def _local_levels(block: CodeArray, levels: list[CodeArray], order: CodeArray) -> tuple[CodeArray, CodeArray]:
@@ -327,9 +325,6 @@ def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> 
     for column, t in enumerate(inside):
         term[rows[:, column]] = t
     return term
-
-
-# ------------------------------------------------------------------------------------------ cross products
 
 
 def _cross_products(

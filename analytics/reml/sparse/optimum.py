@@ -17,12 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask
-from analytics.reml.sparse.criterion import (
-    Criterion,
-    Evaluation,
-    SparseRefused,
-    one_blas_thread,
-)
+from analytics.reml.sparse.criterion import Criterion, Evaluation, SparseRefused, one_blas_thread
 
 EXPECTED_FALL = 1e-12
 ROUNDING_FALL = 1e-7
@@ -100,9 +95,6 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
     theta = _checked_start(criterion, start)
     with one_blas_thread():
         return _descent(criterion, theta)
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _descent(criterion: Criterion, theta: FloatArray) -> Optimum:
@@ -196,9 +188,6 @@ def _optimum(
         message=message,
         method=criterion.method,
     )
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_start(criterion: Criterion, start: npt.ArrayLike | None) -> FloatArray:

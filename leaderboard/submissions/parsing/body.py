@@ -52,8 +52,7 @@ def read_body(body: object, *, benchmark: str, tasks: Collection[str], as_of: da
     """
     if not isinstance(body, Mapping):
         raise Faulty(
-            "The body has faults; nothing was stored.",
-            faults=(_fault("body", body, "is a JSON object"),),
+            "The body has faults; nothing was stored.", faults=(_fault("body", body, "is a JSON object"),)
         )
     envelope = [*_unknown(body), *_absent(body), *_agent(body), *_replaces(body), *_links(body)]
     unknown_tasks = _unknown_tasks(body.get("outcomes"), tasks)

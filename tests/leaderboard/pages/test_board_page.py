@@ -201,8 +201,10 @@ def test_costs_that_the_policy_hides_are_nowhere(client, publish):
     recomputed("other", as_of=AS_OF)
     assert "$" not in text_of(client.get("/b/other"))
     assert "$" not in text_of(client.get("/"))
+    assert "Cost was not stated" not in text_of(client.get("/b/other")) + text_of(client.get("/"))
     shown = client.get("/api/v1/benchmarks/other/board").json()
     assert {line["cost_usd"] for line in shown["agents"]} == {None}
+    assert {line["cost_basis"] for line in shown["agents"]} == {"hidden", "not stated"}
     assert (shown["savings"]["per_run"], shown["savings"]["so_far"]["saved"]) == (None, None)
 
 
@@ -256,7 +258,7 @@ def test_the_notices_stand_before_the_ranks(client, publish):
     board = standings_of(publish({"a": "01" * 10} | {f"b{i}": "1" * 5 + "." * 15 for i in range(3)}))
     text = text_of(client.get("/b/toy"))
     others = words.other_notices(board)
-    assert any("`missing = zero` counts them as failures" in notice for notice in others)
+    assert any("`missing = zero` counts missing outcomes as failures" in notice for notice in others)
     assert all(text.index(notice) < text.index("Ranking") for notice in others)
 
 

@@ -13,10 +13,13 @@ from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(BaseCommand):
-    help = "Let an agent be ranked again whose owner took outcomes back after a board had shown it."
+    help = (
+        "Let an agent be ranked again whose owner took outcomes back after a board had shown it, or let one "
+        "count in pass rates and calibration whose outcomes are the same as another's on every task."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument("agent")
         parser.add_argument("--reason", required=True, help="why this is no second try; it is kept")
 
@@ -24,4 +27,4 @@ class Command(BaseCommand):
         reason = stated_reason(reason)
         with refusals_as_errors():
             approve(benchmark=benchmark_of(benchmark), agent=agent, reason=reason, as_of=timezone.now())
-        self.stdout.write(f"{agent} may be ranked again.\nNext: manage.py recompute {benchmark}")
+        self.stdout.write(f"{agent} may be ranked, and counts.\nNext: manage.py recompute {benchmark}")

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.listing import DESCRIBED, describe_benchmark
+from leaderboard.studies.answers import words
 from leaderboard.terminal.arguments import settings_in
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -16,14 +17,9 @@ class Command(BaseCommand):
     help = "Show what is said of a benchmark, or set it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument(
-            "--set",
-            dest="said",
-            nargs="+",
-            action="extend",
-            metavar="FIELD=VALUE",
-            help=", ".join(DESCRIBED),
+            "--set", dest="said", nargs="+", action="extend", metavar="FIELD=VALUE", help=", ".join(DESCRIBED)
         )
 
     def handle(self, *, benchmark: str, said: list[str] | None, **_: Any) -> None:
@@ -37,12 +33,13 @@ class Command(BaseCommand):
 
 
 def _text(benchmark: Benchmark) -> str:
-    counts = f"{benchmark.tasks.count():,} tasks, {benchmark.agents.count():,} agents"
+    tasks, agents = benchmark.tasks.count(), benchmark.agents.count()
+    counts = f"{words.counted(tasks, 'task')}, {words.counted(agents, 'agent')}"
     lines = [f"{benchmark.slug}: {counts}, data version {benchmark.data_version:,}"]
     width = max(map(len, DESCRIBED))
     lines += [f"  {field:<{width}}  {getattr(benchmark, field) or '–'}" for field in DESCRIBED]
     for flag in ("frozen", "hidden", "full_runs_only"):
         if since := getattr(benchmark, f"{flag}_at"):
-            words = flag.replace("_", " ")
-            lines.append(f"  {words} since {since:%Y-%m-%d}: {getattr(benchmark, f'{flag}_reason')}")
+            name = flag.replace("_", " ")
+            lines.append(f"  {name} since {since:%Y-%m-%d}: {getattr(benchmark, f'{flag}_reason')}")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.operations.corrections import confirm
+from leaderboard.studies.answers import words
 from leaderboard.terminal.printing import refusals_as_errors
 
 
@@ -24,8 +25,9 @@ class Command(BaseCommand):
     def handle(self, *, submission: UUID, reason: str, **_: Any) -> None:
         with refusals_as_errors():
             confirmed = confirm(uuid=submission, reason=reason, as_of=timezone.now())
-        agent = confirmed.agent
+        agent, n = confirmed.agent, confirmed.n_invalid
+        said, are = words.counted(n, "invalid outcome"), "is a failure" if n == 1 else "are failures"
         self.stdout.write(
-            f"Confirmed: {confirmed.n_invalid:,} invalid outcomes of {agent.name} are failures of the harness"
-            f".\nNext: manage.py recompute {agent.benchmark.slug}"
+            f"Confirmed: {said} of {agent.name} {are} of the harness.\n"
+            f"Next: manage.py recompute {agent.benchmark.slug}"
         )

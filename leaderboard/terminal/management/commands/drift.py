@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = "Evaluate the drift monitors on the present outcomes, store what they say and print it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
 
     def handle(self, *, benchmark: str, **_: Any) -> None:
         with refusals_as_errors():

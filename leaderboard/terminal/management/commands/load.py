@@ -10,11 +10,12 @@ from django.core.validators import validate_slug
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
-from leaderboard.operations.coverage import is_partial, offered
+from leaderboard.operations.coverage import is_partial, offered, warnings
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.stated import stated_in
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
+from leaderboard.terminal.arguments import check_file
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 
@@ -42,12 +43,13 @@ class Command(BaseCommand):
             report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
         self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
         if not dry_run:
-            self.stdout.write(_offer(flat, benchmark) + f"Next: manage.py recompute {benchmark}")
+            self.stdout.write(
+                _warned(flat, benchmark) + _offer(flat, benchmark) + f"Next: manage.py recompute {benchmark}"
+            )
 
 
 def read(file: Path, *, only: str | None = None) -> FlatFile:
-    if not file.is_file():
-        raise CommandError(f"There is no file {file}.")
+    check_file(file, "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)")
     with progress_bar(f"Reading {file.name}") as progress:
         return read_file(file, as_of=timezone.now(), progress=progress, only=only)
 
@@ -76,6 +78,11 @@ def notes(flat: FlatFile) -> str:
     if stated.flat.metadata:
         lines.append(f"\nKept as metadata: {', '.join(stated.flat.metadata)}.")
     return "".join(lines)
+
+
+def _warned(flat: FlatFile, slug: str) -> str:
+    """Say what was stored and does not count as it stands."""
+    return "".join(f"{told}\n" for told in warnings(flat, benchmark_of(slug)))
 
 
 def _offer(flat: FlatFile, slug: str) -> str:

@@ -22,7 +22,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument(
             "--set", dest="said", nargs="+", action="extend", metavar="FIELD=VALUE", help=", ".join(RULES)
         )

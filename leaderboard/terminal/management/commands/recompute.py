@@ -12,12 +12,14 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import recompute
 from leaderboard.terminal.printing import refusals_as_errors
 
+FEWEST_COMPLETE = 5  # that a subset is chosen from
+
 
 class Command(BaseCommand):
     help = "Compute subset, calibration and ranking from the present outcomes and publish the board."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
 
     def handle(self, *, benchmark: str, **_: Any) -> None:
         with refusals_as_errors():
@@ -35,10 +37,21 @@ def told(board: Board, *, is_new: bool) -> str:
 
 
 def _next(board: Board) -> str:
-    """The command that makes sense now: what no study tells yet, else looking."""
+    """The command that makes sense now: a study that was not made and would tell something, else looking."""
     slug = board.benchmark.slug
-    if board.variance is None:
+    if board.variance is None and _can_measure(board):
         return f"Next: manage.py variance {slug} (where the noise comes from)"
-    if board.validation is None:
+    if board.validation is None and _can_validate(board):
         return f"Next: manage.py validate {slug} (whether the subset ranks like all tasks)"
     return f"Next: manage.py standings {slug}"
+
+
+def _can_measure(board: Board) -> bool:
+    """Variances take two agents and two tasks."""
+    return board.n_tasks > 1 and board.entries.count() > 1
+
+
+def _can_validate(board: Board) -> bool:
+    """A validation takes a choice of tasks, and a complete agent besides those that could make one."""
+    subset = head_of(board).subset
+    return subset is not None and subset.size < board.n_tasks and board.n_complete > FEWEST_COMPLETE

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     help = "Print the latest board of a benchmark."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument("--format", choices=["table", "csv", "json"], default="table")
         parser.add_argument(
             "--target",

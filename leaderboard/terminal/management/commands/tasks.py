@@ -4,10 +4,12 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from leaderboard.operations.listing import list_tasks
+from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.task_list import read_tasks
+from leaderboard.terminal.arguments import check_file
 from leaderboard.terminal.management.commands.load import check_slug
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -19,17 +21,16 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument("file", type=Path)
 
     def handle(self, *, benchmark: str, file: Path, **_: Any) -> None:
         check_slug(benchmark)
-        if not file.is_file():
-            raise CommandError(f"There is no file {file}.")
+        check_file(file, "a list of tasks (CSV with a header, or NDJSON)")
         with refusals_as_errors():
             report = list_tasks(slug=benchmark, tasks=read_tasks(file))
         self.stdout.write(
-            f"{benchmark}: {report.n_tasks:,} tasks listed, {report.n_new:,} new, "
+            f"{benchmark}: {words.counted(report.n_tasks, 'task')} listed, {report.n_new:,} new, "
             f"{report.n_changed:,} changed."
         )
         if report.is_new_benchmark:

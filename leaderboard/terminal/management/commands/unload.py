@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.corrections import unload, unload_latest
-from leaderboard.submissions.models import Submission
+from leaderboard.studies.answers import words
+from leaderboard.submissions.models import Status, Submission
 from leaderboard.terminal.arguments import stated_reason
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -37,9 +38,11 @@ class Command(BaseCommand):
         n_outcomes = sum(submission.n_outcomes for submission in submissions)
         benchmark = submissions[0].agent.benchmark
         self.stdout.write(
-            f"Withdrew {len(submissions):,} submissions with {n_outcomes:,} outcomes from {benchmark}.\n"
-            f"Next: manage.py recompute {benchmark}"
+            f"Withdrew {words.counted(len(submissions), 'submission')} with "
+            f"{words.counted(n_outcomes, 'outcome')} from {benchmark}."
         )
+        if Submission.objects.filter(agent__benchmark=benchmark, status=Status.ACCEPTED).exists():
+            self.stdout.write(f"Next: manage.py recompute {benchmark}")
 
 
 def _latest(what: list[str], reason: str) -> list[Submission]:

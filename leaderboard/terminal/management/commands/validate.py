@@ -18,7 +18,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at work")
 
     def handle(self, *, benchmark: str, jobs: int, **_: Any) -> None:
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         if not is_new:
             self.stdout.write("The data have not changed since this validation.\n")
         self.stdout.write(validation_text(study))
-        if is_new:
+        if is_new and any(one["available"] for one in study.result["protocols"].values()):
             self.stdout.write(
                 f"\nNext: manage.py recompute {benchmark} (a board that takes this into account)"
             )

@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = "Estimate variance components from settings and repeated trials by REML, and store the study."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG")
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
 
     def handle(self, *, benchmark: str, **_: Any) -> None:
         with refusals_as_errors():
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         if not is_new:
             self.stdout.write("The data have not changed since this study.\n")
         self.stdout.write(variance_text(study))
-        if is_new:
+        if is_new and study.result["available"]:
             self.stdout.write(
                 f"\nNext: manage.py recompute {benchmark} (a board that takes this into account)"
             )

@@ -1,0 +1,130 @@
+"""Trials that an operator's file does not hold, of a task that it does hold: how many were to be expected.
+
+Model
+-----
+A file names no number of trials, so that it has to follow from what is there. With R₉₅(cells) the largest
+number of trials that at least 95% of the cells hold, an agent a that an operator loaded is expected to have
+on each of its tasks::
+
+    E_a = max( R₉₅(its own cells), min( most trials of one of its cells, R₉₅(the others' cells) ) )
+
+the others being the agents that an operator loaded, at least 5 of them. A cell with n < E_a trials lacks
+E_a − n places: gaps, or failures where missing outcomes count as such. A failure more in a cell of n trials
+with mean X and variance s², taken for trials of one setting, gives::
+
+    X′ = nX/E,    s²′ = ((n − 1)s² + nX² − E·X′²)/(E − 1),    R′ = R·E/n
+
+Symbols: n ``n_places``, E ``expected_trials`` (n_agents,), E − n ``n_absent``; X, s², R as in
+`analytics.outcome_table`; shape (n_agents, n_tasks) but for E.
+
+Not done here
+-------------
+Nothing is expected of an agent beyond what it shows itself: one that ran each task once is not measured by
+others that ran it five times. What no rule can tell is said in words, by `uneven`.
+
+Source
+------
+The rule is this project's own (docs/decisions/absent-trials.md).
+"""
+
+import numpy as np
+
+from analytics.arrays import CodeArray, CountArray, Mask
+from analytics.outcome_table import CellMoments
+
+FEWEST_OTHERS = 5
+
+
+def expected_trials(n_places: CountArray, loaded: Mask) -> CodeArray:
+    """Return E_a of each agent.
+
+    Parameters
+    ----------
+    n_places : int array, shape (n_agents, n_tasks)
+        0: no place.
+    loaded : bool array, shape (n_agents,)
+        Agents that an operator loaded and that are compared; of the others nothing is expected.
+
+    Returns
+    -------
+    int array, shape (n_agents,)
+        0 for an agent of which nothing is expected.
+    """
+    levels, code = np.unique(np.where(loaded[:, None], n_places, 0), return_inverse=True)
+    n_agents, n_levels = len(n_places), len(levels)
+    cell = np.arange(n_agents)[:, None] * n_levels + code.reshape(n_places.shape)
+    n_cells = np.bincount(cell.reshape(-1), minlength=n_agents * n_levels).reshape(n_agents, n_levels)
+    n_cells[:, levels == 0] = 0
+    own = _of_nearly_all(levels, n_cells)
+    others = _of_nearly_all(levels, n_cells.sum(axis=0) - n_cells)
+    there = n_cells.any(axis=1)
+    others[there.sum() - there < FEWEST_OTHERS] = 0
+    most = np.where(n_cells > 0, levels, 0).max(axis=1, initial=0)
+    return np.asarray(np.maximum(own, np.minimum(most, others)), dtype=np.int64)
+
+
+def absent_trials(n_places: CountArray, loaded: Mask) -> CountArray:
+    """Return the places that each cell lacks, max(E_a − n, 0) where n > 0, (n_agents, n_tasks)."""
+    lacking = np.maximum(expected_trials(n_places, loaded)[:, None] - n_places, 0)
+    return np.asarray(np.where(n_places > 0, lacking, 0), dtype=np.int32)
+
+
+def with_failures(cells: CellMoments, n_absent: CountArray) -> CellMoments:
+    """Return the cells with so many failures more; see the model.
+
+    Parameters
+    ----------
+    cells : CellMoments
+        Shape (n_agents, n_tasks) each.
+    n_absent : int array, shape (n_agents, n_tasks)
+        Only where a cell has a valid trial.
+    """
+    if not n_absent.any():
+        return cells
+    at = np.nonzero(n_absent)
+    n, x, s2 = cells.n_valid[at].astype(np.float64), cells.means[at], cells.trial_variances[at]
+    expected = n + n_absent[at]
+    means, variances, n_trials = (one.copy() for one in (cells.means, cells.trial_variances, cells.n_trials))
+    means[at] = n * x / expected
+    squares = (n - 1) * np.nan_to_num(s2) + n * x**2 - expected * means[at] ** 2
+    variances[at] = np.maximum(squares, 0.0) / (expected - 1)
+    n_trials[at] *= expected / n
+    return CellMoments(means, (cells.n_valid + n_absent).astype(np.int32), variances, n_trials)
+
+
+def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bool) -> tuple[str, ...]:
+    """Say how many loaded agents lack trials on some tasks, and how many may have been meant to.
+
+    Parameters
+    ----------
+    n_places, n_absent : int array, shape (n_agents, n_tasks)
+        Delivered; lacking.
+    loaded : bool array, shape (n_agents,)
+    zero : bool
+        Whether missing outcomes count as failures.
+    """
+    n, n_lacking = len(n_places), int(n_absent.any(axis=1).sum())
+    n_unequal = int((loaded & _differ(n_places + n_absent)).sum())
+    lacking = (
+        f"{n_lacking} of {n} agents have fewer trials on some tasks than on nearly all of theirs, or "
+        f"than nearly all other agents have: those absent {'count as failures' if zero else 'are missing'}"
+    )
+    unequal = (
+        f"{n_unequal} of {n} agents have fewer trials on some tasks than on others: each task counts with "
+        "the trials that it has"
+    )
+    return tuple(told for told, holds in ((lacking, n_lacking), (unequal, n_unequal)) if holds)
+
+
+def _differ(n_places: CountArray) -> Mask:
+    """Agents with more places on some of their tasks than on others, (n_agents,)."""
+    most = n_places.max(axis=1, initial=0)
+    return np.asarray(((n_places > 0) & (n_places < most[:, None])).any(axis=1), dtype=np.bool_)
+
+
+def _of_nearly_all(levels: CodeArray, n_cells: CodeArray) -> CodeArray:
+    """R₉₅ of each row of counts by level, (n_rows,), 0 without a cell: 20·(cells ≥ R) ≥ 19·(all cells)."""
+    at_least = n_cells[:, ::-1].cumsum(axis=1)[:, ::-1]
+    total = n_cells.sum(axis=1, keepdims=True)
+    enough = (20 * at_least >= 19 * total) & (total > 0)
+    return np.asarray(np.where(enough, levels, 0).max(axis=1, initial=0), dtype=np.int64)

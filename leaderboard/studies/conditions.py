@@ -1,0 +1,103 @@
+"""What of a delivery is compared, told while it comes in: from what is kept of the other agents.
+
+Nothing is reduced, and no outcome of another agent is read; agents that no recompute has seen have no say.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analytics.record import Compared, Condition, Delivery, Held, Rows, compare, held
+from leaderboard.catalog.models import Policy
+from leaderboard.studies.models import AgentScores, TaskSubset
+from leaderboard.studies.parts import TEMPERATURE, joined, positions, split
+from leaderboard.studies.rules import counting_of
+from leaderboard.submissions.models import Status, Submission
+from selection.standings import words
+
+
+def uncounted(
+    outcomes: pa.Table,
+    *,
+    agent: int,
+    policy: Policy,
+    subset: TaskSubset | None,
+    tasks: Mapping[int, str],
+    asked: Sequence[int] | None,
+    settings: Mapping[int, tuple[Any, ...]],
+) -> list[str]:
+    """Say which of an agent's outcomes are of conditions that the board does not compare.
+
+    Parameters
+    ----------
+    outcomes : table
+        All that stand for the agent, with task, setting, trial, value, valid and free.
+    agent : int
+    policy, subset
+        In force, and fixed.
+    tasks : mapping of id to name
+        The active ones.
+    asked : sequence of id, optional
+        All active ones where not given.
+    settings : mapping of id to (prompt_variant, judge, temperature, run)
+    """
+    others = _kept(policy, agent)
+    by_temperature = any(one[TEMPERATURE] is not None for part in others for one in part["conditions"])
+    counting = counting_of(policy, subset)
+    names = dict(sorted(tasks.items(), key=lambda task: task[1]))
+    mine = held(
+        _rows(outcomes.filter(pa.array(np.isin(outcomes["task"], list(names)))), list(names), list(settings)),
+        n_agents=1,
+        tasks=list(names.values()),
+        settings=list(settings.values()),
+        deliveries=[_delivery(names, asked)],
+        counting=counting,
+        by_temperature=by_temperature,
+    )
+    every = joined([*others, *split(mine)], len(names), by_temperature)
+    return _told(mine, every, compare(every, counting))
+
+
+def _told(mine: Held, every: Held, compared: Compared) -> list[str]:
+    if compared.condition[-1]:
+        return [words.uncounted(compared.condition[-1], compared.words)]
+    out = [one for one in every.conditions if one not in compared.conditions]
+    named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
+    beside = [named[one] for one in mine.conditions if one in named]
+    return [words.uncounted_beside(beside, compared.words)] if beside else []
+
+
+def _kept(policy: Policy, agent: int) -> list[dict[str, Any]]:
+    """What the other agents ran under each condition, as the last recompute read it."""
+    live = Submission.objects.filter(agent__benchmark=policy.benchmark, status=Status.ACCEPTED)
+    kept = AgentScores.objects.filter(agent_id__in=live.values("agent_id")).exclude(agent_id=agent)
+    return [content["held"] for content in kept.order_by("agent_id").values_list("content", flat=True)]
+
+
+def _rows(outcomes: pa.Table, tasks: list[int], settings: list[int]) -> Rows:
+    n = outcomes.num_rows
+    return Rows(
+        agent=np.zeros(n, np.int64),
+        task=positions(outcomes["task"], tasks, pa.int32()),
+        setting=positions(outcomes["setting"], settings, pa.int32()),
+        delivery=np.zeros(n, np.int64),
+        trial=outcomes["trial"].to_numpy().astype(np.int64),
+        outcome=np.zeros(n),
+        valid=outcomes["valid"].to_numpy(zero_copy_only=False),
+        confirmed=outcomes["free"].to_numpy(zero_copy_only=False),
+    )
+
+
+def _delivery(names: Mapping[int, str], asked: Sequence[int] | None) -> Delivery:
+    return Delivery(
+        0,
+        operator=False,
+        asked=None if asked is None else frozenset(names[pk] for pk in asked if pk in names),
+    )
+
+
+def several(settings: Iterable[tuple[Any, ...]]) -> bool:
+    """Whether settings differ in prompt, judge or temperature."""
+    return len({facets[: len(Condition._fields)] for facets in settings}) > 1

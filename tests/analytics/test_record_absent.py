@@ -1,0 +1,133 @@
+"""Trials that a loaded file does not hold, by hand, by definition and on real boards."""
+
+import numpy as np
+import pytest
+
+from analytics.command_line import flat_file
+from analytics.outcome_table import cell_moments
+from analytics.record import Counting, Record
+from analytics.record.absent import absent_trials, expected_trials, with_failures
+from analytics.record.files import contents
+from tests.analytics.test_record import made, same
+
+REAL = (
+    "hal_corebench_hard",
+    "hal_gaia",
+    "hal_scicode",
+    "hal_taubench_airline",
+    "swebench_lite_repeats_acr",
+    "swebench_verified_2023_2025",
+    "terminal_bench_core_011",
+)
+
+
+def everyone(n):
+    return np.ones(n, dtype=bool)
+
+
+def five_trials(*rest):
+    """Five agents with 5 trials on 4 tasks, and one more."""
+    return np.array([[5] * 4] * 5 + [list(rest)])
+
+
+def trials(agent, *of_task):
+    return [(agent, task, one, trial) for task, ones in enumerate(of_task) for trial, one in enumerate(ones)]
+
+
+def others():
+    return [row for agent in range(5) for row in trials(agent, *[[1, 0, 1, 0, 1]] * 4)]
+
+
+def test_nearly_all_others_tell_what_was_to_be_expected():
+    assert expected_trials(five_trials(5, 3, 2, 0), everyone(6)).tolist() == [5] * 6
+    same(absent_trials(five_trials(5, 3, 2, 0), everyone(6))[5], [0, 2, 3, 0])
+
+
+def test_an_agent_is_not_measured_by_more_than_it_shows():
+    assert expected_trials(five_trials(1, 1, 1, 1), everyone(6))[5] == 1
+    assert expected_trials(five_trials(3, 3, 2, 1), everyone(6))[5] == 3
+
+
+def test_one_more_trial_than_all_others_have_makes_no_others_missing():
+    once = np.array([[1] * 4] * 5 + [[9, 1, 1, 1]])
+    assert expected_trials(once, everyone(6)).tolist() == [1] * 6
+
+
+def test_four_others_are_too_few_to_tell():
+    assert expected_trials(five_trials(5, 3, 2, 0)[1:], everyone(5))[-1] == 2  # its own fewest
+
+
+def test_of_what_a_submitter_delivers_nothing_is_expected():
+    loaded = np.array([True] * 5 + [False])
+    assert expected_trials(five_trials(5, 3, 2, 0), loaded)[5] == 0
+    assert expected_trials(five_trials(5, 3, 2, 0), ~loaded)[:5].tolist() == [0] * 5
+
+
+@pytest.mark.parametrize(("n_short", "expected"), [(1, 3), (2, 2)])
+def test_nineteen_of_its_own_twenty_tasks_tell_too(n_short, expected):
+    mine = np.array([[3] * (20 - n_short) + [2] * n_short])
+    assert expected_trials(mine, everyone(1)).tolist() == [expected]
+
+
+def test_absent_trials_by_hand():
+    """Passes of 5, 3 and 1 of 5 trials and a task without a row: (5 + 3 + 1 + 0)/20."""
+    rows = others() + trials(5, [1] * 5, [1] * 3, [1])
+    zero = made(rows, n_tasks=4, missing="zero")
+    np.testing.assert_allclose(zero.table.means[5], [1, 3 / 5, 1 / 5, 0], rtol=1e-15)
+    # of 1, 1, 1, 0, 0 and 1, 0, 0, 0, 0: Σ(x − mean)²/4
+    np.testing.assert_allclose(zero.table.trial_variances[5], [0, 1.2 / 4, 0.8 / 4, 0], atol=1e-15)
+    same(zero.table.n_trials[5], [5, 5, 5, 5])
+    same(zero.n_places[5], [5, 5, 5, 5])
+    assert zero.uneven == (
+        "1 of 6 agents have fewer trials on some tasks than on nearly all of theirs, or than nearly all "
+        "other agents have: those absent count as failures",
+    )
+    gap = made(rows, n_tasks=4)
+    same(gap.table.means[5], [1, 1, 1, np.nan])
+    same(gap.n_places[5], [5, 5, 5, 0])
+    same(gap.n_gaps[5], [0, 2, 4, 0])
+    lower, upper, n_missing = gap.bounds(np.arange(4))
+    assert (lower[5], upper[5], n_missing[5]) == (pytest.approx(9 / 20), 1.0, 11)
+    assert not gap.is_direct(np.arange(3))[5]
+
+
+def test_what_cannot_be_told_is_said():
+    found = made(trials(0, [1, 1], [1], [0]) + trials(1, [1], [1], [0]))
+    assert found.uneven == (
+        "1 of 2 agents have fewer trials on some tasks than on others: each task counts with the trials that "
+        "it has",
+    )
+    same(found.n_gaps, [[0] * 3] * 2)
+
+
+def test_failures_more_are_what_their_rows_would_be():
+    """Of one setting: the same cells as with a row for each failure."""
+    rng = np.random.default_rng(3)
+    n, more = rng.integers(1, 6, 40), rng.integers(0, 4, 40)
+    task, outcome = np.repeat(np.arange(40), n), rng.random(n.sum())
+    failed = np.repeat(np.arange(40), more)
+    cells = cell_moments(task, 0 * task, outcome, task >= 0, 40)
+    tasks = np.concatenate([task, failed])
+    whole = cell_moments(tasks, 0 * tasks, np.concatenate([outcome, 0.0 * failed]), tasks >= 0, 40)
+    for found, expected in zip(with_failures(cells, more), whole, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_no_real_board_lacks_a_trial(name, real_data):
+    found = Record.from_flat(flat_file(real_data / f"{name}.csv.gz"))
+    assert found.uneven == ()
+
+
+def test_an_agent_loaded_with_its_passes_alone_gains_nothing(real_data):
+    """Each of the 13 agents of Terminal-Bench: as many points as with all its rows, and no rank otherwise."""
+    parts = contents(flat_file(real_data / "terminal_bench_core_011.csv.gz"))
+    rows, zero = parts["rows"], Counting(missing="zero")
+    full = Record.of(**parts, counting=zero).table.scores()
+    for agent in range(13):
+        passes = rows.where((rows.agent != agent) | (rows.valid & (rows.outcome == 1)))
+        found = Record.of(**{**parts, "rows": passes}, counting=zero)
+        np.testing.assert_allclose(found.table.scores(), full, rtol=1e-12)
+        gaps = Record.of(**{**parts, "rows": passes})
+        (position,) = (i for i, one in enumerate(gaps.about) if one.name == parts["about"][agent].name)
+        assert not gaps.is_direct(np.flatnonzero(gaps.n_places[position]))[position]

@@ -1,0 +1,31 @@
+"""Where fewer than half of the loaded agents could be ranked, nobody is (a rule of this project)."""
+
+import numpy as np
+import pytest
+
+from selection.standings import answer, words
+from tests.selection.records import record_of
+
+
+def board(n_whole: int, n_agents: int = 6) -> np.ndarray:
+    """Every agent but the first `n_whole` lacks one task in five."""
+    outcomes = np.random.default_rng(3).integers(0, 2, (n_agents, 40)).astype(float)
+    for i in range(n_whole, n_agents):
+        outcomes[i, i::5] = np.nan
+    return outcomes
+
+
+@pytest.mark.parametrize(("n_whole", "n_ranked"), [(2, 0), (3, 3), (6, 6)])
+def test_half_of_the_agents_is_enough(n_whole, n_ranked):
+    found = answer(record_of(board(n_whole)))
+    assert {found.targets[target].n_ranked for target in ("full", "domain")} == {n_ranked}
+    assert sum(line.at["full"].rank is not None for line in found.agents) == n_ranked
+
+
+def test_the_headline_says_why_nobody_is_ranked():
+    found = answer(record_of(board(2)))
+    assert words.headline(found).startswith(
+        "No agent is ranked yet. 6 are listed without a rank: 4 lack outcomes among all 40 tasks, 2 could be "
+        "ranked, fewer than half."
+    )
+    assert found.targets["full"].reason == "nobody is ranked: 2 of 6 loaded agents could be, fewer than half"
