@@ -28,11 +28,12 @@ from analytics.record import Record
 from selection.bands import mid_range
 from selection.errors import SelectionError
 from selection.given import Promise, SubsetVersion
+from selection.history import History, columns_of, history_of, is_later
 from selection.intervals import Calibrator, Interval, interval
 from selection.rules import Rules
 from selection.standings.choice import training
 from selection.standings.full_scores import calibrator, fitted_on
-from selection.watch import MONITORS, History, columns_of, false_alerts, history_of, is_later
+from selection.watch import MONITORS, false_alerts
 
 LEVELS = {"insufficient": 0, "ok": 0, "warn": 1, "alert": 2}
 

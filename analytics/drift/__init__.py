@@ -1,41 +1,54 @@
 """Drift: monitors over a benchmark in time order. Each is a function of arrays; only the past is used.
 
-====================  =============================================  =====================================
-monitor               statistic                                      warn, alert
-====================  =============================================  =====================================
-rank fidelity         ρ and skill of the latest 20 sampled full runs  alert ρ < .75 or skill < .5, from 12
-                                                                     runs; warn lower bound < .75, from 20
-capability jump       CUSUM of normal scores of in-band pass rates   alert above 3.5
-band erosion          share of the subset that left the band         warn > 25%, alert > 50%
-calibration           e-value of missed 95% intervals, p₀ = .05      warn 20, alert 100
-calibration residuals CUSUM of y − ŷ, both sides                     alert above 4.17
-saturation            lower Wilson bound of the best mean over S     alert ≥ 95%
-scaffold novelty      share of the latest 20 agents with a new one   warn > 50%, from 10 agents
-harness failures      e-value of the invalid share                   warn 20, alert 100
-run-to-run variance   permutation test at looks 10, 20, 40, …        alert p ≤ .01·2^−j
-cost per task         CUSUM, both sides                              alert above 4.17
-====================  =============================================  =====================================
+=====================  ==============================================  =====================================
+monitor                statistic                                       warn; alert
+=====================  ==============================================  =====================================
+rank fidelity          fall of ρ with the tasks outside S, z test      p ≤ 5α_j; p ≤ α_j; if it fell > .10
+capability jump        CUSUM of normal scores of means over S, rising  5.5; 7
+band erosion           share of the band that left it, by permutation  p ≤ 5α_j and > 10 points over chance;
+                                                                       p ≤ 2α_j and > 20
+calibration            e-value of missed 95% intervals, p₀ = .05       20; 100
+calibration residuals  CUSUM of y − ŷ, both sides                      7; 9
+saturation             lower limits of the best mean over S            95% limit ≥ .90, or half of S > 95%;
+                                                                       99% limit ≥ .90
+tuning to the subset   audit tasks against what S predicts, drawn      p ≤ 5α_j; p ≤ 2α_j
+scaffold novelty       new ones in the latest 20, by permutation       p ≤ 5α_j and > 50%; never
+harness failures       bets on larger invalid shares of agents          20; 100
+run-to-run noise       rise of ω̂, by permutation                       p ≤ 5α_j; p ≤ α_j
+cost per task          CUSUM, both sides                               6.2; 7.8
+=====================  ==============================================  =====================================
 
-Without any change a CUSUM of normal scores alarms once in about 200 agents, each e-value at most once in 100
-benchmarks, however often it is looked at, and the permutation test in at most 1%, all looks together.
+α_j = .01·2^−j at look j, taken at 10, 20, 40, … agents (rank fidelity: 12, 20, 40, …); between two looks the
+last one stands (`looks`). Without any change a chart alarms once in 7,500 agents or less; rank fidelity,
+calibration, harness failures and run-to-run noise ever alert with probability .01 at most, band erosion and
+tuning with .02. Novelty never alerts; saturation has the errors of its limits.
+How often each fires on simulated boards is in docs/evidence/monitors.txt.
 
 Not done here
 -------------
 Nothing is chosen, fitted or drawn from a database: S, ŷ and intervals are arguments. No alert is opened.
 """
 
+from analytics.drift.calibration import calibration
+from analytics.drift.calibration_residuals import residuals
 from analytics.drift.capability import capability_jump
+from analytics.drift.cost import cost_per_task
 from analytics.drift.erosion import band_erosion
-from analytics.drift.harness import cost_per_task, harness_failures, run_variance
+from analytics.drift.failures import Invalid, harness_failures
 from analytics.drift.monitor import Monitor, false_alerts_a_year, insufficient
+from analytics.drift.noise import Noise, noise_of, run_noise
 from analytics.drift.novelty import scaffold_novelty
-from analytics.drift.promises import calibration, residuals
-from analytics.drift.rank_fidelity import subset_fidelity
+from analytics.drift.rank_fidelity import OnAndOff, subset_fidelity
 from analytics.drift.reruns import Rerun, rerun_set
 from analytics.drift.saturation import saturation
+from analytics.drift.tuning import Audit, subset_tuning
 
 __all__ = [
+    "Audit",
+    "Invalid",
     "Monitor",
+    "Noise",
+    "OnAndOff",
     "Rerun",
     "band_erosion",
     "calibration",
@@ -44,10 +57,12 @@ __all__ = [
     "false_alerts_a_year",
     "harness_failures",
     "insufficient",
+    "noise_of",
     "rerun_set",
     "residuals",
-    "run_variance",
+    "run_noise",
     "saturation",
     "scaffold_novelty",
     "subset_fidelity",
+    "subset_tuning",
 ]

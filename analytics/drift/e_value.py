@@ -2,41 +2,45 @@
 
 Model
 -----
-Of n events s are misses; promised are at most p₀. Against a Beta mixture of larger and smaller shares the
-likelihood ratio is::
+Of n events s are misses; promised are at most p₀. The likelihood ratio of a mixture of larger shares::
 
-    E_n = B(a + s, b + n − s) / (B(a, b)·p₀^s·(1 − p₀)^(n − s)),      a = 20·p₀,  b = 20·(1 − p₀)
+    E_n = ∫_{p₀}^1 w(p)·p^s·(1 − p)^{n−s} dp / (p₀^s·(1 − p₀)^{n−s}),      w ∝ exp(−(p − p₀)/.1) on [p₀, 1]
 
-Under independent misses with share p₀ it is a martingale that starts at 1, so that P(E ever reaches 1/α) ≤ α
-(Ville): 100 is reached by chance in at most 1% of all histories, however often one looks. What was once
-reached stays reached, so the largest value so far decides.
+Where each event misses with a probability of at most p₀, whatever came before, E is a supermartingale that
+starts at 1: each factor (p/p₀)^x·((1 − p)/(1 − p₀))^{1−x} has an expectation of at most 1, since p ≥ p₀. So
+P(E ever reaches 1/α) ≤ α (Ville): 100 is reached by chance in at most 1% of all histories, however often one
+looks. What was once reached stays reached: the largest value so far decides. Too few misses make E small.
+
+With ℓ(p) = s·log p + (n − s)·log(1 − p) − (p − p₀)/.1, which is concave, the integral is taken by 16 Gauss-
+Legendre nodes on each of 65 panels that double in width away from the maximum of ℓ on [p₀, 1], all in
+logarithms; the first panel is as wide as the curvature or the slope of ℓ there tells.
 
 Symbols: s ``n_missed``, n ``n``, p₀ ``promised``, E ``log_e_values`` (natural logarithms).
 
 Not done here
 -------------
-The direction is not part of the value: a share far below p₀ makes E large too; callers ask in which
-direction it went. Misses of one agent's trials are not independent, which makes E too large.
+Misses of one agent's trials are not independent, which makes E too large.
 
 Source
 ------
 Ville, *Étude critique de la notion de collectif*, 1939. Robbins, *Statistical methods related to the law of
-the iterated logarithm*, 1970 (mixtures).
+the iterated logarithm*, 1970 (mixtures). Clopper & Pearson, Biometrika 1934 (`upper_share`).
 """
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, betaln
+from scipy.special import betaincinv, logsumexp, xlog1py, xlogy
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 
 WARN, ALERT = 20.0, 100.0
-PRIOR_WEIGHT = 20.0
+MEAN_EXCESS = 0.1
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+DOUBLINGS = np.concatenate([-(2.0 ** np.arange(31, -1, -1)), [0.0], 2.0 ** np.arange(32)])
 
 
 class ShareMalformed(CoreError):
@@ -62,10 +66,34 @@ def log_e_values(n_missed: npt.ArrayLike, n: npt.ArrayLike, promised: float) -> 
         raise ShareMalformed(f"a promised share lies strictly between 0 and 1, not at {promised}")
     if (missed < 0).any() or (missed > events).any():
         raise ShareMalformed("misses are counted from 0 to the number of events")
-    a, b = PRIOR_WEIGHT * promised, PRIOR_WEIGHT * (1.0 - promised)
-    mixture = betaln(a + missed, b + events - missed) - betaln(a, b)
-    null = missed * math.log(promised) + (events - missed) * math.log1p(-promised)
-    return np.asarray(mixture - null, dtype=np.float64)
+    kept = events - missed
+    shares, log_widths = _nodes(missed[:, None], kept[:, None], promised)
+    ratio = xlogy(missed[:, None], shares / promised) + xlog1py(kept[:, None], -shares)
+    ratio -= xlog1py(kept[:, None], -promised) + (shares - promised) / MEAN_EXCESS
+    total = MEAN_EXCESS * -math.expm1(-(1.0 - promised) / MEAN_EXCESS)
+    return np.asarray(logsumexp(ratio + log_widths, axis=1) - math.log(total), dtype=np.float64)
+
+
+def _nodes(missed: FloatArray, kept: FloatArray, promised: float) -> tuple[FloatArray, FloatArray]:
+    """Shares at which the integrand is taken, and the logarithms of their weights, (n_looks, n_nodes)."""
+    best = _largest(missed, kept, promised)
+    inner = np.clip(best, 1e-12, 1.0 - 1e-12)
+    slope = np.abs(missed / inner - kept / (1.0 - inner) - 1.0 / MEAN_EXCESS)
+    curvature = missed / inner**2 + kept / (1.0 - inner) ** 2
+    step = 1.0 / np.maximum(np.maximum(np.sqrt(curvature), np.where(best > promised, 0.0, slope)), 1.0)
+    edges = np.clip(best + step * DOUBLINGS, promised, 1.0)
+    half, middle = np.diff(edges, axis=1) / 2, (edges[:, 1:] + edges[:, :-1]) / 2
+    shares = (middle[:, :, None] + half[:, :, None] * NODES).reshape(len(edges), -1)
+    with np.errstate(divide="ignore"):  # panels beyond the ends have no width
+        return shares, np.log(half[:, :, None] * WEIGHTS).reshape(len(edges), -1)
+
+
+def _largest(missed: FloatArray, kept: FloatArray, promised: float) -> FloatArray:
+    """Maximum of ℓ on [p₀, 1]: p²/.1 − p·(n + 1/.1) + s = 0, the smaller root."""
+    rate = 1.0 / MEAN_EXCESS
+    b = missed + kept + rate
+    root = 2.0 * missed / (b + np.sqrt(np.maximum(b * b - 4.0 * rate * missed, 0.0)))
+    return np.asarray(np.clip(root, promised, 1.0), dtype=np.float64)
 
 
 def upper_share(n_missed: int, n: int, *, level: float = 0.90) -> float:
@@ -81,19 +109,18 @@ def upper_share(n_missed: int, n: int, *, level: float = 0.90) -> float:
     return float(betaincinv(n_missed + 1, n - n_missed, level))
 
 
-def largest(log_values: Sequence[float] | FloatArray) -> float:
-    """Return the largest E so far, 1 before the first look; capped where a float ends."""
-    return math.exp(min(max(0.0, *map(float, log_values)), 700.0)) if len(log_values) else 1.0
-
-
-def excess(
+def evidence_against(
     missed: npt.NDArray[np.integer], n: npt.NDArray[np.integer], promised: float
 ) -> tuple[float, int | None]:
-    """Return the largest E where the share lay above the promised one, and the first look at an alert."""
-    above = missed > promised * n
-    logs = np.where(above, log_e_values(missed, n, promised), 0.0)
+    """Return the largest E so far, 1 before the first look, and the position of the first at an alert."""
+    logs = log_e_values(missed, n, promised)
     alerts = np.flatnonzero(logs >= math.log(ALERT))
     return largest(logs), int(alerts[0]) if alerts.size else None
+
+
+def largest(log_values: FloatArray) -> float:
+    """Return the largest E so far, 1 before the first look; capped where a float ends."""
+    return math.exp(min(max([0.0, *log_values.tolist()]), 700.0))
 
 
 def e_state(value: float) -> Literal["ok", "warn", "alert"]:

@@ -1,48 +1,181 @@
-"""Whether tasks left the band that they were chosen by.
+"""Whether tasks left the band that they were chosen by, beyond what a new choice of agents would move.
+
+Model
+-----
+The tasks of the band are those whose pass rate over the n₀ agents of the selection set lies in it, k of them;
+T is the share of them whose pass rate over a window of later agents lies outside. Pass rates of a few agents
+move over the edges by chance alone, so T is large on any board. Were all agents alike, those of the selection
+set and of the window could be exchanged; π is such a permutation, **the band selected anew** after it
+(widened where it is thin, as the rule of the board has it). Two figures of π are compared with T::
+
+    T_π = n_π/k_π    the share of its own band         N_π = n_π/k    in tasks of the first band
+
+with n_π of its k_π tasks outside. Alone each has a blind spot: where nearly all of the band is solved, the
+pooled agents' rates lie above it, a permuted band holds a few chance tasks, all of which leave, and T_π is 1
+like T; where tasks were hard, the pooled rates bring many more into the band, and N_π is as large as T. So ::
+
+    p = min(1, 2·min_{T, N} (1 + #{T_π ≥ T})/(1 + draws)),      excess = T − mean of T_π, or of N_π
+
+A permutation needs the column sums alone: those of its selection set are one matrix product, those of its
+window what is left.
+
+Symbols
+-------
+=======  =================  ============================================  ========
+symbol   code               shape                                         unit
+=======  =================  ============================================  ========
+X        ``selected``       (n₀, n_tasks), NaN: missing                   0 to 1
+         ``since``          (n_agents, n_tasks), later, in time order     0 to 1
+T        ``share``          scalar                                        share
+=======  =================  ============================================  ========
+
+Not done here
+-------------
+A strategy that does not choose by the band, and tasks kept by hysteresis: what is watched is the band of the
+agents that the subset was chosen from.
 
 Source
 ------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §6.
+Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Phipson & Smyth, *Permutation p-values should never be
+zero*, 2010.
 """
 
 from collections.abc import Sequence
+from datetime import date
 
 import numpy as np
 
-from analytics.arrays import FloatArray
-from analytics.drift.monitor import Monitor, State, insufficient, same_length
+from analytics.arrays import FloatArray, Mask
+from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p
+from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.resampling import generator
 from analytics.text import counted
 
-EROSION_WARN, EROSION_ALERT = 0.25, 0.50
+NAME = "band erosion"
 EDGE_TOLERANCE = 1e-9
+WARN_TIMES, ALERT_TIMES = 5.0, 2.0
+WARN_EXCESS, ALERT_EXCESS = 0.10, 0.20
+CHUNK_CELLS = 250_000
+
+Edges = Sequence[tuple[float, float]]
 
 
-def band_erosion(pass_rates: FloatArray, tasks: Sequence[str], lo: float, hi: float) -> Monitor:
-    """Share of the subset's active tasks whose windowed pass rate has left the band it was chosen by.
+def band_erosion(
+    selected: FloatArray,
+    since: FloatArray,
+    tasks: Sequence[str],
+    edges: Edges,
+    agents: Sequence[str],
+    dates: Sequence[date | None],
+    seed: int,
+    *,
+    window: int = N_LATEST,
+) -> Monitor:
+    """Test, at looks of 10, 20, 40, … new complete agents, whether tasks of the band left it.
 
     Parameters
     ----------
-    pass_rates : float array, (k,)
-        Of the latest complete agents; NaN where none has a valid outcome.
-    tasks : sequence of str, (k,)
-    lo, hi : float
-        Edges, both inside.
+    selected : float array, (n_reference, n_tasks)
+        Mean outcomes on all active tasks of the agents that S was chosen from; NaN where missing.
+    since : float array, (n_agents, n_tasks)
+        Of the complete agents that came later, in time order.
+    tasks : sequence of str, (n_tasks,)
+    edges : sequence of (float, float)
+        The bands tried, in order; the next one where under a tenth of the tasks lies in it.
+    agents, dates : sequences, (n_agents,)
+        Of the later ones.
+    seed : int
+        Of the permutations.
+    window : int
+        Latest agents at a look that pass rates are taken over.
 
     Raises
     ------
     SeriesMismatch
     """
-    name = "band erosion"
-    same_length(pass_rates, tasks)
-    rated = ~np.isnan(pass_rates)
-    if not rated.any():
-        return insufficient(name, "no task of the subset has a pass rate")
-    out = rated & ((pass_rates < lo - EDGE_TOLERANCE) | (pass_rates > hi + EDGE_TOLERANCE))
-    share = float(out.sum() / rated.sum())
-    state: State = "alert" if share > EROSION_ALERT else "warn" if share > EROSION_WARN else "ok"
-    left = [tasks[j] for j in np.flatnonzero(out).tolist()]
-    has = "has" if len(left) == 1 else "have"
+    same_length(since, agents, dates)
+    look = last_look(len(agents))
+    if look is None or len(selected) < N_FEWEST:
+        chosen_from = counted(len(selected), "complete agent")
+        counts = f"the subset was chosen from {chosen_from}, and {len(agents)} came since"
+        return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
+    latest = since[max(0, look.size - window) : look.size]
+    band, out = _left(_rates(selected), _rates(latest), edges)
+    if not band.any():
+        return insufficient(NAME, "no task lies in the band of the agents that the subset was chosen from")
+    k, n_out = int(band.sum()), int(out.sum())
+    tests = _tests(n_out / k, k, *_permuted(selected, latest, edges, look, seed))
+    p, excess = min(tests)
+    left = [tasks[j] for j in np.flatnonzero(out[0]).tolist()]
     reason = (
-        f"{len(left)} of {counted(int(rated.sum()), 'task')} {has} left the band from {lo:.0%} to {hi:.0%}"
+        f"{n_out} of {counted(k, 'task')} left the band in the latest {len(latest)} of {look.size} new "
+        f"complete agents, {100 * excess:+.0f} points against what chance moves; p {p:.2g}"
     )
-    return Monitor(name, state, share, EROSION_WARN, reason, {"tasks": left})
+    evidence = {"tasks": left, "share": n_out / k, "excess": excess, "look": at(look.size - 1, agents, dates)}
+    state = max((_state(*test, look) for test in tests), key=("ok", "warn", "alert").index)
+    level, bound = ALERT_TIMES * look.level, ALERT_TIMES * LEVEL
+    return Monitor(NAME, state, p, level, reason, evidence, false_alerts_at_most=bound)
+
+
+def _tests(share: float, k: int, n_out: FloatArray, sizes: FloatArray) -> list[tuple[float, float]]:
+    """Return p, doubled for two tests, and the excess against the permuted shares and against the counts."""
+    drawn = (_ratio(n_out, sizes), n_out / k)
+    return [(min(1.0, 2 * permutation_p(share, one)), share - float(np.nanmean(one))) for one in drawn]
+
+
+def _state(p: float, excess: float, look: Look) -> State:
+    if p <= ALERT_TIMES * look.level and excess > ALERT_EXCESS:
+        return "alert"
+    return "warn" if p <= WARN_TIMES * look.level and excess > WARN_EXCESS else "ok"
+
+
+def _rates(outcomes: FloatArray) -> FloatArray:
+    """Pass rates of one set of agents, (1, n_tasks)."""
+    valid = ~np.isnan(outcomes)
+    return _ratio(np.nansum(outcomes, axis=0)[None], np.count_nonzero(valid, axis=0)[None].astype(np.float64))
+
+
+def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """Means, NaN over no outcome."""
+    rates = np.full(sums.shape, np.nan)
+    np.divide(sums, counts, out=rates, where=counts > 0.5)
+    return rates
+
+
+def _left(chosen: FloatArray, windowed: FloatArray, edges: Edges) -> tuple[Mask, Mask]:
+    """Tasks of the band of each set of agents, and those of them outside it in its window: (n_sets, n_tasks).
+
+    A task without a pass rate in the window is not counted.
+    """
+    band, out = np.zeros(chosen.shape, np.bool_), np.zeros(chosen.shape, np.bool_)
+    open_sets = np.arange(len(chosen))
+    for lo, hi in edges:
+        band[open_sets] = _within(chosen[open_sets], lo, hi)
+        out[open_sets] = band[open_sets] & ~_within(windowed[open_sets], lo, hi)
+        thin = 10 * np.count_nonzero(band[open_sets], axis=1) < chosen.shape[1]
+        open_sets = open_sets[thin]
+        if not open_sets.size:
+            break
+    known = ~np.isnan(windowed)
+    return band & known, out & known
+
+
+def _within(rates: FloatArray, lo: float, hi: float) -> Mask:
+    return (rates >= lo - EDGE_TOLERANCE) & (rates <= hi + EDGE_TOLERANCE)
+
+
+def _permuted(
+    selected: FloatArray, latest: FloatArray, edges: Edges, look: Look, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Count the tasks that left the band after each permutation, and those of the band: (n_permutations,)."""
+    both = np.concatenate([selected, latest])
+    cells = np.stack([np.nan_to_num(both), (~np.isnan(both)).astype(np.float64)])
+    totals, found = cells.sum(axis=1), []
+    rng, chunk = generator(seed, NAME, look.number), max(1, CHUNK_CELLS // both.shape[1])
+    for start in range(0, look.n_permutations, chunk):
+        draws = min(chunk, look.n_permutations - start)
+        sums, counts = members(rng, draws, len(both), len(selected)) @ cells
+        band, out = _left(_ratio(sums, counts), _ratio(totals[0] - sums, totals[1] - counts), edges)
+        found.append((np.count_nonzero(out, axis=1), np.count_nonzero(band, axis=1)))
+    n_out, sizes = (np.concatenate(part).astype(np.float64) for part in zip(*found, strict=True))
+    return n_out, sizes

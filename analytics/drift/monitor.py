@@ -3,6 +3,14 @@
 Every monitor is a function of arrays in time order; it looks at the past only and answers a `Monitor`: a
 statistic, its threshold, evidence in names and dates, and a state. `insufficient` is a state of its own: too
 little was seen to say `ok`.
+
+False alerts
+------------
+On a board where nothing changes a chart alarms at a small rate for each new agent; a test at looks or an
+e-value alerts at most with a stated probability over all its looks, however many there will be. A year of
+`agents_a_year` new agents then has at most::
+
+    Σ over charts of rate · agents_a_year  +  Σ over the others of their bound
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,20 +23,33 @@ from analytics.errors import CoreError
 State = Literal["ok", "warn", "alert", "insufficient"]
 
 N_LATEST = 20
-FIRST_LOOK, LOOK_LEVEL = 10, 0.01
+N_FEWEST = 10
 
 NOTHING_TO_DO = "nothing to do"
+MORE_TRIALS = "repeat trials: run the best agents again on the subset"
 ADVICE = {
-    "rank fidelity": "ask 8 agents drawn at random for full runs, or choose the subset anew",
-    "capability jump": "look at the agents named; where they are sound, choose the subset anew",
+    "rank fidelity": "ask 8 agents drawn at random for full runs; where they confirm it, choose the subset "
+    "anew from the complete agents",
+    "capability jump": "look at the runs of the agents named; where they are sound, ask them for full runs "
+    "and choose the subset anew",
     "band erosion": "choose the subset anew from the latest complete agents",
-    "calibration": "ask agents drawn at random for full runs, and fit the calibration anew",
-    "calibration residuals": "ask agents drawn at random for full runs, and fit the calibration anew",
+    "calibration": "ask 8 agents drawn at random for full runs, then `manage.py recompute` to fit the "
+    "calibration anew",
+    "calibration residuals": "ask 8 agents drawn at random for full runs, then `manage.py recompute` to fit "
+    "the calibration anew",
     "saturation": "add harder tasks, or close the benchmark",
+    "tuning to the subset": "ask the agents named for full runs; their rank on the subset alone is in doubt",
     "scaffold novelty": "ask one agent of each new scaffold for a full run",
     "harness failures": "look at the invalid trials of the agents named: the harness, or a task, is broken",
-    "run-to-run variance": "run one of the first agents again: the harness or a provider has changed",
+    "run-to-run noise": "run one of the first agents again, twice: the harness or a provider has changed",
     "cost per task": "look at the prices and budgets of the agents named",
+}
+WANTED = {
+    "rank fidelity": "ask agents drawn at random for full runs, until there are 12",
+    "calibration": "ask agents drawn at random for full runs",
+    "calibration residuals": "ask agents drawn at random for full runs, until there are 11",
+    "run-to-run noise": "repeat the trials of new agents, to have their noise watched",
+    "cost per task": "state costs with the outcomes, to have them watched",
 }
 
 
@@ -45,13 +66,17 @@ class Monitor:
     name : str
     state : {"ok", "warn", "alert", "insufficient"}
     statistic, threshold : float or None
-        What was computed, and what it may not pass; None with `insufficient`.
+        What was computed, and the value at which it alerts; None with `insufficient`.
     reason : str
         The state as a sentence with its numbers.
     evidence : mapping
         Plain values: agents, tasks, dates, counts.
     false_alerts_per_agent : float
-        Expected false alerts for each new agent without any change; 0 where the bound holds over all time.
+        Expected false alerts for each new agent without any change; 0 where a bound holds over all time.
+    false_alerts_at_most : float
+        The probability of ever a false alert, over all looks, where there is such a bound; else 0.
+    to_do : str
+        What to do about a state that `ADVICE` and `WANTED` do not know; else empty.
     """
 
     name: str
@@ -61,21 +86,29 @@ class Monitor:
     reason: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
     false_alerts_per_agent: float = 0.0
+    false_alerts_at_most: float = 0.0
+    to_do: str = ""
 
     @property
     def advice(self) -> str:
-        """What to do now."""
-        return ADVICE[self.name] if self.state in ("warn", "alert") else NOTHING_TO_DO
+        """What to do now: nothing, which command, or which runs."""
+        if self.state in ("warn", "alert"):
+            return self.to_do or ADVICE[self.name]
+        wanted = WANTED.get(self.name, "") if self.state == "insufficient" else ""
+        return self.to_do or wanted or NOTHING_TO_DO
 
 
-def insufficient(name: str, reason: str) -> Monitor:
+def insufficient(
+    name: str, reason: str, evidence: Mapping[str, Any] | None = None, *, to_do: str = ""
+) -> Monitor:
     """Return the monitor that has seen too little to say more."""
-    return Monitor(name, "insufficient", None, None, reason)
+    return Monitor(name, "insufficient", None, None, reason, evidence or {}, to_do=to_do)
 
 
 def false_alerts_a_year(monitors: Sequence[Monitor], agents_a_year: float) -> float:
-    """Add up the false alerts expected in a year of `agents_a_year` new agents, if nothing changes."""
-    return sum(m.false_alerts_per_agent for m in monitors) * agents_a_year
+    """Add up the most false alerts to expect in a year of `agents_a_year` new agents without any change."""
+    charts = sum(one.false_alerts_per_agent for one in monitors) * agents_a_year
+    return charts + sum(one.false_alerts_at_most for one in monitors)
 
 
 def same_length(*series: Any) -> None:

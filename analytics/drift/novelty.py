@@ -1,30 +1,86 @@
-"""Whether agents are of a kind that the subset was not chosen on."""
+"""Whether agents are more often of a kind that the subset was not chosen on than they always were.
+
+Model
+-----
+T is the number of the latest 20 agents whose scaffold none of the agents before S was fixed had. Where each
+agent brings a scaffold of its own T is large from the beginning, and nothing changed. Were all agents alike,
+those before and the latest could be exchanged; π is such a permutation, T_π what it gives, and ::
+
+    p = (1 + #{T_π ≥ T})/(1 + draws)
+
+A scaffold that n of both groups have is new in π when all n of them fall among the latest. Looks at
+10, 20, 40, … agents; more than half of the latest must be new as well.
+
+Symbols: T ``len(new)``; π draws ``members`` (n_draws, n_agents).
+
+Not done here
+-------------
+Scaffolds are names: what a name stands for may change unseen.
+
+Source
+------
+This project's own. Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p).
+"""
 
 from collections.abc import Sequence
+from datetime import date
 
-from analytics.drift.monitor import FIRST_LOOK, N_LATEST, Monitor, insufficient, same_length
-from analytics.text import counted
+import numpy as np
 
+from analytics.arrays import FloatArray
+from analytics.drift.looks import Look, last_look, members, permutation_p
+from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.resampling import generator
+
+NAME = "scaffold novelty"
 NOVELTY_WARN = 0.5
+WARN_TIMES = 5.0
 
 
-def scaffold_novelty(scaffolds: Sequence[str], known: frozenset[str], agents: Sequence[str]) -> Monitor:
-    """Share of the latest 20 agents, at least 10, with a scaffold unseen when S was chosen."""
-    same_length(scaffolds, agents)
-    latest = list(zip(agents[-N_LATEST:], scaffolds[-N_LATEST:], strict=True))
-    if len(latest) < FIRST_LOOK:
-        reason = f"{counted(len(latest), 'agent')} since the subset was chosen; {FIRST_LOOK} are needed"
-        return insufficient("scaffold novelty", reason)
-    new = [agent for agent, scaffold in latest if scaffold not in known]
+def scaffold_novelty(
+    before: Sequence[str],
+    since: Sequence[str],
+    agents: Sequence[str],
+    dates: Sequence[date | None],
+    seed: int,
+) -> Monitor:
+    """Test, at looks of 10, 20, 40, … agents, whether more have a scaffold unseen when S was chosen.
+
+    Parameters
+    ----------
+    before : sequence of str, (n_before,)
+        Scaffolds of the agents before.
+    since, agents, dates : sequences, (n_agents,)
+        Scaffolds of the agents since, in time order, and who they are.
+    seed : int
+        Of the permutations.
+
+    Raises
+    ------
+    SeriesMismatch
+    """
+    same_length(since, agents, dates)
+    look = last_look(len(agents))
+    if look is None or len(before) < N_FEWEST:
+        counts = f"agents: {len(before)} before the subset was fixed and {len(agents)} since"
+        return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
+    first, known = max(0, look.size - N_LATEST), frozenset(before)
+    latest = since[first : look.size]
+    new = [agents[first + i] for i, scaffold in enumerate(latest) if scaffold not in known]
     share = len(new) / len(latest)
-    reason = (
-        f"{len(new)} of the latest {len(latest)} agents {'has' if len(new) == 1 else 'have'} a new scaffold"
-    )
-    return Monitor(
-        "scaffold novelty",
-        "warn" if share > NOVELTY_WARN else "ok",
-        share,
-        NOVELTY_WARN,
-        reason,
-        {"agents": new},
-    )
+    p, limit = permutation_p(len(new), _permuted(before, latest, look, seed)), WARN_TIMES * look.level
+    state: State = "warn" if p <= limit and share > NOVELTY_WARN else "ok"
+    reason = f"{len(new)} of the latest {len(latest)} agents have a scaffold unseen before; p {p:.2g}"
+    evidence = {"agents": new, "share": share, "look": at(look.size - 1, agents, dates)}
+    return Monitor(NAME, state, p, limit, reason, evidence)
+
+
+def _permuted(before: Sequence[str], latest: Sequence[str], look: Look, seed: int) -> FloatArray:
+    """T after each permutation, (n_permutations,)."""
+    names, codes = np.unique([*before, *latest], return_inverse=True)
+    has = np.zeros((codes.size, names.size))
+    has[np.arange(codes.size), codes] = 1.0
+    counts = has.sum(axis=0)
+    rng = generator(seed, NAME, look.number)
+    drawn = members(rng, look.n_permutations, codes.size, len(latest)) @ has
+    return np.asarray((drawn > counts - 0.5) @ counts, dtype=np.float64)

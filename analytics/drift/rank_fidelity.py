@@ -1,57 +1,172 @@
-"""Whether the subset still ranks like the whole, on full runs that were not asked for because of their rank.
+"""Whether the subset still ranks like the rest, on full runs that were not asked for because of their rank.
+
+Model
+-----
+ρ is Spearman's between an agent's mean on S and its mean on the tasks outside S, so that no task stands on
+both sides. ρ_ref comes from the complete agents that S was chosen from, each left out when its subset was
+chosen (nested records); ρ_new from the full runs since. With Fisher's z::
+
+    z = (atanh ρ_ref − atanh ρ_new)/SE,     SE² = 1.06/(n_ref − 3) + 1.06/(n_new − 3),     p = 1 − Φ(z)
+
+A look takes all runs so far: 12, 20, 40, 80, … of them. What a look could notice, with probability .8::
+
+    ρ_new ≤ tanh(atanh ρ_ref − (z_{1−α_j} + z_{.8})·SE),  and  ρ_ref − .10
+
+A perfect order has no atanh; it counts as half the smallest step below 1 that n agents can make.
+
+Symbols
+-------
+==============  ===============  ==================  ======
+symbol          code             shape               unit
+==============  ===============  ==================  ======
+r, rest         ``OnAndOff``     (n_agents,) each    0 to 1
+ρ_ref, ρ_new    ``rho_ref``      scalar              −1 to 1
+α_j             ``look.level``   scalar              1
+==============  ===============  ==================  ======
+
+Not done here
+-------------
+Nothing is judged by ρ of the subset mean with the full score, which contains it: it is told beside, with EB's
+limit of .75.
 
 Source
 ------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6 (ρ < .75).
+Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6 (ρ < .75). Fieller, Hartley & Pearson, *Tests for
+rank correlation coefficients*, Biometrika 1957 (1.06).
 """
 
+import math
 from collections.abc import Sequence
+from datetime import date
+from typing import NamedTuple
+
+from scipy.special import ndtr, ndtri
 
 from analytics.arrays import FloatArray
-from analytics.drift.fidelity import rank_fidelity
-from analytics.drift.monitor import N_LATEST, Monitor, State, insufficient, same_length
+from analytics.drift.fidelity import rank_fidelity, spearman
+from analytics.drift.looks import LEVEL, Look, last_look
+from analytics.drift.monitor import N_FEWEST, Monitor, State, at, insufficient, same_length
 from analytics.text import counted
 
-N_FIDELITY_ALERT, N_FIDELITY_WARN = 12, 20
-RHO_LIMIT, SKILL_LIMIT = 0.75, 0.5
+NAME = "rank fidelity"
+FIRST_RUNS = 12
+WARN_TIMES = 5.0
+LEAST_FALL = 0.10
+RHO_LIMIT = 0.75
+POWER = 0.8
+
+
+class OnAndOff(NamedTuple):
+    """Means of agents on the subset and on the tasks outside it, (n_agents,) each."""
+
+    subset_means: FloatArray
+    rest_means: FloatArray
+
+
+class _Fall(NamedTuple):
+    """ρ before and now, the test of their difference, and what the look could have noticed."""
+
+    rho_ref: float
+    rho_new: float
+    p: float
+    could_notice: float
+    power_if_lost: float
 
 
 def subset_fidelity(
-    subset_means: FloatArray, full_scores: FloatArray, rho_null: float | None, agents: Sequence[str]
+    reference: OnAndOff,
+    since: OnAndOff,
+    full_scores: FloatArray,
+    rho_null: float | None,
+    agents: Sequence[str],
+    dates: Sequence[date | None],
 ) -> Monitor:
-    """Rank fidelity on full runs of agents drawn at random, or complete when they came, in time order.
+    """Test, at looks of 12, 20, 40, … full runs, whether ρ with the tasks outside S fell.
 
     Parameters
     ----------
-    subset_means, full_scores : float arrays, (n_runs,)
-        0 to 1.
+    reference : OnAndOff
+        Nested records of the agents that S was chosen from.
+    since : OnAndOff
+        Of agents drawn at random, or complete when they came, in time order.
+    full_scores : float array, (n_runs,)
+        Of those since, 0 to 1.
     rho_null : float or None
         ρ₀ of the subset.
-    agents : sequence of str, (n_runs,)
+    agents, dates : sequences, (n_runs,)
 
     Raises
     ------
     SeriesMismatch
     """
-    name = "rank fidelity"
-    same_length(subset_means, full_scores, agents)
-    means, scores, seen = subset_means[-N_LATEST:], full_scores[-N_LATEST:], list(agents[-N_LATEST:])
-    if len(seen) < N_FIDELITY_ALERT:
-        return insufficient(
-            name,
-            f"{counted(len(seen), 'full run')} since the subset was chosen; {N_FIDELITY_ALERT} are needed",
-        )
+    same_length(*since, full_scores, agents, dates)
+    same_length(*reference)
+    look, n_ref = last_look(len(agents), first=FIRST_RUNS), len(reference.subset_means)
+    if look is None or n_ref < N_FEWEST:
+        runs = counted(len(agents), "full run")
+        counts = f"{runs} since the subset was chosen from {counted(n_ref, 'agent')}"
+        return insufficient(NAME, f"{counts}; {FIRST_RUNS} and {N_FEWEST} are needed")
+    beside = _beside(since.subset_means[: look.size], full_scores[: look.size], rho_null)
+    fall = _fall(reference, OnAndOff(*(part[: look.size] for part in since)), look)
+    if fall is None:
+        return insufficient(NAME, "all agents are equal on the subset, or outside it: no order", beside)
+    evidence = beside | fall._asdict() | {"look": at(look.size - 1, agents, dates), "n_reference": n_ref}
+    reason = _reason(fall, look, n_ref) + _shown(beside)
+    state = _state(fall, look)
+    return Monitor(NAME, state, fall.p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
+
+
+def _fall(reference: OnAndOff, since: OnAndOff, look: Look) -> _Fall | None:
+    before, now = spearman(*reference), spearman(*since)
+    if before is None or now is None:
+        return None
+    n_ref, n_new = len(reference.subset_means), look.size
+    se = math.sqrt(1.06 / (n_ref - 3) + 1.06 / (n_new - 3))
+    z_ref, z_new = _fisher(before, n_ref), _fisher(now, n_new)
+    limit = float(-ndtri(look.level))
+    return _Fall(
+        rho_ref=before,
+        rho_new=now,
+        p=float(ndtr(-(z_ref - z_new) / se)),
+        could_notice=min(math.tanh(z_ref - (limit + float(ndtri(POWER))) * se), before - LEAST_FALL),
+        power_if_lost=float(ndtr(z_ref / se - limit)),
+    )
+
+
+def _fisher(rho: float, n: int) -> float:
+    """Take atanh ρ, with |ρ| at most half a swap of neighbours below 1: 1 − 6/(n(n² − 1))."""
+    largest = 1.0 - 6.0 / (n * (n * n - 1.0))
+    return math.atanh(min(max(rho, -largest), largest))
+
+
+def _state(fall: _Fall, look: Look) -> State:
+    if fall.rho_ref - fall.rho_new <= LEAST_FALL:
+        return "ok"
+    return "alert" if fall.p <= look.level else "warn" if fall.p <= WARN_TIMES * look.level else "ok"
+
+
+def _beside(means: FloatArray, scores: FloatArray, rho_null: float | None) -> dict[str, float | None]:
+    """ρ of the subset mean with the full score, its lower bound, and the skill."""
     found = rank_fidelity(means, scores, rho_null)
-    evidence = {"agents": seen, "skill": found.skill, "lower": found.lower, "rho_null": rho_null}
-    if found.rho is None:
-        return Monitor(name, "insufficient", None, None, dict(found.notes)["rho"], evidence)
-    state = _fidelity_state(found.rho, found.skill, found.lower, len(seen))
-    shown = f"rho {found.rho:.3f}" + (f", skill {found.skill:.3f}" if found.skill is not None else "")
-    return Monitor(name, state, found.rho, RHO_LIMIT, f"{shown} on {len(seen)} full runs", evidence)
+    return {"rho_full": found.rho, "lower": found.lower, "skill": found.skill, "rho_null": rho_null}
 
 
-def _fidelity_state(rho: float, skill: float | None, lower: float | None, n: int) -> State:
-    if rho < RHO_LIMIT or (skill is not None and skill < SKILL_LIMIT):
-        return "alert"
-    unsure = n >= N_FIDELITY_WARN and lower is not None and lower < RHO_LIMIT
-    return "warn" if unsure else "ok"
+def _reason(fall: _Fall, look: Look, n_ref: int) -> str:
+    if fall.power_if_lost >= POWER:
+        notices = f"they would show a fall to {fall.could_notice:.2f} with probability {POWER}"
+    else:
+        notices = (
+            f"they would show even an order that is lost with probability {fall.power_if_lost:.2f} alone"
+        )
+    return (
+        f"rho with the tasks outside the subset is {fall.rho_new:.2f} in {look.size} full runs and was "
+        f"{fall.rho_ref:.2f} in the {n_ref} agents before, p {fall.p:.2g}; {notices}"
+    )
+
+
+def _shown(beside: dict[str, float | None]) -> str:
+    rho = beside["rho_full"]
+    if rho is None:
+        return ""
+    below = ", below .75" if rho < RHO_LIMIT else ""
+    return f"; rho with the full score {rho:.2f}{below}"

@@ -1,5 +1,18 @@
 """Whether the subset is solved.
 
+Model
+-----
+The best agent has the mean p over the k tasks of S. Given these tasks its error is that of repeated trials
+alone; with R trials a task, and trials whose variance is ω̂ of the binomial one, p is as sure as a share of ::
+
+    n = k·R/ω̂
+
+independent events (ω̂ = 1 where it was never measured: an upper bound). Its lower limits are Wilson's.
+
+Not done here
+-------------
+Nothing is corrected for the best of many agents: what is asked is whether there is room above it.
+
 Source
 ------
 Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Wilson, *Probable inference*, JASA 1927.
@@ -12,42 +25,79 @@ import numpy as np
 from scipy.special import ndtri
 
 from analytics.arrays import FloatArray
-from analytics.drift.monitor import Monitor, insufficient, same_length
+from analytics.drift.monitor import MORE_TRIALS, N_FEWEST, Monitor, State, insufficient, same_length
 from analytics.text import counted
 
-SATURATED = 0.95
+NAME = "saturation"
+SATURATED, SOLVED, HALF = 0.90, 0.95, 0.5
+N_SURE = 50
+WARN_LEVEL, ALERT_LEVEL = 0.05, 0.01
 
 
-def saturation(subset_means: FloatArray, k: int, agents: Sequence[str], pass_rates: FloatArray) -> Monitor:
-    """Lower Wilson bound of the best agent's mean over S, at a one-sided level of .05/n.
+def saturation(
+    subset_means: FloatArray,
+    n_trials: FloatArray,
+    k: int,
+    omega: float | None,
+    agents: Sequence[str],
+    latest: FloatArray,
+) -> Monitor:
+    """Lower Wilson bounds of the best agent's mean over S, and the share of S that the latest agents solve.
 
     Parameters
     ----------
     subset_means : float array, (n_agents,)
-        Of the ranked agents.
+        Of the agents that have S.
+    n_trials : float array, (n_agents,)
+        R, each agent's trials of a task of S.
     k : int
-        Tasks of S; repeated trials are not counted, since tasks are what saturates.
+        Tasks of S.
+    omega : float or None
+        ω̂ over the tasks of S; None where it was not measured.
     agents : sequence of str, (n_agents,)
-    pass_rates : float array, (k,)
-        For the share of tasks above 95%, told as evidence.
+    latest : float array, (n_latest, k)
+        Mean outcomes on S of the latest agents, 20 at most.
 
     Raises
     ------
     SeriesMismatch
     """
-    same_length(subset_means, agents)
+    same_length(subset_means, n_trials, agents)
     if not len(agents) or k < 1:
-        return insufficient("saturation", "no agent is ranked")
+        return insufficient(NAME, "no agent has run the subset")
     best = int(np.argmax(subset_means))
-    bound = wilson_lower(float(subset_means[best]), k, 0.05 / len(agents))
-    easy = float(np.mean(pass_rates[~np.isnan(pass_rates)] > SATURATED)) if pass_rates.size else None
-    bounded = f"at 95% confidence at least {bound:.1%}"
-    reason = f"{agents[best]} has {subset_means[best]:.1%} of {counted(k, 'task')} ({bounded})"
-    evidence = {"agent": agents[best], "share_of_tasks_above_95": easy}
-    return Monitor("saturation", "alert" if bound >= SATURATED else "ok", bound, SATURATED, reason, evidence)
+    p, n = float(subset_means[best]), _events(k, float(n_trials[best]), omega)
+    solved = _share_solved(latest)
+    evidence = {"agent": agents[best], "mean": p, "n": n, "omega": omega, "share_of_tasks_above_95": solved}
+    shown = "" if solved is None else f"; {solved:.0%} of the tasks are above 95% in the latest {len(latest)}"
+    half = solved is not None and solved >= HALF
+    if n < N_SURE:
+        reason = f"{counted(k, 'task')} give {n:.0f} independent outcomes; {N_SURE} are needed{shown}"
+        if half:
+            return Monitor(NAME, "warn", solved, HALF, reason, evidence)
+        return insufficient(NAME, reason, evidence, to_do=MORE_TRIALS)
+    warned, alerted = (wilson_lower(p, n, level) for level in (WARN_LEVEL, ALERT_LEVEL))
+    state: State = "alert" if alerted >= SATURATED else "warn" if warned >= SATURATED or half else "ok"
+    bounded = f"at least {alerted:.1%} with 99% confidence"
+    reason = f"{agents[best]} has {p:.1%} on {counted(k, 'task')}, {bounded}{shown}"
+    return Monitor(NAME, state, alerted, SATURATED, reason, evidence)
 
 
-def wilson_lower(p: float, n: int, alpha: float) -> float:
+def _events(k: int, n_trials: float, omega: float | None) -> float:
+    """k·R/ω̂, at most 10⁹: without any noise the mean is exact."""
+    return k * n_trials / max(1.0 if omega is None else omega, 1e-9 * k * n_trials)
+
+
+def _share_solved(latest: FloatArray) -> float | None:
+    """Share of the tasks whose pass rate among the latest agents is above 95%; None under 10 agents."""
+    if len(latest) < N_FEWEST or not latest.size:
+        return None
+    counts = np.count_nonzero(~np.isnan(latest), axis=0)
+    solved = np.nansum(latest, axis=0) > SOLVED * counts + 1e-9
+    return float(np.mean(solved[counts > 0])) if counts.any() else None
+
+
+def wilson_lower(p: float, n: float, alpha: float) -> float:
     """Lower Wilson bound (p + z²/2n − z·√(p(1−p)/n + z²/4n²))/(1 + z²/n), one-sided at `alpha`."""
     z = float(-ndtri(alpha))
     centre, spread = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))

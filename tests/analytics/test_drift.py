@@ -4,116 +4,280 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, spearmanr
+from scipy.stats import binom, hypergeom, norm, spearmanr
 
 from analytics import drift
+from analytics.drift import Audit, Invalid, Noise, OnAndOff
+from analytics.drift.cusum import RUN_LENGTH
 from analytics.drift.e_value import log_e_values, upper_share
+from analytics.drift.looks import Look, last_look, permutation_p
 from analytics.drift.monitor import SeriesMismatch
 from analytics.drift.saturation import wilson_lower
 
 AGENTS = [f"a{i:03d}" for i in range(600)]
 DAYS = [date.fromordinal(date(2025, 1, 1).toordinal() + i) for i in range(600)]
+BAND = ((0.3, 0.7),)
 
 
-def of(monitor, n):
+def of(n):
     return AGENTS[:n], DAYS[:n]
 
 
-def test_fidelity_needs_twelve_runs_and_warns_from_twenty():
-    rng = np.random.default_rng(3)
-    scores = rng.random(30)
-    near = scores + 0.05 * rng.standard_normal(30)
-    assert drift.subset_fidelity(near[:11], scores[:11], 0.7, AGENTS[:11]).state == "insufficient"
-    good = drift.subset_fidelity(near[:12], scores[:12], 0.7, AGENTS[:12])
-    assert (good.state, good.statistic) == ("ok", pytest.approx(spearmanr(near[:12], scores[:12])[0]))
-    assert drift.subset_fidelity(rng.random(12), scores[:12], 0.7, AGENTS[:12]).state == "alert"
-    # the latest 20 alone are looked at
-    broken = np.concatenate([rng.random(10), near[10:]])
-    assert drift.subset_fidelity(broken, scores, 0.7, AGENTS[:30]).evidence["agents"] == AGENTS[10:30]
+# ------------------------------------------------------------------------------------------------------ looks
 
 
-def test_fidelity_alerts_on_skill_where_rho_is_high_by_construction():
-    scores = np.arange(12) / 12
-    swapped = scores[[1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10]]
-    rho = spearmanr(swapped, scores)[0]
-    assert rho > 0.9
-    assert drift.subset_fidelity(swapped, scores, 0.5, AGENTS[:12]).state == "ok"
-    found = drift.subset_fidelity(swapped, scores, 0.96, AGENTS[:12])
+def test_looks_come_at_10_20_40_and_halve_their_level():
+    found = [last_look(n) for n in (9, 10, 19, 20, 39, 40, 160, 319)]
+    assert [look and look.size for look in found] == [None, 10, 10, 20, 20, 40, 160, 160]
+    assert [look and look.number for look in found] == [None, 1, 1, 2, 2, 3, 5, 5]
+    assert [look.level for look in found if look] == [0.01 / 2 ** (look.number) for look in found if look]
+    assert [last_look(n, first=12) and last_look(n, first=12).size for n in (11, 12, 20)] == [None, 12, 20]
+
+
+def test_all_levels_add_up_to_one_percent():
+    assert sum(last_look(10 * 2**j).level for j in range(40)) == pytest.approx(0.01)
+
+
+def test_a_late_look_has_draws_enough_to_reach_its_level():
+    assert last_look(10).n_permutations == 9_999
+    for j in range(20):
+        look = last_look(10 * 2**j)
+        assert 1 / (1 + look.n_permutations) < look.level
+
+
+def test_a_permutation_p_is_never_zero_and_counts_what_is_unknown_as_larger():
+    draws = np.array([0.1, 0.2, 0.3, np.nan])
+    assert permutation_p(0.2, draws) == (1 + 3) / 5
+    assert permutation_p(0.9, draws) == (1 + 1) / 5
+
+
+# ---------------------------------------------------------------------------------------------- rank fidelity
+
+
+def correlated(n, noise, seed):
+    rng = np.random.default_rng(seed)
+    rest = rng.random(n)
+    return OnAndOff(rest + noise * rng.standard_normal(n), rest)
+
+
+def asked(reference, since, **more):
+    n = len(since.rest_means)
+    return drift.subset_fidelity(reference, since, since.rest_means, more.get("rho_null"), *of(n))
+
+
+def test_fidelity_is_a_z_test_at_the_last_look():
+    reference, since = correlated(30, 0.1, 1), correlated(27, 1.0, 2)
+    found = asked(reference, since)
+    before, now = spearmanr(*reference)[0], spearmanr(since.subset_means[:20], since.rest_means[:20])[0]
+    z = (math.atanh(before) - math.atanh(now)) / math.sqrt(1.06 / 27 + 1.06 / 17)
+    assert found.statistic == pytest.approx(norm.sf(z))
+    assert found.threshold == 0.0025
+    assert (found.evidence["rho_ref"], found.evidence["rho_new"]) == pytest.approx((before, now))
+    assert found.evidence["look"]["agent"] == AGENTS[19]
     assert found.state == "alert"
-    assert found.evidence["skill"] == pytest.approx((rho - 0.96) / 0.04)
 
 
-def test_fidelity_warns_where_the_lower_bound_is_low():
-    rng = np.random.default_rng(8)
-    scores = rng.random(20)
-    noisy = scores + 0.16 * rng.standard_normal(20)
-    found = drift.subset_fidelity(noisy, scores, 0.4, AGENTS[:20])
-    assert found.statistic >= 0.75
-    assert found.evidence["lower"] < 0.75
-    assert found.state == "warn"
-    assert drift.subset_fidelity(noisy[:19], scores[:19], 0.4, AGENTS[:19]).state != "warn"
+def test_fidelity_says_what_it_could_notice():
+    """At the fall it names, the test has a power of .8; where all rank is lost, that of ρ = 0."""
+    reference, since = correlated(30, 0.3, 1), correlated(40, 0.3, 2)
+    told = asked(reference, since).evidence
+    se, z_ref = math.sqrt(1.06 / 27 + 1.06 / 37), math.atanh(told["rho_ref"])
+    limit = norm.isf(0.00125)
+    assert norm.sf(limit - (z_ref - math.atanh(told["could_notice"])) / se) == pytest.approx(0.8)
+    assert told["power_if_lost"] == pytest.approx(norm.sf(limit - z_ref / se))
+    assert told["power_if_lost"] < 0.8
+    assert "even an order that is lost with probability 0.65 alone" in asked(reference, since).reason
+    sharp = asked(correlated(30, 0.1, 1), since)
+    assert sharp.evidence["power_if_lost"] > 0.8
+    assert f"a fall to {sharp.evidence['could_notice']:.2f} with probability 0.8" in sharp.reason
+
+
+def test_a_small_fall_is_no_finding_however_sure():
+    """With thousands of runs a fall of less than .10 is significant, and is still no finding."""
+    reference, since = correlated(3_000, 0.10, 1), correlated(3_000, 0.16, 2)
+    found = drift.subset_fidelity(reference, since, since.rest_means, None, AGENTS * 5, DAYS * 5)
+    assert found.statistic < 1e-6
+    assert 0 < found.evidence["rho_ref"] - found.evidence["rho_new"] < 0.10
+    assert found.state == "ok"
+
+
+def test_fidelity_needs_twelve_runs_and_ten_before():
+    good = correlated(30, 0.05, 3)
+    few = OnAndOff(good.subset_means[:11], good.rest_means[:11])
+    assert asked(good, few).state == "insufficient"
+    assert asked(OnAndOff(good.subset_means[:9], good.rest_means[:9]), good).state == "insufficient"
+    assert asked(good, correlated(12, 0.05, 4)).state == "ok"
+
+
+def test_a_perfect_order_counts_as_half_a_swap_short():
+    perfect = OnAndOff(np.arange(20.0), np.arange(20.0))
+    found = asked(perfect, perfect)
+    assert (found.state, found.statistic) == ("ok", 0.5)
 
 
 def test_equal_scores_are_not_an_order():
-    found = drift.subset_fidelity(np.full(12, 0.5), np.arange(12) / 12, 0.7, AGENTS[:12])
-    assert found.state == "insufficient"
-    assert found.statistic is None
+    found = asked(correlated(20, 0.1, 1), OnAndOff(np.full(12, 0.5), np.arange(12) / 12))
+    assert (found.state, found.statistic) == ("insufficient", None)
+
+
+def test_rho_with_the_full_score_is_told_beside():
+    reference, since = correlated(30, 0.1, 1), correlated(12, 1.5, 5)
+    found = asked(reference, since, rho_null=0.2)
+    rho = spearmanr(*since)[0]
+    assert rho < 0.75
+    assert found.evidence["rho_full"] == pytest.approx(rho)
+    assert found.evidence["skill"] == pytest.approx((rho - 0.2) / 0.8)
+    assert found.reason.endswith(f"rho with the full score {rho:.2f}, below .75")
+
+
+# ----------------------------------------------------------------------------------------------------- charts
 
 
 def test_a_jump_alarms_and_stands_until_agents_have_come():
     level = [0.4 + 0.01 * (i % 7) for i in range(30)]
-    jump = np.array([*level, *([0.8] * 4)])
-    found = drift.capability_jump(jump, *of(None, 34))
+    found = drift.capability_jump(np.array([*level, *([0.8] * 6)]), *of(36))
     assert found.state == "alert"
     assert found.evidence["alarms"][0]["since"] == "a030"
-    later = np.array([*level, *([0.8] * 14)])
-    assert drift.capability_jump(later, *of(None, 44)).state == "ok"
-    assert len(drift.capability_jump(later, *of(None, 44)).evidence["alarms"]) == 1
-    assert drift.capability_jump(jump[:10], *of(None, 10)).state == "insufficient"
+    later = drift.capability_jump(np.array([*level, *([0.8] * 18)]), *of(48))
+    assert later.state == "ok"
+    assert len(later.evidence["alarms"]) == 1
+    assert drift.capability_jump(np.array(level[:10]), *of(10)).state == "insufficient"
+
+
+def test_a_chart_warns_before_it_alarms():
+    level = [0.4 + 0.01 * (i % 7) for i in range(30)]
+    states = [drift.capability_jump(np.array([*level, *([0.8] * n)]), *of(30 + n)).state for n in range(7)]
+    assert states == sorted(states, key=["ok", "warn", "alert"].index)
+    assert set(states) == {"ok", "warn", "alert"}
+
+
+def test_an_alarm_after_a_slow_rise_is_an_alert_too():
+    """The chart was above 0 for more than ten agents, so that the new level is known at once."""
+    rising = np.concatenate([np.sin(np.arange(20)) / 10, np.sin(np.arange(60)) / 10 + np.arange(60) / 150])
+    found = drift.capability_jump(rising, *of(80), n_reference=20)
+    at = AGENTS.index(found.evidence["alarms"][0]["agent"])
+    assert at - AGENTS.index(found.evidence["alarms"][0]["since"]) >= 10
+    assert drift.capability_jump(rising[: at + 1], *of(at + 1), n_reference=20).state == "alert"
 
 
 def test_only_the_past_is_used():
     rng = np.random.default_rng(4)
     series = np.concatenate([rng.normal(0, 1, 60), rng.normal(2, 1, 40)])
-    whole = drift.capability_jump(series, *of(None, 100)).evidence["alarms"]
+    whole = drift.capability_jump(series, *of(100)).evidence["alarms"]
+    assert whole
     for n in (40, 70, 90):
-        known = drift.capability_jump(series[:n], *of(None, n)).evidence["alarms"]
+        known = drift.capability_jump(series[:n], *of(n)).evidence["alarms"]
         assert known == [alarm for alarm in whole if alarm["agent"] in AGENTS[:n]]
 
 
-def test_steady_progress_alarms():
-    rising = np.linspace(0.3, 0.7, 40)
-    assert drift.capability_jump(rising, *of(None, 40)).evidence["alarms"]
+def test_the_founders_are_reference_and_never_alarm():
+    values = np.array([*np.linspace(0.1, 0.2, 10), *np.linspace(0.8, 0.9, 20)])
+    assert drift.capability_jump(values, *of(30)).evidence["alarms"]
+    assert not drift.capability_jump(values, *of(30), n_reference=30).evidence["alarms"]
 
 
 def test_residuals_and_costs_are_watched_on_both_sides():
-    falling = np.concatenate([np.sin(np.arange(25.0)), [-3.0] * 5])
-    assert drift.residuals(falling, *of(None, 30)).evidence["alarms"][0]["rising"] is False
-    assert drift.cost_per_task(-falling, *of(None, 30)).evidence["alarms"][0]["rising"] is True
+    falling = np.concatenate([np.sin(np.arange(25.0)), [-3.0] * 8])
+    assert drift.residuals(falling, *of(33)).evidence["alarms"][0]["rising"] is False
+    assert drift.cost_per_task(-falling, *of(33)).evidence["alarms"][0]["rising"] is True
 
 
-@pytest.mark.parametrize(("n_out", "state"), [(0, "ok"), (5, "ok"), (6, "warn"), (10, "warn"), (11, "alert")])
-def test_band_erosion_counts_the_tasks_that_left(n_out, state):
-    rates = np.array([0.9] * n_out + [0.5] * (20 - n_out) + [np.nan])
-    tasks = [f"t{j}" for j in range(21)]
-    found = drift.band_erosion(rates, tasks, 0.3, 0.7)
-    assert (found.state, found.statistic) == (state, pytest.approx(n_out / 20))
-    assert found.evidence["tasks"] == tasks[:n_out]
+def test_estimates_may_lag_further_than_costs_may_move():
+    """After a zero at the 25th value each of five new largest ones adds Φ⁻¹((t − ½)/t) − ½."""
+    values = np.concatenate([np.sin(np.arange(25.0)), np.arange(2.0, 7.0)])
+    found = drift.residuals(values, *of(30))
+    assert found.statistic == pytest.approx(sum(norm.ppf((t - 0.5) / t) - 0.5 for t in range(26, 31)))
+    assert 7.8 < found.statistic < 9.0
+    assert (found.state, found.threshold) == ("warn", 9.0)
+    assert drift.cost_per_task(values, *of(30)).state == "alert"
+
+
+# ----------------------------------------------------------------------------------------------- band erosion
+
+
+def slow_counts(selected, window, edges):
+    """Tasks that left the band and tasks of the band, one after the other."""
+    for lo, hi in edges:
+        band = [j for j in range(selected.shape[1]) if lo - 1e-9 <= np.nanmean(selected[:, j]) <= hi + 1e-9]
+        if 10 * len(band) >= selected.shape[1]:
+            break
+    out = [j for j in band if not lo - 1e-9 <= np.nanmean(window[:, j]) <= hi + 1e-9]
+    return len(out), len(band)
+
+
+def eroded(selected, since, edges=BAND, **more):
+    tasks = [f"t{j}" for j in range(selected.shape[1])]
+    return drift.band_erosion(selected, since, tasks, edges, *of(len(since)), 7, **more)
+
+
+@pytest.mark.parametrize("share_missing", [0.0, 0.04])
+def test_erosion_is_the_permutation_test_by_its_definition(share_missing):
+    """Against all choices of 10 of 20 agents, drawn without the monitor's arithmetic."""
+    rng = np.random.default_rng(11)
+    selected = (rng.random((10, 12)) < rng.random(12)).astype(float)
+    since = (rng.random((10, 12)) < rng.random(12)).astype(float)
+    both = np.concatenate([selected, since])
+    both[rng.random(both.shape) < share_missing] = np.nan
+    edges = ((0.3, 0.7), (0.25, 0.75))
+    found = eroded(both[:10], both[10:], edges)
+    n_out, size = slow_counts(both[:10], both[10:], edges)
+    observed = n_out / size
+    draws = []
+    for _ in range(3_000):
+        order = rng.permutation(20)
+        draws.append(slow_counts(both[order[:10]], both[order[10:]], edges))
+    assert found.evidence["share"] == pytest.approx(observed)
+    tests = [
+        (2 * np.mean(one >= observed - 1e-12), observed - np.mean(one))
+        for one in (np.divide(*np.transpose(draws)), np.transpose(draws)[0] / size)
+    ]
+    assert found.statistic == pytest.approx(min(1, min(tests)[0]), abs=0.06)
+    assert found.evidence["excess"] == pytest.approx(min(tests)[1], abs=0.01)
+
+
+def test_tasks_that_all_agents_solve_have_left_the_band():
+    rng = np.random.default_rng(2)
+    chance = np.where(np.arange(60) < 20, 0.5, 0.02)
+    selected, since = ((rng.random((n, 60)) < chance).astype(float) for n in (30, 20))
+    assert eroded(selected, since).state == "ok"
+    since[:, :20] = 1.0
+    found = eroded(selected, since)
+    assert (found.state, found.evidence["share"]) == ("alert", 1.0)
+    assert found.evidence["excess"] > 0.2
+    assert set(found.evidence["tasks"]) <= {f"t{j}" for j in range(20)}
+
+
+def test_erosion_looks_at_the_window_of_the_last_look():
+    rng = np.random.default_rng(3)
+    selected, quiet = ((rng.random((n, 40)) < 0.5).astype(float) for n in (15, 45))
+    later = quiet.copy()
+    later[40:] = 1.0  # after the look at 40
+    assert eroded(selected, later) == eroded(selected, quiet)
+    early = quiet.copy()
+    early[:20] = 1.0  # before the window of 20
+    assert eroded(selected, early).evidence["share"] == eroded(selected, quiet).evidence["share"]
+    assert eroded(selected, quiet[:9]).state == "insufficient"
+    assert eroded(selected[:9], quiet).state == "insufficient"
 
 
 def test_the_edges_of_the_band_are_inside():
-    assert drift.band_erosion(np.array([0.3, 0.7, 3 / 10]), ["a", "b", "c"], 0.3, 0.7).statistic == 0
+    selected = np.tile([[1.0], [0.0]], (5, 20))
+    since = np.zeros((10, 20))
+    since[:3] = 1.0  # .3 each
+    assert eroded(selected, since).evidence["share"] == 0
+
+
+# ------------------------------------------------------------------------------------------------ calibration
 
 
 def test_calibration_alerts_on_too_many_misses_and_not_on_too_few():
     hits = np.zeros(500, bool)
-    assert drift.calibration(hits, *of(None, 500)).state == "ok"
+    assert drift.calibration(hits, *of(500)).state == "ok"
     misses = np.zeros(60, bool)
-    misses[::4] = True
-    found = drift.calibration(misses, *of(None, 60))
+    misses[::3] = True
+    found = drift.calibration(misses, *of(60))
     assert found.state == "alert"
-    n = np.arange(1, 61)
-    logs = log_e_values(np.cumsum(misses), n, 0.05)
+    logs = log_e_values(np.cumsum(misses), np.arange(1, 61), 0.05)
     assert found.statistic == pytest.approx(math.exp(logs.max()))
     first = int(np.flatnonzero(logs >= math.log(100))[0])
     assert found.evidence["first_alert"] == {"agent": AGENTS[first], "date": DAYS[first].isoformat()}
@@ -122,69 +286,234 @@ def test_calibration_alerts_on_too_many_misses_and_not_on_too_few():
 
 def test_an_alert_of_an_e_value_stays():
     misses = np.array([True] * 6 + [False] * 200)
-    assert drift.calibration(misses, *of(None, 206)).state == "alert"
+    assert drift.calibration(misses, *of(206)).state == "alert"
 
 
-def test_harness_failures_are_weighed_against_the_upper_limit_of_the_reference():
-    n = np.full(20, 100)
-    quiet = drift.harness_failures(np.full(20, 1), n, (20, 2_000), *of(None, 20))
+# ------------------------------------------------------------------------------------------------- saturation
+
+
+def saturated(mean, k, n_trials=1.0, omega=None, latest=None):
+    latest = np.full((5, k), 0.5) if latest is None else latest
+    return drift.saturation(np.array([0.4, mean]), np.array([1.0, n_trials]), k, omega, ["a", "b"], latest)
+
+
+def test_saturation_can_fire():
+    """All of 60 tasks: the 99% limit is 60/(60 + z²) = .917; of 50 tasks .902, of 40 it is insufficient."""
+    found = saturated(1.0, 60)
+    assert (found.state, found.statistic) == ("alert", pytest.approx(60 / (60 + norm.isf(0.01) ** 2)))
+    assert saturated(1.0, 50).state == "alert"
+    assert saturated(1.0, 40).state == "insufficient"
+    assert saturated(1.0, 40).advice.startswith("repeat trials")
+
+
+def test_trials_and_noise_make_a_mean_surer():
+    """Each is worth k·R/ω̂: 20 tasks, 5 trials, ω̂ = .5 are worth 200."""
+    found = saturated(0.94, 20, 5.0, 0.5)
+    assert found.evidence["n"] == pytest.approx(200)
+    assert found.statistic == pytest.approx(wilson_lower(0.94, 200, 0.01))
+    assert wilson_lower(0.94, 200, 0.05) >= 0.90 > found.statistic
+    assert found.state == "warn"
+    assert saturated(0.95, 20, 5.0, 0.0).statistic == pytest.approx(0.95, abs=1e-3)
+
+
+def test_half_of_the_subset_solved_warns_on_a_board_of_any_size():
+    latest = np.where(np.arange(20) < 10, 1.0, 0.2) * np.ones((12, 20))
+    found = saturated(0.6, 20, latest=latest)
+    assert (found.state, found.statistic) == ("warn", 0.5)
+    assert saturated(0.6, 20, latest=latest[:9]).state == "insufficient"
+    assert saturated(0.6, 20, latest=np.full((20, 20), 0.95)).state == "insufficient"
+
+
+def test_the_wilson_bound_solves_its_equation():
+    """The lower limit is the share from which p lies z standard errors away."""
+    for p, n, alpha in ((0.9, 50, 0.05), (1.0, 60, 0.01), (0.5, 7, 0.2)):
+        low = wilson_lower(p, n, alpha)
+        assert p - low == pytest.approx(norm.isf(alpha) * math.sqrt(low * (1 - low) / n))
+
+
+# ----------------------------------------------------------------------------------------------------- tuning
+
+
+def audit(residuals, expected=0.5):
+    """Outcomes that lie so far from what is expected; NaN where nothing was audited."""
+    residuals = np.asarray(residuals, dtype=float)
+    return Audit(expected + residuals, np.full(residuals.shape, expected))
+
+
+def tuned(reference, since):
+    return drift.subset_tuning(audit(reference), audit(since), *of(len(since)), 3)
+
+
+def test_tuning_weighs_newcomers_against_draws_of_whole_agents():
+    """Five reference agents at 0 and five at −1 throughout: D* = (B₂ − B₁)/10 of two binomials of ten."""
+    reference = np.repeat([[0.0], [-1.0]], 5, axis=0) * np.ones(4)
+    found = tuned(reference, np.repeat([[-1.0], [0.0]], [9, 1], axis=0) * np.ones(4))
+    assert found.evidence["gap"] == pytest.approx(-0.9 + 0.5)
+    # B₁ − B₂ ≥ 4: B₁ + (10 − B₂) ≥ 14 of twenty
+    assert found.statistic == pytest.approx(binom.sf(13, 20, 0.5), abs=4 * math.sqrt(0.058 / 10_000))
+
+
+def test_tuning_weighs_newcomers_against_draws_of_tasks():
+    """All reference agents are alike, at −1 on half of their tasks: only the tasks drawn differ."""
+    reference = np.tile([0.0, -1.0, np.nan, 0.0, -1.0], (10, 1))
+    since = np.full((10, 5), np.nan)
+    since[:, :2] = -1.0
+    since[:3, 0] = 0.0
+    found = tuned(reference, since)
+    assert found.evidence["gap"] == pytest.approx(-17 / 20 + 0.5)
+    assert found.statistic == pytest.approx(binom.sf(16, 20, 0.5), abs=4 * math.sqrt(0.0013 / 10_000))
+    assert (found.state, found.threshold) == ("alert", 2 * 0.005)
+
+
+def test_what_is_off_for_everybody_is_no_tuning():
+    rng = np.random.default_rng(4)
+    reference, since = ((rng.random((n, 30)) < 0.2) - 0.5 for n in (15, 10))
+    assert tuned(reference, since).state == "ok"
+    assert tuned(np.full((15, 30), 0.1), since - 0.2).state == "alert"
+
+
+def test_tuning_looks_at_the_latest_twenty_that_were_audited():
+    since = np.full((60, 3), np.nan)
+    since[::2] = np.where(np.arange(30) < 20, -0.5, 0.5)[:, None]  # audited: 30, the look takes 20
+    found = tuned(np.zeros((10, 3)), since)
+    assert found.evidence["gap"] == -0.5
+    assert found.evidence["look"]["agent"] == AGENTS[38]
+    assert tuned(np.zeros((10, 3)), since[:18]).state == "insufficient"
+    assert tuned(np.zeros((9, 3)), since).state == "insufficient"
+    assert tuned(np.zeros((10, 3)), since[:0]).reason == "no audit task was run"
+
+
+def test_an_agent_alone_is_flagged_below_minus_three_on_five_tasks():
+    outcomes = np.full((3, 12), np.nan)
+    outcomes[0, :10] = outcomes[1, :4] = 0.0  # −√10 and −2
+    outcomes[2, :9] = 0.0  # −3 exactly
+    found = tuned(np.zeros((10, 12)), outcomes - 0.5)
+    assert found.state == "insufficient"
+    assert found.evidence["agents"] == ["a000"]
+
+
+# ---------------------------------------------------------------------------------------------------- harness
+
+
+def invalid(shares, n_trials=100):
+    shares = np.asarray(shares)
+    return Invalid((shares * n_trials).round().astype(int), np.full(len(shares), n_trials))
+
+
+def test_failures_are_bet_on_against_the_upper_limit_of_the_reference():
+    quiet = drift.harness_failures(invalid([0.01] * 20), invalid([0.01] * 20), *of(20))
     assert quiet.state == "ok"
-    loud = drift.harness_failures(np.full(20, 5), n, (20, 2_000), *of(None, 20))
+    assert quiet.evidence["promised"] == pytest.approx(upper_share(20, 2_000))
+    loud = drift.harness_failures(invalid([0.01] * 20), invalid([0.05] * 20), *of(20))
     assert loud.state == "alert"
-    assert f"{upper_share(20, 2_000):.2%}" in loud.reason
-    assert drift.harness_failures(n[:0], n[:0], (0, 100), [], []).state == "insufficient"
+    assert loud.evidence["agents"] == AGENTS[:20]
+    assert drift.harness_failures(invalid([0.01] * 9), invalid([0.05] * 20), *of(20)).state == "insufficient"
+    assert drift.harness_failures(invalid([1.0] * 20), invalid([0.5]), *of(1)).state == "insufficient"
 
 
-def test_saturation_uses_the_lower_wilson_bound():
-    ours = wilson_lower(0.9, 50, 0.025)
-    assert ours == pytest.approx(binomtest(45, 50).proportion_ci(0.95, "wilson").low)
-    rates = np.array([0.99, 0.5])
-    assert drift.saturation(np.array([0.99, 0.4]), 40, AGENTS[:2], rates).state == "ok"
-    found = drift.saturation(np.array([0.4, 0.999]), 2_000, AGENTS[:2], rates)
-    assert (found.state, found.evidence["agent"]) == ("alert", "a001")
-    assert found.evidence["share_of_tasks_above_95"] == 0.5
-    assert drift.saturation(np.array([]), 10, [], rates).state == "insufficient"
+def test_agents_that_differ_promise_less():
+    shares = np.array([0.0] * 8 + [0.10] * 2)
+    found = drift.harness_failures(invalid(shares), invalid([0.0]), *of(1))
+    t = 2.262157  # t of 9 degrees at .975
+    assert found.evidence["promised"] == pytest.approx(
+        0.02 + t * shares.std(ddof=1) / math.sqrt(10), abs=1e-6
+    )
 
 
-def test_scaffold_novelty_looks_at_the_latest_twenty():
-    scaffolds = ["new"] * 15 + ["old"] * 9 + ["new"] * 11
-    found = drift.scaffold_novelty(scaffolds, frozenset({"old"}), AGENTS[:35])
-    assert (found.state, found.statistic) == ("warn", 11 / 20)
-    assert drift.scaffold_novelty(["old"] * 10, frozenset({"old"}), AGENTS[:10]).state == "ok"
-    assert drift.scaffold_novelty(["new"] * 9, frozenset(), AGENTS[:9]).state == "insufficient"
+def test_noise_is_the_variance_over_the_binomial_one():
+    means, variances = np.array([[0.5, 1.0, 0.2]]), np.array([[0.5, 0.0, np.nan]])
+    found = drift.noise_of(variances, means)
+    assert (found.variances[0], found.binomial[0]) == pytest.approx((0.5, 2 * 0.75 * 0.25))
 
 
-def test_run_variance_matches_all_permutations_of_a_small_sample(monkeypatch):
-    monkeypatch.setattr("analytics.drift.harness.FIRST_LOOK", 3)
+def test_noise_matches_all_permutations_of_a_small_sample(monkeypatch):
+    monkeypatch.setattr("analytics.drift.noise.N_FEWEST", 5)
+    monkeypatch.setattr("analytics.drift.noise.last_look", lambda n: Look(1, 3, 0.005))
     rng = np.random.default_rng(5)
-    reference, since = rng.random(5), rng.random(3) + 0.4
-    both = np.concatenate([since, reference])
-    gaps = [
-        abs(both[list(chosen)].mean() - np.delete(both, list(chosen)).mean())
-        for chosen in combinations(range(8), 3)
-    ]
-    exact = np.mean(np.array(gaps) >= abs(since.mean() - reference.mean()) - 1e-12)
-    found = drift.run_variance(reference, since, AGENTS[:3], np.random.default_rng(6))
-    assert found.statistic == pytest.approx(exact, abs=0.01)
-    assert found.threshold == 0.005
+    both = rng.random((8, 2)) + np.array([0.0, 0.5])
+    both[:3, 0] += 0.5
+
+    def gap(rows):
+        one, other = both[list(rows)].sum(axis=0), np.delete(both, list(rows), axis=0).sum(axis=0)
+        return one[0] / one[1] - other[0] / other[1]
+
+    exact = np.mean([gap(rows) >= gap(range(3)) - 1e-12 for rows in combinations(range(8), 3)])
+    reference, since = Noise(*both[3:].T), Noise(*both[:3].T)
+    found = drift.run_noise(reference, since, *of(3), 6)
+    assert found.statistic == pytest.approx(exact, abs=0.012)
+    assert found.evidence["since"] - found.evidence["before"] == pytest.approx(gap(range(3)))
 
 
-def test_run_variance_looks_at_10_20_40():
+def test_only_noise_that_rose_is_found_at_the_last_look():
     rng = np.random.default_rng(7)
-    reference, quiet = rng.random(30), rng.random(45)
-    found = drift.run_variance(reference, quiet, AGENTS[:45], rng)
-    assert found.evidence["looks"] == [10, 20, 40]
+    binomial = np.full(60, 10.0)
+    values = rng.random(60)
+    reference, quiet = Noise(values[:15], binomial[:15]), Noise(values[15:], binomial[15:])
+
+    def ask(shift, n=45):
+        return drift.run_noise(reference, Noise(quiet.variances[:n] + shift, quiet.binomial[:n]), *of(n), 1)
+
+    assert [ask(0).state, ask(1).state, ask(-0.9).state, ask(1, 9).state] == [
+        "ok",
+        "alert",
+        "ok",
+        "insufficient",
+    ]
+    assert ask(1).evidence["look"]["agent"] == AGENTS[39]
+    assert ask(1, 45) == ask(1, 40)
+
+
+def novel(before, since):
+    return drift.scaffold_novelty(before, since, *of(len(since)), 5)
+
+
+def test_novelty_is_hypergeometric_where_each_new_scaffold_has_one_agent():
+    """Six of twenty agents have a scaffold of their own; all six came among the latest ten."""
+    found = novel(["old"] * 10, [*"uvwxyz", *["old"] * 4])
+    assert found.evidence["share"] == 0.6
+    assert found.statistic == pytest.approx(hypergeom.sf(5, 20, 6, 10), abs=4 * math.sqrt(0.0054 / 10_000))
+    assert (found.state, found.threshold) == ("warn", 5 * 0.005)
+
+
+def test_a_scaffold_of_three_is_new_when_all_three_are_late():
+    found = novel(["old"] * 10, [*["new"] * 3, *["old"] * 7])
+    assert found.statistic == pytest.approx(hypergeom.sf(2, 20, 3, 10), abs=0.015)
     assert found.state == "ok"
-    assert drift.run_variance(reference, quiet + 1, AGENTS[:45], rng).evidence["first_alert"] == "a009"
-    assert drift.run_variance(reference, quiet[:9], AGENTS[:9], rng).state == "insufficient"
+
+
+def test_scaffolds_of_one_agent_each_are_no_news():
+    names = [f"s{i}" for i in range(30)]
+    found = novel(names[:10], names[10:])
+    assert (found.state, found.evidence["share"], found.statistic) == ("ok", 1.0, 1.0)
+
+
+def test_novelty_looks_at_the_latest_twenty():
+    since = ["new"] * 20 + ["old"] * 20 + ["new"] * 5
+    found = novel(["old"] * 15, since)
+    assert (found.evidence["share"], found.evidence["look"]["agent"]) == (0, AGENTS[39])
+    assert novel(["old"] * 15, since[20:]).state == "ok"  # the look at 20
+    assert novel(["old"] * 15, since[:39]).evidence["agents"] == AGENTS[:20]
+    assert novel(["old"] * 15, since[:9]).state == "insufficient"
+    assert novel(["old"] * 9, since).state == "insufficient"
+
+
+# -------------------------------------------------------------------------------------------- what all share
 
 
 def test_false_alerts_a_year():
-    charts = [
-        drift.capability_jump(np.arange(12.0), *of(None, 12)),
-        drift.saturation(np.ones(1), 1, ["a"], np.ones(1)),
+    """Two charts at 1/7,500 an agent, an e-value and a test at looks with .01 each, erosion with .02."""
+    rng = np.random.default_rng(1)
+    binary = (rng.random((30, 20)) < 0.5).astype(float)
+    monitors = [
+        drift.capability_jump(np.arange(12.0), *of(12)),
+        drift.cost_per_task(np.arange(12.0), *of(12)),
+        drift.calibration(np.zeros(3, bool), *of(3)),
+        asked(correlated(20, 0.1, 1), correlated(20, 0.1, 2)),
+        eroded(binary[:15], binary[15:]),
+        saturated(0.5, 60),
+        drift.insufficient("cost per task", "not measured"),
     ]
-    assert drift.false_alerts_a_year(charts, 400) == pytest.approx(2)
+    assert drift.false_alerts_a_year(monitors, 400) == pytest.approx(2 * 400 / RUN_LENGTH + 0.04)
 
 
 def test_a_rerun_set_has_a_random_part_and_the_rest_on_top():

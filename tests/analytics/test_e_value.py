@@ -1,41 +1,60 @@
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import binom
 
-from analytics.drift.e_value import ShareMalformed, largest, log_e_values, upper_share
+from analytics.drift.bets import log_bets
+from analytics.drift.e_value import ShareMalformed, evidence_against, largest, log_e_values, upper_share
 
 
-def test_by_hand():
-    # p₀ = .05: a = 1, b = 19. One miss: B(2, 19)/(B(1, 19)·.05) = (1/20)/.05 = 1; one hit: (19/20)/.95 = 1.
-    assert log_e_values([1, 0], [1, 1], 0.05) == pytest.approx([0, 0], abs=1e-12)
-    # two misses: (1/20)(2/21)/.0025 = 40/21
-    assert math.exp(log_e_values([2], [2], 0.05)[0]) == pytest.approx(40 / 21)
+def e_values(n_missed, n, promised=0.05):
+    return np.exp(log_e_values(n_missed, n, promised))
 
 
-@pytest.mark.parametrize("n", [1, 7, 30])
+def test_one_event_by_hand():
+    """One event weighs E(p)/p₀ or E(1 − p)/(1 − p₀), p exponential with mean .1 above p₀ and cut off at 1."""
+    tail = math.exp(-0.95 / 0.1)
+    mean = 0.05 + 0.1 - 0.95 * tail / (1 - tail)
+    assert e_values([1, 0], [1, 1]) == pytest.approx([mean / 0.05, (1 - mean) / 0.95], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("missed", "n", "promised"), [(3, 10, 0.05), (20, 60, 0.05), (5, 5, 0.05), (5, 500, 0.05), (9, 700, 0.01)]
+)
+def test_it_is_the_integral(missed, n, promised):
+    def integrand(p):
+        ratio = (p / promised) ** missed * ((1 - p) / (1 - promised)) ** (n - missed)
+        return ratio * math.exp(-(p - promised) / 0.1)
+
+    points = [max(promised, missed / n + step / math.sqrt(n)) for step in (-1, -0.3, 0.01, 0.3)]
+    found = quad(integrand, promised, 1, points=points, limit=500, epsabs=0, epsrel=1e-10)[0]
+    total = 0.1 * (1 - math.exp(-(1 - promised) / 0.1))
+    assert e_values([missed], [n], promised)[0] == pytest.approx(found / total, rel=1e-8)
+
+
+@pytest.mark.parametrize("n", [1, 7, 30, 3_000])
 @pytest.mark.parametrize("p", [0.05, 0.2])
-def test_its_expectation_is_one_under_the_promised_share(n, p):
+def test_its_expectation_is_one_at_the_promised_share_and_less_below(n, p):
     counts = np.arange(n + 1)
-    values = np.exp(log_e_values(counts, np.full(n + 1, n), p))
-    assert binom.pmf(counts, n, p) @ values == pytest.approx(1)
+    values = log_e_values(counts, np.full(n + 1, n), p)
+
+    def expectation(truth):
+        return np.exp(values + binom.logpmf(counts, n, truth)).sum()
+
+    assert expectation(p) == pytest.approx(1, rel=1e-9)
+    assert expectation(p / 2) < 1
 
 
 def test_it_is_a_martingale():
     for missed, n in ((0, 0), (3, 10), (10, 10)):
-        later = np.exp(log_e_values([missed, missed + 1], [n + 1, n + 1], 0.05))
-        assert 0.95 * later[0] + 0.05 * later[1] == pytest.approx(
-            math.exp(log_e_values([missed], [n], 0.05)[0])
-        )
+        later = e_values([missed, missed + 1], [n + 1, n + 1])
+        assert 0.95 * later[0] + 0.05 * later[1] == pytest.approx(e_values([missed], [n])[0])
 
 
-def test_exact_rationals():
-    # p₀ = .05, s = 3 of n = 5: ∏(1+i)/(20+i) for misses, ∏(19+j)/(23+j) for hits, over p₀³(1−p₀)²
-    ratio = Fraction(1 * 2 * 3, 20 * 21 * 22) * Fraction(19 * 20, 23 * 24)
-    ratio /= Fraction(1, 20) ** 3 * Fraction(19, 20) ** 2
-    assert math.exp(log_e_values([3], [5], 0.05)[0]) == pytest.approx(float(ratio))
+def test_too_few_misses_are_no_evidence():
+    assert (log_e_values(np.zeros(200), np.arange(200), 0.05) <= 1e-12).all()
 
 
 def test_upper_share_is_the_root_of_the_binomial_tail():
@@ -51,22 +70,53 @@ def test_refusals():
         log_e_values([2], [1], 0.5)
     with pytest.raises(ShareMalformed, match="5 misses of 5"):
         upper_share(5, 5)
+    with pytest.raises(ShareMalformed, match="strictly between"):
+        log_bets(np.array([0.5]), 1.0)
+    with pytest.raises(ShareMalformed, match="from 0 to 1"):
+        log_bets(np.array([1.5]), 0.5)
 
 
 def test_largest_is_at_least_one():
-    assert largest([]) == 1
-    assert largest([-3.0, -1.0]) == 1
-    assert largest([0.0, math.log(7), 1.0]) == pytest.approx(7)
-    assert largest([5_000.0]) == math.exp(700)
+    assert largest(np.empty(0)) == 1
+    assert largest(np.array([-3.0, -1.0])) == 1
+    assert largest(np.array([0.0, math.log(7), 1.0])) == pytest.approx(7)
+    assert largest(np.array([5_000.0])) == math.exp(700)
+
+
+def test_the_first_alert_is_where_e_reaches_100():
+    missed = np.cumsum([True] * 6)
+    value, first = evidence_against(missed, np.arange(1, 7), 0.05)
+    values = e_values(missed, np.arange(1, 7))
+    assert (value, first) == (pytest.approx(values.max()), int(np.argmax(values >= 100)))
+
+
+def test_bets_by_hand():
+    """All that can be lost is the stake; a share of p₀ changes nothing, one of 2p₀ pays 1 + u."""
+    u = ((np.arange(100) + 0.5) / 100) ** 2
+    found = np.exp(log_bets(np.array([0.02, 0.04, 0.0]), 0.02))
+    assert found == pytest.approx([1, np.mean(1 + u), np.mean((1 + u) * (1 - u))], rel=1e-12)
+
+
+def test_bets_are_a_martingale_whatever_the_distribution():
+    """Of values .5 and 0 with mean p₀, and of any before them, the expectation stays."""
+    before = np.array([0.3, 0.0, 0.1])
+    base = np.exp(log_bets(before, 0.1))[-1]
+    high, low = (np.exp(log_bets(np.append(before, x), 0.1))[-1] for x in (0.5, 0.0))
+    assert 0.2 * high + 0.8 * low == pytest.approx(base, rel=1e-12)
 
 
 @pytest.mark.slow
 def test_false_alerts_over_500_looks(capsys):
     rng = np.random.default_rng(20260101)
-    n = np.arange(1, 501)
     missed = np.cumsum(rng.random((20_000, 500)) < 0.05, axis=1)
-    logs = log_e_values(missed, np.broadcast_to(n, missed.shape), 0.05)
-    alerts = float((logs.max(axis=1) >= math.log(100)).mean())
+    logs = np.stack([_by_count(missed[:, i], i + 1) for i in range(500)])
+    alerts = float((logs.max(axis=0) >= math.log(100)).mean())
     with capsys.disabled():
         print(f"\nfalse alerts of the e-value in 500 looks: {alerts:.4f}")
     assert alerts <= 0.01
+
+
+def _by_count(missed, n):
+    """E of each history after n events, computed once for each count."""
+    counts = np.arange(n + 1)
+    return log_e_values(counts, np.full(n + 1, n), 0.05)[missed]

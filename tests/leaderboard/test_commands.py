@@ -202,7 +202,10 @@ def test_variance_is_printed_with_what_was_never_measured(run, toy):
 def test_drift_is_printed_a_line_for_each_monitor(run, toy):
     printed = run("drift", "toy")
     assert re.search(r"^subset +version 1, fixed on \d{4}-\d\d-\d\d$", printed, re.MULTILINE)
-    assert re.search(r"^ +insufficient +rank fidelity .* nothing to do$", printed, re.MULTILINE)
+    assert re.search(
+        r"^ +insufficient +rank fidelity .* full runs, until there are 12$", printed, re.MULTILINE
+    )
+    assert re.search(r"^ +insufficient +band erosion .* nothing to do$", printed, re.MULTILINE)
     assert re.search(r"^since +1 agent$", printed, re.MULTILINE)
 
 

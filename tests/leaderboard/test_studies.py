@@ -321,7 +321,7 @@ def test_full_runs_that_came_complete_feed_rank_fidelity(db):
     recomputed()
     check, _ = check_drift(benchmark=board.benchmark, as_of=LATER)
     fidelity = states(check)["rank fidelity"]
-    assert fidelity["reason"].endswith("on 12 full runs")
+    assert " in 12 full runs and was " in fidelity["reason"]
     assert fidelity["evidence"]["rho_null"] is not None
 
 

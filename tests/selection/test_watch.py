@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, norm, rankdata
 from threadpoolctl import threadpool_limits
 
 from analytics import flat_file
@@ -31,9 +32,10 @@ MONITORS = [
     "calibration",
     "calibration residuals",
     "saturation",
+    "tuning to the subset",
     "scaffold novelty",
     "harness failures",
-    "run-to-run variance",
+    "run-to-run noise",
     "cost per task",
 ]
 
@@ -172,14 +174,15 @@ def test_the_future_changes_nothing(n_kept):
 
 
 def test_incomplete_agents_are_seen_but_not_judged():
-    outcomes = board(28)
+    outcomes = board(40)
     outcomes[5, :50] = outcomes[20, :50] = np.nan
-    scaffolds = ["s"] * 20 + ["new"] * 8
+    scaffolds = ["s"] * 20 + ["new"] * 20
     found = replay(table_of(outcomes, scaffolds=scaffolds))
     assert "a005" not in found.version.chosen_from
     assert found.version.fixed_on == START + timedelta(days=15)
     assert "a020" not in found.promises
-    assert monitor(found, "scaffold novelty").final.evidence["agents"] == [f"a{i:03d}" for i in range(20, 28)]
+    # the look at 20 of the 24 agents that came later: a016 to a035
+    assert monitor(found, "scaffold novelty").final.evidence["agents"] == [f"a{i:03d}" for i in range(20, 36)]
 
 
 # --------------------------------------------------------------------------------------------- what it finds
@@ -190,27 +193,47 @@ def test_nothing_fires_on_a_board_where_nothing_happens():
     assert [one.name for one in found.monitors] == MONITORS
     assert {one.name: one.alert for one in found.monitors} == dict.fromkeys(MONITORS)
     assert monitor(found, "capability jump").final.state == "ok"
-    assert found.false_alerts_a_year == pytest.approx(45 / 44 * 365.25 * 2 / 200)  # two charts of 1/200
+    # two charts of 1/7,500 an agent; at most .01 each of fidelity, calibration and failures, .02 of erosion
+    assert found.false_alerts_a_year == pytest.approx(45 / 44 * 365.25 * 2 / 7_500 + 0.05)
 
 
-def test_a_planted_jump_is_found_soon_and_not_before():
-    found = replay(table_of(board(50, jump_at=30, jump=0.25)))
-    fired = monitor(found, "capability jump").alert
-    assert fired is not None
-    assert 30 <= int(fired.agent[1:]) <= 36
-    assert fired.n_later == int(fired.agent[1:]) - 14
-    assert fired.day == START + timedelta(days=int(fired.agent[1:]))
-    erosion = monitor(found, "band erosion")
-    assert erosion.warn is not None
-    assert erosion.warn.day > fired.day - timedelta(days=6)
+def first_above(values, n_reference, line):
+    """Position at which C⁺ of the definition first passes a line, each rank taken from the whole past."""
+    level = 0.0
+    for t in range(n_reference, len(values)):
+        score = norm.ppf((rankdata(values[: t + 1])[-1] - 0.5) / (t + 1))
+        level = max(0.0, level + score - 0.5)
+        if level > line:
+            return t
+    return None
 
 
-def test_an_alarm_among_the_founders_is_not_counted():
+def test_a_planted_jump_is_found_when_the_chart_says_so_and_not_before():
+    outcomes = board(50, jump_at=30, jump=0.25)
+    found = replay(table_of(outcomes))
+    tasks = [int(name[1:]) for name in found.version.tasks]
+    means = outcomes[:, tasks].mean(axis=1)
+    assert means[30:].mean() - means[:30].mean() > 2 * means[:30].std()
+    fired = monitor(found, "capability jump")
+    warned, alarmed = (first_above(means, 15, line) for line in (5.5, 7.0))
+    assert (fired.warn.agent, fired.alert.agent) == (f"a{warned:03d}", f"a{alarmed:03d}")
+    assert 30 <= warned < alarmed < 45
+    assert fired.alert.n_later == alarmed - 14
+    assert fired.alert.day == START + timedelta(days=alarmed)
+
+
+def test_a_band_that_eroded_is_found_at_the_next_look():
+    """The look at 20 newcomers sees 5 agents after the jump, the one at 40 sees 20 of them."""
+    found = monitor(replay(table_of(board(56, jump_at=30, jump=0.35))), "band erosion")
+    assert found.alert is not None
+    assert found.alert.n_later == 40
+
+
+def test_the_founders_are_the_reference_and_do_not_alarm():
     found = replay(table_of(board(20, jump_at=11, jump=0.4, spread=0.1)))
     capability = monitor(found, "capability jump")
-    assert [alarm["agent"] for alarm in capability.final.evidence["alarms"]] == ["a014"]
-    assert capability.alert is None
-    assert capability.final.state == "alert"
+    assert capability.final.state == "ok"
+    assert capability.final.evidence["alarms"] == []
 
 
 def test_failures_of_the_harness_and_cost_are_watched_where_they_are_known():
@@ -234,7 +257,7 @@ def test_noisier_trials_are_found_at_a_look():
     noise = np.where(np.arange(n) < 15, 0.05, 0.4)[:, None] * rng.random((n, n_tasks))
     trials = {"trial_variances": noise, "n_trials": np.full((n, n_tasks), 2.0)}
     table = table_of(board(n, n_tasks), n_valid=np.full((n, n_tasks), 2, np.int32), **trials)
-    spread = monitor(replay(table), "run-to-run variance")
+    spread = monitor(replay(table), "run-to-run noise")
     assert spread.alert is not None
     assert spread.alert.n_later == 10
     assert replay(table).monitors == replay(table).monitors
@@ -292,7 +315,12 @@ def test_swe_bench_verified_in_time_order(real_data, capsys):
     assert len(found.promises) == 42
     assert monitor(found, "capability jump").alert is not None
     assert monitor(found, "band erosion").alert is not None
-    assert monitor(found, "saturation").alert is None
+    # 125 of 130: Wilson's lower limit passes .90 with this agent; no agent before solved as many
+    solved = monitor(found, "saturation").alert
+    assert (solved.agent, solved.day) == ("20241108_devlo", date(2024, 11, 8))
+    limits = [binomtest(n, 130).proportion_ci(0.98, "wilson").low for n in (124, 125)]
+    assert limits[0] < 0.90 <= limits[1]
+    assert "has 96.2% on 130 tasks" in solved.reason
 
 
 def test_a_board_that_changes_little_does_not_alarm(real_data):
@@ -334,5 +362,8 @@ def test_without_a_version_nothing_is_watched():
 def test_every_line_says_what_to_do():
     record = record_of(table_of(board(50, jump_at=30, jump=0.25)))
     for one in replay_record(record, Rules()).monitors:
-        fired = one.final.state in ("warn", "alert")
-        assert (one.final.advice != "nothing to do") is fired
+        if one.final.state != "insufficient":
+            assert (one.final.advice == "nothing to do") is (one.final.state == "ok")
+    found = {one.name: one.final.advice for one in replay_record(record, Rules()).monitors}
+    assert found["cost per task"] == "state costs with the outcomes, to have them watched"
+    assert "choose the subset anew" in found["capability jump"]

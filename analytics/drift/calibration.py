@@ -1,14 +1,12 @@
-"""Whether estimated full scores keep what their intervals promised."""
+"""Whether full scores keep inside the intervals that were published before they were known."""
 
 from collections.abc import Sequence
 from datetime import date
 
 import numpy as np
 
-from analytics.arrays import FloatArray, Mask
-from analytics.drift.chart import chart_monitor
-from analytics.drift.cusum import cusum
-from analytics.drift.e_value import WARN, e_state, excess
+from analytics.arrays import Mask
+from analytics.drift.e_value import ALERT, WARN, e_state, evidence_against
 from analytics.drift.monitor import Monitor, at, insufficient, same_length
 from analytics.text import counted
 
@@ -17,6 +15,8 @@ MISSES_PROMISED = 0.05
 
 def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
     """Weigh full scores outside the 95% interval that was published before they were known, by e-value.
+
+    The bound on false alerts holds if each interval rests on every residual known before it.
 
     Parameters
     ----------
@@ -32,19 +32,13 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
     if not len(agents):
         return insufficient("calibration", "no full run of an agent with a published interval")
     n = np.arange(1, len(agents) + 1)
-    value, first = excess(np.cumsum(missed), n, MISSES_PROMISED)
+    value, first = evidence_against(np.cumsum(missed), n, MISSES_PROMISED)
     evidence = {
         "missed": [agents[i] for i in np.flatnonzero(missed).tolist()],
         "first_alert": at(first, agents, dates),
     }
-    reason = f"{int(missed.sum())} of {counted(len(agents), 'interval')} missed; at most 5% were promised"
-    return Monitor("calibration", e_state(value), value, WARN, reason, evidence)
-
-
-def residuals(values: FloatArray, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
-    """CUSUM of y − ŷ on both sides, of agents calibrated before their full run, in time order."""
-    same_length(values, agents, dates)
-    chart = cusum(values.tolist(), two_sided=True)
-    return chart_monitor(
-        "calibration residuals", chart, agents, dates, "full scores moved against their calibration"
+    counts = f"{int(missed.sum())} of {counted(len(agents), 'interval')} missed; at most 5% were promised"
+    reason = f"{counts}; e-value {value:.3g}, warns at {WARN:g}"
+    return Monitor(
+        "calibration", e_state(value), value, ALERT, reason, evidence, false_alerts_at_most=1 / ALERT
     )

@@ -1,0 +1,74 @@
+"""Tests that are looked at again as agents come, at a level that shrinks with each look.
+
+Look j = 1, 2, 3, … is taken when 10, 20, 40, … agents have come (the first one later where a test needs
+more), at the level α_j = .01·2^−j. Whatever the dependence between looks, the levels add up::
+
+    P(a look ever falls below c·α_j | nothing changed) ≤ c·Σ_j α_j ≤ .01·c
+
+Between two looks the last one stands. A permutation test has 9,999 draws, more where its smallest p-value,
+1/(1 + draws), would not reach the level.
+
+Not done here
+-------------
+No level is spent between looks, and none is given back.
+
+Source
+------
+Bonferroni over looks; Pocock, *Group sequential methods*, Biometrika 1977, for the problem. Phipson & Smyth,
+*Permutation p-values should never be zero*, 2010.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from analytics.arrays import FloatArray
+
+FIRST_LOOK = 10
+LEVEL = 0.01
+N_PERMUTATIONS = 9_999
+
+
+class Look(NamedTuple):
+    """One look at a series: its number from 1 on, how many agents it takes, and α_j."""
+
+    number: int
+    size: int
+    level: float
+
+    @property
+    def n_permutations(self) -> int:
+        """Draws of a permutation test."""
+        return max(N_PERMUTATIONS, math.ceil(2 / self.level))
+
+
+def last_look(n: int, *, first: int = FIRST_LOOK) -> Look | None:
+    """Return the last look that `n` agents allow; None before the first.
+
+    Parameters
+    ----------
+    n : int
+        Agents that have come.
+    first : int
+        Agents of the first look, 10 to 19; the second is at 20.
+    """
+    if n < first:
+        return None
+    number = 1 + int(math.log2(max(n, FIRST_LOOK) / FIRST_LOOK))
+    size = first if number == 1 else FIRST_LOOK * 2 ** (number - 1)
+    return Look(number, size, LEVEL * 0.5**number)
+
+
+def permutation_p(observed: float, draws: FloatArray) -> float:
+    """(1 + #{draw ≥ observed}) / (1 + draws); a draw that is NaN counts as larger."""
+    n_below = int(np.count_nonzero(draws < observed - 1e-12))
+    return (1 + len(draws) - n_below) / (1 + len(draws))
+
+
+def members(rng: np.random.Generator, n_draws: int, n_agents: int, n_chosen: int) -> FloatArray:
+    """Draw sets of `n_chosen` agents without replacement: 1 for a member, (n_draws, n_agents)."""
+    chosen = np.zeros((n_draws, n_agents))
+    drawn = np.argpartition(rng.random(chosen.shape), n_chosen - 1, axis=1)[:, :n_chosen]
+    np.put_along_axis(chosen, drawn, 1.0, axis=1)
+    return chosen

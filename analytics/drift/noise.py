@@ -1,0 +1,94 @@
+"""Whether repeated trials of a task agree less than they did.
+
+Model
+-----
+s²_ij is the variance of agent i's trials of task j, ȳ_i its mean over its m_i tasks with repeated trials. The
+variance itself follows the pass rate; the noise of a group of agents is its share of the binomial variance::
+
+    ω̂ = Σ_i Σ_j s²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i)
+
+The statistic is ω̂ since the subset was fixed minus ω̂ before; agents are permuted between the two.
+
+Not done here
+-------------
+Noise that fell is not looked for.
+
+Source
+------
+Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p). ω̂ as in `analytics.differences`.
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import NamedTuple
+
+import numpy as np
+
+from analytics.arrays import FloatArray
+from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p
+from analytics.drift.monitor import N_FEWEST, Monitor, State, at, insufficient, same_length
+from analytics.resampling import generator
+
+NAME = "run-to-run noise"
+WARN_TIMES = 5.0
+CHUNK_DRAWS = 2_500
+
+
+class Noise(NamedTuple):
+    """What each agent adds to ω̂: Σ_j s²_ij and m_i·ȳ_i(1 − ȳ_i), (n_agents,) each, in time order."""
+
+    variances: FloatArray
+    binomial: FloatArray
+
+
+def noise_of(trial_variances: FloatArray, means: FloatArray) -> Noise:
+    """Sum up the cells of each agent, (n_agents, n_tasks); a variance is NaN where no trial was repeated."""
+    known = ~np.isnan(trial_variances)
+    n = np.count_nonzero(known, axis=1)
+    rates = np.sum(np.where(known, means, 0.0), axis=1) / np.maximum(n, 1)
+    return Noise(np.nansum(trial_variances, axis=1), n * rates * (1.0 - rates))
+
+
+def run_noise(
+    reference: Noise, since: Noise, agents: Sequence[str], dates: Sequence[date | None], seed: int
+) -> Monitor:
+    """Test by permutation, at looks of 10, 20, 40, … agents, whether ω̂ rose.
+
+    Parameters
+    ----------
+    reference, since : Noise
+        Of agents before and since the subset was fixed, with repeated trials, in time order.
+    agents, dates : sequences, (n_agents,)
+        Of those since.
+    seed : int
+        Of the permutations.
+
+    Raises
+    ------
+    SeriesMismatch
+    """
+    same_length(*since, agents, dates)
+    same_length(*reference)
+    look, n_before = last_look(len(agents)), len(reference.variances)
+    if look is None or n_before < N_FEWEST:
+        counts = f"agents with repeated trials: {n_before} before and {len(agents)} since"
+        return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
+    latest = Noise(*(part[: look.size] for part in since))
+    before, now = (float(part.variances.sum() / part.binomial.sum()) for part in (reference, latest))
+    p = permutation_p(now - before, _permuted(reference, latest, look, seed))
+    state: State = "alert" if p <= look.level else "warn" if p <= WARN_TIMES * look.level else "ok"
+    reason = f"noise {now:.2f} of the binomial variance in {look.size} agents, {before:.2f} before; p {p:.2g}"
+    evidence = {"since": now, "before": before, "look": at(look.size - 1, agents, dates)}
+    return Monitor(NAME, state, p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
+
+
+def _permuted(reference: Noise, since: Noise, look: Look, seed: int) -> FloatArray:
+    """ω̂ of one group minus the other's, the agents permuted, (n_permutations,)."""
+    both = np.stack([np.concatenate(pair) for pair in zip(since, reference, strict=True)], axis=1)
+    rng, n = generator(seed, NAME, look.number), len(since.variances)
+    draws = []
+    for start in range(0, look.n_permutations, CHUNK_DRAWS):
+        sums = members(rng, min(CHUNK_DRAWS, look.n_permutations - start), len(both), n) @ both
+        others = both.sum(axis=0) - sums
+        draws.append(sums[:, 0] / sums[:, 1] - others[:, 0] / others[:, 1])
+    return np.concatenate(draws)

@@ -1,0 +1,132 @@
+"""Whether newcomers do worse outside the subset than their outcomes on it predict: the subset is public.
+
+Model
+-----
+Each newcomer also runs a few *audit tasks* outside S, drawn by a secret seed. With θ̂_S its ability from its
+outcomes on S and b̂ the difficulties, P = σ(θ̂_S − b̂) is expected of a task and x observed; d_i is the mean
+of x − P over agent i's audit tasks. Even where nobody tunes, P is off: chance results put tasks outside the
+band, and they come back towards it; agents have strengths that one ability does not tell; θ̂_S and b̂ have
+errors. The agents that S was chosen from show how far: each is predicted with S and b̂ made without it, on all
+tasks outside that S. The statistic is ::
+
+    D = mean of d over the latest newcomers − mean of d over the reference agents
+
+and its distribution without tuning is drawn from the reference: for each newcomer an agent and as many of its
+tasks as the newcomer was asked, both with replacement; the reference mean from agents with replacement. So
+rare successes on hard tasks, and rare failures on easy ones, keep their skewed distribution. ::
+
+    p = (1 + #{D* ≤ D})/(1 + draws)
+
+Looks at 10, 20, 40, … newcomers with audit tasks, over the latest 20 of them. An agent alone is flagged where
+Σ(x − P)/√(Σ P(1 − P)) is below −3 on at least 5 audit tasks.
+
+Symbols
+-------
+=======  ===============  =====================================  ======
+symbol   code             shape                                  unit
+=======  ===============  =====================================  ======
+x        ``outcomes``     (n_agents, n_tasks), NaN: not audited  0 to 1
+P        ``expected``     (n_agents, n_tasks)                    0 to 1
+d        ``beyond``       (n_agents,)                            −1 to 1
+=======  ===============  =====================================  ======
+
+Not done here
+-------------
+No ability is fitted. The flag of an agent alone counts P as known.
+
+Source
+------
+This project's own. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 16 (tests).
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analytics.arrays import FloatArray, IndexArray
+from analytics.drift.looks import LEVEL, Look, last_look, permutation_p
+from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.resampling import generator
+
+NAME = "tuning to the subset"
+WARN_TIMES, ALERT_TIMES = 5.0, 2.0
+FLAGGED_BELOW, N_TASKS_FLAGGED = -3.0, 5
+
+
+class Audit(NamedTuple):
+    """Outcomes on tasks outside S and what S predicts of them, (n_agents, n_tasks) each; NaN: not audited."""
+
+    outcomes: FloatArray
+    expected: FloatArray
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Return x − P."""
+        return self.outcomes - self.expected
+
+
+def subset_tuning(
+    reference: Audit, since: Audit, agents: Sequence[str], dates: Sequence[date | None], seed: int
+) -> Monitor:
+    """Test whether newcomers do worse on audit tasks than S predicts; name those far worse.
+
+    Parameters
+    ----------
+    reference : Audit
+        Of the agents that S was chosen from, each predicted by S and difficulties made without it.
+    since : Audit
+        Of newcomers in time order.
+    agents, dates : sequences, (n_agents,)
+        Of the newcomers.
+    seed : int
+        Of the draws.
+
+    Raises
+    ------
+    SeriesMismatch
+    """
+    same_length(*since, agents, dates)
+    same_length(*reference)
+    audited, known = (np.flatnonzero((~np.isnan(part.residuals)).any(axis=1)) for part in (since, reference))
+    if not audited.size:
+        return insufficient(NAME, "no audit task was run")
+    look, flagged = last_look(audited.size), [agents[i] for i in _flagged(since).tolist()]
+    evidence: dict[str, Any] = {"agents": flagged, "n_audited": audited.size}
+    if look is None or known.size < N_FEWEST:
+        counts = f"agents before: {known.size}; newcomers with audit tasks: {audited.size}"
+        return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed", evidence)
+    latest, before = since.residuals[audited[: look.size][-N_LATEST:]], reference.residuals[known]
+    gap = float(np.nanmean(latest, axis=1).mean() - np.nanmean(before, axis=1).mean())
+    p, limit = permutation_p(-gap, -_drawn(before, latest, look, seed)), ALERT_TIMES * look.level
+    state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
+    reason = f"the latest {len(latest)} newcomers do {gap:+.1%} on audit tasks against the agents before"
+    evidence |= {"look": at(int(audited[look.size - 1]), agents, dates), "gap": gap}
+    bound = ALERT_TIMES * LEVEL
+    return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
+
+
+def _drawn(before: FloatArray, latest: FloatArray, look: Look, seed: int) -> FloatArray:
+    """Draw D*, (n_draws,): newcomers, and the mean that they are held against, from the reference agents."""
+    rng, n_draws = generator(seed, NAME, look.number), look.n_permutations
+    n_known = np.count_nonzero(~np.isnan(before), axis=1)
+    packed = np.take_along_axis(before, np.argsort(np.isnan(before), axis=1, kind="stable"), axis=1)
+    means = np.nanmean(before, axis=1)
+    total = np.zeros(n_draws)
+    for n_asked in np.count_nonzero(~np.isnan(latest), axis=1).tolist():
+        who = rng.integers(len(before), size=(n_draws, 1))
+        tasks = (rng.random((n_draws, n_asked)) * n_known[who]).astype(np.intp)
+        total += packed[who, tasks].mean(axis=1)
+    against = means[rng.integers(len(means), size=(n_draws, len(means)))].mean(axis=1)
+    return np.asarray(total / len(latest) - against, dtype=np.float64)
+
+
+def _flagged(audit: Audit) -> IndexArray:
+    """Positions of agents that are below −3 on at least 5 audit tasks."""
+    known = ~np.isnan(audit.residuals)
+    beyond = np.where(known, audit.residuals, 0.0).sum(axis=1)
+    variance = np.where(known, audit.expected * (1.0 - audit.expected), 0.0).sum(axis=1)
+    enough = (np.count_nonzero(known, axis=1) >= N_TASKS_FLAGGED) & (variance > 0)
+    z = np.divide(beyond, np.sqrt(variance), out=np.zeros(len(beyond)), where=enough)
+    return np.flatnonzero(z < FLAGGED_BELOW)

@@ -1,0 +1,368 @@
+"""How often each drift monitor fires on boards that do not change, and on boards that do.
+
+Each monitor is asked at every point at which its state can change: tests at their looks, charts and e-values
+once, since they tell when they first fired. A run counts as a warning when the monitor ever warned or
+alerted, over all looks. Boards are those of `perf.studies.boards`; for some monitors abilities are flat on
+one half of them and slowly rising on the other. Failures, costs and scaffolds are drawn beside them.
+`python -m perf.studies.monitors [BOARDS [MONITOR …]]` prints the table of docs/evidence/monitors.txt.
+"""
+
+import math
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+from threadpoolctl import threadpool_limits
+
+from analytics import drift
+from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.differences.pairs import trial_variance_ratio
+from analytics.drift import Audit, Invalid, Monitor, Noise, OnAndOff
+from analytics.resampling import generator
+from perf.studies.boards import (
+    CHANGED_AT,
+    N_LATER,
+    SHARES,
+    Board,
+    Cell,
+    Change,
+    Share,
+    board,
+    cells,
+    without_outcomes,
+)
+from selection import rasch
+from selection.bands import HI, LO, WIDER_BANDS, mid_range
+from selection.folds import CompleteAgents, Rule, fold_bands, nested_plan
+from selection.held_out import choose, hold_out, nested_residuals
+from selection.intervals import FEWEST_FOR_QUANTILE, Interval, calibrate, intervals
+
+SEED = 20261
+LOOKS = (10, 12, 20, 40, 80, 160)
+REFIT_EVERY = 5
+SHIFTED_AT = 2 * CHANGED_AT
+EDGES = ((LO, HI), *WIDER_BANDS)
+AUDIT_SHARE = 0.05
+INVALID, COST_CV = 0.02, 0.5
+AGENTS = tuple(f"a{i:03d}" for i in range(400))
+DAYS = tuple(date(2025, 1, 1) + timedelta(days=i) for i in range(400))
+
+Watch = Callable[[Board, np.random.Generator, bool], Iterator[Monitor]]
+
+
+# ------------------------------------------------------------------------------------------- what is watched
+
+
+def rank_fidelity(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    reference, since = _nested(one), _on_and_off(one)
+    scores = one.means[one.n_ref :].mean(axis=1)
+    for n in LOOKS[1:]:
+        part = OnAndOff(*(values[:n] for values in since))
+        yield drift.subset_fidelity(reference, part, scores[:n], None, AGENTS[:n], DAYS[:n])
+
+
+def capability(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    means = one.means[:, one.tasks].mean(axis=1)
+    n = len(means)
+    yield drift.capability_jump(means, AGENTS[:n], DAYS[:n], n_reference=one.n_ref)
+
+
+def erosion(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    selected, since = one.means[: one.n_ref], one.means[one.n_ref :]
+    names, seed = [str(j) for j in range(one.cell.m)], int(rng.integers(2**31))
+    for n in (10, 20, 40, 80, 160):
+        yield drift.band_erosion(selected, since[:n], names, EDGES, AGENTS[:n], DAYS[:n], seed)
+
+
+def calibration(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    """A change makes a fifth of the intervals miss; 20 agents later it moves y − ŷ by 1.5 sd."""
+    errors, missed = _errors(one)
+    n = len(errors)
+    if changed:
+        missed[CHANGED_AT:] = rng.random(missed[CHANGED_AT:].size) < 0.2
+        errors[SHIFTED_AT:] += 1.5 * errors.std()
+    yield drift.calibration(missed, AGENTS[:n], DAYS[:n])
+    yield drift.residuals(errors, AGENTS[:n], DAYS[:n])
+
+
+def saturation(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    """Boards whose best agent is truly below 90%; after a change agents pass 97% of the trials on S."""
+    means = one.means[:, one.tasks].copy()
+    if not changed and one.chances[:, one.tasks].mean(axis=1).max() >= 0.9:
+        return
+    if changed:
+        size = means[one.n_ref + CHANGED_AT :].shape
+        means[one.n_ref + CHANGED_AT :] = rng.binomial(one.cell.n_trials, 0.97, size) / one.cell.n_trials
+    n_trials = np.full(means.shape, float(one.cell.n_trials))
+    omega = trial_variance_ratio(means, one.variances[:, one.tasks], n_trials)
+    for n in range(one.n_ref, len(means) + 1, 10):
+        best = means[:n].mean(axis=1)
+        latest = means[max(0, n - 20) : n]
+        yield drift.saturation(best, n_trials[:n, 0], one.tasks.size, omega, AGENTS[:n], latest)
+
+
+def tuning(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    reference, since, seed = _predicted_off(one), _audited(one, rng), int(rng.integers(2**31))
+    for n in (10, 20, 40, 80, 160):
+        yield drift.subset_tuning(reference, Audit(*(part[:n] for part in since)), AGENTS[:n], DAYS[:n], seed)
+
+
+def novelty(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    """Six, twelve or sixty scaffolds; a change replaces them."""
+    n_scaffolds, seed = (6, 12, 60)[int(rng.integers(3))], int(rng.integers(2**31))
+    codes = rng.integers(n_scaffolds, size=one.n_ref + N_LATER)
+    if changed:
+        codes[one.n_ref + CHANGED_AT :] += n_scaffolds
+    names = [f"s{code}" for code in codes]
+    before, since = names[: one.n_ref], names[one.n_ref :]
+    for n in (10, 20, 40, 80, 160):
+        yield drift.scaffold_novelty(before, since[:n], AGENTS[:n], DAYS[:n], seed)
+
+
+def failures(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    """Of the trials 2% fail, independently; after a change 6%."""
+    yield _failures(one, np.full(one.n_ref + N_LATER, INVALID), rng, changed)
+
+
+def clustered(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    """The share that fails differs between agents: Beta with mean 2% and standard deviation 2%."""
+    yield _failures(one, rng.beta(0.96, 47.04, one.n_ref + N_LATER), rng, changed)
+
+
+def noise(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    if one.cell.n_trials < 2:
+        return
+    whole, seed = drift.noise_of(one.variances, one.means), int(rng.integers(2**31))
+    reference = Noise(*(part[: one.n_ref] for part in whole))
+    for n in (10, 20, 40, 80, 160):
+        since = Noise(*(part[one.n_ref : one.n_ref + n] for part in whole))
+        yield drift.run_noise(reference, since, AGENTS[:n], DAYS[:n], seed)
+
+
+def cost(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    """Log-normal costs with a coefficient of variation of one half; a change doubles them."""
+    n = one.n_ref + N_LATER
+    costs = rng.lognormal(0, np.sqrt(np.log1p(COST_CV**2)), n)
+    if changed:
+        costs[one.n_ref + CHANGED_AT :] *= 2
+    yield drift.cost_per_task(costs, AGENTS[:n], DAYS[:n], n_reference=one.n_ref)
+
+
+# -------------------------------------------------------------------------------------------- what they need
+
+
+def _complete(outcomes: FloatArray) -> CompleteAgents:
+    n = len(outcomes)
+    return CompleteAgents(
+        AGENTS[:n], outcomes, outcomes.mean(axis=1), DAYS[:n], ("",) * n, ("",) * n, np.ones(n)
+    )
+
+
+def _nested(one: Board) -> OnAndOff:
+    agents = _complete(one.means[: one.n_ref])
+    bands = fold_bands(agents, nested_plan(agents, "agent"), Rule())
+    records = hold_out(agents, choose(agents, bands, "mid_range", Rule(), 0))
+    known = ~np.isnan(records.rest_means)
+    return OnAndOff(records.subset_means[known], records.rest_means[known])
+
+
+def _on_and_off(one: Board) -> OnAndOff:
+    later = one.means[one.n_ref :]
+    return OnAndOff(later[:, one.tasks].mean(axis=1), later[:, one.outside].mean(axis=1))
+
+
+def _errors(one: Board) -> tuple[FloatArray, Mask]:
+    """Errors y − ŷ of the later agents that were told an interval, and whether y missed it.
+
+    The calibration, and the residuals that intervals rest on, are made anew every 5 agents: until 19 later
+    agents are known leaving one out, then those of the later agents.
+    """
+    errors, missed = list[float](), list[bool]()
+    scores = one.means.mean(axis=1)
+    for n in range(one.n_ref, one.n_ref + N_LATER, REFIT_EVERY):
+        past = _left_out(one.means[:n]) if len(errors) < FEWEST_FOR_QUANTILE else np.full(n, np.nan)
+        made = calibrate(one.means[:n, one.tasks], scores[:n], past, post_selection=np.array(errors))
+        rows = slice(n, n + REFIT_EVERY)
+        for y, answer in zip(scores[rows], intervals(made, one.means[rows, one.tasks]), strict=True):
+            if isinstance(answer, Interval):
+                errors.append(float(y - answer.point))
+                missed.append(not answer.lower <= y <= answer.upper)
+    return np.array(errors), np.array(missed, dtype=np.bool_)
+
+
+def _left_out(means: FloatArray) -> FloatArray:
+    found = nested_residuals(_complete(means))
+    return np.where(found.usable, found.scores - found.predictions, np.nan)
+
+
+def _audited(one: Board, rng: np.random.Generator) -> Audit:
+    """Audit tasks of each newcomer, 5% of k and one at least, and what the subset predicts of them."""
+    difficulties = rasch.fit(one.means[: one.n_ref]).difficulties
+    later = one.means[one.n_ref :]
+    outcomes = np.full(later.shape, np.nan)
+    n_audited = max(1, round(AUDIT_SHARE * one.tasks.size))
+    for i in range(len(later)):
+        drawn = rng.choice(one.outside, n_audited, replace=False)
+        outcomes[i, drawn] = later[i, drawn]
+    expected = np.stack([_expected(row, one.tasks, difficulties) for row in later])
+    return Audit(outcomes, expected)
+
+
+def _predicted_off(one: Board) -> Audit:
+    """Each reference agent outside the band of the others, predicted from its outcomes on that band."""
+    means = one.means[: one.n_ref]
+    start = rasch.fit(means)
+    outcomes, expected = means.copy(), np.empty(means.shape)
+    for i, row in enumerate(means):
+        others = np.delete(means, i, axis=0)
+        fitted = rasch.fit(others, (np.delete(start.abilities, i), start.difficulties))
+        tasks = mid_range(others).tasks
+        expected[i] = _expected(row, tasks, fitted.difficulties)
+        outcomes[i, tasks] = np.nan
+    return Audit(outcomes, expected)
+
+
+def _expected(row: FloatArray, tasks: IndexArray, difficulties: FloatArray) -> FloatArray:
+    on_subset = np.full(len(row), np.nan)
+    on_subset[tasks] = row[tasks]
+    return np.asarray(expit(rasch.ability(on_subset, difficulties) - difficulties), dtype=np.float64)
+
+
+def _failures(one: Board, shares: FloatArray, rng: np.random.Generator, changed: bool) -> Monitor:
+    n_trials = np.full(len(shares), one.cell.m * one.cell.n_trials)
+    if changed:
+        shares = shares.copy()
+        shares[one.n_ref + CHANGED_AT :] *= 3
+    n_invalid = rng.binomial(n_trials, np.minimum(shares, 1.0))
+    before, since = (
+        Invalid(n_invalid[part], n_trials[part]) for part in (slice(one.n_ref), slice(one.n_ref, None))
+    )
+    return drift.harness_failures(before, since, AGENTS[:N_LATER], DAYS[:N_LATER])
+
+
+# ------------------------------------------------------------------------------------------------- the table
+
+
+class Case(NamedTuple):
+    """What asks the monitors, on which change, and how many boards a cell of 100 asked for."""
+
+    watch: Watch
+    change: Change = ""
+    still: float = 1.0
+    moved: float = 0.5
+    rising: tuple[bool, ...] = (False,)
+    shares: tuple[Share, ...] = SHARES
+    needs_outcomes: bool = True
+
+
+BOTH, ALL_SHARES = (False, True), (*SHARES, "an easy tenth")
+CASES = {
+    "rank fidelity": Case(rank_fidelity, "lost", 0.5, 0.4, rising=BOTH),
+    "capability jump": Case(capability, "jump", 1.2, 0.3),
+    "band erosion": Case(erosion, "solved", 0.2, 0.06),
+    "calibration": Case(calibration, "", 0.4, 0.15, rising=BOTH),
+    "saturation": Case(saturation, "", 0.4, 0.2),
+    "tuning to the subset": Case(tuning, "tuned", 0.25, 0.08, shares=ALL_SHARES),
+    "scaffold novelty": Case(novelty, "", 0.3, 0.06, needs_outcomes=False),
+    "harness failures": Case(failures, "", 2.0, needs_outcomes=False),
+    "clustered failures": Case(clustered, "", 2.0, needs_outcomes=False),
+    "run-to-run noise": Case(noise, "noisy", 0.35, 0.15, rising=BOTH),
+    "cost per task": Case(cost, "", 2.0, needs_outcomes=False),
+}
+
+
+@dataclass(frozen=True)
+class Fired:
+    """Boards, and on how many of them a monitor ever warned or alerted, and ever alerted."""
+
+    warned: int = 0
+    alerted: int = 0
+    n: int = 0
+
+    def __add__(self, other: "Fired") -> "Fired":
+        return Fired(self.warned + other.warned, self.alerted + other.alerted, self.n + other.n)
+
+    def share(self, n_fired: int) -> tuple[float, float]:
+        """The share, and its Monte Carlo standard error, with one more of each kind so that it is not 0."""
+        near = (n_fired + 1) / (self.n + 2)
+        return n_fired / self.n, math.sqrt(near * (1 - near) / self.n)
+
+
+def fired(label: str, cell: Cell, n_boards: int, *, changed: bool = False) -> dict[str, Fired]:
+    """Watch so many boards of a cell; by monitor, without those that have nothing to look at."""
+    case, found = CASES[label], Counter[tuple[str, int]]()
+    for number in range(n_boards):
+        place = (cell.m, *cell.share.encode(), cell.n_trials, cell.n_ref, cell.rising, changed, number)
+        rng = generator(SEED, label, *map(int, place))
+        one = (
+            board(cell, rng, case.change if changed else "")
+            if case.needs_outcomes
+            else without_outcomes(cell)
+        )
+        worst: dict[str, int] = {}
+        for monitor in case.watch(one, rng, changed):
+            worst[monitor.name] = max(worst.get(monitor.name, 0), level_of(monitor))
+        found.update(worst.items())
+    names = {name for name, _ in found}
+    return {
+        name: Fired(found[name, 1] + found[name, 2], found[name, 2], sum(found[name, i] for i in range(3)))
+        for name in sorted(names)
+    }
+
+
+def level_of(found: Monitor) -> int:
+    """0, 1 or 2: what a monitor says, or said before where it tells when it first fired."""
+    if found.evidence.get("alarms") or found.state == "alert" or found.evidence.get("first_alert"):
+        return 2
+    return int(bool(found.evidence.get("warned")) or found.state == "warn")
+
+
+def rows_of(label: str, n_boards: int) -> Iterator[tuple[str, tuple[str, ...], Fired, Fired]]:
+    """Monitor, place (empty: all cells), still and changed boards."""
+    case = CASES[label]
+    still: dict[tuple[str, tuple[str, ...]], Fired] = defaultdict(Fired)
+    moved: dict[tuple[str, tuple[str, ...]], Fired] = defaultdict(Fired)
+    for counted, share, rising in ((still, case.still, case.rising), (moved, case.moved, (False,))):
+        n = max(1, round(share * n_boards))
+        for cell in cells(rising=rising, shares=case.shares):
+            place = (f"m {cell.m:3}", f"k {cell.share:13}", f"R {cell.n_trials}")
+            for name, one in fired(label, cell, n, changed=counted is moved).items():
+                counted[name, ()] += one
+                counted[name, place] += one
+    for name, place in sorted(still):
+        yield name, place, still[name, place], moved[name, place]
+
+
+def print_table(n_boards: int, labels: Sequence[str]) -> None:
+    for label in labels:
+        start = time.process_time()
+        for name, place, quiet, loud in rows_of(label, n_boards):
+            title = "  " + "  ".join(place) if place else label if name in label else name
+            title = title if label != "clustered failures" or place else "  differing between agents"
+            print(f"{title:34}{_shown(quiet)}   changed {_shown(loud)}", flush=True)
+        print(f"  {time.process_time() - start:.0f} s", file=sys.stderr, flush=True)
+
+
+def _shown(found: Fired) -> str:
+    if not found.n:
+        return "      –"
+    warned, alerted = (found.share(n) for n in (found.warned, found.alerted))
+    return f"{found.n:6}  warn {warned[0]:.3f} ±{warned[1]:.3f}  alert {alerted[0]:.3f} ±{alerted[1]:.3f}"
+
+
+def main() -> None:
+    n_boards = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    print(f"{N_LATER} agents after 15 or 30. Boards; shares on which a monitor ever warned, or alerted, and")
+    print("ever alerted, ± one Monte Carlo standard error: boards that do not change, and boards that do")
+    with threadpool_limits(1, user_api="blas"):
+        print_table(n_boards, sys.argv[2:] or list(CASES))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""A record in time order beside the version of the subset that is watched: what drift monitors read.
+
+Model
+-----
+S is the version in use. The *founders* are the complete agents that it was chosen from; *later* agents came
+after it was fixed: by a later delivery or, in one delivery (a file), with a date after that of the version.
+Agents stand in the order of (later, date, name), so that a date cannot put a newcomer among the reference.
+
+Symbols
+-------
+================  ====================  ===============================  ===========
+symbol            code                  shape                            unit
+================  ====================  ===============================  ===========
+S                 ``tasks``             (k,) positions of active tasks   tasks
+X                 ``outcomes``          (n_agents, n_tasks), in order    0 to 1
+later             ``since``             (n_agents,)                      bool
+r, rest           ``reference``         of the founders, nested          0 to 1
+y − ŷ             ``promises``          of an agent                      score
+================  ====================  ===============================  ===========
+
+Not done here
+-------------
+No monitor is asked. Agents without a date stand first.
+
+Source
+------
+This project's own.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+import numpy as np
+
+from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
+from analytics.differences.pairs import trial_variance_ratio
+from analytics.drift import Monitor, Noise, OnAndOff, noise_of
+from analytics.drift.fidelity import rho_null
+from analytics.drift.monitor import N_LATEST
+from analytics.record import Record
+from selection.bands import WIDER_BANDS
+from selection.folds import fold_bands, nested_plan
+from selection.given import Promise, SubsetVersion
+from selection.held_out import choose, hold_out
+from selection.rules import Rules
+from selection.standings.choice import rule_of, training
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """A record in time order beside the version that is watched."""
+
+    names: tuple[str, ...]
+    days: tuple[date | None, ...]
+    scaffolds: tuple[str, ...]
+    outcomes: FloatArray
+    trial_variances: FloatArray  # NaN where no trial was repeated, or trials are copies
+    noise: Noise  # what each agent adds to ω̂ of its group
+    trials: FloatArray  # R of each cell; NaN without an outcome
+    scores: FloatArray  # mean over the active tasks; NaN without an outcome
+    on_subset: FloatArray  # mean over S; NaN for an agent without all of it
+    known_on_subset: FloatArray  # mean over what an agent has of S
+    off_subset: FloatArray  # mean over what it has outside S
+    complete: Mask
+    spontaneous: Mask  # complete with its first delivery
+    since: Mask
+    founders: IndexArray
+    tasks: IndexArray
+    task_names: tuple[str, ...]
+    version: SubsetVersion
+    edges: tuple[tuple[float, float], ...]
+    reference: OnAndOff
+    rho_null: float | None
+    n_invalid: CodeArray
+    n_trials: CodeArray
+    costs: FloatArray  # mean over the tasks that state it; NaN where none does
+    promises: Mapping[str, Promise]
+    window: int
+    seed: int
+    answers: dict[tuple[str, int], Monitor] = field(default_factory=dict)
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents."""
+        return len(self.names)
+
+    @property
+    def repeated(self) -> Mask:
+        """Agents with repeated trials that can differ, (n_agents,)."""
+        return np.asarray(self.noise.binomial > 0.0, dtype=np.bool_)
+
+    @property
+    def trials_on_subset(self) -> FloatArray:
+        """R, each agent's mean number of trials of a task of S, (n_agents,)."""
+        return _row_means(self.trials[:, self.tasks])
+
+    def omega(self, n: int) -> float | None:
+        """ω̂ over the tasks of S, of the complete agents among the first n; None where it is not measured."""
+        part = np.ix_(self.seen(self.complete, n), self.tasks)
+        return trial_variance_ratio(self.outcomes[part], self.trial_variances[part], self.trials[part])
+
+    def seen(self, kept: Mask, n: int) -> IndexArray:
+        """Positions of the marked agents among the first n."""
+        return np.flatnonzero(kept[:n])
+
+    def n_before(self, rows: IndexArray) -> int:
+        """How many of these agents came before the version was fixed."""
+        return int(np.count_nonzero(~self.since[rows]))
+
+    def names_of(self, rows: IndexArray) -> list[str]:
+        """Names of the agents at these positions."""
+        return [self.names[i] for i in rows]
+
+    def days_of(self, rows: IndexArray) -> list[date | None]:
+        """Dates of the agents at these positions."""
+        return [self.days[i] for i in rows]
+
+    def promised(self, n: int) -> list[tuple[int, Promise]]:
+        """Complete agents among the first n of whom something was promised."""
+        rows = self.seen(self.complete, n).tolist()
+        return [(i, self.promises[self.names[i]]) for i in rows if self.names[i] in self.promises]
+
+    def kept(self, n: int) -> list[tuple[str, date | None, bool]]:
+        """Name, day, and whether the full score missed its interval, of those with an interval."""
+        return [
+            (self.names[i], self.days[i], not lower <= self.scores[i] <= upper)
+            for i, promise in self.promised(n)
+            if (ends := promise.interval) is not None
+            for lower, upper in [ends]
+        ]
+
+    def once(self, look: tuple[str, int], ask: Callable[[], Monitor]) -> Monitor:
+        """Ask a monitor once for each look: between two looks it has nothing new to say."""
+        if look not in self.answers:
+            self.answers[look] = ask()
+        return self.answers[look]
+
+
+def history_of(
+    record: Record, rules: Rules, version: SubsetVersion, promises: Mapping[str, Promise]
+) -> History:
+    """Put a record in time order beside the version and the promises that are watched."""
+    table, tasks, since = record.table, columns_of(record, version), is_later(record, version)
+    order = np.array(
+        sorted(range(table.n_agents), key=lambda i: (since[i], table.dates[i] or date.min, i)), np.intp
+    )
+    founders = np.isin(table.agents, version.chosen_from) & record.complete
+    in_subset = np.isin(np.arange(table.n_tasks), tasks)
+    variances, trials = _trials(record)
+    return History(
+        names=tuple(table.agents[i] for i in order),
+        days=tuple(table.dates[i] for i in order),
+        scaffolds=tuple(table.scaffolds[i] for i in order),
+        outcomes=table.means[order],
+        trial_variances=variances[order],
+        noise=Noise(*(part[order] for part in noise_of(variances, table.means))),
+        trials=trials[order],
+        scores=_row_means(table.means)[order],
+        on_subset=np.mean(table.means[order][:, tasks], axis=1),
+        known_on_subset=_row_means(table.means[:, in_subset])[order],
+        off_subset=_row_means(table.means[:, ~in_subset])[order],
+        complete=record.complete[order],
+        spontaneous=(record.complete & (record.completed == record.arrival))[order],
+        since=since[order],
+        founders=np.flatnonzero(founders[order]),
+        tasks=tasks,
+        task_names=table.tasks,
+        version=version,
+        edges=_edges(version, rules),
+        reference=_nested(record, rules, founders),
+        rho_null=rho_null(table.means[founders], in_subset[None], rules.seed)[0] if founders.any() else None,
+        n_invalid=record.n_invalid.sum(axis=1, dtype=np.int64)[order],
+        n_trials=record.n_places.sum(axis=1, dtype=np.int64)[order],
+        costs=_row_means(record.costs)[order],
+        promises=promises,
+        window=rules.history_window or N_LATEST,
+        seed=rules.seed,
+    )
+
+
+def columns_of(record: Record, version: SubsetVersion) -> IndexArray:
+    """Positions of the active tasks of the version."""
+    wanted = set(version.tasks)
+    return np.array([j for j, name in enumerate(record.table.tasks) if name in wanted], dtype=np.intp)
+
+
+def is_later(record: Record, version: SubsetVersion) -> Mask:
+    """Agents that came after the version was fixed, shape (n_agents,)."""
+    dated = np.array([day is not None and day > version.fixed_on for day in record.table.dates])
+    same = record.arrival == version.arrival
+    return np.asarray((record.arrival > version.arrival) | (same & dated), dtype=np.bool_)
+
+
+def _trials(record: Record) -> tuple[FloatArray, FloatArray]:
+    """s² and R of each cell; trials that are copies of each other count as one."""
+    table, nothing = record.table, np.full(record.table.means.shape, np.nan)
+    copied = np.array([bool(repeats.copies) for repeats in record.repeats], dtype=np.bool_)[:, None]
+    one = np.where(table.valid(), 1.0, np.nan)
+    if table.trial_variances is None or table.n_trials is None:
+        return nothing, one
+    return np.where(copied, nothing, table.trial_variances), np.where(copied, one, table.n_trials)
+
+
+def _edges(version: SubsetVersion, rules: Rules) -> tuple[tuple[float, float], ...]:
+    """List the bands tried when the version was chosen, the first one and those that are wider."""
+    lo, hi = (rules.lo, rules.hi) if version.widened else (version.lo, version.hi)
+    wider = [edges for edges in WIDER_BANDS if edges[0] <= lo and hi <= edges[1] and edges != (lo, hi)]
+    return ((lo, hi), *(wider if rules.widening else ()))
+
+
+def _nested(record: Record, rules: Rules, founders: Mask) -> OnAndOff:
+    """Means of each founder on and off the subset that was chosen without it."""
+    agents = training(record).take(np.flatnonzero(founders[record.complete]))
+    rule = rule_of(rules)
+    bands = fold_bands(agents, nested_plan(agents, "agent"), rule)
+    records = hold_out(agents, choose(agents, bands, rules.strategy, rule, rules.seed, "nested", "agent"))
+    known = ~np.isnan(records.rest_means)
+    return OnAndOff(records.subset_means[known], records.rest_means[known])
+
+
+def _row_means(values: FloatArray) -> FloatArray:
+    """Mean of each row over what it has; NaN where it has nothing."""
+    known = ~np.isnan(values)
+    n_known = np.count_nonzero(known, axis=1)
+    means = np.full(len(values), np.nan)
+    np.divide(np.nansum(values, axis=1), n_known, out=means, where=n_known > 0)
+    return means
