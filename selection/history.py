@@ -34,7 +34,7 @@ from datetime import date
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
-from analytics.differences.pairs import trial_variance_ratio
+from analytics.differences.trial_variances import trial_variance_ratio
 from analytics.drift import Monitor, Noise, OnAndOff, noise_of
 from analytics.drift.fidelity import rho_null
 from analytics.drift.monitor import N_LATEST
