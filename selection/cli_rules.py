@@ -23,7 +23,7 @@ from analytics.command_line import Parser, pairs
 from analytics.record import Condition, Counting
 from selection.errors import SelectionError
 from selection.given import Given, SubsetVersion
-from selection.rules import TARGETS, Rules
+from selection.rules import ESTIMATORS, TARGETS, Rules
 from selection.strategies import STRATEGIES
 
 Settings = Literal["comparable"] | tuple[Condition, ...]
@@ -77,6 +77,11 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
             "default": standard.strategy,
             "help": f"how the subset is chosen ({standard.strategy})",
         },
+        "estimator": {
+            "choices": ESTIMATORS,
+            "help": "how the full score is estimated from the subset (completion for passes and failures, "
+            "ridge for graded outcomes)",
+        },
         "band": {
             "nargs": 2,
             "type": float,
@@ -113,6 +118,7 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
         hi=hi,
         history_window=stated.get("window"),
         strategy=strategy if isinstance(strategy, str) else Rules.strategy,
+        estimator=stated.get("estimator") or "",
         target=stated.get("target"),
         seed=stated.get("seed", Rules.seed),
         counting=Counting(

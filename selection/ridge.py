@@ -30,7 +30,7 @@ Limits: a constant y gives β = 0 and ŷ = y; α → ∞ gives ŷ = ȳ. ŷ is ne
 
 Not done here
 -------------
-α is not tuned. ŷ orders nobody: ranks rest on the plain mean over the subset. Leaving agents out is
+α is not tuned. Who is ranked by an estimated score is `selection.standings`' to say. Leaving agents out is
 `selection.leave_out`'s.
 
 Source

@@ -5,7 +5,8 @@ Model
 RMSE = √(mean (y − ŷ)²) over the agents held out, selection and fit inside each fold, by `ridge`, `line` and
 `completion`, with each agent left out (LOAO) and in time. Prequential coverage: each residual in time against
 the split conformal half-width of those of strictly earlier dates, from 19 on; with its two-sided 95% interval
-(Wilson) and the one-sided upper bound that decides what a board says.
+(Wilson) and the one-sided upper bound that decides what a board says. Coverage under every protocol: in each
+fold the interval that a board of its training agents alone would give.
 
 Not done here: no estimator is chosen.
 
@@ -23,11 +24,12 @@ from analytics.arrays import FloatArray
 from analytics.command_line import flat_file
 from analytics.record import Record
 from selection.errors import SelectionError
-from selection.folds import CompleteAgents
-from selection.held_out import nested_residuals
+from selection.folds import PROTOCOLS, CompleteAgents, Rule, fold_bands, plan
+from selection.held_out import choose, hold_out, nested_residuals
 from selection.intervals import prequential
 from selection.intervals.prequential import wilson
 from selection.standings.choice import training
+from selection.validation.coverage import covered
 
 BY = {"agent": "LOAO", "date": "in time"}
 ESTIMATORS = ("ridge", "line", "completion")
@@ -36,7 +38,7 @@ ESTIMATORS = ("ridge", "line", "completion")
 def main(folder: str) -> None:
     start = time.process_time()
     print(f"{'RMSE, score from 0 to 1':<34}{'protocol':<10}{'agents':>7}" + _cells(ESTIMATORS))
-    covered = list[str]()
+    covered, by_protocol = list[str](), list[str]()
     with threadpool_limits(1, user_api="blas"):
         for path in sorted(Path(folder).glob("*.csv.gz")):
             name, record = path.name.removesuffix(".csv.gz"), Record.from_flat(flat_file(path, None))
@@ -45,8 +47,11 @@ def main(folder: str) -> None:
             for by, label in BY.items():
                 print(_row(name, label, [found[by, one] for one in ESTIMATORS]))
             covered += [_coverage(name, agents, one, found["date", one]) for one in ESTIMATORS]
+            by_protocol += [_by_protocol(name, agents, protocol) for protocol in PROTOCOLS]
     print("\nprequential coverage of nominal 95% intervals in time")
     print("\n".join(covered))
+    print("\ncoverage of the intervals of `completion` under every protocol, made inside each fold")
+    print("\n".join(line for line in by_protocol if line))
     print(f"\n{time.process_time() - start:.0f} s of one core")
 
 
@@ -75,6 +80,20 @@ def _coverage(name: str, agents: CompleteAgents, estimator: str, residuals: Floa
         f"{head}{told.n_covered:>3} of {told.n:<3} {100 * told.share:5.1f}%  "
         f"[{100 * lower:.1f}, {100 * upper:.1f}]  one-sided upper {100 * (told.upper or 0):.1f}: {said}"
     )
+
+
+def _by_protocol(name: str, agents: CompleteAgents, protocol: str) -> str:
+    """Empty where the protocol has no folds with a subset."""
+    subsets = choose(agents, fold_bands(agents, plan(protocol, agents), Rule()), "mid_range", Rule(), 0)
+    records = hold_out(agents, subsets)
+    hits = covered(agents, subsets, records, "mid_range", Rule(), 0, "completion")
+    n, n_covered = int(np.count_nonzero(~np.isnan(hits))), int(np.nansum(hits))
+    if not n:
+        return ""
+    lower, upper = wilson(n_covered, n, 0.975)
+    share = f"{n_covered:>5,} of {n:<5,} {100 * n_covered / n:5.1f}%"
+    independent = "" if protocol == "random_80_20" else f"  [{100 * lower:.1f}, {100 * upper:.1f}]"
+    return f"{name:<34}{protocol:<16}{share}{independent}"
 
 
 def _cells(texts: tuple[str, ...] | list[str]) -> str:

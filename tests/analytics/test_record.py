@@ -84,6 +84,14 @@ def same(found, expected):
 # ------------------------------------------------------------------------------------------------------ cells
 
 
+def test_graded_trials_are_counted_among_the_valid_ones_that_count():
+    """Of a0 two of three trials, of a1 none of two, its lost one left out: 2 of 5."""
+    found = made([*full(0, [0.5, 0.25, 1]), *full(1, [0, 1, INVALID])])
+    assert found.graded_share == pytest.approx(2 / 5)
+    mean_of_two = made([(0, 0, 1, 1), (0, 0, 0, 2), *full(1, [0, 1, 1])])
+    assert mean_of_two.graded_share == 0.0
+
+
 def test_three_agents_by_hand():
     found = made(full(0, [1, 0, 1]) + full(1, [0, 0.5, INVALID]) + full(2, [1, 1]))
     same(found.table.means, [[1, 0, 1], [0, 0.5, NAN], [1, 1, NAN]])

@@ -84,7 +84,8 @@ def test_coverage(source, n, stated):
         if isinstance(answer, NoInterval):
             n_none += 1
             continue
-        assert answer.source == source
+        # A new scaffold's own interval is taken where it is the wider one.
+        assert answer.source == source or source == "new scaffold"
         hits.append(answer.lower <= score <= answer.upper)
         widths.append(answer.half_width)
     coverage, se = np.mean(hits), math.sqrt(stated * (1 - stated) / len(hits))

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from selection.rules import Rules
 from selection.standings import answer, printed, table, words
 from selection.standings.gaps import gaps
-from selection.standings.lines import AtTarget, Conditions, Line, Standings, TargetLine
+from selection.standings.lines import AtTarget, Conditions, CoverageLine, Line, Standings, TargetLine
 from tests.selection.records import board, record_of, with_newcomers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -179,7 +180,7 @@ def test_money(amount, text):
     assert words.money(amount) == text
 
 
-# ------------------------------------------------------------------------------------- savings, verdict, gaps
+# --------------------------------------------------------------------------------------------- savings, gaps
 
 
 def test_savings_in_words():
@@ -293,3 +294,29 @@ def test_reading_a_board_imports_nothing_heavy():
         [sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True
     )
     assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "", "")
+
+
+# ------------------------------------------------------------------------------------------------- coverage
+
+
+def test_a_measured_coverage_stands_in_the_place_of_95():
+    """44 of 60: Wilson's upper bound is .81. 57 of 60 and no score at all leave the 95% as they are."""
+    told = standings(line("a", 1, 0.5))
+    short = CoverageLine("completion", 60, 44, 44 / 60, 0.81, falls_short=True)
+    said = "to be read as 73.3% intervals, not 95%: of 60 full scores that came later they held 44."
+    assert words.coverage_text(replace(told, coverage=short)).endswith(said)
+    assert said in words.covers_text(replace(told, coverage=short))
+    for fine in (None, replace(short, falls_short=False), CoverageLine("ridge", 0, 0, None, None, False)):
+        assert words.coverage_text(replace(told, coverage=fine)) == ""
+
+
+def test_coverage_is_told_of_boards_with_estimates_and_survives_plain_form():
+    outcomes, _ = with_newcomers(n_agents=44)
+    days = [date(2026, 1, 1) + timedelta(days=i) for i in range(46)]
+    found = answer(record_of(outcomes, dates=days), Rules(target="full"))
+    assert found.coverage.estimator == "completion"
+    # 44 agents, the first 10 trained on alone, 34 residuals, the first 19 of them before any interval.
+    assert found.coverage.n == 15
+    assert {line.at["full"].source for line in found.agents if line.how == "estimated"} == {"in time"}
+    assert Standings.of_plain(found.as_plain()) == found
+    assert answer(record_of(outcomes[:44], dates=days[:44])).coverage is None
