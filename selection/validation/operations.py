@@ -7,7 +7,6 @@ In a fold with n training agents, h held out, m tasks and a subset of k, about::
     Ridge                   n²k + n³/3 + n²h, or k³/3 + k²h where that is less
     greedy                  100·n·k·(m − k/2)
     information, forecast   5·(s²l + s³/3 + 100·n·m)          s, l the smaller and the larger of n and m
-    completion              as many
     the others              nothing worth counting
 
 greedy computes ten numbers a step for every candidate and agent, a Newton step ten for every cell, and a

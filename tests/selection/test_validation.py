@@ -744,6 +744,7 @@ def test_coverage_is_measured_from_training_agents_alone(protocol):
             table_of(x, dates=dates, scaffolds=scaffolds),
             protocols=[protocol],
             strategies=["mid_range", "easiest"],
+            estimator="ridge",
             standard_errors=False,
             n_null_draws=0,
         )
