@@ -333,7 +333,7 @@ def test_a_board_on_a_terminal():
     found = answer(record_of(np.vstack([outcomes, np.where(np.arange(60) < 3, 1.0, np.nan)])))
     out = printed.text(found)
     assert out.startswith(words.headline(found)[:60])
-    assert "1 more is listed without a rank: it lacks outcomes among the " in out.replace("\n", " ")
+    assert "1 more is listed without a rank: it lacks outcomes among all 60 tasks." in out.replace("\n", " ")
     for told in (
         "Phase: ongoing.",
         "May hold",
