@@ -8,6 +8,10 @@ least 95% of the active tasks under one condition. If there is none, compared ar
 have (ties: more outcomes, then name) and those that at least 95% of its holders have. Without full runs all
 agents are asked.
 
+Temperature is part of a condition where some agent has two levels of it, each with an outcome on at least 95%
+of the tasks that it was asked to run; where no agent has one level so far, where an operator loaded two of one
+agent. A few outcomes at another temperature count like those of another run.
+
 Symbols
 -------
 ==================  ======================  =============================================
@@ -16,6 +20,7 @@ symbol              code                    shape
 tasks with outcome  ``n_tasks``             (n_agents, n_conditions)
 of them asked for   ``n_asked_tasks``       (n_agents, n_conditions)
 tasks asked for     ``n_asked``             (n_agents,)
+of them at a level  ``n_ran``               (n_agents, n_levels)
 outcomes            ``n_outcomes``          (n_agents, n_conditions)
 ==================  ======================  =============================================
 
@@ -45,6 +50,7 @@ from analytics.record.rows import (
     counts_as_outcome,
     distinct,
     none_first,
+    operated,
 )
 
 FACETS = ("prompt", "judge", "temperature")
@@ -59,7 +65,7 @@ class Held:
     conditions : tuple of Condition
         Those with a row, ascending, None before any value.
     by_temperature : bool
-        Whether some agent has two levels of temperature, so that it is part of the conditions.
+        Whether temperature is part of the conditions.
     n_active : int
         Active tasks, m.
     n_asked : int array, shape (n_agents,)
@@ -135,13 +141,13 @@ def held(
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
+    asked = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
+    outcomes = counted.where(counts_as_outcome(counted, counting))
     if by_temperature is None:
-        by_temperature = _two_temperatures(counted, settings)
+        by_temperature = _two_temperatures(outcomes, asked, settings, deliveries)
     of_setting = conditions_of(settings, by_temperature, counting)
     conditions = tuple(sorted({of_setting[s] for s in distinct(counted.setting).tolist()}, key=none_first))
     code = np.array([conditions.index(c) if c in conditions else -1 for c in of_setting], dtype=np.int64)
-    asked = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
-    outcomes = counted.where(counts_as_outcome(counted, counting))
     shape = (n_agents, len(conditions))
     column = outcomes.agent * shape[1] + code[outcomes.setting]
     cells = distinct(column * len(tasks) + outcomes.task)
@@ -212,14 +218,21 @@ def _condition(setting: Setting, by_temperature: bool, named: Sequence[Condition
     return Condition(prompt, judge, temperature if by_temperature else None)
 
 
-def _two_temperatures(rows: Rows, settings: Sequence[Setting]) -> bool:
-    """Whether some agent has two levels of temperature; not stated is a level."""
-    levels = {setting[2] for setting in settings}
+def _two_temperatures(
+    outcomes: Rows, asked: Mask, settings: Sequence[Setting], deliveries: Sequence[Delivery]
+) -> bool:
+    """Whether temperature is part of the conditions, as the model says; not stated is a level."""
+    levels = list({setting[2]: None for setting in settings})
     if len(levels) < 2:
         return False
-    pairs = distinct(rows.agent * len(settings) + rows.setting)
-    heats = {(int(pair) // len(settings), settings[int(pair) % len(settings)][2]) for pair in pairs}
-    return len(heats) > len({agent for agent, _ in heats})
+    level = np.array([levels.index(setting[2]) for setting in settings], dtype=np.int64)[outcomes.setting]
+    of_cell, task = np.divmod(
+        distinct((outcomes.agent * len(levels) + level) * asked.shape[1] + outcomes.task), asked.shape[1]
+    )
+    n_ran = _counts(of_cell[asked[of_cell // len(levels), task]], (len(asked), len(levels)))
+    full = (20 * n_ran >= 19 * asked.sum(axis=1)[:, None]) & (n_ran > 0)
+    ran = full if full.any() else (n_ran > 0) & operated(deliveries, len(asked))[:, None]
+    return bool((ran.sum(axis=1) > 1).any())
 
 
 def _counts(column: CodeArray, shape: tuple[int, int]) -> CodeArray:

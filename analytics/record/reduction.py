@@ -29,6 +29,7 @@ from analytics.record.rows import (
     counts_as_outcome,
     distinct,
     in_order,
+    operated,
     places,
 )
 from analytics.record.spending import spending, total
@@ -207,16 +208,14 @@ def _frame(
     counting: Counting,
     compared: Compared,
 ) -> _Frame:
-    operator = np.ones(n_agents, dtype=np.bool_)
     limits = np.zeros(n_agents, dtype=np.int64)
     for delivery in deliveries:
-        operator[delivery.agent] &= delivery.operator
         limits[delivery.agent] = max(limits[delivery.agent], delivery.n_trials or 0)
     limits[limits == 0] = NEVER
     return _Frame(
         shape=(n_agents, len(tasks), max(len(compared.conditions), 1)),
         asked=asked_tasks(deliveries, n_agents=n_agents, tasks=tasks),
-        operator=operator,
+        operator=operated(deliveries, n_agents),
         limits=limits,
         ranked=np.array([not one for one in compared.condition], dtype=np.bool_),
         arrivals=np.array([delivery.arrival for delivery in deliveries], dtype=np.int64),

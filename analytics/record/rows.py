@@ -220,6 +220,13 @@ def assigned(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
     return found
 
 
+def operated(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
+    """Agents of which an operator loaded every delivery, (n_agents,)."""
+    found = np.ones(n_agents, dtype=np.bool_)
+    found[[delivery.agent for delivery in deliveries if not delivery.operator]] = False
+    return found
+
+
 def is_full_run(n_rows: int, n_tasks: int) -> bool:
     """Whether so many rows could hold a run of all tasks: one for at least 95% of them, 20·n ≥ 19·m."""
     return n_rows > 0 and 20 * n_rows >= 19 * n_tasks

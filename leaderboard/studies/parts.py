@@ -47,7 +47,7 @@ class Parts:
         self.held = {one.key: one.content["held"] for one in self.stored.values()}
         self.rows: dict[tuple[str, str], AgentRow] = {}
         self.settings = sorted(submissions.settings_of(benchmark).items(), key=repr)
-        # An agent with two temperatures makes temperature part of everyone's conditions.
+        # An agent with full runs at two temperatures makes temperature part of everyone's conditions.
         self.one_by_one = len({facets[TEMPERATURE] for facets, _ in self.settings}) < 2
 
     def of(self, delivered: Delivered, tasks: Sequence[Task], counting: Counting) -> "Found":

@@ -436,15 +436,44 @@ def test_a_condition_in_words():
     )
 
 
+HEATS = [(None, None, 0.0, None), (None, None, 1.0, None)]
+
+
 def test_temperature_is_a_facet_only_where_an_agent_has_two():
-    levels = [(None, None, 0.0, None), (None, None, 1.0, None)]
     apart = full(0, [1, 1, 1]) + full(1, [0, 0, 0], 1, 1)
-    found = made(apart, levels=levels)
+    found = made(apart, levels=HEATS)
     assert found.compared == ()
     assert found.complete.tolist() == [True, True]
-    found = made([*apart, (0, 0, 0, 1, 1)], levels=levels)
-    assert found.compared == ("temperature 1",)  # one agent each, 4 outcomes against 3
-    assert found.condition == ("temperature 0", "")
+    found = made([*apart, *full(0, [0, 0, 0], 1, 1)], levels=HEATS)
+    assert found.compared == ("temperature 1",)  # of both agents, temperature 0 of one
+    assert found.condition == ("", "")
+    found = made([*apart, *full(2, [1, 0, 1]), *full(1, [0, 1, 0])], levels=HEATS)
+    assert found.compared == ("temperature 0",)
+    assert found.condition == ("", "", "")
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("n_tried", [1, 18])
+def test_a_pilot_at_another_temperature_changes_nobody_compared(loaded, n_tried):
+    """On 18 of 20 tasks: under 95%. The agents that state one temperature each keep their ranks."""
+    rows = full(0, [1] * 20) + full(1, [0] * 20, 1, 1) + full(2, [1] * 20) + full(2, [0] * n_tried, 1, 1)
+    deliveries = [Delivery(0), Delivery(1), Delivery(2, operator=loaded)]
+    found = made(rows, n_tasks=20, levels=HEATS, deliveries=deliveries)
+    assert (found.compared, set(found.condition)) == ((), {""})
+    assert found.complete.tolist() == [True, True, True]
+
+
+def test_nineteen_of_twenty_tasks_at_each_of_two_temperatures_are_a_vote():
+    rows = full(0, [1] * 20) + full(1, [0] * 20, 1, 1) + full(2, [1] * 19) + full(2, [0] * 19, 1, 1)
+    found = made(rows, n_tasks=20, levels=HEATS)
+    assert found.compared != ()
+
+
+@pytest.mark.parametrize(("loaded", "compared"), [(False, ()), (True, ("temperature 0",))])
+def test_without_a_full_run_what_an_operator_loaded_tells(loaded, compared):
+    rows = full(0, [1, 1]) + full(1, [0, 0]) + [(1, 0, 0, 1, 1)]
+    deliveries = [Delivery(0), Delivery(1, operator=loaded)]
+    assert made(rows, levels=HEATS, deliveries=deliveries).compared == compared
 
 
 def test_a_run_label_is_no_condition():

@@ -92,6 +92,23 @@ def test_two_prompts_of_which_some_agents_ran_one(db, tmp_path):
     is_same(tmp_path / "prompts.csv", board)
 
 
+@pytest.mark.parametrize(("n_tried", "compared"), [(1, ()), (20, ("temperature 0",))])
+def test_an_agent_that_tries_another_temperature(db, tmp_path, n_tried, compared):
+    """On one task it changes nobody's conditions; as a full run it tells that temperature is one."""
+    rows = [
+        {"agent": agent, "task": f"t{j:02d}", "outcome": mark, "temperature": heat}
+        for agent, marks in graded(16, 20).items()
+        for heat, n_tasks in ((int(agent > "a11"), 20), (1, n_tried if agent == "a00" else 0))
+        for j, mark in enumerate(marks[:n_tasks])
+    ]
+    path = tmp_path / "heats.csv"
+    path.write_text(rows_text(rows, benchmark="Same"))
+    board = loaded(path)
+    assert standings_of(board).conditions.compared == compared
+    assert sum(line.condition != "" for line in standings_of(board).agents) == (4 if compared else 0)
+    is_same(path, board)
+
+
 @pytest.mark.parametrize("missing", ["gap", "zero"])
 def test_trials_that_a_file_does_not_hold(db, tmp_path, missing):
     """One agent without its failures, one that repeated a task, and one under another judge."""
