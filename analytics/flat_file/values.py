@@ -32,10 +32,19 @@ EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 
 NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 CONTROL = r"\p{Cc}"
-# Control characters, line separators, directional embeddings, overrides and isolates, surrogates.
-FORBIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u200b\u200c\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\ud800-\udfff]"
-)
+# Drawn as nothing or as a blank, though Unicode counts them among letters, marks and symbols, or has yet to
+# assign them: blank ones and the default ignorable code points (DerivedCoreProperties.txt).
+BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"
+INVISIBLE = re.compile(f"[{BLANK}]")
+KINDS = {
+    "Cc": "control character",
+    "Cs": "lone surrogate",
+    "Co": "private character",
+    "Cn": "unassigned character",
+    "Zl": "line separator",
+    "Zp": "line separator",
+    "Zs": "white space but ordinary spaces,",
+}
 TRUTH = {"1": True, "true": True, "True": True, "TRUE": True}
 TRUTH |= {"0": False, "false": False, "False": False, "FALSE": False}
 DATE = re.compile(
@@ -181,11 +190,22 @@ def name_rule(text: str, what: str = "a name") -> str | None:
         return f"{what} is not empty"
     if len(text) > MAX_NAME_LENGTH:
         return f"{what} has at most {MAX_NAME_LENGTH} characters, not {len(text):,}"
-    if found := FORBIDDEN.search(text):
-        return f"{what} has no {described(found[0])} (character {found.start() + 1})"
-    if text != text.strip():
+    if text != text.strip(" \u00a0"):
         return f"{what} neither begins nor ends with white space"
+    if (place := _first_unseen(text)) is not None:
+        return f"{what} has no {described(text[place])} (character {place + 1})"
+    if "  " in text:
+        return f"{what} has one space between words (character {text.index('  ') + 2})"
     return None
+
+
+def _first_unseen(text: str) -> int | None:
+    """Find the first character that cannot be seen: of the categories C and Z but for the space, or blank."""
+    found = INVISIBLE.search(text)
+    end = found.start() if found else len(text)
+    if text[:end].isprintable():
+        return end if found else None
+    return next(place for place, character in enumerate(text) if not character.isprintable())
 
 
 def metadata_rule(text: str) -> str:
@@ -198,8 +218,7 @@ def metadata_rule(text: str) -> str:
 
 def described(character: str) -> str:
     """Name a character that text may not hold, as in ``control character U+0000``."""
-    kinds = {"Cc": "control character", "Cs": "lone surrogate", "Cf": "invisible character"}
-    kind = kinds.get(unicodedata.category(character), "line separator")
+    kind = KINDS.get(unicodedata.category(character), "invisible character")
     return f"{kind} U+{ord(character):04X}"
 
 

@@ -32,6 +32,8 @@ class About:
         complete.
     approved : bool
         An operator looked at what it delivered and lets it count.
+    run_again : bool
+        Its owner ran tasks of it again after a board had shown it, and both runs count.
     backdated, imprecise : bool
         Dated long before its delivery; to the month or year alone.
     """
@@ -46,6 +48,7 @@ class About:
     submitted_at: str | None = None
     withheld: str = ""
     approved: bool = False
+    run_again: bool = False
     backdated: bool = False
     imprecise: bool = False
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.models import Benchmark, MissingPlaces, Policy
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.studies.queries import active_subset
 
@@ -36,16 +36,17 @@ def n_outside(rows: pa.Table, asked: Collection[int] | None) -> int:
     return 0 if asked is None else int(np.count_nonzero(~np.isin(rows["task"].to_numpy(), list(asked))))
 
 
-def lacking(outcomes: pa.Table, names: Mapping[int, str]) -> Iterator[str]:
-    """Say what an agent's outcomes lack of the tasks asked for, whose names these are, and trials that
-    cannot count because other tasks have fewer.
+def lacking(outcomes: pa.Table, names: Mapping[int, str], missing: str) -> Iterator[str]:
+    """Say what an agent's outcomes lack of the tasks asked for, whose names these are, what becomes of it by
+    the policy on `missing` outcomes, and trials that cannot count because other tasks have fewer.
     """
     delivered = set(outcomes["task"].to_pylist())
     absent = [name for pk, name in names.items() if pk not in delivered]
     if absent:
+        meanwhile = "they count as failures" if missing == MissingPlaces.ZERO else "the agent is listed without a rank"
         yield (
             f"{len(absent):,} of the {len(names):,} tasks asked for {'has' if len(absent) == 1 else 'have'} "
-            f"no outcome ({_first(absent)}): until all are delivered, the agent is listed without a rank"
+            f"no outcome ({_first(absent)}): until all are delivered, {meanwhile}"
         )
     yield from _uneven(outcomes, names)
 

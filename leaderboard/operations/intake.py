@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from django.db import transaction
 
 from leaderboard.accounts.models import ApiToken, User
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Resubmission, Review
+from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy, Review
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.catalog.services import AgentDescription, ensure_agents
 from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen
@@ -24,7 +24,7 @@ from leaderboard.submissions.delivering import Part, Placed, Terms, record
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Setting, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
 from leaderboard.submissions.parsing.flat import Fault, FlatFile
-from leaderboard.submissions.queries import withheld
+from leaderboard.submissions.queries import taking_back, withheld
 from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import append_changes
 
@@ -111,13 +111,15 @@ def _deliver(
     placed = Placed.of(parsed.flat, benchmark=benchmark, agents={agent.name: agent})
     part = _part(parsed, placed, _replaced(parsed.replaces, agent), policy, as_of)
     _check_not_delivered(agent, placed, part)
+    shown = not by_operator and has_been_shown(agent)
     terms = Terms(
         as_of=as_of,
         status=Status.WAITING if policy.review == Review.MANUAL else Status.ACCEPTED,
         by=token.user,
         token=token,
         asked=asking.asked_tasks(benchmark),
-        taken_back_after_board=bool(part.replaces) and not by_operator and has_been_shown(agent),
+        taken_back_after_board=bool(part.replaces) and shown,
+        again_after_board=shown and _is_again(part, placed, policy),
     )
     submission, changes = record(part, placed=placed, terms=terms)
     return submission, _content(submission, part, placed, policy, changes), changes
@@ -206,7 +208,9 @@ def _content(
         "n_outside": asking.n_outside(part.rows, submission.asked),
         "warnings": [
             *(f"{alias} was read as {name}" for alias, name in placed.flat.aliases.items()),
-            *asking.lacking(_standing(part, placed), asking.names_asked(policy, submission.asked)),
+            *asking.lacking(
+                _standing(part, placed), asking.names_asked(policy, submission.asked), policy.missing
+            ),
             *_uncounted(submission, part, placed, policy),
             *_doubts(submission, policy, changes),
         ],
@@ -225,6 +229,22 @@ def _kept(part: Part, placed: Placed) -> pa.Table:
     """What stands for the agent from before."""
     replaced = pa.array([old.pk for old in part.replaces], pa.int32())
     return placed.stored.filter(pc.invert(pc.is_in(placed.stored["submission"], replaced)))
+
+
+def _is_again(part: Part, placed: Placed, policy: Policy) -> bool:
+    """Whether the agent has delivered such tasks before; any, where the last delivery counts alone."""
+    before = _kept(part, placed)
+    before = before.filter(pc.invert(before["free"]))
+    if policy.duplicates == Duplicates.LATEST:
+        return bool(before.num_rows)
+    return not _ran(part.rows, placed).isdisjoint(_ran(before, placed))
+
+
+def _ran(rows: pa.Table, placed: Placed) -> set[tuple[object, ...]]:
+    """Task, prompt and judge of each row; a few outcomes at another temperature are a run like any other."""
+    under = {pk: facets[:2] for pk, facets in placed.settings.items()}
+    keys = zip(rows["task"].to_pylist(), rows["setting"].to_pylist(), strict=True)
+    return {(task, *under[setting]) for task, setting in keys}
 
 
 def _uncounted(submission: Submission, part: Part, placed: Placed, policy: Policy) -> list[str]:
@@ -252,9 +272,17 @@ def _doubts(submission: Submission, policy: Policy, changes: list[StatusChange])
             f"{submission.n_invalid:,} invalid outcomes count as failures until an operator confirms that"
             " the harness failed"
         )
-    taken_back = any(change.after_board for change in changes) and policy.resubmission != Resubmission.FREE
-    if taken_back or submission.agent_id in withheld(policy.benchmark, policy=policy):
+    after_board = {change.status for change in changes if change.after_board}
+    if after_board.intersection(taking_back(policy)) or submission.agent_id in withheld(
+        policy.benchmark, policy=policy
+    ):
+        latest = " (of its deliveries the last counts alone)" if policy.duplicates == Duplicates.LATEST else ""
         yield (
-            "outcomes of this agent were taken back after a board had shown it: it is listed without a rank "
-            "until an operator approves"
+            f"outcomes of this agent were taken back after a board had shown it{latest}: it is listed without "
+            "a rank until an operator approves"
+        )
+    elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):
+        yield (
+            "tasks of this agent were delivered before, and a board has shown it since: both runs count, and "
+            "the board flags the agent for the operator"
         )

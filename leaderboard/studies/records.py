@@ -94,9 +94,14 @@ class Reader:
         found = self.parts.of(delivered, tasks, rules.counting)
         withheld = submissions.withheld(self.benchmark, policy=policy, upto=version)
         approvals = submissions.approvals(self.benchmark, upto=version)
+        again = submissions.run_again(self.benchmark, policy=policy, upto=version)
         whole = record(
             [
-                _about(self.agents[pk], mine, withheld.get(pk, ""), approvals.get(pk, -1))
+                replace(
+                    _about(self.agents[pk], mine, approvals.get(pk, -1)),
+                    withheld=withheld.get(pk, ""),
+                    run_again=pk in again,
+                )
                 for pk, mine in delivered.items()
             ],
             found.rows,
@@ -152,7 +157,7 @@ def _by_agent(deliveries: Sequence[submissions.Delivery]) -> Delivered:
     return by_agent
 
 
-def _about(agent: Agent, mine: Sequence[submissions.Delivery], withheld: str, approved_at: int) -> About:
+def _about(agent: Agent, mine: Sequence[submissions.Delivery], approved_at: int) -> About:
     """An approval holds for what was delivered before it."""
     dated = [(one.submitted_at.astimezone(UTC), one.imprecise) for one in mine if one.submitted_at]
     earliest = min(dated, default=None)
@@ -165,7 +170,6 @@ def _about(agent: Agent, mine: Sequence[submissions.Delivery], withheld: str, ap
         links={name: link for one in mine for name, link in one.links.items()},
         run_by="operator" if all(one.operator for one in mine) else "self",
         submitted_at=earliest[0].date().isoformat() if earliest else None,
-        withheld=withheld,
         approved=approved_at >= max(one.arrival for one in mine),
         backdated=any(one.backdated for one in mine),
         imprecise=bool(earliest and earliest[1]),

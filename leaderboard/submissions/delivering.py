@@ -86,6 +86,7 @@ class Terms:
 
     `asked` and `n_trials`: what the agent was asked to run; None: all active tasks, as often as it did.
     `taken_back_after_board`: what this replaces is its owner's, and a board has shown the agent.
+    `again_after_board`: its owner has delivered tasks of it before, and a board has shown the agent.
     """
 
     as_of: datetime
@@ -97,6 +98,7 @@ class Terms:
     asked: Sequence[int] | None = None
     n_trials: int | None = None
     taken_back_after_board: bool = False
+    again_after_board: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,15 @@ def record(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, lis
             reason=f"by {submission.uuid}",
             after_board=terms.taken_back_after_board,
         )
-    changes.append(record_submission(submission=submission, rows=part.rows, by=terms.by, reason=terms.reason))
+    changes.append(
+        record_submission(
+            submission=submission,
+            rows=part.rows,
+            by=terms.by,
+            reason=terms.reason,
+            after_board=terms.again_after_board,
+        )
+    )
     return submission, changes
 
 

@@ -142,7 +142,8 @@ class StatusChange(models.Model):
     )
     after_board = models.BooleanField(
         default=False,
-        help_text="Its owner took an accepted submission back after a board had shown the agent.",
+        help_text="After a board had shown the agent, its owner took an accepted submission back, or had tasks "
+        "accepted that it had delivered before.",
     )
     at = models.DateTimeField()
     by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
@@ -157,8 +158,8 @@ class StatusChange(models.Model):
                 name="statuschange_counts_with_version",
             ),
             models.CheckConstraint(
-                condition=Q(after_board=False) | Q(status__in=(Status.SUPERSEDED, Status.WITHDRAWN)),
-                name="statuschange_after_board_takes_back",
+                condition=Q(after_board=False) | Q(status__in=COUNTING),
+                name="statuschange_after_board_counts",
             ),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="statuschange_is_append_only", operation=APPEND_ONLY)]

@@ -9,7 +9,7 @@ from uuid import UUID
 import pyarrow as pa
 from django.db.models import Max, QuerySet
 
-from leaderboard.catalog.models import Benchmark, Policy, Resubmission
+from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Resubmission
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.submissions.copying import copy_out
 from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Setting, Status, StatusChange
@@ -130,17 +130,40 @@ def withheld(
     benchmark: Benchmark, *, policy: Policy | None = None, upto: int | None = None
 ) -> dict[int, str]:
     """Why an agent may not be ranked, by its id: it took outcomes back, and nobody has approved since."""
-    if (policy or policy_in_force(benchmark)).resubmission == Resubmission.FREE:
-        return {}
-    changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark, after_board=True)
+    statuses = taking_back(policy or policy_in_force(benchmark))
+    changes = _after_board(benchmark, upto).filter(status__in=statuses)
     approved = approvals(benchmark, upto)
-    taken_back = _latest(_upto(changes, upto), "submission__agent_id")
+    taken_back = _latest(changes, "submission__agent_id")
     return {
         agent: f"resubmitted: it took outcomes back on {at:%Y-%m-%d}, after a board had shown it, and waits "
         "for an operator to approve"
         for agent, (version, at) in taken_back.items()
         if approved.get(agent, -1) < version
     }
+
+
+def taking_back(policy: Policy) -> tuple[Status, ...]:
+    """What a submission becomes when its owner takes back what a board has shown, where that is withheld.
+
+    Where the last delivery counts alone, each takes back those before it.
+    """
+    if policy.resubmission == Resubmission.FREE:
+        return ()
+    replaced = (Status.ACCEPTED,) if policy.duplicates == Duplicates.LATEST else ()
+    return (Status.SUPERSEDED, Status.WITHDRAWN, *replaced)
+
+
+def run_again(benchmark: Benchmark, *, policy: Policy, upto: int | None = None) -> set[int]:
+    """Ids of agents that ran their tasks again after a board had shown them, where all deliveries count."""
+    if policy.resubmission == Resubmission.FREE or policy.duplicates != Duplicates.MEAN:
+        return set()
+    again = _after_board(benchmark, upto).filter(status=Status.ACCEPTED)
+    return set(again.values_list("submission__agent_id", flat=True))
+
+
+def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChange]:
+    changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark, after_board=True)
+    return _upto(changes, upto)
 
 
 def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:

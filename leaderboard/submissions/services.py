@@ -41,7 +41,7 @@ def ensure_settings(
 
 
 def record_submission(
-    *, submission: Submission, rows: pa.Table, by: User | None, reason: str = ""
+    *, submission: Submission, rows: pa.Table, by: User | None, reason: str = "", after_board: bool = False
 ) -> StatusChange:
     """Store a submission and its outcomes, and return its first status, not yet appended to its history.
 
@@ -55,7 +55,12 @@ def record_submission(
     if details := details_of(rows):
         copy_in(_keyed(details, submission, details.column_names[len(KEY) :]), model=OutcomeDetail)
     return StatusChange(
-        submission=submission, status=submission.status, at=submission.received_at, by=by, reason=reason
+        submission=submission,
+        status=submission.status,
+        at=submission.received_at,
+        by=by,
+        reason=reason,
+        after_board=after_board and submission.status == Status.ACCEPTED,
     )
 
 

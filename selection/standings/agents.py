@@ -144,6 +144,9 @@ def _marks(record: Record, i: int, how: How, on_subset: Placed, flags: Sequence[
 def _flags(record: Record) -> list[tuple[str, ...]]:
     """Say what an operator should look at, for each agent."""
     flags = [[one for one in (repeats.copies, repeats.gains) if one] for repeats in record.repeats]
+    for i, about in enumerate(record.about):
+        if about.run_again:
+            flags[i].append("ran its tasks again after a board had shown it")
     names = record.table.agents
     for group in identical_agents(record.table.means):
         for i in group:

@@ -122,6 +122,13 @@ class TestReceipts:
         again = deliver(ada, {task: [1] for task in ("t17", "t18", "t19")})
         assert again["warnings"] == []
 
+    def test_where_missing_outcomes_are_failures_it_says_so(self, ada, toy):
+        Policy.objects.create(benchmark=toy, number=2, missing="zero")
+        (said,) = deliver(ada, every_task(n=17))["warnings"]
+        assert said.endswith("('t17', 't18', 't19'): until all are delivered, they count as failures")
+        at = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"]
+        assert (at.score, at.rank is None) == (17 / 20, False)
+
     def test_only_the_first_names_are_told(self, ada):
         (warning,) = deliver(ada, every_task(n=1))["warnings"]
         assert warning.startswith("19 of the 20 tasks asked for have no outcome ('t01', ")
@@ -322,6 +329,57 @@ class TestResubmission:
         Policy.objects.create(benchmark=toy, number=2, resubmission="free")
         assert self.taken_back(ada, toy, "replaces")["warnings"] == []
         assert withheld(toy) == {}
+
+    @pytest.mark.parametrize("again", [{"first": 2}, {"run": "second"}])
+    def test_where_the_last_counts_alone_another_delivery_takes_back(self, ada, toy, again):
+        Policy.objects.create(benchmark=toy, number=2, duplicates="latest")
+        honest = every_task(0) | {"t00": [1]}
+        first = again.get("first", 1)
+        rows = [
+            {"task": task, "trial": first, "outcome": 1} | {k: v for k, v in again.items() if k == "run"}
+            for task in honest
+        ]
+        deliver(ada, honest)
+        before = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
+        receipt = deliver(ada, rows)
+        assert receipt["warnings"] == [
+            "outcomes of this agent were taken back after a board had shown it (of its deliveries the last "
+            "counts alone): it is listed without a rank until an operator approves"
+        ]
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
+        assert before.at["full"].rank is not None
+        assert line.at["full"].rank is None
+        assert "withheld" in line.marks
+        approve(benchmark=toy, agent="newcomer", reason="the scorer was at fault", as_of=AS_OF)
+        assert withheld(toy) == {}
+
+    def test_an_operator_may_deliver_the_last_one(self, ada, toy):
+        Policy.objects.create(benchmark=toy, number=2, duplicates="latest")
+        deliver(ada, every_task(0))
+        recompute(benchmark=toy, as_of=AS_OF)
+        deliver(token("olga@example.org", "operate"), every_task(1), first=2)
+        assert withheld(toy) == {}
+
+    def test_where_all_count_running_tasks_again_is_flagged(self, ada, toy):
+        """The first run keeps its half of the score: nothing is taken back, so that nothing is withheld."""
+        deliver(ada, every_task(0))
+        recompute(benchmark=toy, as_of=AS_OF)
+        assert deliver(ada, every_task(1), first=2)["warnings"] == [
+            "tasks of this agent were delivered before, and a board has shown it since: both runs count, and "
+            "the board flags the agent for the operator"
+        ]
+        assert withheld(toy) == {}
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
+        assert "ran its tasks again after a board had shown it" in line.flags
+        assert (line.at["full"].score, line.at["full"].rank is None) == (0.5, False)
+
+    def test_what_was_still_missing_is_no_second_run(self, ada, toy):
+        deliver(ada, every_task(n=17) | {"t16": [None]})
+        confirm(uuid=Submission.objects.latest("id").uuid, reason="the sandbox was down", as_of=AS_OF)
+        recompute(benchmark=toy, as_of=AS_OF)
+        rest = {task: [1] for task in ("t16", "t17", "t18", "t19")}
+        assert deliver(ada, rest)["warnings"] == []
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].flags == ()
 
     def test_before_a_board_it_is_free(self, ada, toy):
         receipt = deliver(ada, every_task(0))

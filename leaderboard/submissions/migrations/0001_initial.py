@@ -54,7 +54,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('status', models.CharField(choices=[('checking', 'Checking'), ('waiting', 'Waiting'), ('accepted', 'Accepted'), ('refused', 'Refused'), ('superseded', 'Superseded'), ('withdrawn', 'Withdrawn')], max_length=16)),
                 ('data_version', models.BigIntegerField(help_text='The data version of the benchmark that was reached with this; empty where it changed nothing that counts.', null=True)),
-                ('after_board', models.BooleanField(default=False, help_text='Its owner took an accepted submission back after a board had shown the agent.')),
+                ('after_board', models.BooleanField(default=False, help_text='After a board had shown the agent, its owner took an accepted submission back, or had tasks accepted that it had delivered before.')),
                 ('at', models.DateTimeField()),
                 ('reason', models.TextField(blank=True)),
             ],
@@ -242,7 +242,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='statuschange',
-            constraint=models.CheckConstraint(condition=models.Q(('after_board', False), ('status__in', ('superseded', 'withdrawn')), _connector='OR'), name='statuschange_after_board_takes_back'),
+            constraint=models.CheckConstraint(condition=models.Q(('after_board', False), ('status__in', ('accepted', 'superseded', 'withdrawn')), _connector='OR'), name='statuschange_after_board_counts'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statuschange',
