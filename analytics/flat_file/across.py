@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, excerpt, quoted
 from analytics.flat_file.table import RowNumbers, Table
+from analytics.flat_file.values import likeness
 
 Codes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int64]
@@ -72,13 +73,18 @@ def second_values(owner: Codes, value: Codes, n_owners: int) -> tuple[Places, Pl
     return told[new], told[first[new]]
 
 
-def same_but_for_case(names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Find the codes of names that differ from an earlier one only in case, each with that one's code."""
+def look_alike(names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Find the codes of names that are like an earlier one, each with that one's code."""
     earliest: dict[str, int] = {}
     for code, name in enumerate(names):
-        other = earliest.setdefault(name.casefold(), code)
+        other = earliest.setdefault(likeness(name), code)
         if other != code:
             yield code, other
+
+
+def _difference(name: str, other: str) -> str:
+    same = name.casefold() == other.casefold()
+    return "upper and lower case" if same else "forms of the same letters"
 
 
 class Checks:
@@ -146,15 +152,16 @@ class Checks:
         return Fault(int(self.rows[place]), self.table.shown(column), value, rule)
 
     def one_spelling(self, column: str) -> None:
-        """Tell the names of `column` that differ from an earlier one only in case."""
-        pairs = list(same_but_for_case(self.names[column]))
+        """Tell the names of `column` that are like an earlier one."""
+        pairs = list(look_alike(self.names[column]))
         first = first_places(self.codes[column], len(self.names[column])) if pairs else np.zeros(0, np.int64)
         for code, other in pairs:
+            name, earlier = self.names[column][code], self.names[column][other]
             rule = (
-                f"{quoted(self.names[column][other])} in row {self.rows[first[other]]} differs from it only"
-                f" in upper and lower case; spell each {column} one way"
+                f"{quoted(earlier)} in row {self.rows[first[other]]} differs from it only in "
+                f"{_difference(name, earlier)}; spell each {column} one way"
             )
-            value = excerpt(self.names[column][code])
+            value = excerpt(name)
             self.faults.add(Fault(int(self.rows[first[code]]), self.table.shown(column), value, rule))
 
     def _name(self, column: str, place: int) -> str:

@@ -43,7 +43,7 @@ KINDS = {
     "Cn": "unassigned character",
     "Zl": "line separator",
     "Zp": "line separator",
-    "Zs": "white space but ordinary spaces,",
+    "Zs": "special space",
 }
 TRUTH = {"1": True, "true": True, "True": True, "TRUE": True}
 TRUTH |= {"0": False, "false": False, "False": False, "FALSE": False}
@@ -190,13 +190,18 @@ def name_rule(text: str, what: str = "a name") -> str | None:
         return f"{what} is not empty"
     if len(text) > MAX_NAME_LENGTH:
         return f"{what} has at most {MAX_NAME_LENGTH} characters, not {len(text):,}"
-    if text != text.strip(" \u00a0"):
-        return f"{what} neither begins nor ends with white space"
     if (place := _first_unseen(text)) is not None:
         return f"{what} has no {described(text[place])} (character {place + 1})"
+    if text != text.strip(" "):
+        return f"{what} neither begins nor ends with white space"
     if "  " in text:
         return f"{what} has one space between words (character {text.index('  ') + 2})"
     return None
+
+
+def likeness(name: str) -> str:
+    """Return what names have in common that differ only in case or in forms of the same letters (NFKC)."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _first_unseen(text: str) -> int | None:

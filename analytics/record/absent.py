@@ -20,12 +20,14 @@ Symbols: n ``n_places``, E ``expected_trials`` (n_agents,), E − n ``n_absent``
 Not done here
 -------------
 Nothing is expected of an agent beyond what it shows itself: one that ran each task once is not measured by
-others that ran it five times. What no rule can tell is said in words, by `uneven`.
+others that ran it five times. What no rule can tell is said in words, by `uneven` and `passes_alone`.
 
 Source
 ------
 The rule is this project's own (docs/decisions/absent-trials.md).
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from analytics.arrays import CodeArray, CountArray, Mask
 from analytics.outcome_table import CellMoments
 
 FEWEST_OTHERS = 5
+N_NAMED = 3
 
 
 def expected_trials(n_places: CountArray, loaded: Mask) -> CodeArray:
@@ -50,17 +53,28 @@ def expected_trials(n_places: CountArray, loaded: Mask) -> CodeArray:
     int array, shape (n_agents,)
         0 for an agent of which nothing is expected.
     """
+    own, others, most = _trials(n_places, loaded)
+    return np.asarray(np.maximum(own, np.minimum(most, others)), dtype=np.int64)
+
+
+def fewer_trials(n_places: CountArray, loaded: Mask) -> Mask:
+    """Find loaded agents with fewer trials on each task than nearly all cells of the others, (n_agents,)."""
+    _, others, most = _trials(n_places, loaded)
+    return np.asarray((most > 0) & (most < others), dtype=np.bool_)
+
+
+def _trials(n_places: CountArray, loaded: Mask) -> tuple[CodeArray, CodeArray, CodeArray]:
+    """Return R₉₅ of an agent's own cells, R₉₅ of the others', the most of one cell, (n_agents,) each."""
     levels, code = np.unique(np.where(loaded[:, None], n_places, 0), return_inverse=True)
     n_agents, n_levels = len(n_places), len(levels)
     cell = np.arange(n_agents)[:, None] * n_levels + code.reshape(n_places.shape)
     n_cells = np.bincount(cell.reshape(-1), minlength=n_agents * n_levels).reshape(n_agents, n_levels)
     n_cells[:, levels == 0] = 0
-    own = _of_nearly_all(levels, n_cells)
     others = _of_nearly_all(levels, n_cells.sum(axis=0) - n_cells)
     there = n_cells.any(axis=1)
     others[there.sum() - there < FEWEST_OTHERS] = 0
     most = np.where(n_cells > 0, levels, 0).max(axis=1, initial=0)
-    return np.asarray(np.maximum(own, np.minimum(most, others)), dtype=np.int64)
+    return _of_nearly_all(levels, n_cells), others, np.asarray(most, dtype=np.int64)
 
 
 def absent_trials(n_places: CountArray, loaded: Mask) -> CountArray:
@@ -114,6 +128,19 @@ def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bo
         "the trials that it has"
     )
     return tuple(told for told, holds in ((lacking, n_lacking), (unequal, n_unequal)) if holds)
+
+
+def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
+    """Say of which agents only passes were delivered, though they lack tasks or trials."""
+    n = len(agents)
+    if not n:
+        return ()
+    named = ", ".join(agents[:N_NAMED]) + (f" and {n - N_NAMED} more" if n > N_NAMED else "")
+    who, whose = ("1 agent has", "its") if n == 1 else (f"{n} agents have", "their")
+    return (
+        f"{who} passes alone and lack{'s' * (n == 1)} tasks or trials: {named}; if {whose} failures were left "
+        "out, the scores are too high",
+    )
 
 
 def _differ(n_places: CountArray) -> Mask:

@@ -60,6 +60,8 @@ class AgentRow:
         With a row on an active task; 0 for an agent without one.
     n_graded : int
         Counted valid trials strictly between 0 and 1.
+    n_failed : int
+        Counted rows without an outcome of 1.
     n_tokens, seconds : float or None
         Of a run of all tasks that state them.
     repeats : Repeats
@@ -80,6 +82,7 @@ class AgentRow:
     completed: int
     n_deliveries: int
     n_graded: int
+    n_failed: int
     n_tokens: float | None
     seconds: float | None
     repeats: Repeats
@@ -171,7 +174,7 @@ def agent_rows(
     )
     costs, tokens, seconds = _spent(counted, frame)
     arrival, n_deliveries = _arrivals(rows, frame)
-    n_graded = _graded(counted.rows, n_agents)
+    n_graded, n_failed = _graded(counted.rows, n_agents), _failed(counted.rows, n_agents)
     return tuple(
         AgentRow(
             means=counted_places.cells.means[i],
@@ -189,6 +192,7 @@ def agent_rows(
             completed=int(completed[i]),
             n_deliveries=int(n_deliveries[i]),
             n_graded=int(n_graded[i]),
+            n_failed=int(n_failed[i]),
             n_tokens=total(tokens[i]),
             seconds=total(seconds[i]),
             repeats=alike[i],
@@ -364,6 +368,11 @@ def _graded(rows: Rows, n_agents: int) -> CodeArray:
     """Count valid trials strictly between 0 and 1, (n_agents,)."""
     is_graded = rows.valid & (rows.outcome > 0.0) & (rows.outcome < 1.0)
     return np.bincount(rows.agent[is_graded], minlength=n_agents)
+
+
+def _failed(rows: Rows, n_agents: int) -> CodeArray:
+    """Count rows that are no full pass, (n_agents,)."""
+    return np.bincount(rows.agent[~(rows.valid & (rows.outcome == 1.0))], minlength=n_agents)
 
 
 def _spent(counted: _Slots, frame: _Frame) -> tuple[FloatArray, FloatArray, FloatArray]:

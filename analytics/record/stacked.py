@@ -4,7 +4,7 @@ The model and the symbols stand in `analytics.record`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
-from analytics.record.absent import absent_trials, uneven, with_failures
+from analytics.record.absent import absent_trials, fewer_trials, passes_alone, uneven, with_failures
 from analytics.record.conditions import Compared, compare, held
 from analytics.record.counting import Counting, RecordRefused
 from analytics.record.files import contents
@@ -62,8 +62,10 @@ class Record:
     copy_of : tuple of str, length n_agents
         The agent whose outcomes it repeats, task by task, where neither an operator loaded or approved it nor
         chance explains it; else empty. It teaches nothing: it is not complete.
+    n_graded : int array, shape (n_agents,)
+        Counted valid trials strictly between 0 and 1.
     graded_share : float
-        Counted valid trials strictly between 0 and 1, as a share of all.
+        Those of all agents, as a share of all counted valid trials.
     """
 
     table: OutcomeTable
@@ -89,6 +91,7 @@ class Record:
     universe: str = ""
     uneven: tuple[str, ...] = ()
     copy_of: tuple[str, ...] = ()
+    n_graded: CodeArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     graded_share: float = 0.0
 
     @property
@@ -308,7 +311,11 @@ def record(
         condition=condition,
         n_elsewhere=tuple(compared.n_elsewhere[i] for i in order),
         universe=universe,
-        uneven=uneven(n_places, n_absent, loaded, zero=zero),
+        uneven=(
+            *uneven(n_places, n_absent, loaded, zero=zero),
+            *passes_alone([told[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]),
+        ),
+        n_graded=np.array([row.n_graded for row in lines], dtype=np.int64),
         graded_share=_graded_share(lines),
     )
     stacked = replace(stacked, copy_of=_copies(stacked))
@@ -358,6 +365,15 @@ def _copies(stacked: Record) -> tuple[str, ...]:
     found = originals(stacked.table.means, np.where(stacked.operator, -1, stacked.arrival))
     names = stacked.table.agents
     return tuple("" if of is None or let else names[of] for of, let in zip(found, trusted, strict=True))
+
+
+def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared: Mask) -> list[int]:
+    """Agents of which only passes are there, though of a task asked for none is, or trials are fewer."""
+    means = _stack(lines, "means", n_places.shape[1], np.float64)
+    lacks = (_stack(lines, "asked", n_places.shape[1], np.bool_) & ~(means == 1.0)).any(axis=1)
+    lacks |= fewer_trials(n_places, compared & np.array([row.operator for row in lines], dtype=np.bool_))
+    passes = np.array([row.n_failed == 0 for row in lines], dtype=np.bool_)
+    return np.flatnonzero(lacks & passes & compared).tolist()
 
 
 def _elsewhere(condition: Sequence[str]) -> Mask:

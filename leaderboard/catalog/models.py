@@ -1,6 +1,7 @@
 """Who and what: benchmarks with their policy and tasks, agents with their scaffold and model."""
 
 from typing import ClassVar
+from unicodedata import normalize
 
 import pgtrigger
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -17,6 +18,11 @@ APPEND_ONLY = pgtrigger.Update | pgtrigger.Delete
 def folded(name: str) -> str:
     """Lower the ASCII letters: what LOWER does under the collation "C" of the name columns, on any server."""
     return name.encode().lower().decode()
+
+
+def likeness(name: str) -> str:
+    """What names have in common that differ only in case or in forms of the same letters, as in a file."""
+    return normalize("NFKC", normalize("NFKC", name).casefold())
 
 
 def stated_reason(flag: str) -> models.CheckConstraint:

@@ -18,6 +18,7 @@ from leaderboard.catalog.models import (
     Scaffold,
     Task,
     folded,
+    likeness,
 )
 from leaderboard.errors import Conflict
 
@@ -37,6 +38,10 @@ class AgentDescription(NamedTuple):
 
 class AgentDescribedOtherwise(Conflict):
     """An agent of this name is known with another scaffold, model or version."""
+
+
+class LooksLikeAnother(Conflict):
+    """The name of an agent differs from a known one only in case or in forms of the same letters."""
 
 
 class SecondName(Conflict):
@@ -105,6 +110,8 @@ def ensure_agents(
     names = [d.name for d in descriptions]
     known = {folded(name) for name in _same_names(benchmark, names).values_list("name", flat=True)}
     new = [d for d in descriptions if folded(d.name) not in known]
+    if new:
+        _check_looks_like_none(benchmark, new)
     if owner and new:
         _check_no_second_name(benchmark, new, owner)
     _create_agents(benchmark, new, owner)
@@ -132,6 +139,19 @@ def _create_agents(benchmark: Benchmark, new: list[AgentDescription], owner: Use
         ),
         ignore_conflicts=True,
     )
+
+
+def _check_looks_like_none(benchmark: Benchmark, new: Iterable[AgentDescription]) -> None:
+    """Refuse a new agent whose name reads like a known one; two that come at once may both be taken."""
+    known = {likeness(name): name for name in benchmark.agents.values_list("name", flat=True)}
+    alike = [(d.name, known[likeness(d.name)]) for d in new if likeness(d.name) in known]
+    if alike:
+        lines = (
+            f"The agent {name!r} reads like {other!r}, which is known here; spell it that way, or give it "
+            "another name."
+            for name, other in alike[:N_NAMED]
+        )
+        raise LooksLikeAnother("\n".join(lines) + _in_all(len(alike), "agents"))
 
 
 def _check_no_second_name(

@@ -43,7 +43,11 @@ def lacking(outcomes: pa.Table, names: Mapping[int, str], missing: str) -> Itera
     delivered = set(outcomes["task"].to_pylist())
     absent = [name for pk, name in names.items() if pk not in delivered]
     if absent:
-        meanwhile = "they count as failures" if missing == MissingPlaces.ZERO else "the agent is listed without a rank"
+        meanwhile = (
+            "they count as failures"
+            if missing == MissingPlaces.ZERO
+            else "the agent is listed without a rank"
+        )
         yield (
             f"{len(absent):,} of the {len(names):,} tasks asked for {'has' if len(absent) == 1 else 'have'} "
             f"no outcome ({_first(absent)}): until all are delivered, {meanwhile}"

@@ -30,7 +30,7 @@ def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
 
 def warnings(flat: FlatFile, benchmark: Benchmark) -> list[str]:
     """Say which outcomes of a benchmark do not count as they stand, where the file gives reason to look."""
-    if not (conditions.several(settings_of(benchmark)) or is_uneven(flat)):
+    if not (conditions.several(settings_of(benchmark)) or is_uneven(flat) or never_fails(flat)):
         return []
     subset = active_subset(benchmark)
     try:
@@ -49,6 +49,13 @@ def is_uneven(flat: FlatFile) -> bool:
     most = np.zeros(len(flat.agents), np.int64)
     np.maximum.at(most, cells // len(flat.tasks), n)
     return bool((n < most[cells // len(flat.tasks)]).any())
+
+
+def never_fails(flat: FlatFile) -> bool:
+    """Whether of some agent of a file only passes are there."""
+    lowest = np.ones(len(flat.agents))
+    np.minimum.at(lowest, flat.agent, np.where(flat.valid, flat.outcome, 0.0))
+    return bool((lowest == 1.0).any())
 
 
 def offered(benchmark: Benchmark) -> str:

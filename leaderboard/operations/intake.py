@@ -19,7 +19,7 @@ from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen
 from leaderboard.operations import asking
 from leaderboard.operations.corrections import has_been_shown
 from leaderboard.studies import conditions
-from leaderboard.studies.queries import active_subset
+from leaderboard.studies.queries import active_subset, loaded_is_pass_fail
 from leaderboard.submissions.delivering import Part, Placed, Terms, record
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Setting, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
@@ -213,6 +213,7 @@ def _content(
             ),
             *_uncounted(submission, part, placed, policy),
             *_doubts(submission, policy, changes),
+            *_fractions(part, policy),
         ],
     }
 
@@ -276,13 +277,26 @@ def _doubts(submission: Submission, policy: Policy, changes: list[StatusChange])
     if after_board.intersection(taking_back(policy)) or submission.agent_id in withheld(
         policy.benchmark, policy=policy
     ):
-        latest = " (of its deliveries the last counts alone)" if policy.duplicates == Duplicates.LATEST else ""
+        latest = (
+            " (of its deliveries the last counts alone)" if policy.duplicates == Duplicates.LATEST else ""
+        )
         yield (
-            f"outcomes of this agent were taken back after a board had shown it{latest}: it is listed without "
-            "a rank until an operator approves"
+            f"outcomes of this agent were taken back after a board had shown it{latest}: it is listed "
+            "without a rank until an operator approves"
         )
     elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):
         yield (
             "tasks of this agent were delivered before, and a board has shown it since: both runs count, and "
             "the board flags the agent for the operator"
+        )
+
+
+def _fractions(part: Part, policy: Policy) -> Iterator[str]:
+    """Say that outcomes lie between 0 and 1, where those that an operator loaded are passes and failures."""
+    value = part.rows["value"].to_numpy()
+    n_graded = int(np.count_nonzero((value > 0) & (value < 1)))
+    if n_graded and loaded_is_pass_fail(policy.benchmark):
+        yield (
+            f"{n_graded:,} outcomes lie between 0 and 1; all that an operator loaded here are 0 or 1: the "
+            "board flags the agent for the operator (a mean of several runs says so by n_averaged)"
         )

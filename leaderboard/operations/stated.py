@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow.compute as pc
 
-from leaderboard.catalog.models import NAME_LENGTH
-from leaderboard.submissions.parsing.flat import FlatFile
+from leaderboard.submissions.parsing.flat import FlatFile, is_name
 
 OF_AGENT = ("version", "organisation")
 LINKS = ("link", "logs", "code", "report")
@@ -37,7 +36,7 @@ class Stated:
 
 def stated_in(flat: FlatFile) -> Stated:
     delivery = _deliveries(flat)
-    of_agent = {name: _one_each(flat, name, flat.agent, _is_name) for name in OF_AGENT}
+    of_agent = {name: _one_each(flat, name, flat.agent, is_name) for name in OF_AGENT}
     of_run = {name: _one_each(flat, name, delivery, _is_link) for name in LINKS}
     taken = tuple(name for name, texts in (of_agent | of_run).items() if texts is not None)
     kept = {name: column for name, column in flat.metadata.items() if name not in taken}
@@ -83,10 +82,6 @@ def _links(of_run: dict[str, list[str] | None], n: int) -> Iterator[dict[str, st
     columns = {name: texts for name, texts in of_run.items() if texts}
     for i in range(n):
         yield {name: texts[i] for name, texts in columns.items() if texts[i]}
-
-
-def _is_name(text: str) -> bool:
-    return len(text) <= NAME_LENGTH and text == text.strip() and text.isprintable()
 
 
 def _is_link(text: str) -> bool:

@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.models import ESTIMATOR_VERSION, Study, TaskSubset
+from leaderboard.studies.models import ESTIMATOR_VERSION, AgentScores, Study, TaskSubset
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
@@ -17,3 +17,9 @@ def latest_study(model: type[AnyStudy], benchmark: Benchmark) -> AnyStudy | None
 def active_subset(benchmark: Benchmark) -> TaskSubset | None:
     """Return the version of the subset that new agents are asked to run."""
     return benchmark.subsets.order_by("-number").first()
+
+
+def loaded_is_pass_fail(benchmark: Benchmark) -> bool:
+    """Whether no outcome that an operator loaded lies between 0 and 1, as the last recompute read them."""
+    loaded = AgentScores.objects.filter(agent__benchmark=benchmark, content__row__operator=True)
+    return loaded.exists() and not loaded.filter(content__row__n_graded__gt=0).exists()

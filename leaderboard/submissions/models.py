@@ -142,8 +142,8 @@ class StatusChange(models.Model):
     )
     after_board = models.BooleanField(
         default=False,
-        help_text="After a board had shown the agent, its owner took an accepted submission back, or had tasks "
-        "accepted that it had delivered before.",
+        help_text="After a board had shown the agent, its owner took an accepted submission back, or had "
+        "tasks accepted that it had delivered before.",
     )
     at = models.DateTimeField()
     by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")

@@ -147,6 +147,8 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
     for i, about in enumerate(record.about):
         if about.run_again:
             flags[i].append("ran its tasks again after a board had shown it")
+    for i in _graded_alone(record):
+        flags[i].append("outcomes between 0 and 1, where all agents that an operator loaded have 0 or 1")
     names = record.table.agents
     for group in identical_agents(record.table.means):
         for i in group:
@@ -155,3 +157,9 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
             copied = bool(record.copy_of and record.copy_of[i])
             flags[i].append(f"the same outcome as {others} on every task{left_out * copied}")
     return [tuple(one) for one in flags]
+
+
+def _graded_alone(record: Record) -> list[int]:
+    """Find submitted agents with fractions on a board whose loaded agents have none."""
+    graded, loaded = record.n_graded > 0, record.operator
+    return np.flatnonzero(graded & ~loaded & loaded.any() & ~graded[loaded].any()).tolist()

@@ -422,7 +422,7 @@ def notices(
     universe : str
         Which tasks are active, where not all are.
     uneven : sequence of str
-        What loaded agents lack of trials on tasks that they ran.
+        What agents lack of trials or failures; see `analytics.record.absent`.
     zero : bool
         Whether missing outcomes count as failures already.
     """

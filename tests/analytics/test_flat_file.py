@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -25,6 +26,7 @@ from analytics.flat_file import (
     FlatFileError,
     Setting,
     from_records,
+    name_rule,
     read,
 )
 
@@ -154,8 +156,8 @@ def test_settings_are_sorted_with_none_first_whatever_the_row_order():
         "nan",
         "1",
         "a/b#c d?e=f",
-        "x\u00a0y",
-        "😀👩‍🚀",
+        "x y",
+        "😀👩🚀",
         "Ünï",
         "-",
         "=1+1",
@@ -455,7 +457,16 @@ NAMED = ["benchmark", "agent", "scaffold", "model", "task", "category", "prompt_
     ("name", "shown", "rule"),
     [
         (" x", " x", "neither begins nor ends with white space"),
-        ("x\u00a0", r"x\xa0", "neither begins nor ends with white space"),
+        ("x ", "x ", "neither begins nor ends with white space"),
+        ("x  y", "x  y", "has one space between words (character 3)"),
+        ("x\u00a0", r"x\xa0", "has no special space U+00A0 (character 2)"),
+        ("x\u3000y", r"x\u3000y", "has no special space U+3000 (character 2)"),
+        ("x\u034fy", "x\u034fy", "has no invisible character U+034F (character 2)"),
+        ("x\u2800", "x\u2800", "has no invisible character U+2800 (character 2)"),
+        ("x\ufe0fy\u200b", "x\ufe0fy\\u200b", "has no invisible character U+FE0F (character 2)"),
+        ("x\U000e0101", "x\U000e0101", "has no invisible character U+E0101 (character 2)"),
+        ("x\ue000", r"x\ue000", "has no private character U+E000 (character 2)"),
+        ("x\u0378", r"x\u0378", "has no unassigned character U+0378 (character 2)"),
         ("x\ny", r"x\ny", "has no control character U+000A (character 2)"),
         ("x\ty", r"x\ty", "has no control character U+0009 (character 2)"),
         ("\0", r"\x00", "has no control character U+0000 (character 1)"),
@@ -469,6 +480,17 @@ def test_names_have_rules(column, name, shown, rule):
     (fault,) = faults_of(one(**{column: f'"{name}"'}))
     assert fault.startswith(f'row 1, {column}: "{shown}" is not allowed; ')
     assert fault.endswith(f"name {rule}") or fault.endswith(f"label {rule}")
+
+
+def test_a_name_holds_what_can_be_seen():
+    """By the definition: no category C or Z but single spaces, none of the blank or ignorable code points."""
+    blank = [
+        0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0,
+        *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000),
+    ]  # fmt: skip
+    for code in {*range(0x3400), *range(0xD7F0, 0x10000), *range(0xE0000, 0xE1010), *blank, 0x1F600}:
+        seen = unicodedata.category(chr(code))[0] not in "CZ" and code not in blank
+        assert (name_rule(f"x{chr(code)}y") is None) == (seen or code == 0x20), f"U+{code:04X}"
 
 
 def test_names_have_at_most_255_characters():
@@ -701,6 +723,17 @@ def test_a_task_has_one_category():
         'row 3, category: "d" is not allowed;'
         ' task "t" has category "c" in row 2, and only one category is allowed'
     ]
+
+
+@pytest.mark.parametrize("other", ["\uff27\uff30\uff34\uff0d\uff15", "gpt\uff0d5", "\u1d33PT-5"])
+@pytest.mark.parametrize("column", ["agent", "scaffold", "model"])
+def test_names_that_differ_only_in_forms_of_their_letters_are_refused(column, other):
+    """Wide letters, a wide hyphen, a raised letter: each reads GPT-5."""
+    (fault,) = faults_of(csv_of({"agent": "a", column: "GPT-5"}, {"agent": "b", column: other}))
+    assert fault.startswith(
+        f'row 2, {column}: "{other}" is not allowed; "GPT-5" in row 1 differs from it only'
+    )
+    assert fault.endswith(f"in forms of the same letters; spell each {column} one way")
 
 
 @pytest.mark.parametrize("column", ["agent", "scaffold", "model"])

@@ -6,9 +6,9 @@ import pytest
 from analytics.command_line import flat_file
 from analytics.outcome_table import cell_moments
 from analytics.record import Counting, Record
-from analytics.record.absent import absent_trials, expected_trials, with_failures
+from analytics.record.absent import absent_trials, expected_trials, passes_alone, with_failures
 from analytics.record.files import contents
-from tests.analytics.test_record import made, same
+from tests.analytics.test_record import INVALID, full, made, same
 
 REAL = (
     "hal_corebench_hard",
@@ -81,6 +81,8 @@ def test_absent_trials_by_hand():
     assert zero.uneven == (
         "1 of 6 agents have fewer trials on some tasks than on nearly all of theirs, or than nearly all "
         "other agents have: those absent count as failures",
+        "1 agent has passes alone and lacks tasks or trials: a05; if its failures were left out, the scores "
+        "are too high",
     )
     gap = made(rows, n_tasks=4)
     same(gap.table.means[5], [1, 1, 1, np.nan])
@@ -131,3 +133,54 @@ def test_an_agent_loaded_with_its_passes_alone_gains_nothing(real_data):
         gaps = Record.of(**{**parts, "rows": passes})
         (position,) = (i for i, one in enumerate(gaps.about) if one.name == parts["about"][agent].name)
         assert not gaps.is_direct(np.flatnonzero(gaps.n_places[position]))[position]
+
+
+def one_pass_a_task(rows, agent):
+    """Without the failures of an agent, and of its passes one on each task."""
+    passed = np.flatnonzero((rows.agent == agent) & rows.valid & (rows.outcome == 1))
+    _, first = np.unique(rows.task[passed], return_index=True)
+    kept = rows.agent != agent
+    kept[passed[first]] = True
+    return rows.where(kept)
+
+
+@pytest.mark.parametrize("missing", ["gap", "zero"])
+def test_an_agent_of_which_one_pass_a_task_is_there_is_named(real_data, missing):
+    """Each agent of Terminal-Bench: nothing in its rows says how often it failed, so that it is said."""
+    parts = contents(flat_file(real_data / "terminal_bench_core_011.csv.gz"))
+    for agent, about in enumerate(parts["about"]):
+        rows = one_pass_a_task(parts["rows"], agent)
+        found = Record.of(**{**parts, "rows": rows}, counting=Counting(missing=missing))
+        assert found.uneven[-1] == (
+            f"1 agent has passes alone and lacks tasks or trials: {about.name}; if its failures were left "
+            "out, the scores are too high"
+        )
+
+
+def test_passes_alone_by_hand():
+    """Named: 0 lacks a task. Not named: 1 passes all, 2 has a failure, 3 a fraction, 4 an invalid row."""
+    rows = full(0, [1, 1]) + full(1, [1, 1, 1]) + full(2, [1, 0]) + full(3, [1, 0.5]) + full(4, [1, INVALID])
+    told = (
+        "1 agent has passes alone and lacks tasks or trials: a00; if its failures were left out, the scores"
+    )
+    assert [one.startswith(told) for one in made(rows).uneven] == [True]
+    assert [one.startswith(told) for one in made(rows, missing="zero").uneven] == [True]
+
+
+def test_fewer_trials_than_nearly_all_others_have():
+    """One trial of each task, all passed, where five others have five."""
+    told = "1 agent has passes alone and lacks tasks or trials: a05; "
+    assert made(others() + trials(5, [1], [1], [1], [1]), n_tasks=4).uneven[-1].startswith(told)
+    assert made(others() + trials(5, *[[1] * 5] * 4), n_tasks=4).uneven == ()
+
+
+def test_only_the_first_names_are_told():
+    assert passes_alone(["a", "b", "c", "d", "e"])[0].startswith(
+        "5 agents have passes alone and lack tasks or trials: a, b, c and 2 more; if their failures"
+    )
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_no_agent_of_a_real_board_has_passes_alone(name, real_data):
+    found = Record.from_flat(flat_file(real_data / f"{name}.csv.gz"), Counting(missing="zero"))
+    assert found.uneven == ()

@@ -8,6 +8,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Model, Scaffold, Visibi
 from leaderboard.catalog.services import (
     AgentDescribedOtherwise,
     AgentDescription,
+    LooksLikeAnother,
     TaskInAnotherCategory,
     ensure_agents,
     ensure_tasks,
@@ -56,6 +57,15 @@ def test_another_spelling_of_an_agent_is_refused_by_name(benchmark):
     ensure_agents(benchmark=benchmark, descriptions=[described("Alpha")], owner=None)
     with pytest.raises(AgentDescribedOtherwise, match=r"'alpha' is known here with name 'Alpha'"):
         ensure_agents(benchmark=benchmark, descriptions=[described("alpha")], owner=None)
+
+
+@pytest.mark.parametrize("name", ["É-5", "E\u0301-5", "\uff25\u0301\uff0d\uff15", "é-\uff15"])
+def test_a_new_agent_that_reads_like_a_known_one_is_refused(benchmark, name):
+    """Composed, decomposed, wide and lower-case forms of one name."""
+    ensure_agents(benchmark=benchmark, descriptions=[described("é-5")], owner=None)
+    with pytest.raises(LooksLikeAnother, match=r"reads like 'é-5', which is known here"):
+        ensure_agents(benchmark=benchmark, descriptions=[described(name)], owner=None)
+    ensure_agents(benchmark=benchmark, descriptions=[described("é-6")], owner=None)
 
 
 @pytest.mark.parametrize("change", [{"scaffold": "Tree"}, {"model": "M 2"}, {"version": "2"}])

@@ -140,6 +140,23 @@ class TestReceipts:
         assert warning.startswith("tasks have from 1 to 3 trials: on each only the first trial counts")
         assert receipt["n_outcomes"] == 22
 
+    def test_fractions_on_a_board_of_passes_and_failures(self, ada, toy):
+        recompute(benchmark=toy, as_of=AS_OF)
+        asked = {task: [0.5] for task in every_task()}
+        assert deliver(ada, asked)["warnings"] == [
+            "20 outcomes lie between 0 and 1; all that an operator loaded here are 0 or 1: the board flags "
+            "the agent for the operator (a mean of several runs says so by n_averaged)"
+        ]
+        flag = "outcomes between 0 and 1, where all agents that an operator loaded have 0 or 1"
+        lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
+        assert [line.agent for line in lines.values() if flag in line.flags] == ["newcomer"]
+
+    def test_fractions_on_a_board_of_fractions(self, ada, toy):
+        load_text(rows_text([{"agent": "b", "task": "t00", "outcome": 0.25}]))
+        recompute(benchmark=toy, as_of=AS_OF)
+        assert deliver(ada, {task: [0.5] for task in every_task()})["warnings"] == []
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].flags == ()
+
     def test_trials_delivered_later_even_out(self, ada):
         deliver(ada, every_task())
         assert deliver(ada, {"t00": [1]}, first=2)["warnings"] != []

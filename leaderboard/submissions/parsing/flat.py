@@ -4,10 +4,10 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, read
+from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, name_rule, read
 from leaderboard.errors import Faulty
 
-__all__ = ["MAX_FAULTS", "Fault", "FlatFile", "read_file"]
+__all__ = ["MAX_FAULTS", "Fault", "FlatFile", "is_name", "read_file"]
 
 Progress = Callable[[int, int | None], None]
 
@@ -21,3 +21,8 @@ def read_file(
         n_faults = "a fault" if error.n_faults == 1 else f"{error.n_faults:,} faults"
         message = f"{path.name} has {n_faults}; nothing was stored."
         raise Faulty(message, faults=error.faults, n_faults=error.n_faults) from error
+
+
+def is_name(text: str) -> bool:
+    """Whether a text keeps the rules of names."""
+    return name_rule(text) is None
