@@ -136,10 +136,10 @@ def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
     if not n:
         return ()
     named = ", ".join(agents[:N_NAMED]) + (f" and {n - N_NAMED} more" if n > N_NAMED else "")
-    who, whose = ("1 agent has", "its") if n == 1 else (f"{n} agents have", "their")
+    who, lack, their = ("1 agent has", "lacks", "its") if n == 1 else (f"{n} agents have", "lack", "their")
     return (
-        f"{who} passes alone and lack{'s' * (n == 1)} tasks or trials: {named}; if {whose} failures were left "
-        "out, the scores are too high",
+        f"{who} passes alone and {lack} tasks or trials: {named}; if {their} failures were left out, the "
+        "scores are too high",
     )
 
 

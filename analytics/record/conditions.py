@@ -8,8 +8,8 @@ least 95% of the active tasks under one condition. If there is none, compared ar
 have (ties: more outcomes, then name) and those that at least 95% of its holders have. Without full runs all
 agents are asked.
 
-Temperature is part of a condition where some agent has two levels of it, each with outcomes on at least 95% of
-the tasks that it was asked to run; or, where no agent has even one so, where an operator loaded two of one
+Temperature is part of a condition where some agent has two levels of it, each with outcomes on at least 95%
+of the tasks that it was asked to run; or, where no agent has even one so, where an operator loaded two of one
 agent. A few outcomes at another temperature count like those of another run.
 
 Symbols

@@ -4,7 +4,7 @@ The model and the symbols stand in `analytics.record`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -62,7 +62,7 @@ class Record:
     copy_of : tuple of str, length n_agents
         The agent whose outcomes it repeats, task by task, where neither an operator loaded or approved it nor
         chance explains it; else empty. It teaches nothing: it is not complete.
-    n_graded : int array, shape (n_agents,)
+    n_graded : tuple of int, length n_agents
         Counted valid trials strictly between 0 and 1.
     graded_share : float
         Those of all agents, as a share of all counted valid trials.
@@ -91,7 +91,7 @@ class Record:
     universe: str = ""
     uneven: tuple[str, ...] = ()
     copy_of: tuple[str, ...] = ()
-    n_graded: CodeArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    n_graded: tuple[int, ...] = ()
     graded_share: float = 0.0
 
     @property
@@ -315,7 +315,7 @@ def record(
             *uneven(n_places, n_absent, loaded, zero=zero),
             *passes_alone([told[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]),
         ),
-        n_graded=np.array([row.n_graded for row in lines], dtype=np.int64),
+        n_graded=tuple(row.n_graded for row in lines),
         graded_share=_graded_share(lines),
     )
     stacked = replace(stacked, copy_of=_copies(stacked))

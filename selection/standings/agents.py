@@ -161,5 +161,5 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
 
 def _graded_alone(record: Record) -> list[int]:
     """Find submitted agents with fractions on a board whose loaded agents have none."""
-    graded, loaded = record.n_graded > 0, record.operator
+    graded, loaded = np.array(record.n_graded or (0,) * record.n_agents) > 0, record.operator
     return np.flatnonzero(graded & ~loaded & loaded.any() & ~graded[loaded].any()).tolist()
