@@ -206,7 +206,7 @@ def likeness(name: str) -> str:
 
 def _first_unseen(text: str) -> int | None:
     """Find the first character that cannot be seen: of the categories C and Z but for the space, or blank."""
-    found = INVISIBLE.search(text)
+    found = None if text.isascii() else INVISIBLE.search(text)
     end = found.start() if found else len(text)
     if text[:end].isprintable():
         return end if found else None

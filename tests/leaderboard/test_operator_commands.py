@@ -282,6 +282,14 @@ class TestCommonTasks:
         assert "1 of 6 agents have fewer trials on some tasks than on others: " in printed
         assert "left out" not in run("load", str(path), "--benchmark", "toy", "--dry-run")
 
+    def test_load_names_agents_of_which_only_passes_are_there(self, run, tmp_path):
+        path = tmp_path / "passes.csv"
+        path.write_text(csv_text(ladder(6, 20) | {"lucky": "1" * 8}))
+        assert (
+            "1 agent has passes alone and lacks tasks or trials: lucky; if its failures were left out, the "
+            "scores are too high.\n"
+        ) in run("load", str(path), "--benchmark", "toy")
+
     def test_fewer_than_ten_are_refused(self, db):
         load_text(csv_text({"a": "1" * 9 + ".", "b": "1" * 10}))
         with pytest.raises(TooFewCommonTasks, match="Only 9 tasks"):
