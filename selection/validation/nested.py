@@ -155,6 +155,7 @@ def validate(
     policy_strategy: str = "mid_range",
     estimator: str = "",
     graded_share: float = 0.0,
+    other_estimators: bool = True,
     jobs: int = 1,
     coverage: bool = True,
     standard_errors: bool = True,
@@ -185,6 +186,8 @@ def validate(
         The policy's; "" leaves the choice to the data.
     graded_share : float
         Valid trials strictly between 0 and 1, as a share of all; see `selection.full_scores`.
+    other_estimators : bool
+        Whether the errors of the estimators that are not the policy's are measured too.
     jobs : int
         Workers; the numbers do not depend on it.
     coverage, standard_errors : bool
@@ -203,6 +206,11 @@ def validate(
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)
     estimators, not_estimated = _estimators(estimator, graded_share, policy_strategy)
+    if not other_estimators:
+        estimators, not_estimated = (
+            estimators[:1],
+            dict.fromkeys(estimators[1:], "not asked for") | not_estimated,
+        )
     rule = Rule(lo, hi, history_window, hysteresis, widening)
     band = table_band(table, weights, lo=lo, hi=hi, widening=widening, history_window=history_window)
     agents = complete_agents(table, weights)
