@@ -15,7 +15,7 @@ After a task b is taken, with a_j = x_jᵀz_b::
 
 which costs O(n·m) a step; B is never formed.
 
-Pruning. With u_ij = Z_ij²/(d_i(1 + g_j)), 0 ≤ u < 1, and 1/(1 − u)² ≥ 1 + 2u, Σe² of a candidate is at least::
+Pruning. With u_ij = Z_ij²/(d_i(1 + g_j)) in [0, 1) and 1/(1 − u)² ≥ 1 + 2u, Σe² of a candidate is at least::
 
     Σ_i (r_i − t_j Z_ij)²(1 + 2u_ij)/d_i²
       ≥ Σr²/d² − 2t_j ΣZ_ij r_i/d_i² + t_j² ΣZ_ij²/d_i² + 2(ΣZ_ij² r_i²/d_i³ − 2t_j ΣZ_ij³ r_i/d_i³)/(1 + g_j)

@@ -391,16 +391,22 @@ def _answers(
     """Answers in the order of the units, as they come; one worker alone tells the folds within a unit.
 
     Each worker is sent what its unit needs; nothing is mapped into files, which a kill would leave behind.
+    Workers are ended with the last answer: idle ones would keep whatever the caller does next from ending.
     """
     if jobs == 1:
         yield from (measure(study, *unit, within) for unit in units)
         return
     from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky import get_reusable_executor
 
-    with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
-        yield from Parallel(n_jobs=jobs, return_as="generator")(
-            delayed(measure)(replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit) for unit in units
-        )
+    try:
+        with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
+            yield from Parallel(n_jobs=jobs, return_as="generator")(
+                delayed(measure)(replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit)
+                for unit in units
+            )
+    finally:
+        get_reusable_executor().shutdown(kill_workers=True)
 
 
 # -------------------------------------------------------------------------------------------------- checks
