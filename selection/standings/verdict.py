@@ -211,10 +211,12 @@ def _beside_random(told: Verdict) -> str:
         return "These tasks are drawn at random themselves."
     if difference is None:
         return "How as many random tasks would do was not measured."
-    points = f"{words.percent(abs(difference))} points"
+    points, share = f"{words.percent(abs(difference))} points", (told.pairs or 0.0) - difference
     if se is None:
-        more = "more" if difference >= 0 else "less"
-        return f"That is {points} {more} than as many random tasks, with an error that is not known."
+        return (
+            f"As many random tasks put {words.percent(share)}% in order; how far that differs by chance is not "
+            "known."
+        )
     if abs(difference) <= N_ERRORS * se:
         between = f"{_signed(difference)} ± {words.percent(se)} points"
         return f"As many random tasks do as well: the difference is {between}."
