@@ -213,7 +213,8 @@ def _beside_random(told: Verdict) -> str:
         return "How as many random tasks would do was not measured."
     points, share = f"{words.percent(abs(difference))} points", (told.pairs or 0.0) - difference
     if se is None:
-        return f"As many random tasks put {words.percent(share)}% in order; the error of the difference is not known."
+        of_random = words.percent(share)
+        return f"As many random tasks put {of_random}% in order; the error of the difference is not known."
     if abs(difference) <= N_ERRORS * se:
         between = f"{_signed(difference)} ± {words.percent(se)} points"
         return f"As many random tasks do as well: the difference is {between}."
