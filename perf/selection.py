@@ -5,13 +5,15 @@ computes rho, tau and rho_calibrated by scipy's spearmanr and kendalltau; for gr
 for each candidate. Ours computes all figures of STATISTICS §4 without jackknife, rho_null and coverage.
 Medians of five runs, except where it says so. Boards are simulated from a Rasch model of their size.
 
-The last lines are everything, all protocols with all figures: all strategies on 57 × 500 and on 300 × 586,
-the latter beside the packages of commit 9ec05e1, taken out of the repository into a folder of their own, once
-each on one worker, in seconds of the processor; and three strategies on 47 × 12,032. Run with
+The last lines are everything, all protocols with all figures: all strategies on 57 × 500; on 300 × 586 with
+Ridge alone, beside the packages of commit 9ec05e1, which have no other estimator, taken out of the repository
+into a folder of their own, once each on one worker, in seconds of the processor; and three strategies on
+47 × 12,032. Run with
 `python -m perf.selection`, with `large` for the lines of large boards alone.
 """
 
 import io
+import json
 import os
 import resource
 import statistics
@@ -35,11 +37,12 @@ from selection.validation import validate
 N_RUNS = 5
 N_TIMED_FOLDS = 20
 BANDS = ((0.30, 0.70), (0.25, 0.75), (0.15, 0.85))
-BARE = {"coverage": False, "standard_errors": False, "n_null_draws": 0}
+RIDGE_ALONE = {"estimator": "ridge", "other_estimators": False}
+BARE = {"coverage": False, "standard_errors": False, "n_null_draws": 0, **RIDGE_ALONE}
 FIVE = ("loao", "loso", "lomo", "temporal", "random_80_20")
 EARLIER = "9ec05e1"
 WHOLE = """
-import sys, time
+import json, sys, time
 from threadpoolctl import threadpool_limits
 sys.path.append(sys.argv[1])  # this benchmark's, for the simulated board
 from selection.validation import validate
@@ -48,7 +51,7 @@ from perf.selection import simulated
 table = simulated(300, 586, 7)
 with threadpool_limits(1):
     begin = time.process_time()
-    validate(table)
+    validate(table, **json.loads(sys.argv[2]))
     print(time.process_time() - begin)
 """
 
@@ -191,11 +194,11 @@ def everything(at_most: float) -> bool:
     return took <= at_most
 
 
-def seconds_of(packages: Path) -> float:
+def seconds_of(packages: Path, options: dict[str, object]) -> float:
     """Processor seconds of a whole validation of 300 × 586 by the `selection` and `analytics` of a folder."""
     here, environment = Path(__file__).parents[1], {**os.environ, "PYTHONPATH": str(packages)}
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", WHOLE, str(here)]
+        command = [sys.executable, "-c", WHOLE, str(here), json.dumps(options)]
         ran = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
     return float(ran.stdout)
 
@@ -207,13 +210,13 @@ def beside_earlier(at_least: float) -> bool:
         archived = subprocess.run(
             ["git", "-C", here, "archive", EARLIER, "selection", "analytics"], capture_output=True
         )
-        ours = seconds_of(here)
+        ours = seconds_of(here, RIDGE_ALONE)
         if archived.returncode:
             print(f"all strategies, 300 × 586: {ours:.1f} s; commit {EARLIER} is not here: no ratio")
             return True
         with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as packages:
             packages.extractall(folder, filter="data")
-        theirs = seconds_of(Path(folder))
+        theirs = seconds_of(Path(folder), {})
     return line(f"all strategies and figures, 300 × 586 (rival: commit {EARLIER})", ours, theirs, at_least)
 
 

@@ -58,7 +58,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray, IndexArray, read_only
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.outcome_table import OutcomeTable
 from selection import rasch
 from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, latest_agents, tasks_in_bands
@@ -70,6 +70,7 @@ N_SEEDS = 100
 N_AGENTS_WITHIN_SCAFFOLD = 10
 N_AGENTS_BEFORE = 10
 N_AGENTS_LEFT = 5
+FEWEST_CELLS_NEAR = 20_000
 
 
 class SeedsRefused(SelectionError):
@@ -90,8 +91,8 @@ class CompleteAgents:
     dates : tuple of datetime.date or None, length n_agents
     weights : float array, shape (n_agents,)
         1/π_i.
-    difficulties : mapping of bytes to float array, shape (n_tasks,)
-        Rasch difficulties by the positions of the agents that they are fitted to, as asked for so far.
+    fits : mapping of bytes to RaschFit
+        Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for so far.
     """
 
     names: tuple[str, ...]
@@ -101,7 +102,7 @@ class CompleteAgents:
     scaffolds: tuple[str, ...]
     models: tuple[str, ...]
     weights: FloatArray
-    difficulties: dict[bytes, FloatArray] = field(default_factory=dict)
+    fits: dict[bytes, rasch.RaschFit] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -127,6 +128,40 @@ class CompleteAgents:
         if self.rasch_fit is None or np.isnan(self.outcomes).all(axis=0).any():
             return None
         return rasch.inverse_complement(self.outcomes, self.rasch_fit)
+
+    def fit_of(self, rows: IndexArray) -> rasch.RaschFit:
+        """Rasch fit of these agents to the tasks with a valid cell, made once, from the fit to all.
+
+        Raises
+        ------
+        As `selection.rasch.fit`.
+        """
+        key = rows.tobytes()
+        if key not in self.fits:
+            outcomes = self.outcomes[rows]
+            rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
+            start, near = self._start(rows, rated), self._near(rows, rated)
+            self.fits[key] = rasch.fit(outcomes[:, rated], start, near)
+        return self.fits[key]
+
+    def _start(self, rows: IndexArray, rated: Mask) -> tuple[FloatArray, FloatArray] | None:
+        """θ and b of the fit to all agents, where there is one."""
+        near = self.rasch_fit
+        if near is None:
+            return None
+        difficulties = np.full(self.outcomes.shape[1], np.nan)
+        difficulties[~np.isnan(self.outcomes).all(axis=0)] = near.difficulties
+        return near.abilities[rows], difficulties[rated]
+
+    def _near(self, rows: IndexArray, rated: Mask) -> FloatArray | None:
+        """Return what speeds the fit, where nearly all agents and all tasks are in it."""
+        n, m = self.outcomes.shape
+        if self.outcomes.size < FEWEST_CELLS_NEAR or 10 * rows.size < 9 * n or not rated.all():
+            return None
+        inverse = self.rasch_near
+        if inverse is None or n > m:
+            return inverse if rows.size > m else None
+        return inverse[np.ix_(rows, rows)]
 
     def take(self, rows: IndexArray) -> "CompleteAgents":
         """Return the agents at these positions, ascending."""

@@ -58,9 +58,7 @@ from selection import fold_predictions, full_scores
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
-from selection.strategies import FITTED, SEEDED, STRATEGIES, Training
-
-N_FOLDS_COLD = 3  # a fit to all agents, to start from, costs as much as two folds gain
+from selection.strategies import SEEDED, STRATEGIES, Training
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +185,6 @@ def choose(
     if strategy == "mid_range":
         return _without_refusals(bands.folds, bands.tasks)
     answers: list[IndexArray | str] = []
-    near_fit = agents.rasch_fit if strategy in FITTED and len(bands.folds) > N_FOLDS_COLD else None
     for fold, counted, rates, band in zip(bands.folds, bands.counted, bands.rates, bands.tasks, strict=True):
         training = Training(
             all_outcomes=agents.outcomes,
@@ -197,7 +194,7 @@ def choose(
             all_dates=agents.dates,
             lo=rule.lo,
             hi=rule.hi,
-            near_fit=near_fit,
+            fit_of=agents.fit_of,
             widening=rule.widening,
         )
         key = what if strategy == "random" else (*what, fold.name)

@@ -111,8 +111,8 @@ class Training:
     all_dates : sequence of datetime.date or None, length n_agents, or None
     lo, hi : float
         First band tried.
-    near_fit : RaschFit, optional
-        To all complete agents and all tasks with a valid cell: where the fit to the training agents starts.
+    fit_of : callable, optional
+        Rasch fit of agents by their positions, where fits are kept for others who ask.
     widening : bool
         Whether a thin band is widened.
     """
@@ -124,7 +124,7 @@ class Training:
     all_dates: Sequence[date | None] | None = None
     lo: float = bands.LO
     hi: float = bands.HI
-    near_fit: rasch.RaschFit | None = None
+    fit_of: Callable[[IndexArray], rasch.RaschFit] | None = None
     widening: bool = True
 
     @classmethod
@@ -195,15 +195,9 @@ class Training:
     @cached_property
     def fitted(self) -> rasch.RaschFit:
         """Rasch abilities of the training agents and difficulties of the tasks in `rated`."""
-        return rasch.fit(self.outcomes[:, self.rated], self._start())
-
-    def _start(self) -> tuple[FloatArray, FloatArray] | None:
-        if self.near_fit is None:
-            return None
-        seen = np.flatnonzero(~np.isnan(self.all_outcomes).all(axis=0))
-        return self.near_fit.abilities[self.rows], self.near_fit.difficulties[
-            np.searchsorted(seen, self.rated)
-        ]
+        if self.fit_of is not None:
+            return self.fit_of(self.rows)
+        return rasch.fit(self.outcomes[:, self.rated])
 
 
 Strategy = Callable[[Training, int, np.random.Generator | None], IndexArray]

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from analytics import drift
 from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.differences.pairs import trial_variance_ratio
+from analytics.differences.trial_variances import trial_variance_ratio
 from analytics.drift import Audit, Invalid, Monitor, Noise, OnAndOff
 from analytics.resampling import generator
 from perf.studies.boards import (

@@ -45,13 +45,12 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit
 
-from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import FloatArray, IndexArray, Mask
 from selection import rasch
 from selection.folds import CompleteAgents
 
 MOST_CELLS = 1_000_000
 N_TENTHS = 10
-FEWEST_CELLS_NEAR = 20_000
 
 
 def combined(known: FloatArray, by_rasch: FloatArray, by_ridge: FloatArray, k: int, m: int) -> FloatArray:
@@ -160,35 +159,9 @@ def difficulties_of(agents: CompleteAgents, trained: Sequence[IndexArray]) -> li
 
 
 def _difficulties(agents: CompleteAgents, rows: IndexArray) -> FloatArray:
-    key = rows.tobytes()
-    if key not in agents.difficulties:
-        outcomes, found = agents.outcomes[rows], np.full(agents.outcomes.shape[1], np.nan)
-        rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
-        start, near = _start(agents, rows, rated), _near(agents, rows, rated)
-        found[rated] = rasch.fit(outcomes[:, rated], start, near).difficulties
-        agents.difficulties[key] = read_only(found)
-    return agents.difficulties[key]
-
-
-def _start(agents: CompleteAgents, rows: IndexArray, rated: Mask) -> tuple[FloatArray, FloatArray] | None:
-    """θ and b of the fit to all agents, where there is one."""
-    near = agents.rasch_fit
-    if near is None:
-        return None
-    difficulties = np.full(agents.outcomes.shape[1], np.nan)
-    difficulties[~np.isnan(agents.outcomes).all(axis=0)] = near.difficulties
-    return near.abilities[rows], difficulties[rated]
-
-
-def _near(agents: CompleteAgents, rows: IndexArray, rated: Mask) -> FloatArray | None:
-    """Return what speeds the fit, where nearly all agents and all tasks are in it."""
-    n, m = agents.outcomes.shape
-    if agents.outcomes.size < FEWEST_CELLS_NEAR or 10 * rows.size < 9 * n or not rated.all():
-        return None
-    inverse = agents.rasch_near
-    if inverse is None or n > m:
-        return inverse if rows.size > m else None
-    return inverse[np.ix_(rows, rows)]
+    found = np.full(agents.outcomes.shape[1], np.nan)
+    found[~np.isnan(agents.outcomes[rows]).all(axis=0)] = agents.fit_of(rows).difficulties
+    return found
 
 
 def _shared(n: int, trained: Sequence[IndexArray]) -> list[IndexArray]:

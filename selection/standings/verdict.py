@@ -211,10 +211,10 @@ def _beside_random(told: Verdict) -> str:
         return "These tasks are drawn at random themselves."
     if difference is None:
         return "How as many random tasks would do was not measured."
-    points = f"{words.percent(abs(difference))} points"
+    points, share = f"{words.percent(abs(difference))} points", (told.pairs or 0.0) - difference
     if se is None:
-        more = "more" if difference >= 0 else "less"
-        return f"That is {points} {more} than as many random tasks, with an error that is not known."
+        of_random = words.percent(share)
+        return f"As many random tasks put {of_random}% in order; the error of the difference is not known."
     if abs(difference) <= N_ERRORS * se:
         between = f"{_signed(difference)} ± {words.percent(se)} points"
         return f"As many random tasks do as well: the difference is {between}."

@@ -155,6 +155,7 @@ def validate(
     policy_strategy: str = "mid_range",
     estimator: str = "",
     graded_share: float = 0.0,
+    other_estimators: bool = True,
     jobs: int = 1,
     coverage: bool = True,
     standard_errors: bool = True,
@@ -185,6 +186,8 @@ def validate(
         The policy's; "" leaves the choice to the data.
     graded_share : float
         Valid trials strictly between 0 and 1, as a share of all; see `selection.full_scores`.
+    other_estimators : bool
+        Whether the errors of the estimators that are not the policy's are measured too.
     jobs : int
         Workers; the numbers do not depend on it.
     coverage, standard_errors : bool
@@ -203,6 +206,11 @@ def validate(
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)
     estimators, not_estimated = _estimators(estimator, graded_share, policy_strategy)
+    if not other_estimators:
+        estimators, not_estimated = (
+            estimators[:1],
+            dict.fromkeys(estimators[1:], "not asked for") | not_estimated,
+        )
     rule = Rule(lo, hi, history_window, hysteresis, widening)
     band = table_band(table, weights, lo=lo, hi=hi, widening=widening, history_window=history_window)
     agents = complete_agents(table, weights)
@@ -383,16 +391,22 @@ def _answers(
     """Answers in the order of the units, as they come; one worker alone tells the folds within a unit.
 
     Each worker is sent what its unit needs; nothing is mapped into files, which a kill would leave behind.
+    Workers are ended with the last answer: idle ones would keep whatever the caller does next from ending.
     """
     if jobs == 1:
         yield from (measure(study, *unit, within) for unit in units)
         return
     from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky import get_reusable_executor
 
-    with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
-        yield from Parallel(n_jobs=jobs, return_as="generator")(
-            delayed(measure)(replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit) for unit in units
-        )
+    try:
+        with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
+            yield from Parallel(n_jobs=jobs, return_as="generator")(
+                delayed(measure)(replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit)
+                for unit in units
+            )
+    finally:
+        get_reusable_executor().shutdown(kill_workers=True)
 
 
 # -------------------------------------------------------------------------------------------------- checks

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from analytics.command_line import flat_file
 from analytics.record import Record
-from selection import full_scores
+from selection import folds, full_scores
 from selection.folds import Fold
 from selection.full_scores import (
     ESTIMATORS,
@@ -173,13 +173,13 @@ def test_fits_near_another_end_where_all_fits_end(monkeypatch):
     outcomes = drawn(6, 30, 50)
     trained = [fold.training for fold in one_by_one(30)]
     far = completion.difficulties_of(unnamed(outcomes, outcomes.mean(axis=1)), trained)
-    monkeypatch.setattr(completion, "FEWEST_CELLS_NEAR", 0)
+    monkeypatch.setattr(folds, "FEWEST_CELLS_NEAR", 0)
     near = completion.difficulties_of(unnamed(outcomes, outcomes.mean(axis=1)), trained)
     assert np.array(near) == pytest.approx(np.array(far), abs=1e-10)
     turned = unnamed(outcomes.T, outcomes.mean(axis=0))
     more = [fold.training for fold in one_by_one(50)]
     near = completion.difficulties_of(turned, more)
-    monkeypatch.setattr(completion, "FEWEST_CELLS_NEAR", outcomes.size + 1)
+    monkeypatch.setattr(folds, "FEWEST_CELLS_NEAR", outcomes.size + 1)
     far = completion.difficulties_of(unnamed(outcomes.T, outcomes.mean(axis=0)), more)
     assert np.array(near) == pytest.approx(np.array(far), abs=1e-10)
 
@@ -189,7 +189,7 @@ def test_shared_fits_are_few_and_never_rest_on_an_agent_held_out(monkeypatch):
     agents = unnamed(drawn(4, 40, 10), np.linspace(0, 1, 40))
     trained = [fold.training for fold in one_by_one(40)]
     completion.difficulties_of(agents, trained)
-    assert len(agents.difficulties) == 10
+    assert len(agents.fits) == 10
     for rows, used in zip(trained, completion._shared(40, trained), strict=True):
         assert set(used) <= set(rows)
         assert len(used) == 36

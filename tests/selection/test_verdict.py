@@ -86,8 +86,8 @@ def test_the_verdict_is_in_time_where_that_is_available():
         (0.008, 0.004, "As many random tasks do as well: the difference is +0.8 ± 0.4 points."),
         (-0.008, 0.004, "As many random tasks do as well: the difference is −0.8 ± 0.4 points."),
         (-0.012, 0.004, "As many random tasks do better, by 1.2 points (± 0.4)."),
-        (0.012, None, "That is 1.2 points more than as many random tasks, with an error that is not known."),
-        (-0.012, None, "That is 1.2 points less than as many random tasks, with an error that is not known."),
+        (0.012, None, "As many random tasks put 94.8% in order; the error of the difference is not known."),
+        (-0.012, None, "As many random tasks put 97.2% in order; the error of the difference is not known."),
         (None, None, "How as many random tasks would do was not measured."),
     ],
 )
