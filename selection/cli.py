@@ -40,9 +40,9 @@ from selection.standings.choice import band_of, choice
 from selection.standings.lines import Conditions, Standings
 from selection.standings.pairs import Compared, Pair, pairs
 from selection.standings.trials import trials
+from selection.standings.validating import validation_of
 from selection.standings.verdict import advice_text
 from selection.strategies import STRATEGIES
-from selection.validation import as_json, validate
 
 
 class TargetSilent(SelectionError):
@@ -201,21 +201,7 @@ def _validate(arguments: argparse.Namespace) -> Answer:
 def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
     """Validate the complete agents of a record by its rules."""
     with progress_bar("validation", "folds") as show:
-        found = validate(
-            record.table.restrict(agents=record.complete),
-            base_seed=rules.seed,
-            lo=rules.lo,
-            hi=rules.hi,
-            history_window=rules.history_window,
-            hysteresis=rules.hysteresis,
-            widening=rules.widening,
-            policy_strategy=rules.strategy,
-            estimator=rules.estimator,
-            graded_share=record.graded_share,
-            progress=show,
-            **options,
-        )
-    return as_json(found) | {"agents_in_file": record.n_agents}
+        return validation_of(record, rules, progress=show, **options)
 
 
 # ----------------------------------------------------------------------------------------- standings, ranks

@@ -236,7 +236,9 @@ class FoldBands:
     tasks: tuple[IndexArray, ...]
 
 
-def complete_agents(table: OutcomeTable, weights: FloatArray | None = None) -> CompleteAgents:
+def complete_agents(
+    table: OutcomeTable, weights: FloatArray | None = None, scores: FloatArray | None = None
+) -> CompleteAgents:
     """Agents with valid cells for at least 95% of the tasks, and what validation reads of them.
 
     Parameters
@@ -244,6 +246,8 @@ def complete_agents(table: OutcomeTable, weights: FloatArray | None = None) -> C
     table : OutcomeTable
     weights : float array, shape (n_agents,), optional
         1/π_i for every agent of the table, complete or not; 1 when not given.
+    scores : float array, shape (n_agents,), optional
+        Full scores, gaps completed; the mean over the valid tasks where NaN or not given.
 
     Raises
     ------
@@ -254,10 +258,11 @@ def complete_agents(table: OutcomeTable, weights: FloatArray | None = None) -> C
         raise ShapeMismatch(f"weights {weights.shape} for {table.n_agents} agents")
     complete = table.complete()
     kept = table.restrict(agents=complete)
+    known = np.full(kept.n_agents, np.nan) if scores is None else np.asarray(scores)[complete]
     return CompleteAgents(
         names=kept.agents,
         outcomes=kept.means,
-        scores=read_only(kept.scores()),
+        scores=read_only(np.where(np.isnan(known), kept.scores(), known)),
         dates=kept.dates,
         scaffolds=kept.scaffolds,
         models=kept.models,

@@ -30,6 +30,7 @@ This project's own.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from math import prod
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class History:
     scaffolds: tuple[str, ...]
     outcomes: FloatArray
     trial_variances: FloatArray  # NaN where no trial was repeated, or trials are copies
-    noise: Noise  # what each agent adds to ω̂ of its group
+    noise: Noise  # what each agent adds to ω̂ of its group, on S
     trials: FloatArray  # R of each cell; NaN without an outcome
     scores: FloatArray  # mean over the active tasks; NaN without an outcome
     on_subset: FloatArray  # mean over S; NaN for an agent without all of it
@@ -74,7 +75,7 @@ class History:
     rho_null: float | None
     n_invalid: CodeArray
     n_trials: CodeArray
-    costs: FloatArray  # mean over the tasks that state it; NaN where none does
+    costs: FloatArray  # of a trial, mean over the tasks of S that state it; NaN where none does
     promises: Mapping[str, Promise]
     window: int
     seed: int
@@ -154,7 +155,7 @@ def history_of(
         scaffolds=tuple(table.scaffolds[i] for i in order),
         outcomes=table.means[order],
         trial_variances=variances[order],
-        noise=Noise(*(part[order] for part in noise_of(variances, table.means))),
+        noise=Noise(*(part[order] for part in noise_of(variances[:, in_subset], table.means[:, in_subset]))),
         trials=trials[order],
         scores=_row_means(table.means)[order],
         on_subset=np.mean(table.means[order][:, tasks], axis=1),
@@ -172,7 +173,7 @@ def history_of(
         rho_null=rho_null(table.means[founders], in_subset[None], rules.seed)[0] if founders.any() else None,
         n_invalid=record.n_invalid.sum(axis=1, dtype=np.int64)[order],
         n_trials=record.n_places.sum(axis=1, dtype=np.int64)[order],
-        costs=_row_means(record.costs)[order],
+        costs=_costs(record, in_subset)[order],
         promises=promises,
         window=rules.history_window or N_LATEST,
         seed=rules.seed,
@@ -217,6 +218,13 @@ def _nested(record: Record, rules: Rules, founders: Mask) -> OnAndOff:
     records = hold_out(agents, choose(agents, bands, rules.strategy, rule, rules.seed, "nested", "agent"))
     known = ~np.isnan(records.rest_means)
     return OnAndOff(records.subset_means[known], records.rest_means[known])
+
+
+def _costs(record: Record, in_subset: Mask) -> FloatArray:
+    """Cost of a trial of a task of S, alike in runs of S and of everything, of few trials and many."""
+    n_runs = np.array([prod(one.levels.values()) for one in record.repeats], dtype=np.float64)
+    n_trials = np.maximum(record.n_places[:, in_subset] / n_runs[:, None], 1.0)
+    return _row_means(record.costs[:, in_subset] / n_trials)
 
 
 def _row_means(values: FloatArray) -> FloatArray:

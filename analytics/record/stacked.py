@@ -342,8 +342,8 @@ def offer(found: Record) -> str:
     if 2 * n_complete >= n_free or not FEWEST_TASKS <= n_shared < found.n_tasks:
         return ""
     return (
-        f"{n_complete} of {n_free} agents have run all {found.n_tasks} tasks; they share {n_shared}: "
-        "`universe = common` compares them on these"
+        f"{n_complete} of {n_free} agents are complete on all {found.n_tasks} tasks; all {n_free} share "
+        f"{n_shared}: `universe = common` compares them on these"
     )
 
 

@@ -16,22 +16,7 @@ def settle_validation(
     """Return the validation of the present data and whether it was computed just now."""
     if study := kept(ValidationStudy, snapshot=snapshot):
         return study, False
-    from selection.validation import as_json, validate
+    from selection.standings.validating import validation_of
 
-    record, rules = snapshot.record, snapshot.rules
-    validation = validate(
-        record.table.restrict(agents=record.complete),
-        lo=rules.lo,
-        hi=rules.hi,
-        history_window=rules.history_window,
-        hysteresis=rules.hysteresis,
-        widening=rules.widening,
-        policy_strategy=rules.strategy,
-        estimator=rules.estimator,
-        graded_share=record.graded_share,
-        base_seed=rules.seed,
-        jobs=n_jobs,
-        progress=progress,
-    )
-    result = as_json(validation) | {"agents_in_file": record.n_agents}
+    result = validation_of(snapshot.record, snapshot.rules, jobs=n_jobs, progress=progress)
     return keep(ValidationStudy, snapshot=snapshot, result=result, as_of=as_of), True

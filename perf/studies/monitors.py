@@ -37,11 +37,12 @@ from perf.studies.boards import (
     cells,
     without_outcomes,
 )
-from selection import rasch
+from selection import full_scores, rasch
 from selection.bands import HI, LO, WIDER_BANDS, mid_range
 from selection.folds import CompleteAgents, Rule, fold_bands, nested_plan
 from selection.held_out import choose, hold_out, nested_residuals
-from selection.intervals import FEWEST_FOR_QUANTILE, Interval, calibrate, intervals
+from selection.intervals import Interval, calibrate, intervals
+from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
 
 SEED = 20261
 LOOKS = (10, 12, 20, 40, 80, 160)
@@ -187,7 +188,8 @@ def _errors(one: Board) -> tuple[FloatArray, Mask]:
     scores = one.means.mean(axis=1)
     for n in range(one.n_ref, one.n_ref + N_LATER, REFIT_EVERY):
         past = _left_out(one.means[:n]) if len(errors) < FEWEST_FOR_QUANTILE else np.full(n, np.nan)
-        made = calibrate(one.means[:n, one.tasks], scores[:n], past, post_selection=np.array(errors))
+        fitted = full_scores.fit("ridge", _complete(one.means[:n]), one.tasks)
+        made = calibrate(fitted, past, post_selection=np.array(errors))
         rows = slice(n, n + REFIT_EVERY)
         for y, answer in zip(scores[rows], intervals(made, one.means[rows, one.tasks]), strict=True):
             if isinstance(answer, Interval):

@@ -13,7 +13,7 @@ from selection import ridge
 from selection.errors import ShapeMismatch
 from selection.intervals.calibrator import FEWEST_FOR_NORMAL, Calibrator, Source
 from selection.intervals.quantiles import jackknife_plus
-from selection.intervals.scaffolds import FEWEST_SCAFFOLDS, LEVEL
+from selection.intervals.scaffolds import FEWEST_SCAFFOLDS, LEVEL, NOT_CALIBRATED
 
 WIDEST = 1.96
 
@@ -173,7 +173,7 @@ def _not_calibrated(calibrator: Calibrator, is_new: bool) -> str:
     if not is_new or calibrator.scaffold_components is not None:
         return ""
     return (
-        f"; new scaffold: not calibrated for it (residuals from {calibrator.n_scaffolds} scaffolds, at least "
+        f"; {NOT_CALIBRATED} (residuals from {calibrator.n_scaffolds} scaffolds, at least "
         f"{FEWEST_SCAFFOLDS} are needed)"
     )
 

@@ -26,6 +26,7 @@ from analytics.arrays import FloatArray
 
 LEVEL = 0.95
 FEWEST_SCAFFOLDS = 5
+NOT_CALIBRATED = "new scaffold: not calibrated for it"
 
 
 @dataclass(frozen=True)

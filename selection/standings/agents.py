@@ -7,6 +7,7 @@ import numpy as np
 
 from analytics.record import Record
 from analytics.trials.flags import identical_agents
+from selection.intervals.scaffolds import NOT_CALIBRATED
 from selection.standings.lines import AtTarget, How, Line, Range
 from selection.standings.placing import Placed, ran_all
 from selection.standings.savings import run_costs
@@ -95,7 +96,7 @@ def _line(
         n_tokens=record.n_tokens[i],
         seconds=record.seconds[i],
         icc=record.repeats[i].as_plain(),
-        marks=_marks(record, i, how, on_subset, flags),
+        marks=_marks(record, i, how, on_subset, flags, at),
         flags=flags,
         at=at,
     )
@@ -125,11 +126,14 @@ def ranges(positions: Sequence[int]) -> tuple[Range, ...]:
     return tuple(found)
 
 
-def _marks(record: Record, i: int, how: How, on_subset: Placed, flags: Sequence[str]) -> tuple[str, ...]:
+def _marks(
+    record: Record, i: int, how: How, on_subset: Placed, flags: Sequence[str], at: Mapping[str, AtTarget]
+) -> tuple[str, ...]:
     about = record.about[i]
     marks = {
         "estimated": how == "estimated",
         "completed": how == "completed" or on_subset.how == "completed",
+        "new scaffold": at["full"].source.endswith(NOT_CALIBRATED),
         "linked": how == "linked",
         "incomplete": how == "incomplete" and not _elsewhere(record, i)[0],
         "elsewhere": bool(_elsewhere(record, i)[0]),

@@ -37,6 +37,7 @@ from selection.full_scores import estimator_of
 from selection.given import FittedOn
 from selection.held_out import Residuals, nested_residuals
 from selection.intervals import Calibrator, Interval, NoInterval, calibrate, intervals, prequential
+from selection.intervals.scaffolds import NOT_CALIBRATED
 from selection.rules import Rules
 from selection.standings.choice import rule_of
 from selection.standings.lines import CoverageLine
@@ -217,7 +218,7 @@ def _estimated(answer: Interval | NoInterval, highest: float) -> Estimated:
         se2=answer.s_cal**2,
         df=answer.df,
         calibration=BY_SCAFFOLD if answer.source == "new scaffold" else BY_AGENT,
-        source=answer.source,
+        source=answer.source + (f"; {NOT_CALIBRATED}" if NOT_CALIBRATED in answer.note else ""),
         note=answer.note,
     )
 

@@ -111,7 +111,8 @@ class AtTarget:
     method : str
         Where the standard error comes from.
     source : str
-        Where the interval of an estimated score comes from ("jackknife+", …); empty for a measured one.
+        Where the interval of an estimated score comes from ("jackknife+", …), and whether it allows for a new
+        scaffold; empty for a measured one.
     estimated : bool
         Whether `score` is predicted from the subset.
     n_valid, n_missing : int

@@ -9,7 +9,7 @@ With m active tasks, k of them in S, and ȳ_a the mean of a complete agent over 
 
 ω̂_S is the variance of trials over the binomial one, from the agents with repeats on S
 (`analytics.differences`); where they do not tell it, 1 stands for it, and the error is an upper bound. The
-cost is R times that of the median run of S.
+cost is R times the median cost of a run of S with one trial a task.
 
 Symbols: ω̂ ``omega``, R ``n_trials``, SE ``se`` in score, cost in US dollars.
 
@@ -21,6 +21,8 @@ Source
 ------
 This project's own.
 """
+
+from math import prod
 
 import numpy as np
 
@@ -56,13 +58,23 @@ def trials(record: Record, tasks: IndexArray) -> Trials:
     )
     rates = np.nanmean(table.means[on_subset], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
-    run, most = saving(record.costs, tasks).subset_run, recommended(record.n_tasks, tasks.size)
+    cost, most = _cost(record, tasks), recommended(record.n_tasks, tasks.size)
     options = tuple(
         TrialsLine(
             n_trials=n,
             se=float(np.sqrt((1.0 if omega is None else omega) * binomial / (tasks.size * n))),
-            cost_usd=None if run is None else run.median * n,
+            cost_usd=None if cost is None else cost * n,
         )
         for n in sorted({1, 2, most})
     )
     return Trials(recommended=most, omega=omega, upper_bound=omega is None, options=options)
+
+
+def _cost(record: Record, tasks: IndexArray) -> float | None:
+    """Median cost of a run of S with one trial a task, in US dollars; None where nobody states it."""
+    costs, n_places = saving(record.costs, tasks).subset_costs, record.n_places
+    n_delivered = np.maximum(np.count_nonzero(n_places, axis=1), 1)
+    n_runs = np.array([prod(one.levels.values()) for one in record.repeats], dtype=np.float64)
+    of_trial = costs / np.maximum(n_places.sum(axis=1) / n_delivered / n_runs, 1.0)
+    known = of_trial[~np.isnan(of_trial)]
+    return float(np.median(known)) if known.size else None

@@ -40,6 +40,7 @@ MARKS = {
     "estimated": "ran the tasks of the subset, not all: its score on all tasks is estimated from them",
     "completed": "at most 5% of its outcomes were lost by the harness; what is missing is completed from the "
     "others, and the error of that is in its intervals",
+    "new scaffold": "its scaffold is new, and too few others are known for an interval that allows for that",
     "linked": "ranked under an earlier subset: what entered since is completed from what it has run, and the "
     "error of that is in its intervals",
     "incomplete": "lacks outcomes that a rank on all tasks needs; on the tasks of the subset alone it may "
@@ -361,7 +362,8 @@ def trials_text(told: Trials | None) -> str:
         return ""
     options = "; ".join(_option(told, one) for one in told.options)
     known = (
-        "An upper bound: how much the trials of a task vary is not known, for want of repeats."
+        "An upper bound: telling how much the trials of a task vary takes three agents with three trials of "
+        "each."
         if told.upper_bound
         else ""
     )

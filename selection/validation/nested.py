@@ -152,6 +152,7 @@ def validate(
     hysteresis: float = 0.0,
     widening: bool = True,
     weights: FloatArray | None = None,
+    scores: FloatArray | None = None,
     policy_strategy: str = "mid_range",
     estimator: str = "",
     graded_share: float = 0.0,
@@ -180,6 +181,8 @@ def validate(
         The policy's band; hysteresis carries the subset through the temporal folds.
     weights : float array, shape (n_agents,), optional
         1/π_i of every agent of the table, in the pass rates alone.
+    scores : float array, shape (n_agents,), optional
+        Full scores y, gaps completed; the mean over the valid tasks where NaN or not given.
     policy_strategy : str
         The one whose interval coverage is measured, and that others are compared with.
     estimator : str
@@ -213,7 +216,7 @@ def validate(
         )
     rule = Rule(lo, hi, history_window, hysteresis, widening)
     band = table_band(table, weights, lo=lo, hi=hi, widening=widening, history_window=history_window)
-    agents = complete_agents(table, weights)
+    agents = complete_agents(table, weights, scores)
     plans = {name: plan(name, agents, n_seeds=seeds, base_seed=base_seed) for name in protocols}
     bands = {name: fold_bands(agents, folds, rule) for name, folds in plans.items()}
     reasons = {name: _why_not(agents, folds, bands[name], rule) for name, folds in plans.items()}

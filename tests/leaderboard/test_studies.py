@@ -172,7 +172,7 @@ def test_the_stored_validation_of_the_tests_has_the_present_form():
 
 
 def test_validation_is_asked_with_the_rules_of_the_policy(bench, monkeypatch):
-    from selection import validation
+    from selection.standings import validating
 
     asked = {}
 
@@ -181,7 +181,7 @@ def test_validation_is_asked_with_the_rules_of_the_policy(bench, monkeypatch):
         raise validations_refusal("no need")
 
     validations_refusal = services.CoreError
-    monkeypatch.setattr(validation, "validate", seen)
+    monkeypatch.setattr(validating, "validate", seen)
     Policy.objects.create(
         benchmark=bench, number=2, band_lo=0.2, band_hi=0.8, strategy="spread", base_seed=5, hysteresis=0.05
     )

@@ -181,7 +181,8 @@ def test_a_new_scaffold_among_few_has_the_error_of_the_others():
     outcomes, _ = with_newcomers()
     found = answer(record_of(outcomes, scaffolds=["s"] * 15 + ["unseen"]), FULL)
     new, old = at(found, "a15"), at(found, "a14")
-    assert (new.source, new.se) == (old.source, old.se)
+    assert (new.source, new.se) == (f"{old.source}; new scaffold: not calibrated for it", old.se)
+    assert [line.agent for line in found.agents if "new scaffold" in line.marks] == ["a15"]
     assert found.targets["full"].n_ranked == 16
 
 
