@@ -21,7 +21,12 @@ class TooFewCommonTasks(Conflict):
 
 
 def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
-    """Whether most agents of a file lack over 5% of the active tasks: what it costs little to see first."""
+    """Whether most agents of a file lack over 5% of the active tasks: what it costs little to see first.
+
+    Once a subset is fixed, newcomers run it alone: then they lack nothing.
+    """
+    if active_subset(benchmark) is not None:
+        return False
     n_active = active_tasks(benchmark).count()
     cells = np.unique(flat.agent.astype(np.int64) * len(flat.tasks) + flat.task)
     n_tasks = np.bincount(cells // len(flat.tasks))

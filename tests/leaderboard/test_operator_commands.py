@@ -248,13 +248,13 @@ class TestCommonTasks:
 
     def test_counted_by_hand(self, thin):
         assert common_tasks(thin) == [f"t{j:02d}" for j in range(12)]
-        assert offered(thin).startswith("1 of 4 agents have run all 20 tasks; they share 12: ")
+        assert offered(thin).startswith("1 of 4 agents are complete on all 20 tasks; all 4 share 12: ")
 
     def test_load_says_so_and_the_policy_freezes_them(self, run, thin, tmp_path):
         path = tmp_path / "more.csv"
         path.write_text(csv_text({"a3": "0" * 12}))  # the whole benchmark is judged, not this file
         printed = run("load", str(path), "--benchmark", "toy")
-        assert "1 of 5 agents have run all 20 tasks; they share 12: " in printed
+        assert "1 of 5 agents are complete on all 20 tasks; all 5 share 12: " in printed
         assert "manage.py policy toy --set universe=common" in printed
         assert "universe: all → 12 tasks" in run("policy", "toy", "--set", "universe=common")
         names = [f"t{j:02d}" for j in range(12)]
