@@ -273,11 +273,12 @@ def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
         return "ran", f"under {line.condition} alone"
     if "withheld" in line.marks:
         return "wait", "for an operator's approval"
+    nobody = board.targets[target].reason
+    if nobody and line.at[target].reason == nobody:
+        return "could", "be ranked, fewer than half"
     alone = 20 * line.n_tasks < 19 * board.n_tasks
     if target != "subset" and line.how in ("estimated", "linked") and alone:
         return "ran", "the subset alone"
-    if line.how == "measured":
-        return "could", "be ranked, fewer than half"
     return "lack", f"outcomes among {tasks_of(board, target)}"
 
 

@@ -1,5 +1,7 @@
 """Where fewer than half of the loaded agents could be ranked, nobody is (a rule of this project)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,3 +31,14 @@ def test_the_headline_says_why_nobody_is_ranked():
         "ranked, fewer than half."
     )
     assert found.targets["full"].reason == "nobody is ranked: 2 of 6 loaded agents could be, fewer than half"
+
+
+def test_whoever_lost_a_rank_counts_as_one_that_could_have_it():
+    """Also an agent that ran the subset alone: what took its rank is not what it lacks."""
+    found = answer(record_of(board(2)))
+    few = found.targets["full"].reason
+    first = found.agents[2]
+    at = first.at | {"full": replace(first.at["full"], reason=few)}
+    agents = tuple(replace(line, how="estimated", at=at) if line is first else line for line in found.agents)
+    told = words.headline(replace(found, agents=agents))
+    assert "3 could be ranked, fewer than half, 3 lack outcomes among all 40 tasks" in told
