@@ -401,12 +401,13 @@ def test_a_duplicated_agent_changes_no_other_fold_unless_a_rate_crosses_an_edge(
 def slow_errors(records, x, codes):
     """√((G − 1)/G·Σ(θ_(g) − θ̄)²) by running the reference's figures again without each group."""
     with_records = {codes[q["i"]] for q in records}
+    without = {
+        g: reference.figures(records, x, {i for i, c in enumerate(codes) if c == g}) for g in set(codes)
+    }
     errors = {}
     for figure in FIGURES:
         groups = sorted(set(codes)) if figure in PAIR_FIGURES else sorted(with_records)
-        left = [
-            reference.figures(records, x, {i for i, c in enumerate(codes) if c == g})[figure] for g in groups
-        ]
+        left = [without[g][figure] for g in groups]
         if None in left or len(with_records) < 10:
             errors[figure] = None
         else:
