@@ -682,7 +682,7 @@ def test_any_number_of_workers_gives_the_same_numbers():
 TOLD_TO_END = """
 import os, signal, sys
 from analytics.command_line import Parser, add_command, run
-from perf.selection import simulated
+from perf.selection import BARE, simulated
 from selection.validation import validate
 
 def end(done, total):
@@ -690,7 +690,8 @@ def end(done, total):
         os.kill(os.getpid(), signal.SIGTERM)
 
 def command(arguments):
-    validate(simulated(60, 3_000, 1), protocols=["lomo"], n_null_draws=0, jobs=2, progress=end)
+    quick = {"strategies": ["mid_range", "spread", "easiest", "hardest", "stratified"], **BARE}
+    validate(simulated(60, 3_000, 1), protocols=["lomo", "loso"], jobs=2, progress=end, **quick)
 
 if __name__ == "__main__":
     parser = Parser(prog="tool")
