@@ -47,6 +47,7 @@ from analytics.errors import CoreError
 N_DRAWS = 2_000
 N_TASKS_LEAST = 5
 N_BLOCK = 128
+MOST_STACKED_CELLS = 1 << 14
 Ahead = Callable[..., FloatArray]
 
 
@@ -105,25 +106,33 @@ def _ahead(x: FloatArray, weights: FloatArray, noise: FloatArray, v: FloatArray,
     q = squares + 0.5 + v * (k + 2) ** 2 - t**2 / 2
     cells, found = np.ascontiguousarray(narrowed(x).T), np.zeros(u.shape)
     blocks = [(a, min(a + N_BLOCK, n_untold)) for a in range(0, n_untold, N_BLOCK)]
-    for draw, w in enumerate(weights.astype(cells.dtype)):
-        drawn = np.flatnonzero(w)
+    for draws in _stacks(len(weights), cells.shape):
+        w = weights[draws].astype(cells.dtype)
+        drawn = np.flatnonzero(w.any(axis=0))
         seen = cells[drawn]
-        weighted = (seen * (-2 * w[drawn, None])).T
+        weighted = (-2 * w[:, None, drawn]) * seen.T
         for a, b in blocks:
-            signed = _signed(weighted[a:b] @ seen[:, a:], u[draw], t[draw], q[draw], a, b)
-            found[draw, a:] = np.maximum(found[draw, a:], signed.max(axis=0))
-            found[draw, a:b] = np.maximum(found[draw, a:b], -signed.min(axis=1))
+            signed = _signed(weighted[:, a:b] @ seen[:, a:], u[draws], t[draws], q[draws], a, b)
+            found[draws, a:] = np.maximum(found[draws, a:], signed.max(axis=1))
+            found[draws, a:b] = np.maximum(found[draws, a:b], -signed.min(axis=2))
     return found
+
+
+def _stacks(n_draws: int, shape: tuple[int, ...]) -> list[slice]:
+    """Draws computed at once: many where the cells are few, and one, on its drawn tasks alone, else."""
+    k, n = shape
+    size = max(1, MOST_STACKED_CELLS // (n * max(n, k)))
+    return [slice(first, first + size) for first in range(0, n_draws, size)]
 
 
 def _signed(
     products: npt.NDArray[np.floating], u: FloatArray, t: FloatArray, q: FloatArray, a: int, b: int
 ) -> FloatArray:
-    """T*² of the agents a to b with those from a on, negative where they are behind."""
-    spread = np.add.outer(q[a:b], q[a:])
-    spread += np.multiply.outer(t[a:b], t[a:])
+    """T*² of the agents a to b with those from a on, negative where they are behind, one matrix a draw."""
+    spread = q[:, a:b, None] + q[:, None, a:]
+    spread += t[:, a:b, None] * t[:, None, a:]
     spread += products
-    gaps = np.subtract.outer(u[a:b], u[a:])
+    gaps = u[:, a:b, None] - u[:, None, a:]
     gaps *= np.abs(gaps)
     gaps /= spread
     return np.asarray(gaps, dtype=np.float64)

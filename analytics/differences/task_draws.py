@@ -35,12 +35,16 @@ Introduction to the Bootstrap*, 1993, ch. 12.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray
+from analytics.arrays import FloatArray, read_only
 from analytics.resampling import generator, resampled_counts
+
+N_KEPT = 8
+MOST_KEPT_CELLS = 1 << 20  # 8 MiB
 
 
 def on_grid(outcomes: FloatArray) -> FloatArray:
@@ -56,8 +60,16 @@ def narrowed(x: FloatArray) -> npt.NDArray[np.floating]:
 
 
 def task_weights(k: int, seed: int, n_draws: int) -> FloatArray:
-    """How often each of k tasks is drawn, shape (n_draws, k)."""
-    return resampled_counts(seed, "rank_weights", k, n_draws).astype(np.float64)
+    """How often each of k tasks is drawn, shape (n_draws, k); small ones are kept for the next board."""
+    weights = _kept_weights if k * n_draws <= MOST_KEPT_CELLS else _task_weights
+    return weights(k, seed, n_draws)
+
+
+def _task_weights(k: int, seed: int, n_draws: int) -> FloatArray:
+    return read_only(resampled_counts(seed, "rank_weights", k, n_draws).astype(np.float64))
+
+
+_kept_weights = lru_cache(N_KEPT)(_task_weights)
 
 
 def row_sums(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
