@@ -64,6 +64,7 @@ METHODS = {
     "errors of scores and resampled tasks": "the errors of scores are drawn anew, and the tasks for agents "
     "whose trials tell no error, for all pairs at once",
 }
+METHOD_NAMES = {"neyman": "spread over tasks", "domain": "tasks as a sample"}  # others are words already
 MEASURED = {
     "run": "How much an agent varies from run to run was measured",
     "prompt": "The wording of the prompt was measured",
@@ -92,9 +93,12 @@ LEGEND = {
     "± SE": "Standard error of the score in points.",
     "naive": "√(p(1 − p)/n), as most boards print it. It takes each task for one toss of a coin and answers "
     "another question, so that it may be larger or smaller.",
+    "Could be the best": "At 95% the best agent is one of these.",
+    "Tied with": "Rows of this table with agents that it is neither better nor worse than, at 95% for all "
+    "pairs at once. Ties form no groups.",
     "Ties": "Agents that it is neither better nor worse than, at 95% for all pairs at once. Ties form no "
     "groups: A may be tied with B, and B with C, while A is better than C.",
-    "~": "Estimated from the subset; the other scores are measured.",
+    "~": "Estimated from the tasks that the agent ran, which are not all; a score without it is measured.",
     "Bounds": "What the score would be if all missing outcomes were failures, and if all were successes.",
     "≤": "The standard error is an upper bound: one trial a task.",
     "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent repeated.",
@@ -124,6 +128,12 @@ def first_names(names: Sequence[str], n: int = 3) -> str:
 def sentence(text: str) -> str:
     """Begin with a capital and end with a full stop."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
+
+
+def clause(text: str) -> str:
+    """Begin as after a colon, with a small letter unless the first word is an abbreviation; no full stop."""
+    is_word = text[1:2].islower() or text[1:2] == " "
+    return f"{text[:1].lower() if is_word else text[:1]}{text[1:].removesuffix('.')}"
 
 
 def percent(value: float) -> str:
@@ -162,11 +172,27 @@ def in_order(board: Standings, target: str = "") -> list[Line]:
     )
 
 
+def cost_text(line: Line) -> str:
+    """Return $12.4, ~$12.4 where a run of all tasks is reckoned from one of the subset."""
+    sign = "~" if is_reckoned(line) else ""
+    return "" if line.cost_usd is None else f"{sign}{money(line.cost_usd)}"
+
+
+def is_reckoned(line: Line) -> bool:
+    """Whether its cost of all tasks rests on a part of them."""
+    return line.cost_basis == "linear" and line.how not in ("measured", "completed")
+
+
 def costs(board: Standings) -> dict[str, float]:
     """Return the costs that are believed, by agent: not 0, nor below a fiftieth of the board's median."""
     stated = {line.agent: line.cost_usd for line in board.agents if line.cost_usd is not None}
     least = median(stated.values()) / IMPLAUSIBLE if stated else 0.0
     return {agent: cost for agent, cost in stated.items() if cost > 0 and cost >= least}
+
+
+def method_name(method: str) -> str:
+    """Return how an error was found, in two or three words."""
+    return METHOD_NAMES.get(method, method)
 
 
 # -------------------------------------------------------------------------------------------------- the board
@@ -214,13 +240,24 @@ def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
 
 def _several_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     first = board.targets[target].may_be_first
-    known = costs(board)
-    cheapest = min((known[agent] for agent in first if agent in known), default=None)
-    cheap = "" if cheapest is None else f"; the cheapest of the {len(first):,} costs {money(cheapest)}"
     return (
         f"{len(first):,} of {len(ranked):,} agents could be the best. {_leaders(board, target, ranked)} "
-        f"{_score(ranked[0].at[target])} on {tasks_of(board, target)}{_for(board, ranked[0])}{cheap}."
+        f"{_score(ranked[0].at[target])} on {tasks_of(board, target)}{_for(board, ranked[0])}"
+        f"{_cheapest(board, [line for line in ranked if line.agent in first])}."
     )
+
+
+def _cheapest(board: Standings, first: Sequence[Line]) -> str:
+    """Name the smallest of the costs that were measured; of all costs where fewer than two were."""
+    believed = costs(board)
+    known = [line for line in first if line.agent in believed]
+    measured = [line for line in known if not is_reckoned(line)]
+    alike = measured if len(measured) > 1 else known
+    if not alike or len(alike) == 1 < len(first):
+        return ""
+    kind = "" if len(alike) == len(first) else f" with a {'known' if alike == known else 'measured'} cost"
+    cheapest = min(alike, key=lambda line: believed[line.agent])
+    return f"; the cheapest of the {len(alike):,}{kind} costs {cost_text(cheapest)}"
 
 
 def _leaders(board: Standings, target: str, ranked: Sequence[Line]) -> str:
@@ -239,7 +276,7 @@ def _for(board: Standings, line: Line) -> str:
     known = costs(board)
     if all(other.cost_usd is None for other in board.agents):
         return "" if any(other.cost_basis == HIDDEN for other in board.agents) else ". Cost was not stated"
-    return f", for {money(known[line.agent])} a run" if line.agent in known else ""
+    return f", for {cost_text(line)} a run" if line.agent in known else ""
 
 
 def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> str:
@@ -296,9 +333,15 @@ def covers_text(board: Standings, target: str = "") -> str:
         text = " ".join(part for part in (text, coverage_text(board)) if part)
     if first := first_text(board, target):
         text += f" {first}"
-    if judged := "; ".join(part for part in (METHODS.get(told.method), told.note) if part):
-        text += f" On ranks and ties: {judged}."
+    if judged := judged_text(told):
+        text += f" {judged}"
     return f"{text} {sentence(told.reason)}" if told.reason else text
+
+
+def judged_text(told: TargetLine) -> str:
+    """Say how ranks and ties were judged; empty where there are none."""
+    judged = "; ".join(part for part in (METHODS.get(told.method), told.note) if part)
+    return f"On ranks and ties: {judged}." if judged else ""
 
 
 def first_text(board: Standings, target: str = "") -> str:
@@ -354,7 +397,7 @@ def verdict_text(board: Standings) -> str:
 
 def target_text(board: Standings) -> str:
     """Say why the board does not rank by the full score; empty where it does, or where that was asked for."""
-    return f"Ranks are on the subset: {sentence(board.why_target)}" if board.why_target else ""
+    return f"Ranks are on the subset: {clause(board.why_target)}." if board.why_target else ""
 
 
 def trials_text(told: Trials | None) -> str:
