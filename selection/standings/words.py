@@ -339,8 +339,8 @@ def covers_text(board: Standings, target: str = "") -> str:
 
 
 def judged_text(told: TargetLine) -> str:
-    """Say how ranks and ties were judged; empty where there are none."""
-    judged = "; ".join(part for part in (METHODS.get(told.method), told.note) if part)
+    """Say how ranks and ties were judged; empty where there are none, and for one agent."""
+    judged = "; ".join(part for part in (METHODS.get(told.method), told.note) if part and told.n_ranked > 1)
     return f"On ranks and ties: {judged}." if judged else ""
 
 

@@ -85,6 +85,48 @@ def test_several_could_be_the_best():
     )
 
 
+def test_the_cheapest_is_told_among_measured_costs():
+    """A cost of all tasks that is reckoned from a run of the subset is not held against one that was paid."""
+    paid = [
+        line("a", 1, 0.9, lower=1, upper=5, cost=40.0),
+        line("b", 2, 0.8, lower=1, upper=5, cost=30.0, cost_basis="per task"),
+        line("d", 4, 0.6, lower=5, upper=5, cost=20.0),
+    ]
+    reckoned = line("c", 3, 0.7, lower=1, upper=5, cost=10.0, how="estimated")
+    found = standings(*paid[:2], reckoned, paid[2], first=("a", "b", "c"))
+    assert words.headline(found).endswith(
+        "for $40.0 a run; the cheapest of the 2 with a measured cost costs $30.0."
+    )
+    assert [row["Cost"] for row in table.rows(found)] == ["$40.0", "$30.0", "~$10.0", "$20.0"]
+    stated = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "c"))})
+    assert words.headline(stated).endswith("; the cheapest of the 2 costs ~$10.0.")
+    unknown = standings(*paid[:2], line("c", 3, 0.7, lower=1, upper=5), paid[2], first=("a", "b", "c"))
+    assert words.headline(unknown).endswith("; the cheapest of the 2 with a known cost costs $30.0.")
+    one = standings(
+        paid[0], *(line(name, 3, 0.7, lower=1, upper=5) for name in "ce"), paid[2], first=("a", "c")
+    )
+    assert words.headline(one).endswith("for $40.0 a run.")
+    leader = standings(replace(reckoned, at={"full": paid[0].at["full"]}), *paid[1:], first=("c", "b"))
+    assert "for ~$10.0 a run; the cheapest of the 2 costs ~$10.0." in words.headline(leader)
+
+
+def test_a_clause_begins_small_but_for_abbreviations():
+    told = {"Only 3 tasks.": "only 3 tasks", "A run.": "a run", "GAIA has none": "GAIA has none", "": ""}
+    assert {text: words.clause(text) for text in told} == told
+
+
+def test_methods_are_named_in_words():
+    named = {words.method_name(method) for method in words.METHODS}
+    assert len(named) == len(words.METHODS)
+    assert not named & {"neyman", "domain"}
+
+
+def test_one_agent_has_no_ties_to_be_judged():
+    found = answer(record_of(board(5, 60)[:1]))
+    assert "On ranks and ties" not in words.covers_text(found)
+    assert "On ranks and ties" in words.covers_text(answer(record_of(board(5, 60))))
+
+
 def test_one_is_the_best():
     found = standings(
         line("a", 1, 0.9, lower=1, upper=1, cost=3.0),
@@ -326,6 +368,29 @@ def test_a_flat_row_has_every_target_unrounded():
     assert {f"{t}_rank" for t in ("subset", "full", "domain")} <= set(row)
     assert all(value is None or isinstance(value, str | int | float | bool) for value in row.values())
     assert {tuple(table.flat(line)) for line in found.agents} == {tuple(row)}
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r"])
+def test_a_spreadsheet_runs_no_text_of_a_csv(sign):
+    row = {"agent": f"{sign}cmd|x", "reason": f"a{sign}b", "score": -0.5, "n": -3, "rank": None, "ok": True}
+    assert table.guarded(row) == row | {"agent": f"'{sign}cmd|x"}
+
+
+def test_rows_of_the_ties_are_those_of_the_table():
+    """Also for a target that the agents do not stand in the order of."""
+    outcomes, _ = with_newcomers(n_agents=20, n_new=2)
+    found = answer(record_of(outcomes))
+    for target in ("subset", "full"):
+        cells = {column.head: column.cells for column in table.rank_columns(found, target)}
+        for row, agent in enumerate(cells["Agent"]):
+            line = next(line for line in found.agents if line.agent == agent)
+            spans = line.at[target].tied_with
+            tied = {found.agents[i].agent for first, last in spans for i in range(first, last + 1)}
+            said = set()
+            for part in filter(None, cells["Tied with"][row].split(", ")):
+                ends = [int(end) for end in part.split("–")]
+                said |= {cells["Agent"][place - 1] for place in range(ends[0], ends[-1] + 1)}
+            assert said == tied
 
 
 def test_a_board_on_a_terminal():
