@@ -34,7 +34,7 @@ from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
 from selection.replay import Replay, Watched, replay
 from selection.rules import Rules
-from selection.standings import answer, printed, words
+from selection.standings import answer, printed, terms, words
 from selection.standings.choice import band_of, choice
 from selection.standings.lines import Conditions, Standings
 from selection.standings.pairs import pairs
@@ -239,7 +239,7 @@ def _answered(arguments: argparse.Namespace) -> Standings:
     found = answer(record, rules, given)
     if rules.target is not None and found.target != rules.target:
         why = found.why if rules.target == "subset" else found.targets[rules.target].reason
-        raise TargetSilent(f"nothing is said for the target {rules.target}: {words.clause(why)}")
+        raise TargetSilent(f"nothing is said for the target {rules.target}: {terms.clause(why)}")
     return found
 
 
@@ -260,7 +260,7 @@ def _ranks(arguments: argparse.Namespace) -> Answer:
     agents = [
         {"agent": line.agent, "scaffold": line.scaffold, "model": line.model, "how": line.how}
         | plain(line.at[found.target])
-        for line in words.in_order(found)
+        for line in terms.in_order(found)
     ]
     values = {"target": found.target, **plain(found.targets[found.target]), "agents": agents}
     return Answer(values, printed.ranks(found))

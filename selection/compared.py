@@ -10,7 +10,7 @@ import numpy as np
 
 from analytics.command_line import plain
 from analytics.differences.estimates import Estimate
-from selection.standings import words
+from selection.standings import terms, words
 from selection.standings.pairs import Compared, Pair
 
 N_SHOWN = 10  # of the agents compared, the best; 45 pairs
@@ -81,7 +81,7 @@ def shown(found: Compared, *, whole: bool) -> dict[str, Any]:
     estimates = [pair.estimate for pair in pairs_shown if pair.estimate is not None]
     omitted = sorted({name for estimate in estimates for name in estimate.omitted})
     return {
-        "scores on": words.task_set(found.target, found.n_tasks),
+        "scores on": terms.task_set(found.target, found.n_tasks),
         "never measured": "; ".join(_unmeasured(name) for name in omitted) or "nothing that is asked for",
         **({"not shown": _not_shown(found, n_more)} if n_more else {}),
         "agents": [
@@ -90,7 +90,7 @@ def shown(found: Compared, *, whole: bool) -> dict[str, Any]:
                 "score": at.score,
                 "from": at.lower,
                 "to": at.upper,
-                "error by": words.method_name(at.method) if at.se is not None else None,
+                "error by": terms.method_name(at.method) if at.se is not None else None,
                 "note": at.reason,
             }
             for name, at in best.items()
@@ -110,14 +110,14 @@ def _not_shown(found: Compared, n_more: int) -> str:
 
 def _unmeasured(name: str) -> str:
     """Return agent:judge as a reader calls it."""
-    return words.UNMEASURED.get(name.removeprefix("agent:"), name)
+    return terms.UNMEASURED.get(name.removeprefix("agent:"), name)
 
 
 def _legend(found: Compared, estimates: Sequence[Estimate]) -> dict[str, str]:
     methods = {one.method for one in estimates if one.interval is not None}
     methods |= {at.method for at in found.agents.values() if at.se is not None}
-    known = sorted(methods & words.METHODS.keys())
-    told = {words.method_name(name): words.sentence(words.METHODS[name]) for name in known}
+    known = sorted(methods & terms.METHODS.keys())
+    told = {terms.method_name(name): words.sentence(terms.METHODS[name]) for name in known}
     if any(one.interval is not None for one in estimates):
         told |= PAIR_LEGEND
     n_tested = sum(pair.p_adjusted is not None for pair in found.pairs)
@@ -140,6 +140,6 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
         "from": told["lower"],
         "to": told["upper"],
         "p, adjusted": pair.p_adjusted,
-        "error by": words.method_name(told["method"]) if told["se"] is not None else None,
+        "error by": terms.method_name(told["method"]) if told["se"] is not None else None,
         "note": note,
     }

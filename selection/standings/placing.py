@@ -30,7 +30,8 @@ from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
 from selection.linking import FEWEST_COMPLETE, Reference, complete
-from selection.standings.words import counted, elsewhere, first_names
+from selection.standings.terms import first_names
+from selection.standings.words import counted, elsewhere
 
 How = Literal["direct", "completed", "linked", "incomplete"]
 

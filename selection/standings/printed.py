@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 
-from selection.standings import words
+from selection.standings import terms, words
 from selection.standings.gaps import gaps
 from selection.standings.lines import Standings
 from selection.standings.table import Column, columns, rank_columns
@@ -27,7 +27,7 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
         fill(words.headline(board, target), width),
         _table(shown),
         _filled(
-            {key: text for key, text in words.LEGEND.items() if key in {one.head for one in shown}}, width
+            {key: text for key, text in terms.LEGEND.items() if key in {one.head for one in shown}}, width
         ),
         fill(words.judged_text(told), width),
         _gaps(board, target, width),
@@ -59,7 +59,7 @@ def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
         yield fill(told, width)
     if saved := words.savings_text(board.savings):
         yield fill(saved, width)
-    if more := [name for name in words.TARGETS if name != target and board.targets[name].n_ranked]:
+    if more := [name for name in terms.TARGETS if name != target and board.targets[name].n_ranked]:
         yield f"Other targets: {', '.join(f'--target {name}' for name in more)}"
 
 
@@ -77,12 +77,12 @@ def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, 
     heads = {column.head for column in shown}
     cells = "".join(cell for column in shown for cell in column.cells)
     signs = {sign for sign in ("~", "≤") if sign in cells}
-    told = {key: text for key, text in words.LEGEND.items() if key in heads | signs}
-    marks = [mark for mark in words.MARKS if any(mark in line.marks for line in board.agents)]
-    told |= {mark: words.sentence(words.MARKS[mark]) for mark in marks}
+    told = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
+    marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]
+    told |= {mark: words.sentence(terms.MARKS[mark]) for mark in marks}
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
     if methods:
-        told["± SE"] += " " + " ".join(words.sentence(words.METHODS[one]) for one in methods)
+        told["± SE"] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
     return told
 
 

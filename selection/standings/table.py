@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from selection.standings.lines import AtTarget, Line, Standings
-from selection.standings.words import TARGETS, cost_text, costs, in_order, percent
+from selection.standings.terms import TARGETS, cost_text, costs, in_order, percent
 
 NOTHING = "–"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from selection.standings import words
+from selection.standings import terms, words
 from selection.standings.lines import Better, Verdict
 
 PROTOCOLS = ("temporal", "loao")
@@ -190,7 +190,7 @@ def _with_sentence(told: Verdict) -> Verdict:
     """Return a verdict with its sentence."""
     if told.word == "no subset":
         return replace(
-            told, sentence=f"Does a subset rank like all tasks? No subset: {words.clause(told.reason)}."
+            told, sentence=f"Does a subset rank like all tasks? No subset: {terms.clause(told.reason)}."
         )
     pairs, clear = words.percent(told.pairs or 0.0), told.clear
     also = (

@@ -12,7 +12,7 @@ import pytest
 from analytics.differences.rows import Facet
 from selection.given import Given, Variances
 from selection.rules import Rules
-from selection.standings import answer, printed, table, words
+from selection.standings import answer, printed, table, terms, words
 from selection.standings.gaps import gaps
 from selection.standings.lines import AtTarget, Conditions, CoverageLine, Line, Standings, TargetLine
 from tests.selection.records import board, record_of, with_newcomers
@@ -112,12 +112,12 @@ def test_the_cheapest_is_told_among_measured_costs():
 
 def test_a_clause_begins_small_but_for_abbreviations():
     told = {"Only 3 tasks.": "only 3 tasks", "A run.": "a run", "GAIA has none": "GAIA has none", "": ""}
-    assert {text: words.clause(text) for text in told} == told
+    assert {text: terms.clause(text) for text in told} == told
 
 
 def test_methods_are_named_in_words():
-    named = {words.method_name(method) for method in words.METHODS}
-    assert len(named) == len(words.METHODS)
+    named = {terms.method_name(method) for method in terms.METHODS}
+    assert len(named) == len(terms.METHODS)
     assert not named & {"neyman", "domain"}
 
 
@@ -233,7 +233,7 @@ def test_the_headline_calls_agents_as_the_table_does():
 
 def test_costs_that_are_hidden_are_not_called_unstated():
     found = standings(
-        line("a", 1, 0.9, lower=1, upper=1, cost_basis=words.HIDDEN),
+        line("a", 1, 0.9, lower=1, upper=1, cost_basis=terms.HIDDEN),
         line("b", 2, 0.1, lower=2, upper=2),
         first=("a",),
     )
@@ -245,8 +245,8 @@ def test_costs_that_are_hidden_are_not_called_unstated():
     [("subset", "the one task of the subset"), ("full", "the one task"), ("domain", "tasks like this one")],
 )
 def test_one_task_is_one_task(target, told):
-    assert words.task_set(target, 1) == told
-    assert words.task_set(target, 1200).replace("1,200", "").count("tasks") == 1
+    assert terms.task_set(target, 1) == told
+    assert terms.task_set(target, 1200).replace("1,200", "").count("tasks") == 1
 
 
 def test_what_was_measured_is_said_beside_what_was_not():
@@ -278,7 +278,7 @@ def test_an_estimated_score_carries_its_sign():
 def test_a_cost_below_a_fiftieth_of_the_median_is_not_believed():
     stated = {"a": 0.0, "b": 1.0, "c": 100.0, "d": 100.0}
     lines = [line(name, i, 0.5, cost=cost) for i, (name, cost) in enumerate(stated.items(), 1)]
-    assert set(words.costs(standings(*lines))) == {"c", "d"}
+    assert set(terms.costs(standings(*lines))) == {"c", "d"}
     assert [row["Cost"] for row in table.rows(standings(*lines))] == ["?", "?", "$100", "$100"]
 
 
@@ -287,7 +287,7 @@ def test_a_cost_below_a_fiftieth_of_the_median_is_not_believed():
     [(0.294, "$0.29"), (10.42, "$10.4"), (99.96, "$100.0"), (1686.2, "$1,686"), (0, "$0.00")],
 )
 def test_money(amount, text):
-    assert words.money(amount) == text
+    assert terms.money(amount) == text
 
 
 # --------------------------------------------------------------------------------------------- savings, gaps
@@ -326,9 +326,9 @@ def test_every_mark_and_method_has_its_meaning():
     outcomes, _ = with_newcomers(n_agents=20, n_new=2)
     found = answer(record_of(outcomes), Rules(target="full"))
     for one in found.agents:
-        assert set(one.marks) <= set(words.MARKS)
-        assert {told.method for told in one.at.values() if told.method} <= set(words.METHODS)
-    assert {told.method for told in found.targets.values()} <= set(words.METHODS)
+        assert set(one.marks) <= set(terms.MARKS)
+        assert {told.method for told in one.at.values() if told.method} <= set(terms.METHODS)
+    assert {told.method for told in found.targets.values()} <= set(terms.METHODS)
 
 
 # --------------------------------------------------------------------------------------------------- tables

@@ -10,7 +10,7 @@ import pytest
 
 from selection.given import Given
 from selection.rules import Rules
-from selection.standings import answer, words
+from selection.standings import answer, terms, words
 from selection.standings.lines import Standings, Verdict
 from selection.standings.trials import recommended
 from selection.standings.verdict import advice_text, no_subset, verdict, word
@@ -138,7 +138,7 @@ def test_a_board_without_a_subset_says_so():
     found = answer(record_of(board(4, 60)))
     assert (found.verdict.word, found.verdict.reason) == ("no subset", found.why)
     assert (
-        found.verdict.sentence == f"Does a subset rank like all tasks? No subset: {words.clause(found.why)}."
+        found.verdict.sentence == f"Does a subset rank like all tasks? No subset: {terms.clause(found.why)}."
     )
     assert no_subset("Only 3 tasks.").sentence.endswith("No subset: only 3 tasks.")
     assert no_subset("GAIA has none.").sentence.endswith("No subset: GAIA has none.")
@@ -202,7 +202,7 @@ def test_it_ranks_by_the_subset_where_that_orders_more_pairs_by_two_errors(diffe
         )
         assert f"Ranks are on the subset: {found.why_target}." in found.notices
         assert [line.agent for line in found.agents] == [
-            line.agent for line in words.in_order(found, "subset")
+            line.agent for line in terms.in_order(found, "subset")
         ]
         asked = answer(record, Rules(target="full"), Given(validation=validation(loao=loao)))
         assert (asked.target, asked.why_target) == ("full", "")
