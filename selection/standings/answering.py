@@ -25,7 +25,15 @@ from selection.standings.full_scores import (
 )
 from selection.standings.lines import Conditions, CoverageLine, Standings
 from selection.standings.phase import phase_of
-from selection.standings.placing import Placed, barred_by, place, ran_all, rated_tasks
+from selection.standings.placing import (
+    Placed,
+    barred_by,
+    place,
+    place_on_all,
+    ran_all,
+    rated_tasks,
+    scores_of,
+)
 from selection.standings.savings import savings
 from selection.standings.targets import Bench, Told, nothing, one_trial, tell, unranked
 from selection.standings.trials import trials
@@ -56,8 +64,7 @@ class Basis:
     @property
     def scores(self) -> FloatArray:
         """Full scores of agents placed on all tasks, shape (n_agents,); NaN for the others."""
-        known = [np.nan if one.score is None else one.score for one in self.on_all]
-        return np.array(known, dtype=np.float64)
+        return scores_of(self.on_all)
 
     @property
     def newcomers(self) -> IndexArray:
@@ -79,7 +86,7 @@ def basis(record: Record, rules: Rules, given: Given) -> Basis:
     """
     chosen, tasks = choice(record, rules, given), rated_tasks(record)
     agents = reference(record.table.means[record.complete])
-    on_all = place(record, tasks, agents)
+    on_all = place_on_all(record, agents)
     subset = np.intersect1d(chosen.tasks, tasks)
     if not subset.size:
         return Basis(record, chosen, tasks, subset, on_all, on_all)
