@@ -168,7 +168,7 @@ def _within(rates: FloatArray, lo: float, hi: float) -> Mask:
 def _draws(
     selected: FloatArray, latest: FloatArray, edges: Edges, k: int, rng: np.random.Generator
 ) -> Callable[[int], FloatArray]:
-    """What permutations give: T_π and N_π, (2, n_draws)."""
+    """Return what gives T_π and N_π of so many permutations, (2, n_draws)."""
     both = np.concatenate([selected, latest])
     cells = np.stack([np.nan_to_num(both), (~np.isnan(both)).astype(np.float64)])
     everywhere, totals = bool(cells[1].all()), cells.sum(axis=1)

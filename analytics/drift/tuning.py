@@ -108,9 +108,7 @@ def subset_tuning(
     return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
 
 
-def _draws(
-    before: FloatArray, latest: FloatArray, rng: np.random.Generator
-) -> Callable[[int], FloatArray]:
+def _draws(before: FloatArray, latest: FloatArray, rng: np.random.Generator) -> Callable[[int], FloatArray]:
     """−D*, (1, n_draws): newcomers, and the mean that they are held against, from the reference agents."""
     n_known = np.count_nonzero(~np.isnan(before), axis=1)
     packed = np.take_along_axis(before, np.argsort(np.isnan(before), axis=1, kind="stable"), axis=1)
