@@ -226,9 +226,9 @@ def _audited(one: Board, rng: np.random.Generator) -> Audit:
     difficulties = rasch.fit(one.means[: one.n_ref]).difficulties
     later = one.means[one.n_ref :]
     outcomes = np.full(later.shape, np.nan)
-    n_audited = max(1, round(AUDIT_SHARE * one.tasks.size))
+    n_audited, outside = max(1, round(AUDIT_SHARE * one.tasks.size)), one.outside
     for i in range(len(later)):
-        drawn = rng.choice(one.outside, n_audited, replace=False)
+        drawn = rng.choice(outside, n_audited, replace=False)
         outcomes[i, drawn] = later[i, drawn]
     return Audit(outcomes, _expected(later, one.tasks, difficulties))
 
@@ -397,13 +397,9 @@ def _shown(found: Fired) -> str:
 
 def main() -> None:
     n_boards = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    print(
-        f"{N_LATER} agents after 15 or 30. Boards (share on which the monitor ever saw enough to judge); shares"
-    )
-    print(
-        "on which it ever warned, or alerted, and ever alerted, ± one Monte Carlo standard error: boards that"
-    )
-    print("do not change, and boards that do")
+    print(f"{N_LATER} agents after 15 or 30. Boards (share on which the monitor ever saw enough to judge);")
+    print("shares on which it ever warned, or alerted, and ever alerted, ± one Monte Carlo standard error:")
+    print("boards that do not change, and boards that do")
     with threadpool_limits(1, user_api="blas"):
         print_table(n_boards, sys.argv[2:] or list(CASES))
 
