@@ -147,7 +147,7 @@ def resample(
     v : float array, shape (n_agents,), optional
         v_a of `analytics.differences.rows.agent_variance`, score²; 0 where not given.
     n_draws : int
-        At least 2,000 for what is published; at least 19.
+        At least 19; 10,000 for what is published.
     ahead : callable
         `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
 

@@ -15,8 +15,8 @@ One c holds for all pairs. *Tied* is where neither beats the other: not transiti
 Agents with identical outcomes are tied. Who may be first is told by `first` on the same draws.
 
 Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need (one-sided: t_{k−1,.95}):
-of a handful of tasks that all differ alike no draw differs from the data, and c would be 0. There B is 2,000,
-since a draw goes through all pairs; ⌈.95(B + 1)⌉ keeps the rate. An agent's first draws do not depend on B.
+of a handful of tasks that all differ alike no draw differs from the data, and c would be 0. An agent's first
+draws do not depend on B.
 
 Symbols
 -------
@@ -60,13 +60,11 @@ from analytics.differences.finite_errors import (
     error_of,
 )
 from analytics.differences.first import may_be_first
-from analytics.differences.neyman_draws import N_DRAWS as N_DRAWS_BY_TASKS
-from analytics.differences.neyman_draws import Ahead, ahead
+from analytics.differences.neyman_draws import N_DRAWS, Ahead, ahead
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 
-N_DRAWS = 10_000
 N_DRAWS_LEAST = 19
 DECIMALS = 9
 NOTES: Mapping[Method, str] = {
@@ -141,7 +139,7 @@ def rank_sets(
     facets: Sequence[Facet] = NEVER_MEASURED,
     added: FloatArray | None = None,
     unclaimed: Mask | None = None,
-    n_draws: int | None = None,
+    n_draws: int = N_DRAWS,
     ahead: Ahead = ahead,
 ) -> RankSets:
     """Rank sets of agents on given tasks.
@@ -159,8 +157,8 @@ def rank_sets(
         Variance that counts in the decision on a pair and not in the draws, score²; symmetric.
     unclaimed : bool array, shape (n_agents, n_agents), optional
         Pairs that are tied whatever their outcomes; symmetric.
-    n_draws : int, optional
-        At least 19. By default 10,000, and 2,000 where pairs are judged by resampled tasks.
+    n_draws : int
+        At least 19; 10,000 for what is published.
     ahead : callable
         `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
 
@@ -171,9 +169,7 @@ def rank_sets(
     """
     _check(agents, n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]
-    by_tasks = _by_tasks(errors)
-    n_draws = n_draws or (N_DRAWS_BY_TASKS if by_tasks.any() else N_DRAWS)
-    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead)
+    board = _Board(agents, errors, _by_tasks(errors), seed, n_draws, ahead)
     means, se = np.round([agent.score for agent in agents], DECIMALS), _standard_errors(board, added)
     d = np.round(means[:, None] - means, DECIMALS)
     critical, beats, first = _decided(board, d if unclaimed is None else np.where(unclaimed, 0.0, d), se)
@@ -257,13 +253,13 @@ def _least(board: _Board, p: float) -> float:
 
 def _check(
     agents: Sequence[Measured | Calibrated],
-    n_draws: int | None,
+    n_draws: int,
     added: FloatArray | None,
     unclaimed: Mask | None,
 ) -> None:
     if not agents:
         raise RankSetsRefused("no agent to rank")
-    if n_draws is not None and n_draws < N_DRAWS_LEAST:
+    if n_draws < N_DRAWS_LEAST:
         raise RankSetsRefused(f"{n_draws} draws have no upper 5% point; at least {N_DRAWS_LEAST} are needed")
     for earlier, later in pairwise(agents):
         if earlier.name >= later.name:

@@ -181,7 +181,7 @@ def test_the_pairs_of_many_agents_are_those_of_every_two(monkeypatch):
     table = np.random.default_rng(3).integers(0, 2, (7, 33)).astype(float)
     v = np.array([0, 0, 0.002, 0, 0.001, 0, 0])
     whole = resample(table, names(7), seed=2, v=v, n_draws=50)
-    monkeypatch.setattr("analytics.differences.neyman_draws.N_BLOCK", 3)
+    monkeypatch.setattr("analytics.differences.neyman_draws.N_CHUNK", 3)
     assert resample(table, names(7), seed=2, v=v, n_draws=50).ahead.tobytes() == whole.ahead.tobytes()
     found = np.zeros((50, 7))
     for i, j in combinations(range(7), 2):
@@ -259,7 +259,7 @@ def test_verified_ranks_need_little_memory(real_rows):
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     width = np.median(found.upper - found.lower)
-    print(f"\n57 x 500, 2,000 draws: {peak:.0f} MiB, c {found.critical:.2f}, median width {width:g} ranks")
+    print(f"\n57 x 500, 10,000 draws: {peak:.0f} MiB, c {found.critical:.2f}, median width {width:g} ranks")
     assert outcomes.shape == (57, 500)
     assert peak < 100
     assert found.upper[np.argmin(found.means)] == 57
