@@ -14,9 +14,9 @@ has a variance V_a and its degrees of freedom (`analytics.differences.finite_err
 One c holds for all pairs. *Tied* is where neither beats the other: not transitive, so no groups are formed.
 Agents with identical outcomes are tied. Who may be first is told by `first` on the same draws.
 
-Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need (one-sided: t_{k−1,.95}):
-of a handful of tasks that all differ alike no draw differs from the data, and c would be 0. An agent's first
-draws do not depend on B.
+Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need: of a handful of tasks
+that all differ alike no draw differs from the data, and c would be 0. An agent's first draws do not depend
+on B.
 
 Symbols
 -------
@@ -59,7 +59,7 @@ from analytics.differences.finite_errors import (
     TrialNoise,
     error_of,
 )
-from analytics.differences.first import may_be_first
+from analytics.differences.first import least_by_tasks, may_be_first
 from analytics.differences.neyman_draws import N_DRAWS, Ahead, ahead
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.differences.task_draws import pair_variances
@@ -226,10 +226,11 @@ def _decided(board: _Board, d: FloatArray, se: FloatArray) -> tuple[float, Mask,
     judged = ~(board.by_tasks | np.eye(len(d), dtype=np.bool_))
     draws = draw_errors(board.names, board.errors, judged, seed=board.seed, n_draws=board.n_draws)
     others, place = _resampled(board), -(-95 * (board.n_draws + 1) // 100)
-    critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), _least(board, 0.975))
+    least = float(stdtrit(board.n_tasks - 1, 0.975)) if board.by_tasks.any() else 0.0
+    critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), least)
     beats = d > critical * se
     lead = np.where(beats.any(axis=0), np.inf, (d / se).max(axis=0))
-    return critical, beats, may_be_first(draws, others, lead, place, least=_least(board, 0.95))
+    return critical, beats, may_be_first(draws, others, lead, place, least=_least_of_first(board, others))
 
 
 def _resampled(board: _Board) -> FloatArray:
@@ -243,9 +244,14 @@ def _resampled(board: _Board) -> FloatArray:
     return found
 
 
-def _least(board: _Board, p: float) -> float:
-    """Return what one pair judged by resampled tasks would need; 0 without any."""
-    return float(stdtrit(board.n_tasks - 1, p)) if board.by_tasks.any() else 0.0
+def _least_of_first(board: _Board, others: FloatArray) -> FloatArray:
+    """Return what each agent's c_a is at least; 0 without a pair judged by resampled tasks."""
+    found = np.zeros(len(board.agents))
+    if board.by_tasks.any():
+        untold = np.array([error.method == "neyman" for error in board.errors])
+        found[board.by_tasks.any(axis=1)] = float(stdtrit(board.n_tasks - 1, 0.95))
+        found[untold] = least_by_tasks(others[:, untold], board.n_tasks)
+    return found
 
 
 # -------------------------------------------------------------------------------------------------- checks

@@ -168,9 +168,10 @@ def test_pruning_equals_all_pairs_of_all_draws_to_the_last_bit(seed):
         assert upper_point(draws, others, place) == np.sort(largest)[place - 1]
     # T_a of the others over agent a: row b, column a.
     own = np.sort(np.sqrt(np.maximum(ahead_of.max(axis=0), others)), axis=1)[:, 949]
+    nothing = np.zeros(len(agents))
     for share in (0.5, 0.9, 0.99, 1.01, 1.5):
         rivals = np.repeat(others[:, None], len(agents), axis=1)
-        assert (may_be_first(draws, rivals, own * share, 950) == (share < 1)).all()
+        assert (may_be_first(draws, rivals, own * share, 950, least=nothing) == (share < 1)).all()
 
 
 def test_who_may_be_first_by_definition():
