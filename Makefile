@@ -23,7 +23,7 @@ lint: .venv/dev  ## ruff, mypy and the import contracts
 	.venv/bin/lint-imports
 
 test: lint  ## everything deterministic
-	$(PY) -m pytest -n auto -m "not slow"
+	$(PY) -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: .venv/dev  ## crash, crowd and simulation tests; SEEDS=1 takes one parameter set of each
 	$(PY) -m pytest -m slow $(if $(SEEDS),--seeds $(SEEDS))

@@ -168,7 +168,9 @@ def _alone(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[Fl
     is_held_out, is_trained = of_fold[:, rows]
     outcomes, scores = agents.outcomes[np.ix_(rows, tasks)], agents.scores[rows]
     ridge.checked_training(outcomes[is_trained], scores[is_trained], ridge.ALPHA)
-    whole = np.where(np.isnan(outcomes), np.nanmean(outcomes[is_trained], axis=0), outcomes)
+    whole, missing = outcomes, np.isnan(outcomes)
+    if missing.any():
+        whole = np.where(missing, np.nanmean(outcomes[is_trained], axis=0), outcomes)
     known = whole.sum(axis=1)
     if tasks.size == m:
         return known[is_held_out], np.zeros(fold.held_out.size)
