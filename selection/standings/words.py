@@ -110,6 +110,7 @@ BASIS = {
     HIDDEN: "hidden by the operator's policy",
 }
 MOST_NAMED = 10  # of the agents that could be the best
+N_CONDITIONS = 10  # named of those that are not compared: a delivery may have hundreds
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 
 # --------------------------------------------------------------------------------------------- small figures
@@ -480,10 +481,11 @@ def uncounted_agents(ran: str, compared: Sequence[str], agents: Sequence[str]) -
 
 def uncounted_beside(left_out: Sequence[str], compared: Sequence[str]) -> str:
     """Say that some outcomes of an agent are of conditions that are not compared."""
-    return (
-        f"outcomes under {' and '.join(left_out)} are not counted: this board compares "
-        f"{' and '.join(compared)}"
-    )
+    return f"outcomes under {_and(left_out)} are not counted: this board compares {' and '.join(compared)}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return first_names(names, N_CONDITIONS) if len(names) > N_CONDITIONS else " and ".join(names)
 
 
 def _compared_text(board: Standings) -> str:
@@ -494,7 +496,7 @@ def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) 
     """Say which conditions outcomes are from, and which are left out; empty where none varies."""
     if not compared:
         return ""
-    other = ", ".join(f"{name} ({counted(n, 'agent')})" for name, n in left_out)
+    other = first_names([f"{name} ({counted(n, 'agent')})" for name, n in left_out], N_CONDITIONS)
     return f"agents are compared under {' and '.join(compared)}" + (f"; left out: {other}" if other else "")
 
 

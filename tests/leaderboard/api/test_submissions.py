@@ -442,6 +442,12 @@ class TestBodies:
         faults = post(body(outcomes=[{"task": "no such"}] * 20_001)).json()["faults"]
         assert [fault["field"] for fault in faults] == ["outcomes"]
 
+    def test_too_many_settings(self, post):
+        rows = [{"task": "t01", "trial": 1, "outcome": 1, "judge": f"j{i}"} for i in range(501)]
+        assert post(body(outcomes=rows[:500])).status_code == 201
+        (fault,) = post(body(outcomes=rows)).json()["faults"]
+        assert fault["rule"].startswith("there are 501 settings")
+
     def test_too_many_rows(self, post):
         rows = [{"task": "t01", "trial": i % 30_000, "outcome": 1} for i in range(20_001)]
         assert "20,000" in post(body(outcomes=rows)).json()["faults"][0]["rule"]
