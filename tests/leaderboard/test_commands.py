@@ -173,6 +173,18 @@ def test_csv_has_one_level_and_every_target(run, toy):
         assert not any(value.startswith("{") for value in line.values())
 
 
+def test_a_name_in_csv_is_no_formula(db, run, file):
+    names = ["=1+1", "+1", "-1", "@SUM(A1)", "a=1"]
+    file.write_text(csv_text(dict.fromkeys(names, "10")))
+    run("load", str(file), "--benchmark", "toy")
+    run("recompute", "toy")
+    lines = list(csv.DictReader(io.StringIO(run("standings", "toy", "--format", "csv"))))
+    assert sorted(line["agent"] for line in lines) == ["'+1", "'-1", "'=1+1", "'@SUM(A1)", "a=1"]
+    assert sorted(
+        a["agent"] for a in json.loads(run("standings", "toy", "--format", "json"))["agents"]
+    ) == sorted(names)
+
+
 def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
     store(toy.benchmark)
     printed = run("validate", "toy", "--jobs", "1")

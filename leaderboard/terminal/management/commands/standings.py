@@ -15,6 +15,8 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.studies.answers import table
 from leaderboard.terminal.printing import board_text, refusals_as_errors
 
+FORMULA = ("=", "+", "-", "@")
+
 
 class Command(BaseCommand):
     help = "Print the latest board of a benchmark."
@@ -43,4 +45,9 @@ class Command(BaseCommand):
             lines = [table.flat(line) for line in standings.agents]
             writer = csv.DictWriter(self.stdout, lines[0].keys(), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(lines)
+            writer.writerows({head: guarded(value) for head, value in line.items()} for line in lines)
+
+
+def guarded(value: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would take for a formula: names are from outside."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
