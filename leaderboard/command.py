@@ -8,6 +8,7 @@ from leaderboard import postgres
 
 WITHOUT_DATABASE = {"check", "collectstatic", "help", "makemigrations", "version"}
 READER_GONE = 128 + signal.SIGPIPE
+INTERRUPTED = 128 + signal.SIGINT
 
 
 def needs_database(arguments: list[str]) -> bool:
@@ -29,14 +30,24 @@ def main() -> None:
         # so that this is no success; the shell's own status for it is 141.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(READER_GONE)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 def run(arguments: list[str]) -> None:
     """Run one command; told to end by SIGTERM it rolls back, closes what is open, and exits with 143."""
     from leaderboard.studies.answers import orderly_end
 
+    check_text(arguments)
     with orderly_end():
         _executed(arguments)
+
+
+def check_text(arguments: list[str]) -> None:
+    """Refuse an argument that is no text, and no path, which need not be any."""
+    for argument in arguments:
+        if any("\ud800" <= character <= "\udfff" for character in argument) and not os.path.exists(argument):
+            sys.exit(f"The argument {argument!r} is not UTF-8 text.")
 
 
 def _executed(arguments: list[str]) -> None:

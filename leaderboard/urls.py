@@ -1,14 +1,17 @@
 """Every address of the service."""
 
+import sys
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import include, path
 from django.views import defaults
 
-from leaderboard.api.errors import problem_page
+from leaderboard.api.errors import RETRY_AFTER, problem_page
 
 urlpatterns = [
     path("api/v1/", include("leaderboard.api.urls")),
@@ -27,7 +30,21 @@ def _page_or_problem(status: HTTPStatus, page: Callable[..., HttpResponse]) -> C
     return answer
 
 
+_broken = _page_or_problem(HTTPStatus.INTERNAL_SERVER_ERROR, defaults.server_error)
+_away = _page_or_problem(
+    HTTPStatus.SERVICE_UNAVAILABLE, lambda request: render(request, "503.html", status=503)
+)
+
+
+def handler500(request: HttpRequest) -> HttpResponse:
+    """Called while the error is handled: a database that is away is no fault of ours, and comes back."""
+    if not isinstance(sys.exception(), OperationalError):
+        return _broken(request)
+    answer = _away(request)
+    answer["Retry-After"] = RETRY_AFTER
+    return answer
+
+
 handler400 = _page_or_problem(HTTPStatus.BAD_REQUEST, defaults.bad_request)
 handler403 = _page_or_problem(HTTPStatus.FORBIDDEN, defaults.permission_denied)
 handler404 = _page_or_problem(HTTPStatus.NOT_FOUND, defaults.page_not_found)
-handler500 = _page_or_problem(HTTPStatus.INTERNAL_SERVER_ERROR, defaults.server_error)

@@ -104,6 +104,7 @@ def contents(table: Table) -> FlatFile:
     )
     Checks(table, columns, columns["rows"]).run(columns["doubtful"])
     table.faults.raise_if_any()
+    table.limits.check_settings(int(columns["setting"].max(initial=-1)) + 1)
     if not len(columns["rows"]):
         raise refuse("there are no rows")
     return _filled(table, columns, source)

@@ -23,12 +23,15 @@ class Limits:
         Of the distinct names of all columns together.
     n_metadata_bytes : int or None
         Of all metadata together; None where only `n_bytes` bounds them.
+    n_settings : int or None
+        Of prompt variant, judge, temperature and run together; None: as many as there are rows.
     """
 
     n_bytes: int
     n_rows: int
     n_name_characters: int
     n_metadata_bytes: int | None
+    n_settings: int | None
 
     def check_bytes(self, n: int) -> None:
         """Refuse `n` decompressed bytes if they are too many."""
@@ -50,6 +53,12 @@ class Limits:
         if n_characters > self.n_name_characters:
             raise refuse(f"the distinct names have more than {self.n_name_characters:,} characters together")
 
+    def check_settings(self, n: int) -> None:
+        """Refuse `n` settings if they are too many."""
+        if self.n_settings is not None and n > self.n_settings:
+            what = "prompt_variant, judge, temperature and run"
+            raise refuse(f"there are {n:,} settings ({what}); at most {self.n_settings:,} are allowed")
 
-FILE = Limits(512 << 20, 10_000_000, 2_000_000, None)
-SUBMISSION = Limits(16 << 20, 20_000, 200_000, 64 << 10)
+
+FILE = Limits(512 << 20, 10_000_000, 2_000_000, None, None)
+SUBMISSION = Limits(16 << 20, 20_000, 200_000, 64 << 10, 500)

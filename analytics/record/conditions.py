@@ -147,7 +147,8 @@ def held(
         by_temperature = _two_temperatures(outcomes, asked, settings, deliveries)
     of_setting = conditions_of(settings, by_temperature, counting)
     conditions = tuple(sorted({of_setting[s] for s in distinct(counted.setting).tolist()}, key=none_first))
-    code = np.array([conditions.index(c) if c in conditions else -1 for c in of_setting], dtype=np.int64)
+    place = {condition: i for i, condition in enumerate(conditions)}
+    code = np.array([place.get(condition, -1) for condition in of_setting], dtype=np.int64)
     shape = (n_agents, len(conditions))
     column = outcomes.agent * shape[1] + code[outcomes.setting]
     cells = distinct(column * len(tasks) + outcomes.task)

@@ -14,6 +14,10 @@ from rest_framework.views import set_rollback
 from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen, Missing, Refusal
 
 MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER = "5"  # seconds
+OWN_WORDS = {
+    HTTPStatus.BAD_REQUEST: "The request has a malformed part, or a Host that is not a name of this service."
+}
 STATUS = (
     (Missing, HTTPStatus.NOT_FOUND),
     (Forbidden, HTTPStatus.FORBIDDEN),
@@ -48,7 +52,9 @@ def _described(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None
         return _refused(error), {}
     if isinstance(error, OperationalError):
         detail = "The database does not answer; try again soon."
-        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "database_unavailable", detail), {"Retry-After": "5"}
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "database_unavailable", detail), {
+            "Retry-After": RETRY_AFTER
+        }
     if isinstance(error, RecursionError):
         return problem(HTTPStatus.BAD_REQUEST, "parse_error", "The body is nested too deeply."), {}
     if isinstance(error, Http404):
@@ -75,4 +81,5 @@ def _refused(error: Refusal) -> dict[str, Any]:
 def problem_page(status: HTTPStatus) -> JsonResponse:
     """Describe an error that no view answered."""
     code = status.phrase.lower().replace(" ", "_")
-    return JsonResponse(problem(status, code, status.description), status=status, content_type=MEDIA_TYPE)
+    detail = OWN_WORDS.get(status, status.description)
+    return JsonResponse(problem(status, code, detail), status=status, content_type=MEDIA_TYPE)

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 
 MAX_BYTES = 16 * 2**20
 MAX_MARKS = 1_000_000  # 20,000 rows of 30 fields have 620,000; what stands at one takes up to 100 bytes
+MAX_SHOWN = 80  # characters of a key
 
 
 class LengthRequired(APIException):
@@ -76,5 +77,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(mapping) < len(pairs):
         seen: set[str] = set()
         repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {repeated!r} comes twice in one object")
+        shown = repeated if len(repeated) <= MAX_SHOWN else f"{repeated[:MAX_SHOWN]}…"
+        raise ValueError(f"the key {shown!r} comes twice in one object")
     return mapping

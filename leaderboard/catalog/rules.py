@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from leaderboard.catalog.models import (
+    NAME_LENGTH,
     Duplicates,
     Estimator,
     MissingPlaces,
@@ -18,6 +19,7 @@ from leaderboard.catalog.models import (
 
 FACETS = ("prompt_variant", "judge", "temperature")
 LARGEST = 2**31 - 1
+HOTTEST = 1e12  # of a temperature in a file
 COMMON = "common"
 """What `universe` may be set to; the row then holds the names of the tasks that are common at that time."""
 
@@ -49,7 +51,7 @@ def _number(words: str, is_allowed: Callable[[Decimal], bool]) -> FieldRule:
             value = Decimal(text)
         except InvalidOperation:
             raise ValueError(text) from None
-        if not (value.is_finite() and is_allowed(value)):
+        if not (value.is_finite() and is_allowed(Decimal(float(value)))):  # as it will be stored
             raise ValueError(text)
         return float(value)
 
@@ -93,8 +95,9 @@ def _is_condition(value: object) -> bool:
     temperature = value.get("temperature")
     is_number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
     texts = (value.get("prompt_variant"), value.get("judge"))
-    return (temperature is None or (is_number and temperature >= 0)) and all(
-        text is None or (isinstance(text, str) and text != "") for text in texts
+    return (temperature is None or (is_number and 0 <= temperature <= HOTTEST)) and all(
+        text is None or (isinstance(text, str) and text.isprintable() and 0 < len(text) <= NAME_LENGTH)
+        for text in texts
     )
 
 

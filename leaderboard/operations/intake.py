@@ -66,7 +66,6 @@ def submit(
     benchmark: Benchmark,
     token: ApiToken,
     body: object,
-    body_sha256: bytes,
     idempotency_key: str | None,
     as_of: datetime,
 ) -> Receipt:
@@ -76,7 +75,7 @@ def submit(
     with transaction.atomic():
         claim = None
         if idempotency_key is not None:
-            claim, is_new = _claim(idempotency_key, benchmark, token.user, body_sha256, as_of)
+            claim, is_new = _claim(idempotency_key, benchmark, token.user, parsed.sha256, as_of)
             if not is_new:
                 return Receipt(claim.body or {}, replayed=True)
         submission, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)

@@ -9,11 +9,12 @@ from django.db import transaction
 from leaderboard.catalog.models import Benchmark, Task, Visibility
 from leaderboard.catalog.services import N_NAMED, bump_shown_version, ensure_tasks, get_or_create_benchmark
 from leaderboard.errors import Conflict, Faulty
-from leaderboard.submissions.parsing.flat import Fault
+from leaderboard.submissions.parsing.flat import Fault, name_rule
 from leaderboard.submissions.parsing.task_list import ListedTask
 from leaderboard.submissions.services import append_changes
 
 DESCRIBED = ("title", "description", "url", "licence", "citation", "unit", "visibility")
+NAMED = ("title", "licence", "unit")  # a line of text that can be seen
 
 
 class TaskInAnotherGroup(Conflict):
@@ -95,6 +96,15 @@ def describe_benchmark(*, benchmark: Benchmark, said: Mapping[str, str]) -> list
 
 
 def _faults(benchmark: Benchmark, fields: Sequence[str]) -> list[Fault]:
+    """What the model says, and else the rules of names."""
+    return _faults_of_model(benchmark, fields) or [
+        Fault(None, field, getattr(benchmark, field), rule)
+        for field in NAMED
+        if field in fields and getattr(benchmark, field) and (rule := name_rule(getattr(benchmark, field)))
+    ]
+
+
+def _faults_of_model(benchmark: Benchmark, fields: Sequence[str]) -> list[Fault]:
     try:
         benchmark.clean_fields(exclude={f.name for f in Benchmark._meta.fields} - set(fields))
     except ValidationError as error:

@@ -1,24 +1,38 @@
 """What several commands take."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
+
+from leaderboard.catalog.models import Benchmark
 
 USAGE = 2
 
 
-def check_file(file: Path, expected: str) -> None:
-    """Refuse a path without a file, with the exit code of a wrong argument."""
+@contextmanager
+def reading(file: Path, expected: str) -> Iterator[None]:
+    """Refuse a path without a file that can be read, with the exit code of a wrong argument."""
     if file.is_dir():
         raise CommandError(f"{file} is a folder; expected is {expected}.", returncode=USAGE)
     if not file.exists():
         raise CommandError(f"There is no file {file}; expected is {expected}.", returncode=USAGE)
     try:
-        file.open("rb").close()
+        yield
     except OSError as error:
-        why = f"{file} cannot be read ({error.strerror}); expected is {expected}."
+        why = f"{file} cannot be read ({error.strerror or error}); expected is {expected}."
         raise CommandError(why, returncode=USAGE) from error
+
+
+def check_slug(slug: str) -> None:
+    try:
+        Benchmark._meta.get_field("slug").run_validators(slug or " ")
+    except ValidationError:
+        raise CommandError(
+            f"{slug!r} cannot stand in an address: use at most 100 letters, digits, - and _."
+        ) from None
 
 
 def settings_in(texts: Iterable[str]) -> dict[str, str]:

@@ -29,6 +29,7 @@ from selection.standings.terms import percent as percent
 from selection.standings.terms import sentence as sentence
 from selection.standings.terms import tasks_of as tasks_of
 
+N_CONDITIONS = 10  # named of those that are not compared: a delivery may have hundreds
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
 MOST_NAMED = 10  # of the agents that could be the best
 
@@ -360,10 +361,11 @@ def uncounted_agents(ran: str, compared: Sequence[str], agents: Sequence[str]) -
 
 def uncounted_beside(left_out: Sequence[str], compared: Sequence[str]) -> str:
     """Say that some outcomes of an agent are of conditions that are not compared."""
-    return (
-        f"outcomes under {' and '.join(left_out)} are not counted: this board compares "
-        f"{' and '.join(compared)}"
-    )
+    return f"outcomes under {_and(left_out)} are not counted: this board compares {' and '.join(compared)}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return first_names(names, N_CONDITIONS) if len(names) > N_CONDITIONS else " and ".join(names)
 
 
 def _compared_text(board: Standings) -> str:
@@ -374,7 +376,7 @@ def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) 
     """Say which conditions outcomes are from, and which are left out; empty where none varies."""
     if not compared:
         return ""
-    other = ", ".join(f"{name} ({counted(n, 'agent')})" for name, n in left_out)
+    other = first_names([f"{name} ({counted(n, 'agent')})" for name, n in left_out], N_CONDITIONS)
     return f"agents are compared under {' and '.join(compared)}" + (f"; left out: {other}" if other else "")
 
 

@@ -61,6 +61,7 @@ def test_the_limits_are_told():
         FILE.n_name_characters,
         SUBMISSION.n_rows,
         SUBMISSION.n_name_characters,
+        SUBMISSION.n_settings,
         MAX_VALUE_BYTES,
     )
     for number in told:

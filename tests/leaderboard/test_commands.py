@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 from django.core.management import CommandError, call_command
 
+from leaderboard import command
 from leaderboard.accounts.queries import token_of
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import standings_of
@@ -182,6 +183,18 @@ def test_csv_has_one_level_and_every_target(run, toy):
         assert not any(value.startswith("{") for value in line.values())
 
 
+def test_a_name_in_csv_is_no_formula(db, run, file):
+    names = ["=1+1", "+1", "-1", "@SUM(A1)", "a=1"]
+    file.write_text(csv_text(dict.fromkeys(names, "10")))
+    run("load", str(file), "--benchmark", "toy")
+    run("recompute", "toy")
+    lines = list(csv.DictReader(io.StringIO(run("standings", "toy", "--format", "csv"))))
+    assert sorted(line["agent"] for line in lines) == ["'+1", "'-1", "'=1+1", "'@SUM(A1)", "a=1"]
+    assert sorted(
+        a["agent"] for a in json.loads(run("standings", "toy", "--format", "json"))["agents"]
+    ) == sorted(names)
+
+
 def test_validation_is_printed_with_the_strategy_in_use_first(run, toy):
     store(toy.benchmark)
     printed = run("validate", "toy", "--jobs", "1")
@@ -302,6 +315,12 @@ def test_fifty_faults_are_printed_and_all_are_counted(db, run, tmp_path):
         (["standings", "nope"], "None is loaded yet"),
         (["token", "ada@example.org", "--benchmark", "nope"], "no benchmark 'nope'"),
         (["token", "ada", "--benchmark", "nope"], "not an e-mail address"),
+        (["token", f"{'a' * 60}@{'b' * 60}.{'c.' * 90}org", "--benchmark", "nope"], "not an e-mail address"),
+        (["token", "ada@example.org", "--benchmark", "nope", "--name", "n" * 256], "at most 255 characters"),
+        (["load", "/proc/self/mem", "--benchmark", "toy"], r"cannot be read \(Input/output error\)"),
+        (["tasks", "toy", "/proc/self/mem"], r"cannot be read \(Input/output error\)"),
+        (["tasks", "toy", "/dev/zero"], "longer than 16 MiB"),
+        (["demo", "--write", "/nowhere/outcomes.csv"], "/nowhere/outcomes.csv cannot be written"),
     ],
 )
 def test_refusals_in_words(db, run, arguments, words):
@@ -309,9 +328,44 @@ def test_refusals_in_words(db, run, arguments, words):
         run(*arguments)
 
 
-def test_a_slug_must_fit_an_address(db, run, file):
+@pytest.mark.parametrize("slug", ["my bench", "", "b" * 101])
+def test_a_slug_must_fit_an_address(db, run, file, slug):
     with pytest.raises(CommandError, match="cannot stand in an address"):
-        run("load", str(file), "--benchmark", "my bench")
+        run("load", str(file), "--benchmark", slug)
+
+
+def test_a_pipe_with_a_name_is_read(db, run, file, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(f"exec cat '{file}' > '{tmp_path}/pipe'", shell=True) as writer:
+        try:
+            assert "Stored in toy: 320 new" in run("load", f"{tmp_path}/pipe", "--benchmark", "toy")
+        finally:
+            writer.kill()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["approve", "toy", "\udcff", "--reason", "r"], ["benchmark", "\udcff"]]
+)
+def test_an_argument_that_is_no_text_is_refused(monkeypatch, arguments):
+    monkeypatch.setattr(sys, "argv", ["manage.py", *arguments])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == "The argument '\\udcff' is not UTF-8 text."
+
+
+def test_a_file_may_have_a_name_that_is_no_text(tmp_path):
+    (tmp_path / "a\udcff.csv").touch()
+    command.check_text(["manage.py", "load", str(tmp_path / "a\udcff.csv")])
+
+
+def test_ctrl_c_ends_without_a_traceback(monkeypatch):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "run", interrupted)
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 130
 
 
 def test_standings_before_the_first_board(db, run, file):

@@ -63,7 +63,6 @@ def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", firs
         benchmark=Benchmark.objects.get(slug="toy"),
         token=by,
         body=body,
-        body_sha256=b"",
         idempotency_key=None,
         as_of=AS_OF,
     ).content

@@ -453,3 +453,15 @@ def test_coverage_is_told_of_boards_with_estimates_and_survives_plain_form():
     assert {line.at["full"].source for line in found.agents if line.how == "estimated"} == {"in time"}
     assert Standings.of_plain(found.as_plain()) == found
     assert answer(record_of(outcomes[:44], dates=days[:44])).coverage is None
+
+
+def test_of_many_conditions_that_are_not_compared_ten_are_named():
+    names = [f"judge j{i:02d}" for i in range(500)]
+    for text in (
+        words.uncounted_beside(names, ["judge a"]),
+        words.compared_text(["judge a"], [(name, 1) for name in names]),
+    ):
+        assert "j09" in text
+        assert "j10" not in text
+        assert "and 490 more" in text
+    assert "under x and y are not counted" in words.uncounted_beside(["x", "y"], ["judge a"])

@@ -1,8 +1,11 @@
 """The JSON body of a submission: an envelope around the rows of one agent."""
 
-from collections.abc import Collection, Mapping
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import nsmallest
 from typing import Any
 from uuid import UUID
 
@@ -29,14 +32,16 @@ LINKS = ("commit", "logs")
 MAX_ROWS = 20_000
 MAX_LINK_LENGTH = 2_000
 N_EXPLAINED = 20  # unknown tasks for which near ones are looked for, which takes time
+N_STRANGE = 100  # fields that are none, told of one object: a body has room for a million
 NOTHING = (None, "")
 NO_SUCH_TASK = "is not a task of this benchmark"
 
 
 @dataclass(frozen=True)
 class Body:
-    """A body without faults."""
+    """A body without faults. `sha256` is that of its fields: spacing and order make no other body."""
 
+    sha256: bytes
     flat: FlatFile
     version: str
     organisation: str
@@ -71,6 +76,7 @@ def read_body(body: object, *, benchmark: str, tasks: Collection[str], as_of: da
         )
     agent = body["agent"]
     return Body(
+        sha256=_sha256(body),
         flat=flat,
         version=agent.get("version") or "",
         organisation=agent.get("organisation") or "",
@@ -87,14 +93,30 @@ def _fault(field: str, value: object, rule: str) -> Fault:
     )
 
 
+def _sha256(body: Mapping[str, Any]) -> bytes:
+    """Row by row: the text of all rows at once takes many times the memory of the body."""
+    digest = hashlib.sha256()
+    for part in ({**body, "outcomes": len(body["outcomes"])}, *body["outcomes"]):
+        digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
+    return digest.digest()
+
+
+def _strange(where: str, found: Mapping[str, Any], known: Collection[str], rule: str) -> Iterator[Fault]:
+    """Tell the fields of an object that are none, in alphabetical order, and how many more there are."""
+    strange = found.keys() - set(known)
+    for name in nsmallest(N_STRANGE, strange):
+        yield _fault(f"{where}{name}", found[name], rule)
+    if len(strange) > N_STRANGE:
+        rest = f"has {len(strange) - N_STRANGE:,} more fields that are not known"
+        yield _fault(where.rstrip(".") or "body", None, rest)
+
+
 def _unknown(body: Mapping[str, Any]) -> list[Fault]:
-    faults = []
-    for field in body.keys() - {*REQUIRED, *OPTIONAL}:
-        rule = (
-            "assignments are not offered yet" if field == "assignment" else "is not a field of a submission"
-        )
-        faults.append(_fault(field, None, rule))
-    return sorted(faults, key=lambda fault: fault.field or "")
+    known = (*REQUIRED, *OPTIONAL, "assignment")
+    faults = [*_strange("", body, known, "is not a field of a submission")]
+    if "assignment" in body:
+        faults.append(_fault("assignment", None, "assignments are not offered yet"))
+    return faults
 
 
 def _absent(body: Mapping[str, Any]) -> list[Fault]:
@@ -104,13 +126,14 @@ def _absent(body: Mapping[str, Any]) -> list[Fault]:
 def _agent(body: Mapping[str, Any]) -> list[Fault]:
     agent = body.get("agent")
     if not isinstance(agent, Mapping):
-        known = agent in (*NOTHING, [])  # told as absent
-        return [] if known else [_fault("agent", agent, "is an object with name, scaffold and model")]
+        told = agent in (*NOTHING, [])  # as absent
+        return [] if told else [_fault("agent", agent, "is an object with name, scaffold and model")]
     faults = [_fault(f"agent.{f}", None, "is required") for f in COLUMN if agent.get(f) in NOTHING]
-    for field, value in agent.items():
-        if field not in (*COLUMN, *AGENT_OPTIONAL):
-            faults.append(_fault(f"agent.{field}", value, "is not a field of an agent"))
-        elif value not in NOTHING and (
+    known = (*COLUMN, *AGENT_OPTIONAL)
+    faults += _strange("agent.", agent, known, "is not a field of an agent")
+    for field in known:
+        value = agent.get(field)
+        if value not in NOTHING and (
             rule := name_rule(value) if isinstance(value, str) else "a name is text"
         ):
             faults.append(_fault(f"agent.{field}", value, rule))
@@ -130,11 +153,9 @@ def _links(body: Mapping[str, Any]) -> list[Fault]:
     links = {} if body.get("links") is None else body["links"]
     if not isinstance(links, Mapping):
         return [_fault("links", links, f"is an object with {' and '.join(LINKS)}")]
-    faults = []
-    for name, value in links.items():
-        if name not in LINKS:
-            faults.append(_fault(f"links.{name}", value, f"is not a link; known are {', '.join(LINKS)}"))
-        elif not (isinstance(value, str) and len(value) <= MAX_LINK_LENGTH and value.isprintable()):
+    faults = [*_strange("links.", links, LINKS, f"is not a link; known are {', '.join(LINKS)}")]
+    for name, value in ((name, links[name]) for name in LINKS if name in links):
+        if not (isinstance(value, str) and len(value) <= MAX_LINK_LENGTH and value.isprintable()):
             faults.append(_fault(f"links.{name}", value, "is a text of at most 2,000 printable characters"))
         elif not value.startswith(("https://", "http://")):
             faults.append(_fault(f"links.{name}", value, "begins with https:// or http://"))
@@ -144,7 +165,8 @@ def _links(body: Mapping[str, Any]) -> list[Fault]:
 def _unknown_tasks(outcomes: object, tasks: Collection[str]) -> list[Fault]:
     known, rules = set(tasks), dict[str, str]()
     faults = []
-    for row, outcome in enumerate(outcomes if isinstance(outcomes, list) else [], start=1):
+    listed = outcomes if isinstance(outcomes, list) and len(outcomes) <= MAX_ROWS else []
+    for row, outcome in enumerate(listed, start=1):
         name = text_of(outcome.get("task", outcome.get("task_id"))) if isinstance(outcome, Mapping) else None
         if isinstance(name, str) and name not in known and name_rule(name) is None:
             if name not in rules:

@@ -7,7 +7,7 @@ from pathlib import Path
 from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, name_rule, read
 from leaderboard.errors import Faulty
 
-__all__ = ["MAX_FAULTS", "Fault", "FlatFile", "is_name", "read_file"]
+__all__ = ["MAX_FAULTS", "Fault", "FlatFile", "is_name", "name_rule", "read_file"]
 
 Progress = Callable[[int, int | None], None]
 

@@ -12,6 +12,7 @@ from leaderboard.errors import Faulty
 
 FIELDS = ("name", "category", "group", "position")
 MAX_POSITION = 2**31 - 1
+MAX_BYTES = 16 << 20
 
 
 class ListedTask(NamedTuple):
@@ -25,8 +26,12 @@ class ListedTask(NamedTuple):
 
 def read_tasks(path: Path) -> list[ListedTask]:
     """Read and check the whole list, or raise Faulty with every fault at once."""
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise _faulty(path, [Fault(None, None, None, f"the list is longer than {MAX_BYTES >> 20} MiB")])
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _faulty(path, [Fault(None, None, None, f"the text is not UTF-8: {error.reason}")]) from None
     faults: list[Fault] = []
@@ -54,19 +59,30 @@ def _records(path: Path, text: str) -> list[dict[str, Any]]:
         records = list(reader)
     except csv.Error as error:
         raise _faulty(path, [Fault(None, None, None, f"the text is no CSV: {error}")]) from None
-    if "name" not in (reader.fieldnames or ()):
+    header = reader.fieldnames or []
+    if "name" not in header:
         raise _faulty(path, [Fault(None, "name", None, "the column is missing")])
+    if repeated := [field for field in FIELDS if header.count(field) > 1]:
+        raise _faulty(
+            path, [Fault(None, field, None, "several columns have this name") for field in repeated]
+        )
     return records
 
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
+        record = json.loads(line, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise _faulty(path, [Fault(number, None, None, f"the line is not JSON: {error}")]) from None
     if not isinstance(record, dict):
         raise _faulty(path, [Fault(number, None, None, "the line is not an object")])
     return record
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a field stands in it twice")
+    return found
 
 
 def _task(row: int, record: dict[str, Any], faults: list[Fault]) -> ListedTask:
@@ -95,7 +111,9 @@ def _position(row: int, said: object, faults: list[Fault]) -> int | None:
     text = str(said)
     if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_POSITION:
         return int(text)
-    faults.append(Fault(row, "position", text[:80], "a position is a whole number of at least 0"))
+    faults.append(
+        Fault(row, "position", text[:80], f"a position is a whole number from 0 to {MAX_POSITION:,}")
+    )
     return None
 
 

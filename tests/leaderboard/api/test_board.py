@@ -1,4 +1,7 @@
+import logging
+
 import pytest
+from django.db import OperationalError
 
 from leaderboard.catalog.models import Benchmark, Visibility
 from leaderboard.operations.services import recompute
@@ -64,3 +67,26 @@ def test_errors_outside_of_views_are_problems_under_api_and_pages_elsewhere(clie
         (500, "text/html; charset=utf-8"),
         (400, "application/problem+json"),
     ]
+    assert "not a name of this service" in answers[-1].json()["detail"]
+
+
+@pytest.mark.parametrize("address", [URL, "/", "/b/toy", "/b/toy/validity"])
+def test_without_its_database_the_service_says_when_to_come_again(client, board, monkeypatch, address):
+    def away(*_, **__):
+        raise OperationalError("the connection is closed")
+
+    client.raise_request_exception = False
+    with monkeypatch.context() as patch:
+        patch.setattr("django.db.backends.base.base.BaseDatabaseWrapper.cursor", away)
+        answer = client.get(address)
+    kind = "application/problem+json" if address == URL else "text/html; charset=utf-8"
+    assert (answer.status_code, answer["Content-Type"], answer["Retry-After"]) == (503, kind, "5")
+    assert "database does not answer" in answer.content.decode()
+
+
+def test_a_foreign_host_leaves_no_traceback_in_the_log(client, board, monkeypatch):
+    logged, listening = [], logging.Handler()
+    monkeypatch.setattr(listening, "emit", logged.append)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [listening])
+    assert client.get("/", headers={"Host": "elsewhere.example"}).status_code == 400
+    assert not [record for record in logged if record.exc_info]

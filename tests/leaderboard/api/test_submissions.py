@@ -422,6 +422,32 @@ class TestBodies:
         assert post(body(agent=text)).status_code == 422
         assert post(body(outcomes=[{"task": text, "trial": 1, "outcome": 1}])).status_code == 422
 
+    @pytest.mark.parametrize("where", ["body", "agent", "links"])
+    def test_of_many_strange_fields_the_first_are_named_and_the_rest_counted(self, post, where):
+        strange = {f"k{i:06d}": 1 for i in range(100_000)}
+        faults = post(strange if where == "body" else {where: strange}).json()["faults"]
+        prefix = "" if where == "body" else f"{where}."
+        named = [f["field"] for f in faults if f["field"].startswith(f"{prefix}k0")]
+        assert named == [f"{prefix}k{i:06d}" for i in range(100)]
+        (rest,) = [fault["rule"] for fault in faults if fault["field"] == where and "more" in fault["rule"]]
+        assert rest == "has 99,900 more fields that are not known"
+
+    def test_a_repeated_key_is_shown_in_short(self, post):
+        key = b'"' + b"k" * 100_000 + b'"'
+        response = post(b"{" + key + b": 1, " + key + b": 2}")
+        assert "twice" in response.json()["detail"]
+        assert len(response.content) < 1_000
+
+    def test_what_stands_in_too_long_a_list_is_not_looked_at(self, post):
+        faults = post(body(outcomes=[{"task": "no such"}] * 20_001)).json()["faults"]
+        assert [fault["field"] for fault in faults] == ["outcomes"]
+
+    def test_too_many_settings(self, post):
+        rows = [{"task": "t01", "trial": 1, "outcome": 1, "judge": f"j{i}"} for i in range(501)]
+        assert post(body(outcomes=rows[:500])).status_code == 201
+        (fault,) = post(body(outcomes=rows)).json()["faults"]
+        assert fault["rule"].startswith("there are 501 settings")
+
     def test_too_many_rows(self, post):
         rows = [{"task": "t01", "trial": i % 30_000, "outcome": 1} for i in range(20_001)]
         assert "20,000" in post(body(outcomes=rows)).json()["faults"][0]["rule"]

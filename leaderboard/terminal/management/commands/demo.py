@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.text import slugify
 
@@ -36,7 +36,10 @@ class Command(BaseCommand):
 
     def handle(self, *, file: Path | None, write: Path | None, serve: bool, port: int, **_: Any) -> None:
         if write:
-            write_history(write)
+            try:
+                write_history(write)
+            except OSError as error:
+                raise CommandError(f"{write} cannot be written ({error}).") from None
             return
         call_command("migrate", verbosity=0)
         slug = self._load(file) if file else self._load_demonstration()
@@ -61,7 +64,7 @@ class Command(BaseCommand):
     def _load(self, file: Path) -> str:
         with refusals_as_errors():
             flat = read(file)
-            slug = slugify(re.sub(r"\W", " ", flat.benchmark)) or "benchmark"
+            slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
             self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
         return slug
 

@@ -4,9 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
-from django.core.validators import validate_slug
+from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
@@ -15,7 +13,7 @@ from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.stated import stated_in
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
-from leaderboard.terminal.arguments import check_file
+from leaderboard.terminal.arguments import check_slug, reading
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 
@@ -49,8 +47,8 @@ class Command(BaseCommand):
 
 
 def read(file: Path, *, only: str | None = None) -> FlatFile:
-    check_file(file, "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)")
-    with progress_bar(f"Reading {file.name}") as progress:
+    expected = "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)"
+    with reading(file, expected), progress_bar(f"Reading {file.name}") as progress:
         return read_file(file, as_of=timezone.now(), progress=progress, only=only)
 
 
@@ -60,13 +58,6 @@ def store(flat: FlatFile, *, slug: str, dry_run: bool = False, replace: bool = F
         return load(
             flat=flat, slug=slug, as_of=timezone.now(), dry_run=dry_run, replace=replace, progress=progress
         )
-
-
-def check_slug(slug: str) -> None:
-    try:
-        validate_slug(slug)
-    except ValidationError:
-        raise CommandError(f"{slug!r} cannot stand in an address: use letters, digits, - and _.") from None
 
 
 def notes(flat: FlatFile) -> str:

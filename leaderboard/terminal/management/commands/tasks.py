@@ -9,8 +9,7 @@ from django.core.management.base import BaseCommand
 from leaderboard.operations.listing import list_tasks
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.task_list import read_tasks
-from leaderboard.terminal.arguments import check_file
-from leaderboard.terminal.management.commands.load import check_slug
+from leaderboard.terminal.arguments import check_slug, reading
 from leaderboard.terminal.printing import refusals_as_errors
 
 
@@ -26,9 +25,10 @@ class Command(BaseCommand):
 
     def handle(self, *, benchmark: str, file: Path, **_: Any) -> None:
         check_slug(benchmark)
-        check_file(file, "a list of tasks (CSV with a header, or NDJSON)")
         with refusals_as_errors():
-            report = list_tasks(slug=benchmark, tasks=read_tasks(file))
+            with reading(file, "a list of tasks (CSV with a header, or NDJSON)"):
+                tasks = read_tasks(file)
+            report = list_tasks(slug=benchmark, tasks=tasks)
         self.stdout.write(
             f"{benchmark}: {words.counted(report.n_tasks, 'task')} listed, {report.n_new:,} new, "
             f"{report.n_changed:,} changed."

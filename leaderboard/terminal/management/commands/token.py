@@ -9,8 +9,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
 from django.utils import timezone
 
-from leaderboard.accounts.models import Scope
+from leaderboard.accounts.models import Scope, User
 from leaderboard.accounts.services import LONGEST_LIFE
+from leaderboard.catalog.models import NAME_LENGTH
 from leaderboard.operations.services import issue_token
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -35,8 +36,11 @@ class Command(BaseCommand):
             raise CommandError(f"--days must be from 1 to {LONGEST_LIFE.days}.")
         try:
             validate_email(email)
+            User._meta.get_field("email").run_validators(email)
         except ValidationError:
             raise CommandError(f"{email!r} is not an e-mail address.") from None
+        if len(name) > NAME_LENGTH:
+            raise CommandError(f"--name has at most {NAME_LENGTH} characters, not {len(name):,}.")
         with refusals_as_errors():
             token, secret = issue_token(
                 email=email,
