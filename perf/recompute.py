@@ -3,7 +3,7 @@
 The rival is our own recompute when nothing is stored: each agent's outcomes read and reduced, the subset
 chosen, the calibration fitted with its nested residuals, everything ranked. After that one agent delivers
 the subset, and what only it changes is computed. Simulated outcomes, a server of its own.
-Run with `python -m perf.recompute`, and `python -m perf.recompute large` for 500 agents × 500 tasks × 5 trials.
+Run with `python -m perf.recompute`; with `large` for 500 agents × 500 tasks × 5 trials.
 """
 
 import atexit
