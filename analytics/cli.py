@@ -43,6 +43,9 @@ from analytics.trials.submissions import fit_repeats, n_submissions, submission_
 
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
 HARNESS_MARKS = ("valid", "covered")
+ON_A_BOARD = (
+    "its ICC is over all tasks that an agent repeated, here over those that all repeated: they differ"
+)
 N_SUBMISSIONS = (2, 5, 10, 27)
 N_SUBMISSIONS_DESIGNS = 10
 GIVEN_TO_ALL = ("judge",)
@@ -260,6 +263,7 @@ def _icc_shown(lines: Sequence[trials.Consistency], needed: Sequence[Mapping[str
     verdicts = {(found["agent"], found["condition"]): found["verdict"] for found in needed}
     overall = [line for line in lines if line.category is None]
     return {
+        "beside a board": ON_A_BOARD,
         "on the tasks that all have": [_icc_row(line, verdicts) for line in overall if line.compared],
         "on tasks of their own, not to be compared": [
             _icc_row(line, verdicts) for line in overall if not line.compared

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 EVERY = 5.0  # seconds between lines
+STILL = 12  # lines' time after which one that says the same as the last is written again
 
 Progress = Callable[[int, int | None], None]
 
@@ -14,8 +15,8 @@ Progress = Callable[[int, int | None], None]
 def progress_bar(title: str, counted: str = "") -> Iterator[Progress]:
     """Yield a callback (done, in all or None) that moves a bar on stderr.
 
-    Where stderr is no terminal, a line is written every few seconds: ``validation: 120 of 900 folds``. What
-    ends sooner is silent.
+    Where stderr is no terminal, a line is written every few seconds: ``validation: 120 of 900 folds``; once a
+    minute while nothing moves. What ends sooner is silent.
 
     Parameters
     ----------
@@ -47,9 +48,13 @@ def _lines(title: str, counted: str) -> Iterator[Progress]:
         stand[0] = f"{title}: {done:,}{of_all} {counted}".rstrip()
 
     def write() -> None:
+        said, n_silent = "", 0
         while not ended.wait(EVERY):
-            sys.stderr.write(f"{stand[0]}\n")
-            sys.stderr.flush()
+            n_silent = n_silent + 1 if stand[0] == said else STILL
+            if n_silent >= STILL:
+                said, n_silent = stand[0], 0
+                sys.stderr.write(f"{said}\n")
+                sys.stderr.flush()
 
     writer = Thread(target=write, daemon=True)
     writer.start()

@@ -36,17 +36,19 @@ def generator(seed: int, what: str, *place: int) -> np.random.Generator:
     return np.random.default_rng((seed, int.from_bytes(what.encode(), "big"), *place))
 
 
-def resampled_counts(seed: int, what: str, n: int, n_draws: int) -> npt.NDArray[np.int64]:
+def resampled_counts(seed: int, what: str, n: int, n_draws: int, *, first: int = 0) -> npt.NDArray[np.int64]:
     """How often each of n units is met in n draws with replacement, shape (n_draws, n); rows sum to n.
 
     Parameters
     ----------
     seed, what
-        As in `generator`; row b comes from the generator of (`seed`, `what`, b) alone.
+        As in `generator`; row b comes from the generator of (`seed`, `what`, `first` + b) alone.
     n : int
         Units, such as tasks.
     n_draws : int
         Bootstrap samples, at least 1.
+    first : int
+        Number of the first of them.
 
     Raises
     ------
@@ -57,5 +59,5 @@ def resampled_counts(seed: int, what: str, n: int, n_draws: int) -> npt.NDArray[
         raise SeedRefused(f"{n_draws} bootstrap draws; at least 1 is needed")
     counts = np.empty((n_draws, n), dtype=np.int64)
     for b in range(n_draws):
-        counts[b] = np.bincount(generator(seed, what, b).integers(n, size=n), minlength=n)
+        counts[b] = np.bincount(generator(seed, what, first + b).integers(n, size=n), minlength=n)
     return counts

@@ -1,7 +1,7 @@
 """All pairs and simultaneous rank intervals, against a plain loop over pairs.
 
 The rivals are what one writes at first: `scipy.stats.ttest_rel` for each pair's standard error, and for the
-ranks a numpy bootstrap of each pair by itself (2,000 draws of tasks, mean and standard error of each draw).
+ranks a numpy bootstrap of each pair by itself (10,000 draws of tasks, mean and standard error of each draw).
 They are timed on 20 pairs and scaled to all of them, which flatters them: the second does not yet take the
 maximum over pairs. Ours is the median of five runs, of one at 500 agents.
 

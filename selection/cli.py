@@ -24,21 +24,20 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from analytics.command_line import Answer, Parser, add_command, flat_file, plain, run
-from analytics.differences.estimates import Estimate
 from analytics.flat_file import FlatFile
 from analytics.progress import progress_bar
 from analytics.record import Record
-from selection import validated
+from selection import compared, validated
 from selection.bands import Band
 from selection.cli_rules import add_rules, given_of, rules_of
 from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
 from selection.replay import Replay, Watched, replay
 from selection.rules import Rules
-from selection.standings import answer, printed, words
+from selection.standings import answer, printed, terms, words
 from selection.standings.choice import band_of, choice
 from selection.standings.lines import Conditions, Standings
-from selection.standings.pairs import Compared, Pair, pairs
+from selection.standings.pairs import pairs
 from selection.standings.trials import trials
 from selection.standings.validating import validation_of
 from selection.standings.verdict import advice_text
@@ -240,7 +239,7 @@ def _answered(arguments: argparse.Namespace) -> Standings:
     found = answer(record, rules, given)
     if rules.target is not None and found.target != rules.target:
         why = found.why if rules.target == "subset" else found.targets[rules.target].reason
-        raise TargetSilent(f"nothing is said for the target {rules.target}: {why}")
+        raise TargetSilent(f"nothing is said for the target {rules.target}: {terms.clause(why)}")
     return found
 
 
@@ -261,10 +260,10 @@ def _ranks(arguments: argparse.Namespace) -> Answer:
     agents = [
         {"agent": line.agent, "scaffold": line.scaffold, "model": line.model, "how": line.how}
         | plain(line.at[found.target])
-        for line in words.in_order(found)
+        for line in terms.in_order(found)
     ]
     values = {"target": found.target, **plain(found.targets[found.target]), "agents": agents}
-    return Answer(values, printed.text(found))
+    return Answer(values, printed.ranks(found))
 
 
 # -------------------------------------------------------------------------------------------------- compare
@@ -276,12 +275,16 @@ def _add_compare(commands: Any) -> None:
         "compare",
         _compare,
         summary="All pairs of agents: the difference, its error and interval for a target that is named.",
-        about="p is adjusted over the pairs shown (Benjamini and Hochberg; --json also has it unadjusted); "
-        "it answers single questions and decides no rank. Components of error that were never measured are "
-        "listed.",
+        about="Printed are the pairs of the ten best agents unless --agents or --all says otherwise; --json "
+        "has all. p is adjusted over all pairs that are compared (Benjamini and Hochberg; --json also has it "
+        "unadjusted); it answers single questions and decides no rank. Components of error that were never "
+        "measured are listed.",
     )
     parser.add_argument(
         "--agents", nargs="+", action="extend", metavar="AGENT", help="the agents to compare (all)"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="print the pairs of all agents, not those of the ten best alone"
     )
     add_rules(parser)
 
@@ -299,7 +302,8 @@ def _compare(arguments: argparse.Namespace) -> Answer:
             groups=_groups(flat, record),
             progress=show,
         )
-    return Answer(_compared_values(found), _compared_shown(found))
+    whole = bool(arguments.agents or arguments.all)
+    return Answer(compared.values(found), compared.shown(found, whole=whole))
 
 
 def _groups(flat: FlatFile, record: Record) -> list[str] | None:
@@ -307,101 +311,6 @@ def _groups(flat: FlatFile, record: Record) -> list[str] | None:
     named = dict(zip(flat.tasks, flat.categories, strict=True))
     found = [named[task] or "" for task in record.table.tasks]
     return found if len(set(found)) > 1 else None
-
-
-def _compared_values(found: Compared) -> dict[str, Any]:
-    shown = ("score", "se", "lower", "upper", "estimated", "method", "reason")
-    return {
-        "target": found.target,
-        "n_tasks": found.n_tasks,
-        "omega": found.omega,
-        "agents": {name: {key: getattr(at, key) for key in shown} for name, at in found.agents.items()},
-        "pairs": [_pair_values(pair) for pair in found.pairs],
-        "left_out": dict(found.left_out),
-    }
-
-
-def _pair_values(pair: Pair) -> dict[str, Any]:
-    values = {"a": pair.a, "b": pair.b, **_estimate_values(pair.estimate)}
-    order = {"p_adjusted": pair.p_adjusted, "unclaimed": pair.unclaimed}
-    return values | order | {"reason": pair.reason}
-
-
-def _estimate_values(estimate: Estimate | None) -> dict[str, Any]:
-    if estimate is None:
-        return dict.fromkeys(("difference", "se", "df", "lower", "upper", "p", "method", "n_tasks"))
-    interval = estimate.interval
-    return {
-        "difference": estimate.value,
-        "se": interval.se if interval else None,
-        "df": interval.df if interval and np.isfinite(interval.df) else None,
-        "lower": interval.lower if interval else None,
-        "upper": interval.upper if interval else None,
-        "p": estimate.p_value,
-        "method": estimate.method,
-        "n_tasks": estimate.n_tasks,
-        "grouped": plain(estimate.grouped),
-        "terms": {term.name: term.variance for term in estimate.terms},
-        "cancels": list(estimate.cancels),
-        "omitted": list(estimate.omitted),
-    }
-
-
-def _compared_shown(found: Compared) -> dict[str, Any]:
-    estimates = [pair.estimate for pair in found.pairs if pair.estimate is not None]
-    omitted = sorted({name for estimate in estimates for name in estimate.omitted})
-    return {
-        "scores on": words.task_set(found.target, found.n_tasks),
-        "never measured": "; ".join(_unmeasured(name) for name in omitted) or "nothing that is asked for",
-        "agents": [
-            {
-                "agent": name,
-                "score": at.score,
-                "from": at.lower,
-                "to": at.upper,
-                "error by": at.method if at.se is not None else None,
-                "note": at.reason,
-            }
-            for name, at in found.agents.items()
-        ],
-        "pairs": [_pair_row(pair) for pair in found.pairs],
-        "not compared": dict(found.left_out),
-        "\nHow to read it": _compared_legend(found, estimates),
-    }
-
-
-def _unmeasured(name: str) -> str:
-    """Return agent:judge as a reader calls it."""
-    return words.UNMEASURED.get(name.removeprefix("agent:"), name)
-
-
-def _compared_legend(found: Compared, estimates: Sequence[Estimate]) -> dict[str, str]:
-    methods = {one.method for one in estimates if one.interval is not None}
-    methods |= {at.method for at in found.agents.values() if at.se is not None}
-    told = {name: words.sentence(words.METHODS[name]) for name in sorted(methods & words.METHODS.keys())}
-    n_tested = sum(pair.p_adjusted is not None for pair in found.pairs)
-    if n_tested:
-        told["p, adjusted"] = (
-            f"Adjusted over {words.counted(n_tested, 'pair')} by Benjamini and Hochberg: it answers single "
-            "questions and decides no rank."
-        )
-    return told
-
-
-def _pair_row(pair: Pair) -> dict[str, Any]:
-    values = _estimate_values(pair.estimate)
-    note = "no order is claimed: outcomes are missing unevenly" if pair.unclaimed else pair.reason
-    return {
-        "a": pair.a,
-        "b": pair.b,
-        "a − b": values["difference"],
-        "SE": values["se"],
-        "from": values["lower"],
-        "to": values["upper"],
-        "p, adjusted": pair.p_adjusted,
-        "error by": values["method"] if values["se"] is not None else None,
-        "note": note,
-    }
 
 
 # ---------------------------------------------------------------------------------------------------- drift

@@ -4,6 +4,7 @@ What is shown is the object of `selection.validation.as_json`. Nothing is comput
 imported. Numbers are rounded where they are set as text.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -84,6 +85,7 @@ LEGEND = {
     "95% intervals hit": "How often the interval of the estimated score held the measured one. New scaffolds "
     "and the passing of time make it fall short of 95%.",
     "±": "A jackknife standard error; for random 80/20 the spread over its draws.",
+    "Held out": "Agents taken for new and scored; of random 80/20, over all of its draws together.",
 }
 
 
@@ -133,12 +135,25 @@ def notes(strategies: Mapping[str, Plain]) -> dict[str, str]:
         for figure, note in sorted((strategies[strategy].get("notes") or {}).items()):
             about.setdefault((figure, note), []).append(strategy)
     return {
-        f"{NOTED.get(figure, figure)} of {_all_of(names, strategies)}": note
+        f"{NOTED.get(figure, figure)} of {_all_of(names, strategies)}": _worded(note)
         for (figure, note), names in about.items()
     }
 
 
-NOTED = FIGURES | {"all": "All figures", "se": "±", "folds": "Folds", "seeds": "Seeds"}
+NOTED = FIGURES | {
+    "full_difference": "By full score, above pairs in order",
+    "policy_difference": "Above the strategy in use",
+    "all": "All figures",
+    "se": "±",
+    "folds": "Folds",
+    "seeds": "Seeds",
+}
+IN_NOTES = re.compile(rf"\b({'|'.join(name for name in NOTED if '_' in name)})\b")
+
+
+def _worded(note: str) -> str:
+    """Name figures in a note as the tables do; a note that names several keeps their names in order."""
+    return IN_NOTES.sub(lambda found: NOTED[found[1]], note)
 
 
 def _all_of(names: Sequence[str], strategies: Plain) -> str:
@@ -193,7 +208,7 @@ def _row(strategy: str, figures: Plain, in_use: str, names: Sequence[str]) -> di
         row[FIGURES[name]] = figures[name]
         if name in WITH_ERROR:
             row[f"±{' ' * place}"] = error(figures, name)
-    return row | {"agents": figures["n"], "left out": figures["n_left_out"]}
+    return row | {"Held out": figures["n"], "left out": figures["n_left_out"]}
 
 
 def prequential_text(protocol: Plain) -> str:

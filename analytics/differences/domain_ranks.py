@@ -11,7 +11,7 @@ all pairs at once (`analytics.differences.task_draws`, `neyman_draws`)::
     a beats b when d_ab > c·se_ab;  rank of a in [1 + #{b beats a}, n − #{a beats b}]
 
 Agents a and b are tied where neither beats the other. This is not transitive: no groups of ranks are formed.
-Who may be first is told by `first` on the same draws, with c_a at least t_{k−1,.95}.
+Who may be first is told by `first` on the same draws.
 
 The floor is what one pair alone would need, so that no maximum over pairs can need less; it is reached only
 with two or three agents on few tasks, where resampling a handful of ties gives a c as small as 0.
@@ -53,7 +53,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from analytics.arrays import CodeArray, FloatArray, Mask, read_only
-from analytics.differences.first import may_be_first_by_tasks
+from analytics.differences.first import least_by_tasks, may_be_first_by_tasks
 from analytics.differences.neyman_draws import N_DRAWS, N_TASKS_LEAST, Ahead, ahead
 from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
@@ -147,7 +147,7 @@ def resample(
     v : float array, shape (n_agents,), optional
         v_a of `analytics.differences.rows.agent_variance`, score²; 0 where not given.
     n_draws : int
-        At least 2,000 for what is published; at least 19.
+        At least 19; 10,000 for what is published.
     ahead : callable
         `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
 
@@ -188,7 +188,7 @@ def rank_intervals(resamples: Resamples, unclaimed: Mask | None = None) -> RankI
     d = np.round(means[:, None] - means, DECIMALS)
     d = d if unclaimed is None else np.where(unclaimed, 0.0, d)
     beats, lead = d > critical * se, (d / se).max(axis=0)
-    least = float(stdtrit(n_tasks - 1, 0.95))
+    least = np.full(n_agents, least_by_tasks(resamples.ahead, n_tasks))
     return RankIntervals(
         agents=resamples.agents,
         means=read_only(means),

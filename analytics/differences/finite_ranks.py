@@ -14,9 +14,9 @@ has a variance V_a and its degrees of freedom (`analytics.differences.finite_err
 One c holds for all pairs. *Tied* is where neither beats the other: not transitive, so no groups are formed.
 Agents with identical outcomes are tied. Who may be first is told by `first` on the same draws.
 
-Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need (one-sided: t_{k−1,.95}):
-of a handful of tasks that all differ alike no draw differs from the data, and c would be 0. There B is 2,000,
-since a draw goes through all pairs; ⌈.95(B + 1)⌉ keeps the rate. An agent's first draws do not depend on B.
+Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need: of a handful of tasks
+that all differ alike no draw differs from the data, and c would be 0. An agent's first draws do not depend
+on B.
 
 Symbols
 -------
@@ -59,14 +59,12 @@ from analytics.differences.finite_errors import (
     TrialNoise,
     error_of,
 )
-from analytics.differences.first import may_be_first
-from analytics.differences.neyman_draws import N_DRAWS as N_DRAWS_BY_TASKS
-from analytics.differences.neyman_draws import Ahead, ahead
+from analytics.differences.first import least_by_tasks, may_be_first
+from analytics.differences.neyman_draws import N_DRAWS, Ahead, ahead
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 
-N_DRAWS = 10_000
 N_DRAWS_LEAST = 19
 DECIMALS = 9
 NOTES: Mapping[Method, str] = {
@@ -141,7 +139,7 @@ def rank_sets(
     facets: Sequence[Facet] = NEVER_MEASURED,
     added: FloatArray | None = None,
     unclaimed: Mask | None = None,
-    n_draws: int | None = None,
+    n_draws: int = N_DRAWS,
     ahead: Ahead = ahead,
 ) -> RankSets:
     """Rank sets of agents on given tasks.
@@ -159,8 +157,8 @@ def rank_sets(
         Variance that counts in the decision on a pair and not in the draws, score²; symmetric.
     unclaimed : bool array, shape (n_agents, n_agents), optional
         Pairs that are tied whatever their outcomes; symmetric.
-    n_draws : int, optional
-        At least 19. By default 10,000, and 2,000 where pairs are judged by resampled tasks.
+    n_draws : int
+        At least 19; 10,000 for what is published.
     ahead : callable
         `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
 
@@ -171,9 +169,7 @@ def rank_sets(
     """
     _check(agents, n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]
-    by_tasks = _by_tasks(errors)
-    n_draws = n_draws or (N_DRAWS_BY_TASKS if by_tasks.any() else N_DRAWS)
-    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead)
+    board = _Board(agents, errors, _by_tasks(errors), seed, n_draws, ahead)
     means, se = np.round([agent.score for agent in agents], DECIMALS), _standard_errors(board, added)
     d = np.round(means[:, None] - means, DECIMALS)
     critical, beats, first = _decided(board, d if unclaimed is None else np.where(unclaimed, 0.0, d), se)
@@ -230,10 +226,11 @@ def _decided(board: _Board, d: FloatArray, se: FloatArray) -> tuple[float, Mask,
     judged = ~(board.by_tasks | np.eye(len(d), dtype=np.bool_))
     draws = draw_errors(board.names, board.errors, judged, seed=board.seed, n_draws=board.n_draws)
     others, place = _resampled(board), -(-95 * (board.n_draws + 1) // 100)
-    critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), _least(board, 0.975))
+    least = float(stdtrit(board.n_tasks - 1, 0.975)) if board.by_tasks.any() else 0.0
+    critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), least)
     beats = d > critical * se
     lead = np.where(beats.any(axis=0), np.inf, (d / se).max(axis=0))
-    return critical, beats, may_be_first(draws, others, lead, place, least=_least(board, 0.95))
+    return critical, beats, may_be_first(draws, others, lead, place, least=_least_of_first(board, others))
 
 
 def _resampled(board: _Board) -> FloatArray:
@@ -247,9 +244,14 @@ def _resampled(board: _Board) -> FloatArray:
     return found
 
 
-def _least(board: _Board, p: float) -> float:
-    """Return what one pair judged by resampled tasks would need; 0 without any."""
-    return float(stdtrit(board.n_tasks - 1, p)) if board.by_tasks.any() else 0.0
+def _least_of_first(board: _Board, others: FloatArray) -> FloatArray:
+    """Return what each agent's c_a is at least; 0 without a pair judged by resampled tasks."""
+    found = np.zeros(len(board.agents))
+    if board.by_tasks.any():
+        untold = np.array([error.method == "neyman" for error in board.errors])
+        found[board.by_tasks.any(axis=1)] = float(stdtrit(board.n_tasks - 1, 0.95))
+        found[untold] = least_by_tasks(others[:, untold], board.n_tasks)
+    return found
 
 
 # -------------------------------------------------------------------------------------------------- checks
@@ -257,13 +259,13 @@ def _least(board: _Board, p: float) -> float:
 
 def _check(
     agents: Sequence[Measured | Calibrated],
-    n_draws: int | None,
+    n_draws: int,
     added: FloatArray | None,
     unclaimed: Mask | None,
 ) -> None:
     if not agents:
         raise RankSetsRefused("no agent to rank")
-    if n_draws is not None and n_draws < N_DRAWS_LEAST:
+    if n_draws < N_DRAWS_LEAST:
         raise RankSetsRefused(f"{n_draws} draws have no upper 5% point; at least {N_DRAWS_LEAST} are needed")
     for earlier, later in pairwise(agents):
         if earlier.name >= later.name:

@@ -11,6 +11,13 @@ On the draws of T each agent a has a one-sided critical value of its own::
 The set of those that are not excluded holds the truly best agent with 95%. With ℓ_a = max over b of
 d_ba/se_ab the rule is: at most B − ⌈.95(B + 1)⌉ draws have T_a ≥ ℓ_a. No c_a is needed, only a count.
 
+*Few tasks.* Resampling an agent's own few outcomes tells c_a badly: too small, above all, for agents that are
+behind by chance. Where pairs are judged by tasks c_a is therefore at least ::
+
+    c̄ = the ⌈.95(N + 1)⌉-th smallest of all N values T_a, of all such agents a and all draws
+
+with which a typical agent's c_a is met. It can only make the set larger.
+
 *Pruning.* Where b is ahead, T²_ba ≤ z_b² + z_a², z_b² counting where e_b > 0 and z_a² where e_a < 0; the
 agent with the largest such z_b² bounds T_a from below. Draws that the bounds do not decide are gone through.
 
@@ -25,14 +32,17 @@ Source
 Hsu, *Annals of Statistics* 9 (1981) 1026-1034; *Multiple Comparisons*, 1996, ch. 4.
 """
 
+import math
+
 import numpy as np
+from scipy.special import stdtrit
 
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.differences.error_draws import SLACK, ErrorDraws, Largest, largest
 
 
 def may_be_first(
-    draws: ErrorDraws, others: FloatArray, lead: FloatArray, place: int, *, least: float = 0.0
+    draws: ErrorDraws, others: FloatArray, lead: FloatArray, place: int, *, least: FloatArray
 ) -> Mask:
     """Return who is not excluded.
 
@@ -45,7 +55,7 @@ def may_be_first(
         ℓ_a; at most 0 for an agent that nobody is ahead of, infinite for one that is excluded already.
     place : int
         ⌈.95(B + 1)⌉.
-    least : float
+    least : float array, shape (n_agents,)
         c_a is at least this.
 
     Returns
@@ -56,7 +66,7 @@ def may_be_first(
     enough = len(others) - place
     return np.array(
         [
-            one <= least
+            one <= least[a]
             or (np.isfinite(one) and _n_reaching(draws, others[:, a], a, one**2, best, enough) > enough)
             for a, one in enumerate(lead.tolist())
         ],
@@ -64,7 +74,7 @@ def may_be_first(
     )
 
 
-def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, least: float) -> Mask:
+def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, least: FloatArray) -> Mask:
     """Return who is not excluded where all pairs are judged by resampled tasks.
 
     Parameters
@@ -76,6 +86,21 @@ def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, le
     """
     n_reaching = np.count_nonzero(ahead >= np.maximum(lead, 0.0) ** 2, axis=0)
     return np.asarray((lead <= least) | (n_reaching > len(ahead) - place), dtype=np.bool_)
+
+
+def least_by_tasks(ahead: FloatArray, n_tasks: int) -> float:
+    """Return what c_a is at least where pairs are judged by tasks: c̄, and one pair's t_{k−1,.95}.
+
+    Parameters
+    ----------
+    ahead : float array, shape (n_draws, n_agents)
+        T_a² of the agents judged so, one at least.
+    n_tasks : int
+        k.
+    """
+    place = -(-95 * (ahead.size + 1) // 100)
+    pooled = math.sqrt(np.partition(ahead, place - 1, axis=None)[place - 1])
+    return max(pooled, float(stdtrit(n_tasks - 1, 0.95)))
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic

@@ -9,9 +9,11 @@ weights, noise and pseudo-tasks of `analytics.differences.task_draws`::
     T*_ba = (d*_ba − d_ba + g*_b − g*_a)/se*_ba             signed: b ahead of a
 
 Multiplied out by (k + 2)², T*² = (u_b − u_a)²/(q_a + q_b + t_a·t_b − 2Σw·x_a·x_b) with
-u = (Σw·x/k − x̄ + g*)·(k + 2), t = Σw·x·√(2/(k + 2)) and q = Σw·x² + ½ + v·(k + 2)² − t²/2, so that a draw
-costs one product of n × k by k × n. Sums are exact in double precision (`task_draws`): T* is equal to the
-last bit however many agents are computed at once and on whatever machine.
+u = (Σw·x/k − x̄ + g*)·(k + 2), t = Σw·x·√(2/(k + 2)) and q = Σw·x² + ½ + v·(k + 2)² − t²/2. Of an agent with
+others Σw·x_a·x_b is one product for many draws at once, (agents × tasks of a)·(tasks of a × draws), in which
+tasks that a fails are left out; the agent that passes fewer tasks is a. Sums are exact in double precision
+(`task_draws`): T* is equal to the last bit however many agents and draws are computed at once and on whatever
+machine.
 
 The spread over tasks is an upper bound of the finite variance: trial noise and what true differences add.
 
@@ -36,17 +38,18 @@ As in `analytics.differences.task_draws`. Imbens & Rubin, *Causal Inference*, 20
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask
-from analytics.differences.task_draws import agent_noise, narrowed, on_grid, row_sums, task_weights
+from analytics.differences.task_draws import agent_noise, narrowed, on_grid, task_weights
 from analytics.errors import CoreError
 
-N_DRAWS = 2_000
+N_DRAWS = 10_000
 N_TASKS_LEAST = 5
-N_BLOCK = 128
+N_CHUNK = 256
 Ahead = Callable[..., FloatArray]
 
 
@@ -85,45 +88,61 @@ def ahead(
             f"agents whose trials tell no variance are judged by resampling at least {N_TASKS_LEAST} tasks, "
             f"not {outcomes.shape[1]}"
         )
-    order = np.argsort(~untold, kind="stable")
-    weights = task_weights(outcomes.shape[1], seed, n_draws)
-    noise = agent_noise([names[i] for i in order], v[order], seed, n_draws)
+    order = np.lexsort((np.count_nonzero(outcomes, axis=1), ~untold))
+    x, v, n_untold = on_grid(outcomes[order]), v[order], int(untold.sum())
+    cells, noise = narrowed(x), agent_noise([names[i] for i in order], v, seed, n_draws)
     found = np.empty((n_draws, len(order)))
-    found[:, order] = _ahead(on_grid(outcomes[order]), weights, noise, v[order], int(untold.sum()))
+    for first in range(0, n_draws, N_CHUNK):
+        drawn = slice(first, min(first + N_CHUNK, n_draws))
+        weights = task_weights(outcomes.shape[1], seed, drawn.stop - first, first=first)
+        found[drawn, order] = _ahead(x, cells, weights, noise[drawn], v, n_untold).T
     return found
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-def _ahead(x: FloatArray, weights: FloatArray, noise: FloatArray, v: FloatArray, n_untold: int) -> FloatArray:
-    """Each pair once: a block of the first agents with those from the block on."""
+class _Sums(NamedTuple):
+    """u, t and q of the agents in some draws, (n_agents, n_draws) each."""
+
+    u: FloatArray
+    t: FloatArray
+    q: FloatArray
+
+
+def _sums(x: FloatArray, weights: FloatArray, noise: FloatArray, v: FloatArray) -> _Sums:
     k = x.shape[1]
-    sums, squares = row_sums(x, weights)
-    u = ((sums - x.sum(axis=1)) / k + noise) * (k + 2)
+    sums, squares = x @ weights.T, (x**2) @ weights.T
     t = sums * np.sqrt(2.0 / (k + 2))
-    q = squares + 0.5 + v * (k + 2) ** 2 - t**2 / 2
-    cells, found = np.ascontiguousarray(narrowed(x).T), np.zeros(u.shape)
-    blocks = [(a, min(a + N_BLOCK, n_untold)) for a in range(0, n_untold, N_BLOCK)]
-    for draw, w in enumerate(weights.astype(cells.dtype)):
-        drawn = np.flatnonzero(w)
-        seen = cells[drawn]
-        weighted = (seen * (-2 * w[drawn, None])).T
-        for a, b in blocks:
-            signed = _signed(weighted[a:b] @ seen[:, a:], u[draw], t[draw], q[draw], a, b)
-            found[draw, a:] = np.maximum(found[draw, a:], signed.max(axis=0))
-            found[draw, a:b] = np.maximum(found[draw, a:b], -signed.min(axis=1))
+    u = ((sums - x.sum(axis=1)[:, None]) / k + noise.T) * (k + 2)
+    return _Sums(u, t, squares + 0.5 + v[:, None] * (k + 2) ** 2 - t**2 / 2)
+
+
+def _ahead(
+    x: FloatArray,
+    cells: npt.NDArray[np.floating],
+    weights: FloatArray,
+    noise: FloatArray,
+    v: FloatArray,
+    n_untold: int,
+) -> FloatArray:
+    """Each pair once, (n_agents, n_draws): one of the first agents with all after it."""
+    of, twice = _sums(x, weights, noise, v), np.ascontiguousarray(-2 * weights.T, dtype=cells.dtype)
+    found = np.zeros(of.u.shape)
+    for a in range(min(n_untold, len(x) - 1)):
+        seen = np.flatnonzero(cells[a])
+        signed = _signed((cells[a + 1 :, seen] * cells[a, seen]) @ twice[seen], of, a)
+        np.maximum(found[a + 1 :], signed, out=found[a + 1 :])
+        np.maximum(found[a], 0.0 - signed.min(axis=0), out=found[a])
     return found
 
 
-def _signed(
-    products: npt.NDArray[np.floating], u: FloatArray, t: FloatArray, q: FloatArray, a: int, b: int
-) -> FloatArray:
-    """T*² of the agents a to b with those from a on, negative where they are behind."""
-    spread = np.add.outer(q[a:b], q[a:])
-    spread += np.multiply.outer(t[a:b], t[a:])
+def _signed(products: npt.NDArray[np.floating], of: _Sums, a: int) -> FloatArray:
+    """T*² of agent a with those after it, negative where it is behind, (n_after, n_draws)."""
+    spread, gaps = of.q[a + 1 :] + of.q[a], of.t[a + 1 :] * of.t[a]
+    spread += gaps
     spread += products
-    gaps = np.subtract.outer(u[a:b], u[a:])
+    np.subtract(of.u[a], of.u[a + 1 :], out=gaps)
     gaps *= np.abs(gaps)
     gaps /= spread
     return np.asarray(gaps, dtype=np.float64)

@@ -19,7 +19,6 @@ symbol  code                shape                 unit
 X       ``outcomes``        (n_agents, k)         0 to 1
 v       ``v``               (n_agents,)           score²
 w       ``task_weights``    (n_draws, k)          tasks
-Σw·X    ``row_sums``        (n_draws, n_agents)   tasks
 g*      ``agent_noise``     (n_draws, n_agents)   score
 se²     ``pair_variances``  (n_agents, n_agents)  score²
 ======  ==================  ====================  ======
@@ -55,14 +54,9 @@ def narrowed(x: FloatArray) -> npt.NDArray[np.floating]:
     return x.astype(np.float32) if (np.rint(x * scale) == x * scale).all() else x
 
 
-def task_weights(k: int, seed: int, n_draws: int) -> FloatArray:
-    """How often each of k tasks is drawn, shape (n_draws, k)."""
-    return resampled_counts(seed, "rank_weights", k, n_draws).astype(np.float64)
-
-
-def row_sums(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Σw·x and Σw·x², shape (n_draws, n_agents) each."""
-    return weights @ x.T, weights @ (x**2).T
+def task_weights(k: int, seed: int, n_draws: int, *, first: int = 0) -> FloatArray:
+    """How often each of k tasks is drawn in the draws from `first` on, shape (n_draws, k)."""
+    return resampled_counts(seed, "rank_weights", k, n_draws, first=first).astype(np.float64)
 
 
 def agent_noise(agents: Sequence[str], v: FloatArray, seed: int, n_draws: int) -> FloatArray:

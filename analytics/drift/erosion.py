@@ -40,13 +40,13 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Phipson & Smyth, *Permutati
 zero*, 2010.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask
-from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p
+from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p, permuted
 from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 from analytics.text import counted
@@ -55,7 +55,7 @@ NAME = "band erosion"
 EDGE_TOLERANCE = 1e-9
 WARN_TIMES, ALERT_TIMES = 5.0, 2.0
 WARN_EXCESS, ALERT_EXCESS = 0.10, 0.20
-CHUNK_CELLS = 250_000
+CHUNK_CELLS = 100_000
 
 Edges = Sequence[tuple[float, float]]
 
@@ -104,7 +104,9 @@ def band_erosion(
     if not band.any():
         return insufficient(NAME, "no task lies in the band of the agents that the subset was chosen from")
     k, n_out = int(band.sum()), int(out.sum())
-    tests = _tests(n_out / k, k, *_permuted(selected, latest, edges, look, seed))
+    rng = generator(seed, NAME, look.number)
+    drawn = permuted(look, _draws(selected, latest, edges, k, rng), n_out / k, n_out / k)
+    tests = [_test(n_out / k, one) for one in drawn]
     p, excess = min(tests)
     left = [tasks[j] for j in np.flatnonzero(out[0]).tolist()]
     reason = (
@@ -117,10 +119,9 @@ def band_erosion(
     return Monitor(NAME, state, p, level, reason, evidence, false_alerts_at_most=bound)
 
 
-def _tests(share: float, k: int, n_out: FloatArray, sizes: FloatArray) -> list[tuple[float, float]]:
-    """Return p, doubled for two tests, and the excess against the permuted shares and against the counts."""
-    drawn = (_ratio(n_out, sizes), n_out / k)
-    return [(min(1.0, 2 * permutation_p(share, one)), share - float(np.nanmean(one))) for one in drawn]
+def _test(share: float, drawn: FloatArray) -> tuple[float, float]:
+    """Return p, doubled for two tests, and the excess against what permutations give."""
+    return min(1.0, 2 * permutation_p(share, drawn)), share - float(np.nanmean(drawn))
 
 
 def _state(p: float, excess: float, look: Look) -> State:
@@ -164,18 +165,28 @@ def _within(rates: FloatArray, lo: float, hi: float) -> Mask:
     return (rates >= lo - EDGE_TOLERANCE) & (rates <= hi + EDGE_TOLERANCE)
 
 
-def _permuted(
-    selected: FloatArray, latest: FloatArray, edges: Edges, look: Look, seed: int
-) -> tuple[FloatArray, FloatArray]:
-    """Count the tasks that left the band after each permutation, and those of the band: (n_permutations,)."""
+def _draws(
+    selected: FloatArray, latest: FloatArray, edges: Edges, k: int, rng: np.random.Generator
+) -> Callable[[int], FloatArray]:
+    """Return what gives T_π and N_π of so many permutations, (2, n_draws)."""
     both = np.concatenate([selected, latest])
     cells = np.stack([np.nan_to_num(both), (~np.isnan(both)).astype(np.float64)])
-    totals, found = cells.sum(axis=1), []
-    rng, chunk = generator(seed, NAME, look.number), max(1, CHUNK_CELLS // both.shape[1])
-    for start in range(0, look.n_permutations, chunk):
-        draws = min(chunk, look.n_permutations - start)
-        sums, counts = members(rng, draws, len(both), len(selected)) @ cells
-        band, out = _left(_ratio(sums, counts), _ratio(totals[0] - sums, totals[1] - counts), edges)
-        found.append((np.count_nonzero(out, axis=1), np.count_nonzero(band, axis=1)))
-    n_out, sizes = (np.concatenate(part).astype(np.float64) for part in zip(*found, strict=True))
-    return n_out, sizes
+    everywhere, totals = bool(cells[1].all()), cells.sum(axis=1)
+
+    def rates(members: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if everywhere:
+            sums = members @ cells[0]
+            return sums / len(selected), (totals[0] - sums) / len(latest)
+        sums, counts = members @ cells
+        return _ratio(sums, counts), _ratio(totals[0] - sums, totals[1] - counts)
+
+    def draw(n_draws: int) -> FloatArray:
+        chunk, found = max(1, CHUNK_CELLS // both.shape[1]), []
+        chosen = members(rng, n_draws, len(both), len(selected))
+        for start in range(0, n_draws, chunk):
+            band, out = _left(*rates(chosen[start : start + chunk]), edges)
+            found.append((np.count_nonzero(out, axis=1), np.count_nonzero(band, axis=1)))
+        n_out, sizes = (np.concatenate(part).astype(np.float64) for part in zip(*found, strict=True))
+        return np.stack([_ratio(n_out, sizes), n_out / k])
+
+    return draw

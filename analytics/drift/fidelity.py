@@ -421,11 +421,25 @@ def _null_rhos(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def _deleted_z(means: FloatArray, scores: FloatArray) -> FloatArray:
-    """Artanh of ρ with each agent left out; NaN or infinite where it has none."""
-    rhos = [spearman(np.delete(means, i), np.delete(scores, i)) for i in range(means.size)]
-    known = np.array([np.nan if rho is None else rho for rho in rhos], dtype=np.float64)
+    """Artanh of ρ with each agent left out; NaN or infinite where it has none.
+
+    Centred ranks are row sums of signs of differences; without agent i its column falls away. All sums are
+    whole numbers, and exact.
+    """
+    first, second = (_order_signs(np.round(x, DECIMALS)).astype(np.float64) for x in (means, scores))
+    a, b = first.sum(axis=1), second.sum(axis=1)
+    product = _without_each(first, second, a, b)
+    scale = np.sqrt(_without_each(first, first, a, a) * _without_each(second, second, b, b))
+    rhos = np.full(means.size, np.nan)
+    np.divide(product, scale, out=rhos, where=scale > 0)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.arctanh(known), dtype=np.float64)
+        return np.asarray(np.arctanh(rhos), dtype=np.float64)
+
+
+def _without_each(first: FloatArray, second: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Σ_{j≠i} (a_j − first_ji)·(b_j − second_ji) for each i, with a, b the row sums of the signs."""
+    crossed = np.sum(first * second, axis=0)
+    return np.asarray(a @ b - a @ second - b @ first + crossed - a * b, dtype=np.float64)
 
 
 def _fisher_interval(rho: float, deleted_z: FloatArray) -> tuple[float, float] | None:

@@ -6,7 +6,9 @@ more), at the level α_j = .01·2^−j. Whatever the dependence between looks, t
     P(a look ever falls below c·α_j | nothing changed) ≤ c·Σ_j α_j ≤ .01·c
 
 Between two looks the last one stands. A permutation test has 9,999 draws, more where its smallest p-value,
-1/(1 + draws), would not reach the level.
+1/(1 + draws), would not reach the level. It ends after 1,000, 2,000, … of them once more than a share of
+10·α_j of all draws are as large as what was observed: no level up to 5·α_j is reached then, whatever the
+others would be, and p is told from at least 1,000.
 
 Not done here
 -------------
@@ -15,10 +17,12 @@ No level is spent between looks, and none is given back.
 Source
 ------
 Bonferroni over looks; Pocock, *Group sequential methods*, Biometrika 1977, for the problem. Phipson & Smyth,
-*Permutation p-values should never be zero*, 2010.
+*Permutation p-values should never be zero*, 2010. Besag & Clifford, *Sequential Monte Carlo p-values*,
+Biometrika 1991.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +32,8 @@ from analytics.arrays import FloatArray
 FIRST_LOOK = 10
 LEVEL = 0.01
 N_PERMUTATIONS = 9_999
+BATCH = 1_000
+CLEARLY_ABOVE = 10.0
 
 
 class Look(NamedTuple):
@@ -62,8 +68,31 @@ def last_look(n: int, *, first: int = FIRST_LOOK) -> Look | None:
 
 def permutation_p(observed: float, draws: FloatArray) -> float:
     """(1 + #{draw ≥ observed}) / (1 + draws); a draw that is NaN counts as larger."""
-    n_below = int(np.count_nonzero(draws < observed - 1e-12))
-    return (1 + len(draws) - n_below) / (1 + len(draws))
+    return (1 + _n_as_large(observed, draws)) / (1 + len(draws))
+
+
+def permuted(look: Look, draw: Callable[[int], FloatArray], *observed: float) -> FloatArray:
+    """Draw what permutations give, (n_statistics, n_draws), until no statistic can reach a level any more.
+
+    Parameters
+    ----------
+    look : Look
+    draw : callable
+        Gives so many more draws of each statistic, (n_statistics, n).
+    *observed : float
+        The statistics as they are.
+    """
+    n_all, found = look.n_permutations, draw(min(BATCH, look.n_permutations))
+    most = CLEARLY_ABOVE * look.level * (1 + n_all)
+    while (n := found.shape[1]) < n_all:
+        if all(_n_as_large(*pair) > most for pair in zip(observed, found, strict=True)):
+            break
+        found = np.concatenate([found, draw(min(BATCH, n_all - n))], axis=1)
+    return found
+
+
+def _n_as_large(observed: float, draws: FloatArray) -> int:
+    return len(draws) - int(np.count_nonzero(draws < observed - 1e-12))
 
 
 def members(rng: np.random.Generator, n_draws: int, n_agents: int, n_chosen: int) -> FloatArray:

@@ -18,20 +18,19 @@ Source
 Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p). ω̂ as in `analytics.differences`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import NamedTuple
 
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p
+from analytics.drift.looks import LEVEL, last_look, members, permutation_p, permuted
 from analytics.drift.monitor import N_FEWEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 
 NAME = "run-to-run noise"
 WARN_TIMES = 5.0
-CHUNK_DRAWS = 2_500
 
 
 class Noise(NamedTuple):
@@ -75,20 +74,21 @@ def run_noise(
         return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
     latest = Noise(*(part[: look.size] for part in since))
     before, now = (float(part.variances.sum() / part.binomial.sum()) for part in (reference, latest))
-    p = permutation_p(now - before, _permuted(reference, latest, look, seed))
+    draw = _draws(reference, latest, generator(seed, NAME, look.number))
+    p = permutation_p(now - before, permuted(look, draw, now - before)[0])
     state: State = "alert" if p <= look.level else "warn" if p <= WARN_TIMES * look.level else "ok"
     reason = f"noise {now:.2f} of the binomial variance in {look.size} agents, {before:.2f} before; p {p:.2g}"
     evidence = {"since": now, "before": before, "look": at(look.size - 1, agents, dates)}
     return Monitor(NAME, state, p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
 
 
-def _permuted(reference: Noise, since: Noise, look: Look, seed: int) -> FloatArray:
-    """ω̂ of one group minus the other's, the agents permuted, (n_permutations,)."""
+def _draws(reference: Noise, since: Noise, rng: np.random.Generator) -> Callable[[int], FloatArray]:
+    """ω̂ of one group minus the other's, the agents permuted, (1, n_draws)."""
     both = np.stack([np.concatenate(pair) for pair in zip(since, reference, strict=True)], axis=1)
-    rng, n = generator(seed, NAME, look.number), len(since.variances)
-    draws = []
-    for start in range(0, look.n_permutations, CHUNK_DRAWS):
-        sums = members(rng, min(CHUNK_DRAWS, look.n_permutations - start), len(both), n) @ both
+
+    def draw(n_draws: int) -> FloatArray:
+        sums = members(rng, n_draws, len(both), len(since.variances)) @ both
         others = both.sum(axis=0) - sums
-        draws.append(sums[:, 0] / sums[:, 1] - others[:, 0] / others[:, 1])
-    return np.concatenate(draws)
+        return np.asarray([sums[:, 0] / sums[:, 1] - others[:, 0] / others[:, 1]], dtype=np.float64)
+
+    return draw

@@ -22,13 +22,13 @@ Source
 This project's own. Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.drift.looks import Look, last_look, members, permutation_p
+from analytics.drift.looks import last_look, members, permutation_p, permuted
 from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 
@@ -68,19 +68,25 @@ def scaffold_novelty(
     latest = since[first : look.size]
     new = [agents[first + i] for i, scaffold in enumerate(latest) if scaffold not in known]
     share = len(new) / len(latest)
-    p, limit = permutation_p(len(new), _permuted(before, latest, look, seed)), WARN_TIMES * look.level
+    draw = _draws(before, latest, generator(seed, NAME, look.number))
+    p, limit = permutation_p(len(new), permuted(look, draw, len(new))[0]), WARN_TIMES * look.level
     state: State = "warn" if p <= limit and share > NOVELTY_WARN else "ok"
     reason = f"{len(new)} of the latest {len(latest)} agents have a scaffold unseen before; p {p:.2g}"
     evidence = {"agents": new, "share": share, "look": at(look.size - 1, agents, dates)}
     return Monitor(NAME, state, p, limit, reason, evidence)
 
 
-def _permuted(before: Sequence[str], latest: Sequence[str], look: Look, seed: int) -> FloatArray:
-    """T after each permutation, (n_permutations,)."""
+def _draws(
+    before: Sequence[str], latest: Sequence[str], rng: np.random.Generator
+) -> Callable[[int], FloatArray]:
+    """T after permutations, (1, n_draws)."""
     names, codes = np.unique([*before, *latest], return_inverse=True)
     has = np.zeros((codes.size, names.size))
     has[np.arange(codes.size), codes] = 1.0
     counts = has.sum(axis=0)
-    rng = generator(seed, NAME, look.number)
-    drawn = members(rng, look.n_permutations, codes.size, len(latest)) @ has
-    return np.asarray((drawn > counts - 0.5) @ counts, dtype=np.float64)
+
+    def draw(n_draws: int) -> FloatArray:
+        drawn = members(rng, n_draws, codes.size, len(latest)) @ has
+        return np.asarray([(drawn > counts - 0.5) @ counts], dtype=np.float64)
+
+    return draw

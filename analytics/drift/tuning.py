@@ -39,14 +39,14 @@ Source
 This project's own. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 16 (tests).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray
-from analytics.drift.looks import LEVEL, Look, last_look, permutation_p
+from analytics.drift.looks import LEVEL, last_look, permutation_p, permuted
 from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 
@@ -99,7 +99,8 @@ def subset_tuning(
         return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed", evidence)
     latest, before = since.residuals[audited[: look.size][-N_LATEST:]], reference.residuals[known]
     gap = float(np.nanmean(latest, axis=1).mean() - np.nanmean(before, axis=1).mean())
-    p, limit = permutation_p(-gap, -_drawn(before, latest, look, seed)), ALERT_TIMES * look.level
+    draw = _draws(before, latest, generator(seed, NAME, look.number))
+    p, limit = permutation_p(-gap, permuted(look, draw, -gap)[0]), ALERT_TIMES * look.level
     state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
     reason = f"the latest {len(latest)} newcomers do {gap:+.1%} on audit tasks against the agents before"
     evidence |= {"look": at(int(audited[look.size - 1]), agents, dates), "gap": gap}
@@ -107,19 +108,23 @@ def subset_tuning(
     return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
 
 
-def _drawn(before: FloatArray, latest: FloatArray, look: Look, seed: int) -> FloatArray:
-    """Draw D*, (n_draws,): newcomers, and the mean that they are held against, from the reference agents."""
-    rng, n_draws = generator(seed, NAME, look.number), look.n_permutations
+def _draws(before: FloatArray, latest: FloatArray, rng: np.random.Generator) -> Callable[[int], FloatArray]:
+    """−D*, (1, n_draws): newcomers, and the mean that they are held against, from the reference agents."""
     n_known = np.count_nonzero(~np.isnan(before), axis=1)
     packed = np.take_along_axis(before, np.argsort(np.isnan(before), axis=1, kind="stable"), axis=1)
     means = np.nanmean(before, axis=1)
-    total = np.zeros(n_draws)
-    for n_asked in np.count_nonzero(~np.isnan(latest), axis=1).tolist():
-        who = rng.integers(len(before), size=(n_draws, 1))
-        tasks = (rng.random((n_draws, n_asked)) * n_known[who]).astype(np.intp)
-        total += packed[who, tasks].mean(axis=1)
-    against = means[rng.integers(len(means), size=(n_draws, len(means)))].mean(axis=1)
-    return np.asarray(total / len(latest) - against, dtype=np.float64)
+    n_asked = np.count_nonzero(~np.isnan(latest), axis=1).tolist()
+
+    def draw(n_draws: int) -> FloatArray:
+        total = np.zeros(n_draws)
+        for n in n_asked:
+            who = rng.integers(len(before), size=(n_draws, 1))
+            tasks = (rng.random((n_draws, n)) * n_known[who]).astype(np.intp)
+            total += packed[who, tasks].mean(axis=1)
+        against = means[rng.integers(len(means), size=(n_draws, len(means)))].mean(axis=1)
+        return np.asarray([against - total / len(latest)], dtype=np.float64)
+
+    return draw
 
 
 def _flagged(audit: Audit) -> IndexArray:

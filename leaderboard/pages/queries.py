@@ -1,6 +1,6 @@
 """What the pages show, read from what is stored alone: nothing is computed, counted or worded here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -17,6 +17,8 @@ from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.studies.answers import AtTarget, Gap, Standings, gaps, printed, table, words
 from leaderboard.studies.answers import Line as Entrant
 from leaderboard.studies.models import SubsetTask
+
+LONGEST_ASKED = 40  # characters of what an address asks for
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Order:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the parameter; what is not known is ignored."""
+        """Read the parameter; what is not known is the order by rank (`unknown_asked` says so)."""
         column = text.removeprefix("-")
         return cls(column, text.startswith("-")) if column in COLUMNS else cls()
 
@@ -118,6 +120,28 @@ class Order:
         return f"-{self.column}" if self.reverse else self.column
 
 
+def unknown_asked(*, target: str, sort: str) -> tuple[str, ...]:
+    """Say which of what an address asks for is not known, so that the default is shown in its place."""
+    told = {
+        f"There is no target “{_named(target)}”, so that this is the board’s own; targets are "
+        f"{_listed_names(words.TARGETS)}.": bool(target) and target not in words.TARGETS,
+        f"There is no order by “{_named(sort)}”, so that this is the one by rank; a board is sorted by "
+        f"{_listed_names(COLUMNS)}.": bool(sort) and sort.removeprefix("-") not in COLUMNS,
+    }
+    return tuple(sentence for sentence, is_unknown in told.items() if is_unknown)
+
+
+def _named(text: str) -> str:
+    """What was asked for, short and with nothing that cannot be seen."""
+    shown = "".join(sign if sign.isprintable() else "�" for sign in text)
+    return shown if len(shown) <= LONGEST_ASKED else f"{shown[:LONGEST_ASKED]}…"
+
+
+def _listed_names(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}"
+
+
 @dataclass(frozen=True)
 class Choice:
     """One end of the switch between targets; without an address nothing is said about it, and `why` not."""
@@ -138,6 +162,7 @@ class BoardPage:
     order: Order
     lines: list[Line]
     subset_tasks: list[SubsetTask]
+    asked: tuple[str, ...] = ()
 
     @cached_property
     def ranked(self) -> list[Line]:
@@ -249,25 +274,28 @@ class BoardPage:
         told = self.standings.targets[target]
         label, is_chosen = words.sentence(words.tasks_of(self.standings, target))[:-1], target == self.target
         if not told.n_ranked:
-            return Choice(label if told.n_tasks else "The subset", is_chosen, why=words.sentence(told.reason))
+            return Choice(
+                label if told.n_tasks else "The subset", is_chosen, why=f"{words.clause(told.reason)}."
+            )
         sort = "" if self.order == Order() else str(self.order)
         return Choice(label, is_chosen, self.address(sort=sort, target=target))
 
 
-def board_page(benchmark: Benchmark, *, order: Order, target: str) -> BoardPage:
-    """Read the latest board; a target that nothing is said about is replaced by the default."""
+def board_page(benchmark: Benchmark, *, sort: str, target: str) -> BoardPage:
+    """Read the latest board; a target that nothing is said about is replaced by the default, an order too."""
     board = latest_board(benchmark)
     standings = standings_of(board)
     if not board.policy.show_costs:
         standings = without_costs(standings)
-    target = choose_target(standings, target)
+    chosen = choose_target(standings, target)
     return BoardPage(
         board=board,
         standings=standings,
-        target=target,
-        order=order,
-        lines=lines_at(standings, target),
+        target=chosen,
+        order=Order.parse(sort),
+        lines=lines_at(standings, chosen),
         subset_tasks=_subset_tasks(board),
+        asked=unknown_asked(target=target, sort=sort),
     )
 
 

@@ -69,6 +69,10 @@ class ValidityPage:
     is_behind: bool
 
     @property
+    def has_figures(self) -> bool:
+        return any(protocol.result["available"] for protocol in self.protocols)
+
+    @property
     def strategy(self) -> str:
         return validated.label(self.in_use)
 

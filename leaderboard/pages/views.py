@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from leaderboard.boards.queries import NoBoardYet
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import NoSuchBenchmark, visible_benchmark
-from leaderboard.pages.queries import Order, board_page, listed_benchmarks
+from leaderboard.pages.queries import board_page, listed_benchmarks
 from leaderboard.pages.uncertainty import uncertainty_page
 from leaderboard.pages.validity import validity_page
 
@@ -28,9 +28,9 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_safe
 @for_all
 def board(request: HttpRequest, slug: str) -> HttpResponse:
-    order, benchmark = Order.parse(request.GET.get("sort", "")), _visible(slug)
+    asked, benchmark = request.GET, _visible(slug)
     try:
-        page = board_page(benchmark, order=order, target=request.GET.get("target", ""))
+        page = board_page(benchmark, sort=asked.get("sort", ""), target=asked.get("target", ""))
     except NoBoardYet:
         return render(request, "pages/no_board.html", {"benchmark": benchmark})
     return render(request, "pages/board.html", {"page": page, "benchmark": benchmark})

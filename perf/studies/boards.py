@@ -41,6 +41,7 @@ from analytics.arrays import FloatArray, IndexArray
 from selection.bands import mid_range
 
 N_LATER = 170
+REFERENCES = (15, 30)
 CHANGED_AT = 20
 DIFFICULTIES = {"a tenth": (2.9, 1.6), "an easy tenth": (-2.9, 1.6), "a half": (0.0, 1.63)}
 
@@ -85,7 +86,7 @@ def cells(*, rising: tuple[bool, ...] = (False,), shares: tuple[Share, ...] = SH
         for m in (60, 500)
         for share in shares
         for n_trials in (1, 5)
-        for n_ref in (15, 30)
+        for n_ref in REFERENCES
         for up in rising
     ]
 

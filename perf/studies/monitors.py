@@ -4,6 +4,8 @@ Each monitor is asked at every point at which its state can change: tests at the
 once, since they tell when they first fired. A run counts as a warning when the monitor ever warned or
 alerted, over all looks. Boards are those of `perf.studies.boards`; for some monitors abilities are flat on
 one half of them and slowly rising on the other. Failures, costs and scaffolds are drawn beside them.
+Estimates are Ridge's. What the data of a cell can show is told beside it: the rise of the means in their own
+standard deviations, or on how many boards a monitor ever saw enough to judge.
 `python -m perf.studies.monitors [BOARDS [MONITOR …]]` prints the table of docs/evidence/monitors.txt.
 """
 
@@ -28,6 +30,7 @@ from analytics.resampling import generator
 from perf.studies.boards import (
     CHANGED_AT,
     N_LATER,
+    REFERENCES,
     SHARES,
     Board,
     Cell,
@@ -48,6 +51,8 @@ SEED = 20261
 LOOKS = (10, 12, 20, 40, 80, 160)
 REFIT_EVERY = 5
 SHIFTED_AT = 2 * CHANGED_AT
+UNJUDGED, ALERTED = -1, 2
+N_NAMES = {"calibration": 2}
 EDGES = ((LO, HI), *WIDER_BANDS)
 AUDIT_SHARE = 0.05
 INVALID, COST_CV = 0.02, 0.5
@@ -69,9 +74,21 @@ def rank_fidelity(one: Board, rng: np.random.Generator, changed: bool) -> Iterat
 
 
 def capability(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    """A change raises abilities by 1.5 of their standard deviations; means, which are noisy, rise by less."""
+    yield _jump(one.means[:, one.tasks].mean(axis=1), one)
+
+
+def jump_of_means(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
+    """A change raises the means over S by 1.5 of their standard deviations."""
     means = one.means[:, one.tasks].mean(axis=1)
+    if changed:
+        means[one.n_ref + CHANGED_AT :] += 1.5 * means.std(ddof=1)
+    yield _jump(means, one)
+
+
+def _jump(means: FloatArray, one: Board) -> Monitor:
     n = len(means)
-    yield drift.capability_jump(means, AGENTS[:n], DAYS[:n], n_reference=one.n_ref)
+    return drift.capability_jump(means, AGENTS[:n], DAYS[:n], n_reference=one.n_ref)
 
 
 def erosion(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
@@ -139,10 +156,10 @@ def clustered(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[M
 def noise(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
     if one.cell.n_trials < 2:
         return
-    whole, seed = drift.noise_of(one.variances, one.means), int(rng.integers(2**31))
-    reference = Noise(*(part[: one.n_ref] for part in whole))
+    on_subset = drift.noise_of(one.variances[:, one.tasks], one.means[:, one.tasks])
+    reference, seed = Noise(*(part[: one.n_ref] for part in on_subset)), int(rng.integers(2**31))
     for n in (10, 20, 40, 80, 160):
-        since = Noise(*(part[one.n_ref : one.n_ref + n] for part in whole))
+        since = Noise(*(part[one.n_ref : one.n_ref + n] for part in on_subset))
         yield drift.run_noise(reference, since, AGENTS[:n], DAYS[:n], seed)
 
 
@@ -181,21 +198,22 @@ def _on_and_off(one: Board) -> OnAndOff:
 def _errors(one: Board) -> tuple[FloatArray, Mask]:
     """Errors y − ŷ of the later agents that were told an interval, and whether y missed it.
 
-    The calibration, and the residuals that intervals rest on, are made anew every 5 agents: until 19 later
-    agents are known leaving one out, then those of the later agents.
+    The calibration is made anew every 5 agents. Intervals rest on the residuals of all later agents, each
+    predicted when it came; until 19 of them are known, on leaving one out.
     """
-    errors, missed = list[float](), list[bool]()
+    all_errors, told, missed = list[float](), list[float](), list[bool]()
     scores = one.means.mean(axis=1)
     for n in range(one.n_ref, one.n_ref + N_LATER, REFIT_EVERY):
-        past = _left_out(one.means[:n]) if len(errors) < FEWEST_FOR_QUANTILE else np.full(n, np.nan)
+        past = _left_out(one.means[:n]) if len(all_errors) < FEWEST_FOR_QUANTILE else np.full(n, np.nan)
         fitted = full_scores.fit("ridge", _complete(one.means[:n]), one.tasks)
-        made = calibrate(fitted, past, post_selection=np.array(errors))
+        made = calibrate(fitted, past, in_time=np.array(all_errors))
         rows = slice(n, n + REFIT_EVERY)
         for y, answer in zip(scores[rows], intervals(made, one.means[rows, one.tasks]), strict=True):
             if isinstance(answer, Interval):
-                errors.append(float(y - answer.point))
+                told.append(float(y - answer.point))
                 missed.append(not answer.lower <= y <= answer.upper)
-    return np.array(errors), np.array(missed, dtype=np.bool_)
+        all_errors += (scores[rows] - fitted.predict(one.means[rows, one.tasks])).tolist()
+    return np.array(told), np.array(missed, dtype=np.bool_)
 
 
 def _left_out(means: FloatArray) -> FloatArray:
@@ -208,12 +226,11 @@ def _audited(one: Board, rng: np.random.Generator) -> Audit:
     difficulties = rasch.fit(one.means[: one.n_ref]).difficulties
     later = one.means[one.n_ref :]
     outcomes = np.full(later.shape, np.nan)
-    n_audited = max(1, round(AUDIT_SHARE * one.tasks.size))
+    n_audited, outside = max(1, round(AUDIT_SHARE * one.tasks.size)), one.outside
     for i in range(len(later)):
-        drawn = rng.choice(one.outside, n_audited, replace=False)
+        drawn = rng.choice(outside, n_audited, replace=False)
         outcomes[i, drawn] = later[i, drawn]
-    expected = np.stack([_expected(row, one.tasks, difficulties) for row in later])
-    return Audit(outcomes, expected)
+    return Audit(outcomes, _expected(later, one.tasks, difficulties))
 
 
 def _predicted_off(one: Board) -> Audit:
@@ -225,15 +242,17 @@ def _predicted_off(one: Board) -> Audit:
         others = np.delete(means, i, axis=0)
         fitted = rasch.fit(others, (np.delete(start.abilities, i), start.difficulties))
         tasks = mid_range(others).tasks
-        expected[i] = _expected(row, tasks, fitted.difficulties)
+        expected[i] = _expected(row[None], tasks, fitted.difficulties)[0]
         outcomes[i, tasks] = np.nan
     return Audit(outcomes, expected)
 
 
-def _expected(row: FloatArray, tasks: IndexArray, difficulties: FloatArray) -> FloatArray:
-    on_subset = np.full(len(row), np.nan)
-    on_subset[tasks] = row[tasks]
-    return np.asarray(expit(rasch.ability(on_subset, difficulties) - difficulties), dtype=np.float64)
+def _expected(rows: FloatArray, tasks: IndexArray, difficulties: FloatArray) -> FloatArray:
+    """P of all tasks from the outcomes on some, (n_agents, n_tasks)."""
+    on_subset = rows[:, tasks]
+    seen = np.ones(on_subset.shape, dtype=np.bool_)
+    found = rasch.abilities(on_subset, np.broadcast_to(difficulties[tasks], on_subset.shape), seen)
+    return np.asarray(expit(found[:, None] - difficulties), dtype=np.float64)
 
 
 def _failures(one: Board, shares: FloatArray, rng: np.random.Generator, changed: bool) -> Monitor:
@@ -252,43 +271,55 @@ def _failures(one: Board, shares: FloatArray, rng: np.random.Generator, changed:
 
 
 class Case(NamedTuple):
-    """What asks the monitors, on which change, and how many boards a cell of 100 asked for."""
+    """What asks the monitors, on which change, and how many boards a row of 100 asked for."""
 
     watch: Watch
     change: Change = ""
-    still: float = 1.0
-    moved: float = 0.5
+    still: float = 2.0
+    moved: float = 1.0
     rising: tuple[bool, ...] = (False,)
     shares: tuple[Share, ...] = SHARES
     needs_outcomes: bool = True
+    by_reference: bool = False
 
 
 BOTH, ALL_SHARES = (False, True), (*SHARES, "an easy tenth")
 CASES = {
-    "rank fidelity": Case(rank_fidelity, "lost", 0.5, 0.4, rising=BOTH),
-    "capability jump": Case(capability, "jump", 1.2, 0.3),
-    "band erosion": Case(erosion, "solved", 0.2, 0.06),
-    "calibration": Case(calibration, "", 0.4, 0.15, rising=BOTH),
-    "saturation": Case(saturation, "", 0.4, 0.2),
-    "tuning to the subset": Case(tuning, "tuned", 0.25, 0.08, shares=ALL_SHARES),
-    "scaffold novelty": Case(novelty, "", 0.3, 0.06, needs_outcomes=False),
-    "harness failures": Case(failures, "", 2.0, needs_outcomes=False),
-    "clustered failures": Case(clustered, "", 2.0, needs_outcomes=False),
-    "run-to-run noise": Case(noise, "noisy", 0.35, 0.15, rising=BOTH),
-    "cost per task": Case(cost, "", 2.0, needs_outcomes=False),
+    "rank fidelity": Case(rank_fidelity, "lost", 4.0, 2.0, rising=BOTH, by_reference=True),
+    "capability jump": Case(capability, "jump", 5.0),
+    "jump of the means": Case(jump_of_means, ""),
+    "band erosion": Case(erosion, "solved"),
+    "calibration": Case(calibration, "", rising=BOTH),
+    "saturation": Case(saturation, "", 5.0),
+    "tuning to the subset": Case(tuning, "tuned", shares=ALL_SHARES),
+    "scaffold novelty": Case(novelty, "", needs_outcomes=False),
+    "harness failures": Case(failures, "", 4.0, needs_outcomes=False),
+    "clustered failures": Case(clustered, "", 4.0, needs_outcomes=False),
+    "run-to-run noise": Case(noise, "noisy", rising=BOTH),
+    "cost per task": Case(cost, "", 8.0, needs_outcomes=False),
+}
+TITLES = {
+    "clustered failures": "  shares that differ between agents",
+    "jump of the means": "  means that rise by 1.5 of their sd",
 }
 
 
 @dataclass(frozen=True)
 class Fired:
-    """Boards, and on how many of them a monitor ever warned or alerted, and ever alerted."""
+    """Boards, on how many a monitor ever saw enough, ever warned or alerted, and ever alerted."""
 
+    judged: int = 0
     warned: int = 0
     alerted: int = 0
     n: int = 0
 
     def __add__(self, other: "Fired") -> "Fired":
-        return Fired(self.warned + other.warned, self.alerted + other.alerted, self.n + other.n)
+        return Fired(
+            self.judged + other.judged,
+            self.warned + other.warned,
+            self.alerted + other.alerted,
+            self.n + other.n,
+        )
 
     def share(self, n_fired: int) -> tuple[float, float]:
         """The share, and its Monte Carlo standard error, with one more of each kind so that it is not 0."""
@@ -309,20 +340,25 @@ def fired(label: str, cell: Cell, n_boards: int, *, changed: bool = False) -> di
         )
         worst: dict[str, int] = {}
         for monitor in case.watch(one, rng, changed):
-            worst[monitor.name] = max(worst.get(monitor.name, 0), level_of(monitor))
+            worst[monitor.name] = max(worst.get(monitor.name, UNJUDGED), level_of(monitor))
+            if min(worst.values()) == ALERTED and len(worst) == N_NAMES.get(label, 1):
+                break
         found.update(worst.items())
-    names = {name for name, _ in found}
-    return {
-        name: Fired(found[name, 1] + found[name, 2], found[name, 2], sum(found[name, i] for i in range(3)))
-        for name in sorted(names)
-    }
+    return {name: _counted(found, name) for name in sorted({name for name, _ in found})}
+
+
+def _counted(found: Counter[tuple[str, int]], name: str) -> Fired:
+    unjudged, quiet, warned, alerted = (found[name, level] for level in range(UNJUDGED, ALERTED + 1))
+    return Fired(quiet + warned + alerted, warned + alerted, alerted, unjudged + quiet + warned + alerted)
 
 
 def level_of(found: Monitor) -> int:
-    """0, 1 or 2: what a monitor says, or said before where it tells when it first fired."""
+    """What a monitor says, or said before where it tells when it first fired: −1 (too little), 0, 1, 2."""
     if found.evidence.get("alarms") or found.state == "alert" or found.evidence.get("first_alert"):
-        return 2
-    return int(bool(found.evidence.get("warned")) or found.state == "warn")
+        return ALERTED
+    if found.evidence.get("warned") or found.state == "warn":
+        return ALERTED - 1
+    return UNJUDGED if found.state == "insufficient" else 0
 
 
 def rows_of(label: str, n_boards: int) -> Iterator[tuple[str, tuple[str, ...], Fired, Fired]]:
@@ -331,9 +367,10 @@ def rows_of(label: str, n_boards: int) -> Iterator[tuple[str, tuple[str, ...], F
     still: dict[tuple[str, tuple[str, ...]], Fired] = defaultdict(Fired)
     moved: dict[tuple[str, tuple[str, ...]], Fired] = defaultdict(Fired)
     for counted, share, rising in ((still, case.still, case.rising), (moved, case.moved, (False,))):
-        n = max(1, round(share * n_boards))
+        n = max(1, round(share * n_boards / len(REFERENCES) / len(rising)))
         for cell in cells(rising=rising, shares=case.shares):
             place = (f"m {cell.m:3}", f"k {cell.share:13}", f"R {cell.n_trials}")
+            place = (*place, f"after {cell.n_ref}") if case.by_reference else place
             for name, one in fired(label, cell, n, changed=counted is moved).items():
                 counted[name, ()] += one
                 counted[name, place] += one
@@ -345,9 +382,8 @@ def print_table(n_boards: int, labels: Sequence[str]) -> None:
     for label in labels:
         start = time.process_time()
         for name, place, quiet, loud in rows_of(label, n_boards):
-            title = "  " + "  ".join(place) if place else label if name in label else name
-            title = title if label != "clustered failures" or place else "  differing between agents"
-            print(f"{title:34}{_shown(quiet)}   changed {_shown(loud)}", flush=True)
+            title = "  " + "  ".join(place) if place else TITLES.get(label, name)
+            print(f"{title:41}{_shown(quiet)}   changed {_shown(loud)}", flush=True)
         print(f"  {time.process_time() - start:.0f} s", file=sys.stderr, flush=True)
 
 
@@ -355,13 +391,15 @@ def _shown(found: Fired) -> str:
     if not found.n:
         return "      –"
     warned, alerted = (found.share(n) for n in (found.warned, found.alerted))
-    return f"{found.n:6}  warn {warned[0]:.3f} ±{warned[1]:.3f}  alert {alerted[0]:.3f} ±{alerted[1]:.3f}"
+    n = f"{found.n:5} ({found.judged / found.n:.2f})"
+    return f"{n}  warn {warned[0]:.3f} ±{warned[1]:.3f}  alert {alerted[0]:.3f} ±{alerted[1]:.3f}"
 
 
 def main() -> None:
     n_boards = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    print(f"{N_LATER} agents after 15 or 30. Boards; shares on which a monitor ever warned, or alerted, and")
-    print("ever alerted, ± one Monte Carlo standard error: boards that do not change, and boards that do")
+    print(f"{N_LATER} agents after 15 or 30. Boards (share on which the monitor ever saw enough to judge);")
+    print("shares on which it ever warned, or alerted, and ever alerted, ± one Monte Carlo standard error:")
+    print("boards that do not change, and boards that do")
     with threadpool_limits(1, user_api="blas"):
         print_table(n_boards, sys.argv[2:] or list(CASES))
 

@@ -162,8 +162,10 @@ def _by_gram(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[
 
 def _alone(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:
     """Σ_{j∈S} X_aj and ẑ of a fold's held-out agents, by itself; ẑ is 0 where S is all tasks."""
-    rows, m = np.union1d(fold.training, fold.held_out), agents.outcomes.shape[1]
-    is_held_out, is_trained = np.isin(rows, fold.held_out), np.isin(rows, fold.training)
+    of_fold, m = np.zeros((2, agents.n), dtype=np.bool_), agents.outcomes.shape[1]
+    of_fold[0, fold.held_out] = of_fold[1, fold.training] = True
+    rows = np.flatnonzero(of_fold.any(axis=0))
+    is_held_out, is_trained = of_fold[:, rows]
     outcomes, scores = agents.outcomes[np.ix_(rows, tasks)], agents.scores[rows]
     ridge.checked_training(outcomes[is_trained], scores[is_trained], ridge.ALPHA)
     whole = np.where(np.isnan(outcomes), np.nanmean(outcomes[is_trained], axis=0), outcomes)

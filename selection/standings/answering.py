@@ -12,7 +12,7 @@ from analytics.record import Record, offer
 from selection.given import Given
 from selection.linking import reference
 from selection.rules import Rules, Target
-from selection.standings import words
+from selection.standings import terms, words
 from selection.standings.agents import lines
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
 from selection.standings.full_scores import (
@@ -25,7 +25,15 @@ from selection.standings.full_scores import (
 )
 from selection.standings.lines import Conditions, CoverageLine, Standings
 from selection.standings.phase import phase_of
-from selection.standings.placing import Placed, barred_by, place, ran_all, rated_tasks
+from selection.standings.placing import (
+    Placed,
+    barred_by,
+    place,
+    place_on_all,
+    ran_all,
+    rated_tasks,
+    scores_of,
+)
 from selection.standings.savings import savings
 from selection.standings.targets import Bench, Told, nothing, one_trial, tell, unranked
 from selection.standings.trials import trials
@@ -56,8 +64,7 @@ class Basis:
     @property
     def scores(self) -> FloatArray:
         """Full scores of agents placed on all tasks, shape (n_agents,); NaN for the others."""
-        known = [np.nan if one.score is None else one.score for one in self.on_all]
-        return np.array(known, dtype=np.float64)
+        return scores_of(self.on_all)
 
     @property
     def newcomers(self) -> IndexArray:
@@ -79,7 +86,7 @@ def basis(record: Record, rules: Rules, given: Given) -> Basis:
     """
     chosen, tasks = choice(record, rules, given), rated_tasks(record)
     agents = reference(record.table.means[record.complete])
-    on_all = place(record, tasks, agents)
+    on_all = place_on_all(record, agents)
     subset = np.intersect1d(chosen.tasks, tasks)
     if not subset.size:
         return Basis(record, chosen, tasks, subset, on_all, on_all)
@@ -130,7 +137,7 @@ def _too_few(record: Record, told: Mapping[str, Told]) -> str:
 
 def _subset(bench: Bench, found: Basis, rules: Rules) -> Told:
     if not found.subset.size:
-        return nothing(bench, "subset", 0, words.NO_SUBSET)
+        return nothing(bench, "subset", 0, terms.NO_SUBSET)
     variance = shift_of(found, rules)
     shift = (found.chosen.incumbents, variance) if variance else None
     return tell(bench, "subset", found.subset, found.on_subset, shift=shift)
@@ -239,7 +246,7 @@ def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, 
         )
         return f"most of those that ran it alone have no full score with an interval: {why}"
     if not estimated and not any(one.outcomes is not None for one in found.on_all):
-        return words.NOBODY_RANKED.replace("these", "all")
+        return terms.NOBODY_RANKED.replace("these", "all")
     strategy = found.chosen.line.strategy if found.chosen.line else rules.strategy
     if short := falls_back(given.validation, strategy):
         of_full, of_subset, se = (words.percent(share) for share in short)
@@ -253,14 +260,14 @@ def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, 
 def _measured(given: Given) -> tuple[str, ...]:
     """Name the sources of error that a variance study measured."""
     return tuple(
-        words.MEASURED[facet.name] for facet in given.variances.facets if facet.with_agent is not None
+        terms.MEASURED[facet.name] for facet in given.variances.facets if facet.with_agent is not None
     )
 
 
 def _not_measured(record: Record, given: Given) -> tuple[str, ...]:
     """Name the sources of error without an estimate."""
-    absent = [words.UNMEASURED[facet.name] for facet in given.variances.facets if facet.with_agent is None]
+    absent = [terms.UNMEASURED[facet.name] for facet in given.variances.facets if facet.with_agent is None]
     variances = record.table.trial_variances
     if variances is None or np.isnan(variances).all() or one_trial(record).all():
-        absent.insert(0, words.UNMEASURED["trials"])
+        absent.insert(0, terms.UNMEASURED["trials"])
     return (*absent, *given.variances.not_measured)

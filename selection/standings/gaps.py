@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from selection.standings.lines import AtTarget, Line, Standings, TargetLine
-from selection.standings.words import in_order
+from selection.standings.terms import in_order
 
 
 @dataclass(frozen=True)

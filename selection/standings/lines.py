@@ -179,7 +179,7 @@ class Line:
         Intraclass correlation of repeated trials with its interval and task set, or why none; see
         `analytics.repeats.Repeats.as_plain`.
     marks : tuple of str
-        Words of `words.MARKS`.
+        Words of `terms.MARKS`.
     flags : tuple of str
         What an operator should look at, in words.
     at : mapping of target to AtTarget

@@ -6,7 +6,7 @@ from selection.given import Given
 from selection.rules import Rules
 from selection.standings.choice import Choice
 from selection.standings.lines import Phase
-from selection.standings.words import sentence
+from selection.standings.terms import sentence
 
 BY_STAGE = {"none": "cold_start", "provisional": "provisional", "stable": "ongoing"}
 

@@ -29,8 +29,9 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
-from selection.linking import FEWEST_COMPLETE, Reference, complete
-from selection.standings.words import counted, elsewhere, first_names
+from selection.linking import FEWEST_COMPLETE, Reference, complete, reference
+from selection.standings.terms import first_names
+from selection.standings.words import counted, elsewhere
 
 How = Literal["direct", "completed", "linked", "incomplete"]
 
@@ -76,6 +77,16 @@ def ran_all(record: Record) -> Mask:
     """Agents that delivered at least 95% of the tasks, whatever became of the outcomes, shape (n_agents,)."""
     n_delivered = np.count_nonzero(record.n_places > 0, axis=1)
     return np.asarray(record.complete | (20 * n_delivered >= 19 * record.n_tasks), dtype=np.bool_)
+
+
+def place_on_all(record: Record, agents: Reference | None = None) -> tuple[Placed, ...]:
+    """Place every agent on all tasks that somebody complete has run; `agents` as in `place`."""
+    return place(record, rated_tasks(record), agents or reference(record.table.means[record.complete]))
+
+
+def scores_of(placed: Sequence[Placed]) -> FloatArray:
+    """Scores of agents, shape (n_agents,); NaN for one that is not placed."""
+    return np.array([np.nan if one.score is None else one.score for one in placed], dtype=np.float64)
 
 
 def place(

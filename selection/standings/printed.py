@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 
-from selection.standings import words
+from selection.standings import terms, words
 from selection.standings.gaps import gaps
 from selection.standings.lines import Standings
-from selection.standings.table import Column, columns
+from selection.standings.table import Column, columns, rank_columns
 
 WIDTH = 110
 LONGEST = 60
@@ -16,6 +16,23 @@ def text(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
     """Return the board for a target; prose at most `width` characters a line, the table as wide as it is."""
     target = target or board.target
     return "\n\n".join(_parts(board, target, width))
+
+
+def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
+    """Return which ranks agents may hold for a target, who could be the best and who is tied with whom."""
+    target = target or board.target
+    shown = rank_columns(board, target)
+    told = board.targets[target]
+    parts = (
+        fill(words.headline(board, target), width),
+        _table(shown),
+        _filled(
+            {key: text for key, text in terms.LEGEND.items() if key in {one.head for one in shown}}, width
+        ),
+        fill(words.judged_text(told), width),
+        _gaps(board, target, width),
+    )
+    return "\n\n".join(part for part in parts if part)
 
 
 def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
@@ -34,17 +51,21 @@ def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
         yield fill(told, width)
     if told := words.not_measured_text(board):
         yield fill(told, width)
-    if lacking := gaps(board, target):
-        reasons = [f"{gap.what}: {words.first_names(gap.agents)}: {gap.reason}" for gap in lacking]
-        yield "\n".join(fill(one, width, subsequent_indent="  ") for one in reasons)
+    if lacking := _gaps(board, target, width):
+        yield lacking
     if flagged := [f"Flagged: {line.agent}: {'; '.join(line.flags)}" for line in board.agents if line.flags]:
         yield "\n".join(fill(one, width, subsequent_indent="  ") for one in flagged)
     if told := words.trials_text(board.trials):
         yield fill(told, width)
     if saved := words.savings_text(board.savings):
         yield fill(saved, width)
-    if more := [name for name in words.TARGETS if name != target and board.targets[name].n_ranked]:
+    if more := [name for name in terms.TARGETS if name != target and board.targets[name].n_ranked]:
         yield f"Other targets: {', '.join(f'--target {name}' for name in more)}"
+
+
+def _gaps(board: Standings, target: str, width: int) -> str:
+    reasons = [f"{gap.what}: {words.first_names(gap.agents)}: {gap.reason}" for gap in gaps(board, target)]
+    return "\n".join(fill(one, width, subsequent_indent="  ") for one in reasons)
 
 
 def _phase(board: Standings) -> tuple[str, str]:
@@ -56,12 +77,12 @@ def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, 
     heads = {column.head for column in shown}
     cells = "".join(cell for column in shown for cell in column.cells)
     signs = {sign for sign in ("~", "≤") if sign in cells}
-    told = {key: text for key, text in words.LEGEND.items() if key in heads | signs}
-    marks = [mark for mark in words.MARKS if any(mark in line.marks for line in board.agents)]
-    told |= {mark: words.sentence(words.MARKS[mark]) for mark in marks}
+    told = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
+    marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]
+    told |= {mark: words.sentence(terms.MARKS[mark]) for mark in marks}
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
     if methods:
-        told["± SE"] += " " + " ".join(words.sentence(words.METHODS[one]) for one in methods)
+        told["± SE"] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
     return told
 
 

@@ -5,14 +5,16 @@ text. A column in which no agent has anything is left out. `flat` is the row of 
 of the schema and each target's fields behind its name.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from selection.standings.lines import AtTarget, Line, Standings
-from selection.standings.words import TARGETS, costs, in_order, money, percent
+from selection.standings.terms import TARGETS, cost_text, costs, in_order, percent
 
 NOTHING = "–"
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 PLAIN = (
     "agent",
     "scaffold",
@@ -112,6 +114,50 @@ def flat(line: Line) -> dict[str, str | int | float | bool | None]:
     return row
 
 
+def guarded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for a CSV in which no text is taken for a formula: an apostrophe stands before it.
+
+    A spreadsheet reads as a formula what begins with = + - @, a tab or a carriage return. Numbers stay.
+    """
+    return {
+        name: f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+        for name, value in row.items()
+    }
+
+
+def rank_columns(board: Standings, target: str = "") -> tuple[Column, ...]:
+    """Return the columns that say which ranks agents may hold, and with whom they are tied, by row.
+
+    Parameters
+    ----------
+    board : Standings
+    target : str
+        By default the board's own.
+    """
+    target = target or board.target
+    lines, first = in_order(board, target), board.targets[target].may_be_first
+    known = {column.head: column for column in columns(board, target)}
+    row = {line.agent: number for number, line in enumerate(lines, 1)}
+    rows = [row[line.agent] for line in board.agents]
+    shown = (
+        Column("Row", True, tuple(str(number) for number in row.values())),
+        known.get("Rank"),
+        known.get("May hold"),
+        Column("Could be the best", False, tuple("yes" if line.agent in first else "" for line in lines)),
+        known["Agent"],
+        Column("Tied with", False, tuple(_tied_rows(line.at[target], rows) for line in lines)),
+    )
+    return tuple(one for one in shown if one is not None and any(one.cells))
+
+
+def _tied_rows(at: AtTarget, rows: Sequence[int]) -> str:
+    """2–14, 16: rows of a table by positions in the list of agents."""
+    tied = sorted(row for first, last in at.tied_with for row in rows[first : last + 1])
+    ends = [place for place, row in enumerate(tied) if place == 0 or row != tied[place - 1] + 1] + [len(tied)]
+    spans = [(tied[first], tied[after - 1]) for first, after in pairwise(ends)]
+    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in spans)
+
+
 # --------------------------------------------------------------------------------------------------- columns
 
 Cell = Callable[[Line], str]
@@ -195,7 +241,7 @@ def _ties(at: AtTarget) -> str:
 def _cost(line: Line, believed: Mapping[str, Any]) -> str:
     if line.cost_usd is None:
         return NOTHING
-    return money(line.cost_usd) if line.agent in believed else "?"
+    return cost_text(line) if line.agent in believed else "?"
 
 
 def _sizes(board: Standings, target: str) -> dict[int, int]:

@@ -39,7 +39,7 @@ from analytics.errors import CoreError
 from analytics.outcome_table import naive_standard_error
 from analytics.record import Record
 from analytics.trials.flags import unclaimed_orders
-from selection.standings import words
+from selection.standings import terms
 from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget, TargetLine
 from selection.standings.placing import Placed
@@ -149,7 +149,7 @@ def one_trial(record: Record) -> Mask:
 def nothing(bench: Bench, target: Target, n_tasks: int, reason: str) -> Told:
     """Return a target that says nothing, and why."""
     n = bench.record.n_agents
-    line = TargetLine(covers=words.COVERS[target], n_tasks=n_tasks, n_ranked=0, reason=reason)
+    line = TargetLine(covers=terms.COVERS[target], n_tasks=n_tasks, n_ranked=0, reason=reason)
     return Told(line, (AtTarget(reason=reason),) * n, ((),) * n)
 
 
@@ -190,9 +190,9 @@ def tell(
     agents = {i: bench.agent(i, tasks, one, estimated.get(i)) for i, one in enumerate(placed)}
     known = {i: agent for i, agent in agents.items() if agent is not None}
     rows = list(known)
-    line = TargetLine(covers=words.COVERS[target], n_tasks=tasks.size, n_ranked=len(rows))
+    line = TargetLine(covers=terms.COVERS[target], n_tasks=tasks.size, n_ranked=len(rows))
     if not rows:
-        return _concluded(bench, replace(line, reason=words.NOBODY_RANKED), at, rows, None)
+        return _concluded(bench, replace(line, reason=terms.NOBODY_RANKED), at, rows, None)
     try:
         if target == "domain":
             found: RankIntervals = _of_a_sample(bench, tasks, placed, rows)

@@ -7,13 +7,9 @@ the others. The completed gaps rest on all complete agents, in every fold.
 
 from typing import Any
 
-import numpy as np
-
-from analytics.arrays import FloatArray
 from analytics.record import Record
-from selection.linking import reference
 from selection.rules import Rules
-from selection.standings.placing import place, rated_tasks
+from selection.standings.placing import place_on_all, scores_of
 from selection.validation import as_json, validate
 
 
@@ -43,13 +39,7 @@ def validation_of(record: Record, rules: Rules, **options: Any) -> dict[str, Any
         policy_strategy=rules.strategy,
         estimator=rules.estimator,
         graded_share=record.graded_share,
-        scores=_scores(record)[record.complete],
+        scores=scores_of(place_on_all(record))[record.complete],
         **options,
     )
     return as_json(found) | {"agents_in_file": record.n_agents}
-
-
-def _scores(record: Record) -> FloatArray:
-    """Full scores of a board, shape (n_agents,); NaN for an agent that is not placed on all tasks."""
-    placed = place(record, rated_tasks(record), reference(record.table.means[record.complete]))
-    return np.array([np.nan if one.score is None else one.score for one in placed], dtype=np.float64)

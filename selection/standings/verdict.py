@@ -10,8 +10,9 @@ no subset    every agent runs all tasks
 ===========  ======================================================================================
 
 The figures are pairs_correct_full and pairs_clear_full of the strategy in use, in time where that is
-available, else with each agent left out; where no pair is clear, the first alone decides. Beside them stands,
-always, what as many tasks drawn at random do under the same protocol.
+available, else with each agent left out; where no pair is clear, the first alone decides. The sentence names
+the protocol and the number of held-out agents. Beside the figures stands, always, what as many tasks drawn at
+random do under the same protocol.
 
 A strategy other than `mid_range` may have been chosen because it looked best on these very figures. In time
 its figures are therefore those of choosing on the agents met before (`selection.validation.paired`);
@@ -29,14 +30,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from selection.standings import words
+from selection.standings import terms, words
 from selection.standings.lines import Better, Verdict
 
 PROTOCOLS = ("temporal", "loao")
 RULE = (("yes", 0.95, 0.99), ("mostly", 0.90, 0.95))
 NEW_AGENTS = {
-    "temporal": "For agents that came after the tasks were chosen,",
-    "loao": "For an agent that had no say in the choice,",
+    "temporal": "In time, for {n} that came after the tasks were chosen,",
+    "loao": "Leaving one agent out in turn, for {n} that had no say in the choice,",
 }
 CHOSEN = {
     "": "",
@@ -189,15 +190,16 @@ def _with_sentence(told: Verdict) -> Verdict:
     """Return a verdict with its sentence."""
     if told.word == "no subset":
         return replace(
-            told, sentence=f"Does a subset rank like all tasks? No subset: {words.sentence(told.reason)}"
+            told, sentence=f"Does a subset rank like all tasks? No subset: {terms.clause(told.reason)}."
         )
     pairs, clear = words.percent(told.pairs or 0.0), told.clear
     also = (
         f", and {words.percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
     )
+    new = NEW_AGENTS[told.protocol].format(n=words.counted(told.n, "agent"))
     parts = (
-        f"Does the subset rank like all tasks? {words.sentence(told.word)} {NEW_AGENTS[told.protocol]} the "
-        f"score estimated from it puts {pairs}% of pairs in the order of all tasks{also}.",
+        f"Does the subset rank like all tasks? {words.sentence(told.word)} {new} the score estimated from it "
+        f"puts {pairs}% of pairs in the order of all tasks{also}.",
         _beside_random(told),
         CHOSEN[told.chosen],
     )

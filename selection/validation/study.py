@@ -39,6 +39,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift.fidelity import skill
+from analytics.text import counted
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
 from selection.held_out import Records, Subsets, choose, hold_out
 from selection.validation import reasons
@@ -460,7 +461,8 @@ def _errors(
     errors = _scaled(_named(standard_errors(without, has_record)), null)
     if not _enough(draws[0]):
         n_groups = int(np.count_nonzero(has_record))
-        return errors, {"se": f"{n_groups} groups of agents; a jackknife needs {N_GROUPS_JACKKNIFE}"}
+        found = f"{counted(n_groups, 'group')} of agents"
+        return errors, {"se": f"{found}; a jackknife needs {N_GROUPS_JACKKNIFE}"}
     told = np.flatnonzero((~np.isnan(values)).any(axis=(0, 1)))
     unknown = [FIGURES[f] for f in told if errors[FIGURES[f]] is None]
     return errors, {"se": f"{', '.join(unknown)}: undefined without some group"} if unknown else {}

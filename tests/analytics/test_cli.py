@@ -267,7 +267,11 @@ def test_icc_with_one_trial_has_reasons_and_no_number(answer, text, real_data):
     found = answer("icc", real_data / "swebench_verified_2023_2025.csv.gz")
     assert {line["icc"] for line in found["agents"]} == {None}
     assert all("one trial per task" in line["notes"]["icc"] for line in found["agents"])
-    assert "not measured: one trial per task" in text("icc", real_data / "hal_gaia.csv.gz")
+    shown = text("icc", real_data / "hal_gaia.csv.gz")
+    assert "not measured: one trial per task" in shown
+    assert (
+        "beside a board  its ICC is over all tasks that an agent repeated, here over those that all" in shown
+    )
 
 
 def test_icc_without_a_valid_outcome_is_refused(refusal, tmp_path):

@@ -168,9 +168,10 @@ def test_pruning_equals_all_pairs_of_all_draws_to_the_last_bit(seed):
         assert upper_point(draws, others, place) == np.sort(largest)[place - 1]
     # T_a of the others over agent a: row b, column a.
     own = np.sort(np.sqrt(np.maximum(ahead_of.max(axis=0), others)), axis=1)[:, 949]
+    nothing = np.zeros(len(agents))
     for share in (0.5, 0.9, 0.99, 1.01, 1.5):
         rivals = np.repeat(others[:, None], len(agents), axis=1)
-        assert (may_be_first(draws, rivals, own * share, 950) == (share < 1)).all()
+        assert (may_be_first(draws, rivals, own * share, 950, least=nothing) == (share < 1)).all()
 
 
 def test_who_may_be_first_by_definition():
@@ -233,7 +234,7 @@ def test_blocks_change_nothing(monkeypatch):
     outcomes = np.array([one.outcomes for one in singles(8, 9, 20)])
     arguments = (outcomes, names(9), np.zeros(9), np.arange(9) % 2 == 0)
     once = ahead(*arguments, seed=1, n_draws=50)
-    monkeypatch.setattr("analytics.differences.neyman_draws.N_BLOCK", 2)
+    monkeypatch.setattr("analytics.differences.neyman_draws.N_CHUNK", 2)
     assert ahead(*arguments, seed=1, n_draws=50).tobytes() == once.tobytes()
 
 
@@ -378,9 +379,16 @@ def test_few_tasks_of_one_trial_are_named():
     assert more.notes == (NOTES["neyman"],)
 
 
-def test_draws_are_fewer_where_tasks_are_resampled():
+def test_ten_thousand_draws_whatever_is_drawn():
     assert rank_sets(board(4, 3), NOISE, seed=0).n_draws == 10_000
-    assert rank_sets(singles(4, 3), TrialNoise(), seed=0).n_draws == 2_000
+    assert rank_sets(singles(4, 3), TrialNoise(), seed=0).n_draws == 10_000
+
+
+def test_more_draws_leave_the_first_tasks_drawn_as_they_were():
+    outcomes = np.array([one.outcomes for one in singles(8, 5, 20)])
+    v, untold = np.array([0.0, 0.01, 0.0, 0.0, 0.02]), np.array([True, True, False, True, False])
+    few, many = (ahead(outcomes, names(5), v, untold, seed=1, n_draws=n) for n in (300, 700))
+    assert many[:300].tobytes() == few.tobytes()
 
 
 def test_the_seed_decides_and_nothing_else():

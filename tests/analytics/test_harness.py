@@ -587,6 +587,7 @@ def test_what_cannot_be_said_is_refused(call, message):
 def test_draws_depend_on_the_seed_alone():
     first = resampled_counts(3, "task bootstrap", 20, 5)
     assert (resampled_counts(3, "task bootstrap", 20, 9)[:5] == first).all()
+    assert (resampled_counts(3, "task bootstrap", 20, 2, first=3) == first[3:]).all()
     assert (resampled_counts(4, "task bootstrap", 20, 5) != first).any()
     assert (resampled_counts(3, "paired bootstrap", 20, 5) != first).any()
     assert (first.sum(axis=1) == 20).all()

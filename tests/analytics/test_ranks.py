@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analytics.differences.domain_ranks import RanksRefused, rank_intervals, resample
+from analytics.differences.first import least_by_tasks
 from analytics.differences.task_draws import agent_noise, task_weights
 from analytics.errors import CoreError
 
@@ -64,7 +65,9 @@ def test_c_and_ranks_equal_those_found_pair_by_pair(v):
     ratios = slow_ratios(outcomes, np.zeros(4) if v is None else np.array(v), 5, 59)
     critical = upper_point(ratios.max(axis=(1, 2)))
     assert found.critical == pytest.approx(max(critical, stats.t.ppf(0.975, 8)), rel=1e-5)
-    own = [max(upper_point(ratios[:, :, a].max(axis=1)), stats.t.ppf(0.95, 8)) for a in range(4)]
+    each = ratios.max(axis=1)
+    least = max(upper_point(each.ravel()), stats.t.ppf(0.95, 8))
+    own = [max(upper_point(each[:, a]), least) for a in range(4)]
     means = outcomes.mean(axis=1)
     first = [not any(means[b] - means[a] > own[a] * found.se[a, b] for b in range(4)) for a in range(4)]
     assert found.may_be_first.tolist() == first
@@ -181,13 +184,20 @@ def test_the_pairs_of_many_agents_are_those_of_every_two(monkeypatch):
     table = np.random.default_rng(3).integers(0, 2, (7, 33)).astype(float)
     v = np.array([0, 0, 0.002, 0, 0.001, 0, 0])
     whole = resample(table, names(7), seed=2, v=v, n_draws=50)
-    monkeypatch.setattr("analytics.differences.neyman_draws.N_BLOCK", 3)
+    monkeypatch.setattr("analytics.differences.neyman_draws.N_CHUNK", 3)
     assert resample(table, names(7), seed=2, v=v, n_draws=50).ahead.tobytes() == whole.ahead.tobytes()
     found = np.zeros((50, 7))
     for i, j in combinations(range(7), 2):
         pair = resample(table[[i, j]], [names(7)[i], names(7)[j]], seed=2, v=v[[i, j]], n_draws=50)
         found[:, [i, j]] = np.maximum(found[:, [i, j]], pair.ahead)
     assert found.tobytes() == whole.ahead.tobytes()
+
+
+def test_what_excludes_an_agent_is_at_least_what_excludes_a_typical_one():
+    """Of 100 ratios 1, 2, … 100, squared here, the 96th; Student's 95% point where that is larger."""
+    ratios = np.random.default_rng(1).permutation(np.arange(1.0, 101.0)).reshape(20, 5)
+    assert least_by_tasks(ratios**2, 7) == 96.0
+    assert least_by_tasks(ratios**2 / 100**2, 7) == pytest.approx(stats.t.ppf(0.95, 6))
 
 
 def test_unclaimed_orders_are_ties_and_exclude_nobody():
@@ -259,7 +269,7 @@ def test_verified_ranks_need_little_memory(real_rows):
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     width = np.median(found.upper - found.lower)
-    print(f"\n57 x 500, 2,000 draws: {peak:.0f} MiB, c {found.critical:.2f}, median width {width:g} ranks")
+    print(f"\n57 x 500, 10,000 draws: {peak:.0f} MiB, c {found.critical:.2f}, median width {width:g} ranks")
     assert outcomes.shape == (57, 500)
     assert peak < 100
     assert found.upper[np.argmin(found.means)] == 57

@@ -295,6 +295,20 @@ def test_on_a_pipe_a_line_every_few_seconds_says_how_far_the_work_is(capsys, mon
         wait_for_line(capsys, "work: 1,200 of 2,000 folds\n")
 
 
+def test_what_does_not_move_is_not_said_again_every_few_seconds(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    monkeypatch.setattr(progress, "STILL", 1_000_000)
+    with progress_bar("work", "folds") as show:
+        show(0, 900)
+        time.sleep(0.2)
+    assert capsys.readouterr().err == "work: 0 of 900 folds\n"
+    monkeypatch.setattr(progress, "STILL", 3)
+    with progress_bar("work", "folds") as show:
+        show(0, 900)
+        time.sleep(0.3)
+    assert 2 <= capsys.readouterr().err.count("work: 0 of 900 folds\n") <= 11
+
+
 def wait_for_line(capsys, line):
     """Read stderr until the line is there; the writer is a thread of its own."""
     deadline = time.monotonic() + 10

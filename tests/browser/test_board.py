@@ -8,7 +8,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.services import measure_variance, recompute, validate
+from leaderboard.operations.services import measure_variance, recompute
+from tests.leaderboard.stored_validation import store
 from tests.toys import csv_text, ladder, load_text
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
@@ -30,13 +31,16 @@ def address(browser, live_server):
     return live_server.url
 
 
-STUDIES = {"/b/toy/validity": validate, "/b/toy/uncertainty": measure_variance}
+STUDIES = {
+    "/b/toy/validity": store,
+    "/b/toy/uncertainty": lambda benchmark: measure_variance(benchmark=benchmark, as_of=AS_OF),
+}
 
 
 def visit(browser, address, path):
-    """Open a page; a study that it is about is made first."""
+    """Open a page; a study that it is about is there first."""
     if path in STUDIES:
-        STUDIES[path](benchmark=Benchmark.objects.get(), as_of=AS_OF)
+        STUDIES[path](Benchmark.objects.get())
     browser.get(address + path)
 
 

@@ -126,6 +126,16 @@ def test_standings_print_every_row_of_the_answers_table(run, toy, target):
         assert re.search(r"^ *" + r" +".join(map(re.escape, cells)) + "$", printed, re.MULTILINE)
 
 
+def test_a_name_that_looks_like_a_formula_is_text_in_a_csv(db, run, tmp_path):
+    path = tmp_path / "outcomes.csv"
+    path.write_text(csv_text(ladder(3, 20)).replace("a01", "=HYPERLINK(1)"))
+    run("load", str(path), "--benchmark", "toy")
+    run("recompute", "toy")
+    rows = list(csv.DictReader(io.StringIO(run("standings", "toy", "--format", "csv"))))
+    assert {row["agent"] for row in rows} == {"a00", "'=HYPERLINK(1)", "a02"}
+    assert all(float(row["full_score"]) >= 0 for row in rows)
+
+
 def test_standings_say_in_words_what_their_numbers_mean(run, toy):
     printed, board = " ".join(run("standings", "toy").split()), standings_of(toy)
     for said in (

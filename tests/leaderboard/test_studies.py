@@ -25,11 +25,11 @@ SETTLE = {ValidationStudy: validate, VarianceStudy: measure_variance, DriftCheck
 @pytest.fixture
 def quick(monkeypatch):
     """Validation by one protocol and one strategy: what is stored, not what is computed, is looked at."""
-    from selection import validation
+    from selection.standings import validating
 
-    original = validation.validate
+    original = validating.validate
     monkeypatch.setattr(
-        validation,
+        validating,
         "validate",
         lambda table, **rest: original(table, protocols=("loao",), strategies=("mid_range",), **rest),
     )

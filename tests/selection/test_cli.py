@@ -263,6 +263,29 @@ def test_the_domains_errors_are_larger_than_those_of_these_tasks(answer, text, r
     assert "Adjusted over 1 pair by Benjamini and Hochberg" in out
 
 
+def test_compare_prints_the_pairs_of_the_best_ten(answer, text, tmp_path):
+    path, _ = board(tmp_path / "a.csv", 16, 40)
+    pairs = answer("compare", path)["pairs"]
+    assert len(pairs) == 120
+
+    def rows(*flags):
+        shown = text("compare", path, *flags)
+        return shown, len(re.findall(r"^  a\d\d +a\d\d ", shown, re.MULTILINE))
+
+    shown, n = rows()
+    assert n == 45
+    assert "not shown" in shown
+    assert "75 pairs with agents below the best 10, of 16; --all prints them" in shown
+    assert "Adjusted over 120 pairs" in shown
+    assert "95% interval of the line's own score or difference, not adjusted" in shown
+    assert "neyman" not in shown
+    assert "spread over tasks" in shown
+    assert rows("--all")[1] == 120
+    assert "not shown" not in rows("--all")[0]
+    named = ("--agents", *(f"a{i:02d}" for i in range(12)))
+    assert rows(*named)[1] == 66
+
+
 def test_void_trials_count_as_failures_when_asked(answer, real_data):
     """With 5% and more of its trials void an agent is listed; counted as failures all are ranked."""
     path = real_data / "terminal_bench_core_011.csv.gz"
@@ -314,7 +337,23 @@ def test_ranks_are_the_view_of_one_target(answer, text, real_data):
     assert {key: found[key] for key in whole["targets"]["full"]} == whole["targets"]["full"]
     assert "conservative" in found["note"]
     assert answer("ranks", path, "--target", "domain")["note"] == ""
-    assert text("ranks", path, "--target", "full") == text("standings", path, "--target", "full")
+
+
+def test_ranks_show_who_may_hold_which_rank_and_nothing_else(answer, text, real_data):
+    path = real_data / "hal_gaia.csv.gz"
+    found, shown = answer("ranks", path), text("ranks", path)
+    head = next(line for line in shown.splitlines() if line.startswith("Row"))
+    assert re.split(" {2,}", head) == ["Row", "Rank", "May hold", "Could be the best", "Agent", "Tied with"]
+    for told in ("Phase:", "± SE", "Cost ", "Never measured", "recommended"):
+        assert told not in shown
+    for row, one in enumerate(found["agents"], 1):
+        tied = [
+            f"{first + 1}–{last + 1}" if first < last else f"{first + 1}" for first, last in one["tied_with"]
+        ]
+        line = next(line for line in shown.splitlines() if re.match(rf" *{row}  ", line))
+        assert line.rstrip().endswith(f"  {', '.join(tied)}" if tied else one["agent"])
+        assert (" yes " in line) == (one["agent"] in found["may_be_first"])
+        assert f" {one['rank_lower']}–{one['rank_upper']} " in line
 
 
 def test_the_verdict_needs_a_validation(answer, text, tmp_path):

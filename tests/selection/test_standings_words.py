@@ -12,7 +12,7 @@ import pytest
 from analytics.differences.rows import Facet
 from selection.given import Given, Variances
 from selection.rules import Rules
-from selection.standings import answer, printed, table, words
+from selection.standings import answer, printed, table, terms, words
 from selection.standings.gaps import gaps
 from selection.standings.lines import AtTarget, Conditions, CoverageLine, Line, Standings, TargetLine
 from tests.selection.records import board, record_of, with_newcomers
@@ -83,6 +83,48 @@ def test_several_could_be_the_best():
         "2 of 3 agents could be the best. a scores highest, 90.0% on all 40 tasks, for $200 a run"
         "; the cheapest of the 2 costs $12.3."
     )
+
+
+def test_the_cheapest_is_told_among_measured_costs():
+    """A cost of all tasks that is reckoned from a run of the subset is not held against one that was paid."""
+    paid = [
+        line("a", 1, 0.9, lower=1, upper=5, cost=40.0),
+        line("b", 2, 0.8, lower=1, upper=5, cost=30.0, cost_basis="per task"),
+        line("d", 4, 0.6, lower=5, upper=5, cost=20.0),
+    ]
+    reckoned = line("c", 3, 0.7, lower=1, upper=5, cost=10.0, how="estimated")
+    found = standings(*paid[:2], reckoned, paid[2], first=("a", "b", "c"))
+    assert words.headline(found).endswith(
+        "for $40.0 a run; the cheapest of the 2 with a measured cost costs $30.0."
+    )
+    assert [row["Cost"] for row in table.rows(found)] == ["$40.0", "$30.0", "~$10.0", "$20.0"]
+    stated = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "c"))})
+    assert words.headline(stated).endswith("; the cheapest of the 2 costs ~$10.0.")
+    unknown = standings(*paid[:2], line("c", 3, 0.7, lower=1, upper=5), paid[2], first=("a", "b", "c"))
+    assert words.headline(unknown).endswith("; the cheapest of the 2 with a known cost costs $30.0.")
+    one = standings(
+        paid[0], *(line(name, 3, 0.7, lower=1, upper=5) for name in "ce"), paid[2], first=("a", "c")
+    )
+    assert words.headline(one).endswith("for $40.0 a run.")
+    leader = standings(replace(reckoned, at={"full": paid[0].at["full"]}), *paid[1:], first=("c", "b"))
+    assert "for ~$10.0 a run; the cheapest of the 2 costs ~$10.0." in words.headline(leader)
+
+
+def test_a_clause_begins_small_but_for_abbreviations():
+    told = {"Only 3 tasks.": "only 3 tasks", "A run.": "a run", "GAIA has none": "GAIA has none", "": ""}
+    assert {text: terms.clause(text) for text in told} == told
+
+
+def test_methods_are_named_in_words():
+    named = {terms.method_name(method) for method in terms.METHODS}
+    assert len(named) == len(terms.METHODS)
+    assert not named & {"neyman", "domain"}
+
+
+def test_one_agent_has_no_ties_to_be_judged():
+    found = answer(record_of(board(5, 60)[:1]))
+    assert "On ranks and ties" not in words.covers_text(found)
+    assert "On ranks and ties" in words.covers_text(answer(record_of(board(5, 60))))
 
 
 def test_one_is_the_best():
@@ -191,7 +233,7 @@ def test_the_headline_calls_agents_as_the_table_does():
 
 def test_costs_that_are_hidden_are_not_called_unstated():
     found = standings(
-        line("a", 1, 0.9, lower=1, upper=1, cost_basis=words.HIDDEN),
+        line("a", 1, 0.9, lower=1, upper=1, cost_basis=terms.HIDDEN),
         line("b", 2, 0.1, lower=2, upper=2),
         first=("a",),
     )
@@ -203,8 +245,8 @@ def test_costs_that_are_hidden_are_not_called_unstated():
     [("subset", "the one task of the subset"), ("full", "the one task"), ("domain", "tasks like this one")],
 )
 def test_one_task_is_one_task(target, told):
-    assert words.task_set(target, 1) == told
-    assert words.task_set(target, 1200).replace("1,200", "").count("tasks") == 1
+    assert terms.task_set(target, 1) == told
+    assert terms.task_set(target, 1200).replace("1,200", "").count("tasks") == 1
 
 
 def test_what_was_measured_is_said_beside_what_was_not():
@@ -236,7 +278,7 @@ def test_an_estimated_score_carries_its_sign():
 def test_a_cost_below_a_fiftieth_of_the_median_is_not_believed():
     stated = {"a": 0.0, "b": 1.0, "c": 100.0, "d": 100.0}
     lines = [line(name, i, 0.5, cost=cost) for i, (name, cost) in enumerate(stated.items(), 1)]
-    assert set(words.costs(standings(*lines))) == {"c", "d"}
+    assert set(terms.costs(standings(*lines))) == {"c", "d"}
     assert [row["Cost"] for row in table.rows(standings(*lines))] == ["?", "?", "$100", "$100"]
 
 
@@ -245,7 +287,7 @@ def test_a_cost_below_a_fiftieth_of_the_median_is_not_believed():
     [(0.294, "$0.29"), (10.42, "$10.4"), (99.96, "$100.0"), (1686.2, "$1,686"), (0, "$0.00")],
 )
 def test_money(amount, text):
-    assert words.money(amount) == text
+    assert terms.money(amount) == text
 
 
 # --------------------------------------------------------------------------------------------- savings, gaps
@@ -284,9 +326,9 @@ def test_every_mark_and_method_has_its_meaning():
     outcomes, _ = with_newcomers(n_agents=20, n_new=2)
     found = answer(record_of(outcomes), Rules(target="full"))
     for one in found.agents:
-        assert set(one.marks) <= set(words.MARKS)
-        assert {told.method for told in one.at.values() if told.method} <= set(words.METHODS)
-    assert {told.method for told in found.targets.values()} <= set(words.METHODS)
+        assert set(one.marks) <= set(terms.MARKS)
+        assert {told.method for told in one.at.values() if told.method} <= set(terms.METHODS)
+    assert {told.method for told in found.targets.values()} <= set(terms.METHODS)
 
 
 # --------------------------------------------------------------------------------------------------- tables
@@ -326,6 +368,29 @@ def test_a_flat_row_has_every_target_unrounded():
     assert {f"{t}_rank" for t in ("subset", "full", "domain")} <= set(row)
     assert all(value is None or isinstance(value, str | int | float | bool) for value in row.values())
     assert {tuple(table.flat(line)) for line in found.agents} == {tuple(row)}
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r"])
+def test_a_spreadsheet_runs_no_text_of_a_csv(sign):
+    row = {"agent": f"{sign}cmd|x", "reason": f"a{sign}b", "score": -0.5, "n": -3, "rank": None, "ok": True}
+    assert table.guarded(row) == row | {"agent": f"'{sign}cmd|x"}
+
+
+def test_rows_of_the_ties_are_those_of_the_table():
+    """Also for a target that the agents do not stand in the order of."""
+    outcomes, _ = with_newcomers(n_agents=20, n_new=2)
+    found = answer(record_of(outcomes))
+    for target in ("subset", "full"):
+        cells = {column.head: column.cells for column in table.rank_columns(found, target)}
+        for row, agent in enumerate(cells["Agent"]):
+            line = next(line for line in found.agents if line.agent == agent)
+            spans = line.at[target].tied_with
+            tied = {found.agents[i].agent for first, last in spans for i in range(first, last + 1)}
+            said = set()
+            for part in filter(None, cells["Tied with"][row].split(", ")):
+                ends = [int(end) for end in part.split("–")]
+                said |= {cells["Agent"][place - 1] for place in range(ends[0], ends[-1] + 1)}
+            assert said == tied
 
 
 def test_a_board_on_a_terminal():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analytics.outcome_table import OutcomeTable
+from selection import validated
 from selection.errors import ShapeMismatch
 from selection.folds import PROTOCOLS, SeedsRefused, complete_agents, fold_bands, generator, plan
 from selection.validation import NameUnknown, as_json, validate
@@ -401,12 +402,13 @@ def test_a_duplicated_agent_changes_no_other_fold_unless_a_rate_crosses_an_edge(
 def slow_errors(records, x, codes):
     """√((G − 1)/G·Σ(θ_(g) − θ̄)²) by running the reference's figures again without each group."""
     with_records = {codes[q["i"]] for q in records}
+    without = {
+        g: reference.figures(records, x, {i for i, c in enumerate(codes) if c == g}) for g in set(codes)
+    }
     errors = {}
     for figure in FIGURES:
         groups = sorted(set(codes)) if figure in PAIR_FIGURES else sorted(with_records)
-        left = [
-            reference.figures(records, x, {i for i, c in enumerate(codes) if c == g})[figure] for g in groups
-        ]
+        left = [without[g][figure] for g in groups]
         if None in left or len(with_records) < 10:
             errors[figure] = None
         else:
@@ -455,14 +457,15 @@ def test_jackknife_averages_over_scaffolds():
     assert mine.se["tau"] == pytest.approx(math.sqrt(21 / 22 * np.sum((left - np.mean(left)) ** 2)), abs=1e-9)
 
 
-def test_under_ten_groups_there_is_no_standard_error():
-    table = table_of(rasch_outcomes(2, 18, 30), models=[f"m{i % 9}" for i in range(18)])
+@pytest.mark.parametrize(("n_groups", "told"), [(9, "9 groups"), (1, "1 group")])
+def test_under_ten_groups_there_is_no_standard_error(n_groups, told):
+    table = table_of(rasch_outcomes(2, 18, 30), models=[f"m{i % n_groups}" for i in range(18)])
     found = validate(
         table, protocols=["loao"], strategies=["mid_range"], **{**QUICK, "standard_errors": True}
     )
     mine = found.protocols["loao"].strategies["mid_range"]
     assert set(mine.se.values()) == {None}
-    assert mine.notes["se"] == "9 groups of agents; a jackknife needs 10"
+    assert mine.notes["se"] == f"{told} of agents; a jackknife needs 10"
 
 
 @REPEATABLE
@@ -681,7 +684,7 @@ def test_any_number_of_workers_gives_the_same_numbers():
 TOLD_TO_END = """
 import os, signal, sys
 from analytics.command_line import Parser, add_command, run
-from perf.selection import simulated
+from perf.selection import BARE, simulated
 from selection.validation import validate
 
 def end(done, total):
@@ -689,7 +692,8 @@ def end(done, total):
         os.kill(os.getpid(), signal.SIGTERM)
 
 def command(arguments):
-    validate(simulated(60, 3_000, 1), protocols=["lomo"], n_null_draws=0, jobs=2, progress=end)
+    quick = {"strategies": ["mid_range", "spread", "easiest", "hardest", "stratified"], **BARE}
+    validate(simulated(60, 3_000, 1), protocols=["lomo", "loso"], jobs=2, progress=end, **quick)
 
 if __name__ == "__main__":
     parser = Parser(prog="tool")
@@ -927,3 +931,15 @@ def test_skill_without_agent_effects_is_zero():
         mean, error = np.mean(skills), np.std(skills, ddof=1) / math.sqrt(200)
         print(f"\nskill without agent effects, 200 boards of 38 × 60, {what}: {mean:.4f} ± {error:.4f}")
         assert abs(mean) <= 3 * error
+
+
+def test_notes_name_figures_as_the_tables_do():
+    notes = {
+        "policy_difference": "this is the strategy in use",
+        "se": "random_difference, policy_difference: undefined without some group",
+    }
+    told = validated.notes({"mid_range": {"notes": notes}, "random": {"notes": {}}})
+    assert told == {
+        "Above the strategy in use of Mid-range band": "this is the strategy in use",
+        "± of Mid-range band": "Above random, Above the strategy in use: undefined without some group",
+    }

@@ -10,7 +10,7 @@ import pytest
 
 from selection.given import Given
 from selection.rules import Rules
-from selection.standings import answer, words
+from selection.standings import answer, terms, words
 from selection.standings.lines import Standings, Verdict
 from selection.standings.trials import recommended
 from selection.standings.verdict import advice_text, no_subset, verdict, word
@@ -94,10 +94,20 @@ def test_the_verdict_is_in_time_where_that_is_available():
 def test_the_sentence_always_tells_how_random_tasks_do(random, se, said):
     told = verdict(validation(temporal={"mid_range": figures(0.96, random=random, se=se)}), "mid_range")
     assert told.sentence == (
-        "Does the subset rank like all tasks? Yes. For agents that came after the tasks were chosen, the "
-        "score estimated from it puts 96.0% of pairs in the order of all tasks, and 99.9% of those that all "
-        f"tasks can tell apart. {said}"
+        "Does the subset rank like all tasks? Yes. In time, for 12 agents that came after the tasks were "
+        "chosen, the score estimated from it puts 96.0% of pairs in the order of all tasks, and 99.9% of "
+        f"those that all tasks can tell apart. {said}"
     )
+
+
+def test_the_sentence_says_under_which_protocol_and_for_how_many_agents():
+    left_out = verdict(validation(loao={"mid_range": figures(0.96, n=1200)}), "mid_range")
+    said = (
+        "Leaving one agent out in turn, for 1,200 agents that had no say in the choice, the score estimated"
+    )
+    assert said in left_out.sentence
+    in_time = verdict(validation(temporal={"mid_range": figures(0.96, n=1)}), "mid_range")
+    assert "In time, for 1 agent that came after the tasks were chosen, the score" in in_time.sentence
 
 
 def test_a_strategy_that_was_chosen_is_told_by_what_choosing_would_have_given():
@@ -127,8 +137,11 @@ def test_random_tasks_in_use_are_compared_with_nothing():
 def test_a_board_without_a_subset_says_so():
     found = answer(record_of(board(4, 60)))
     assert (found.verdict.word, found.verdict.reason) == ("no subset", found.why)
-    assert found.verdict.sentence == f"Does a subset rank like all tasks? No subset: {found.why}"
-    assert no_subset("x").sentence.endswith("No subset: X.")
+    assert (
+        found.verdict.sentence == f"Does a subset rank like all tasks? No subset: {terms.clause(found.why)}."
+    )
+    assert no_subset("Only 3 tasks.").sentence.endswith("No subset: only 3 tasks.")
+    assert no_subset("GAIA has none.").sentence.endswith("No subset: GAIA has none.")
     assert words.verdict_text(found) == ""
     assert answer(record_of(board())).verdict is None
 
@@ -187,9 +200,9 @@ def test_it_ranks_by_the_subset_where_that_orders_more_pairs_by_two_errors(diffe
             "the estimated full score puts 93.0% of pairs in order, the mean on the subset 94.1% (leaving "
             "one agent out; standard error of the difference 0.5 points)"
         )
-        assert f"Ranks are on the subset: {words.sentence(found.why_target)}" in found.notices
+        assert f"Ranks are on the subset: {found.why_target}." in found.notices
         assert [line.agent for line in found.agents] == [
-            line.agent for line in words.in_order(found, "subset")
+            line.agent for line in terms.in_order(found, "subset")
         ]
         asked = answer(record, Rules(target="full"), Given(validation=validation(loao=loao)))
         assert (asked.target, asked.why_target) == ("full", "")

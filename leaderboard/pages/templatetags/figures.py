@@ -1,12 +1,13 @@
 """Numbers, dates and cells as a reader sees them. What a table's cell says is `studies.answers.table`'s."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from leaderboard.pages.queries import BoardPage, Line
@@ -14,6 +15,7 @@ from leaderboard.studies.answers import table, words
 
 register = template.Library()
 
+CODE = re.compile(r"`([^`]+)`")
 N_NAMES_SHOWN = 2  # without unfolding
 N_NAMES_LISTED = 50
 NONE = SafeString('<span class="none" aria-hidden="true">–</span><span class="unseen">not known</span>')
@@ -23,6 +25,12 @@ NOT_STATED = SafeString(
 UNAVAILABLE = SafeString(
     '<span class="none" aria-hidden="true">–</span><span class="unseen">not available</span>'
 )
+
+
+@register.filter
+def prose(text: str) -> SafeString:
+    """A sentence in which `what is typed` is set as code; all of it is escaped first."""
+    return SafeString(CODE.sub(r"<code>\1</code>", escape(text)))
 
 
 @register.filter

@@ -1,5 +1,6 @@
 import re
 from datetime import UTC, datetime
+from html import unescape
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_an_estimated_score_is_marked(client, ongoing):
     score = next(line for line in standings_of(ongoing).agents if line.agent == "newcomer").at["full"].score
     assert row[2].startswith(f"~{100 * score:.1f} estimated")
     assert row[-1].endswith("estimated")
-    assert "~ Estimated from the subset" in text_of(client.get("/b/toy?target=full"))
+    assert "~ Estimated from the tasks that the agent ran" in text_of(client.get("/b/toy?target=full"))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -139,15 +140,45 @@ def test_the_switch_and_the_order_carry_each_other_along(client, ongoing):
     assert scores == sorted(scores)
 
 
-@pytest.mark.parametrize("target", ["nonsense", "<script>", "full", "%00", "Full"])
-def test_an_unknown_target_is_ignored(client, ongoing, target):
-    assert client.get(f"/b/toy?target={target}").content == client.get("/b/toy").content
+ASKED = re.compile(r'<p class="notice"><bdi>(There is no [^<]*)</bdi></p>\n')
+
+
+def without_asked(response):
+    """The page but for what it says of its address."""
+    return ASKED.sub("", response.content.decode())
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        ("nonsense", "nonsense"),
+        ("<script>", "<script>"),
+        ("%00", "�"),
+        ("Full", "Full"),
+        ("x" * 500, f"{'x' * 40}…"),
+        ('"><img src=x onerror=alert(1)>`a`', '"><img src=x onerror=alert(1)>`a`'),
+    ],
+)
+def test_an_unknown_target_is_named_and_the_default_shown(client, ongoing, target, shown):
+    response = client.get(f"/b/toy?target={target}")
+    (said,) = ASKED.findall(response.content.decode())
+    assert unescape(said) == (
+        f"There is no target “{shown}”, so that this is the board’s own; targets are full, subset or domain."
+    )
+    assert without_asked(response) == client.get("/b/toy").content.decode()
+
+
+@pytest.mark.parametrize(
+    "address", ["/b/toy", "/b/toy?target=full", "/b/toy?target=&sort=", "/b/toy?sort=-cost"]
+)
+def test_what_is_known_is_not_commented_on(client, ongoing, address):
+    assert not ASKED.findall(client.get(address).content.decode())
 
 
 def test_a_target_that_nothing_is_said_about_says_why(client, publish):
     board = standings_of(publish(ladder(3, 20)))
     response = client.get("/b/toy?target=subset")
-    assert f"The subset: {words.sentence(board.targets['subset'].reason)}" in text_of(response)
+    assert f"The subset: {words.clause(board.targets['subset'].reason)}." in text_of(response)
     assert "target=subset" not in response.content.decode()
     assert response.content == client.get("/b/toy?target=full").content
 
@@ -257,7 +288,8 @@ def test_the_notices_stand_before_the_ranks(client, publish):
     text = text_of(client.get("/b/toy"))
     others = words.other_notices(board)
     assert any("`missing = zero` counts missing outcomes as failures" in notice for notice in others)
-    assert all(text.index(notice) < text.index("Ranking") for notice in others)
+    assert all(text.index(notice.replace("`", "")) < text.index("Ranking") for notice in others)
+    assert "<code>missing = zero</code> counts" in client.get("/b/toy").content.decode()
 
 
 def test_the_verdict_of_a_validation_leads_to_its_page(client, publish):
@@ -338,9 +370,12 @@ def test_the_sorted_column_says_so_and_its_link_turns_the_order_round(client, on
     assert 'aria-sort="ascending"><a href="?sort=subset#ranking"' in html
 
 
-@pytest.mark.parametrize("sort", ["", "-", "nonsense", "--rank", "<script>", "score;", "%00"])
-def test_an_unknown_order_is_ignored(client, ongoing, sort):
-    assert client.get(f"/b/toy?sort={sort}").content == client.get("/b/toy").content
+@pytest.mark.parametrize("sort", ["-", "nonsense", "--rank", "<script>", "score;", "%00"])
+def test_an_unknown_order_is_named_and_the_ranks_order_shown(client, ongoing, sort):
+    response = client.get(f"/b/toy?sort={sort}")
+    (said,) = ASKED.findall(response.content.decode())
+    assert unescape(said).startswith(f"There is no order by “{'�' if sort == '%00' else sort}”, so that")
+    assert without_asked(response) == client.get("/b/toy").content.decode()
 
 
 def test_without_a_board_it_says_what_happens_next(client, db, django_assert_num_queries):

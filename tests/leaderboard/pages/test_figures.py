@@ -20,6 +20,22 @@ def test_percent(value, said):
     assert figures.percent(value) == said
 
 
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("`missing = zero` counts", "<code>missing = zero</code> counts"),
+        ("a `b` and `c d`", "a <code>b</code> and <code>c d</code>"),
+        ("an odd ` stays", "an odd ` stays"),
+        ("`` is nothing", "`` is nothing"),
+        ("`<script>alert(1)</script>` ran", "<code>&lt;script&gt;alert(1)&lt;/script&gt;</code> ran"),
+        ("</code><img src=x onerror=a> `x`", "&lt;/code&gt;&lt;img src=x onerror=a&gt; <code>x</code>"),
+        ("a & \"b\" 'c'", "a &amp; &quot;b&quot; &#x27;c&#x27;"),
+    ],
+)
+def test_what_is_typed_is_code_and_all_of_it_escaped(text, html):
+    assert figures.prose(text) == html
+
+
 def test_nothing_is_blank():
     assert words(figures.percent(None)) == "– not known"
     assert words(figures.figure(None)) == "– not available"

@@ -168,6 +168,7 @@ def test_an_unsuited_benchmark_says_so(client, db):
     text = text_of(client.get("/b/toy/validity"))
     assert f"No subset to validate: {study.result['subset']['reason']}." in text
     assert "Does the subset rank like all tasks?" not in text
+    assert "How to read it" not in text
     assert "every strategy" not in text
 
 

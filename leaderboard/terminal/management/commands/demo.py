@@ -73,7 +73,7 @@ class Command(BaseCommand):
     def _study(self, slug: str) -> None:
         """Measure variances and validate before the board that names both."""
         benchmark, as_of = benchmark_of(slug), timezone.now()
-        with refusals_as_errors(), progress_bar("Validating") as progress:
+        with refusals_as_errors(), progress_bar("validation", "folds") as progress:
             variance, _ = measure_variance(benchmark=benchmark, as_of=as_of)
             jobs = os.cpu_count() or 1
             validation, _ = validate(benchmark=benchmark, as_of=as_of, n_jobs=jobs, progress=progress)

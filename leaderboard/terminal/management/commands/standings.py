@@ -40,7 +40,7 @@ class Command(BaseCommand):
         elif format == "json":
             self.stdout.write(json.dumps(as_dict(board), ensure_ascii=False, indent=2))
         else:
-            lines = [table.flat(line) for line in standings.agents]
+            lines = [table.guarded(table.flat(line)) for line in standings.agents]
             writer = csv.DictWriter(self.stdout, lines[0].keys(), lineterminator="\n")
             writer.writeheader()
             writer.writerows(lines)

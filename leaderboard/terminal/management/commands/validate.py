@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at work")
 
     def handle(self, *, benchmark: str, jobs: int, **_: Any) -> None:
-        with refusals_as_errors(), progress_bar("Validating") as progress:
+        with refusals_as_errors(), progress_bar("validation", "folds") as progress:
             study, is_new = validate(
                 benchmark=benchmark_of(benchmark), as_of=timezone.now(), n_jobs=jobs, progress=progress
             )

@@ -1,0 +1,181 @@
+"""What words of a board mean, and how its figures are set: targets, marks, methods, legends, small numbers.
+
+The dictionary and the figures of the sentences in `words`, through which faces read both. Nothing heavy is
+imported. Numbers are rounded for display.
+"""
+
+from collections.abc import Sequence
+from statistics import median
+
+from selection.standings.lines import Line, Standings
+
+TARGETS = {
+    "full": "all {n} tasks",
+    "subset": "the {n} tasks of the subset",
+    "domain": "tasks like these {n}",
+}
+ONE_TASK = {
+    "subset": "the one task of the subset",
+    "full": "the one task",
+    "domain": "tasks like this one",
+}
+COVERS = {
+    "subset": "the agent's expected mean on the tasks of the subset; order and ties on these tasks alone",
+    "full": "the agent's expected mean on all tasks, measured or estimated",
+    "domain": "the agent's expected mean on tasks like these, of which the benchmark is taken for a sample",
+}
+NOBODY_RANKED = "no agent is ranked on these tasks"
+NO_SUBSET = "every agent runs all tasks, so there is no subset to speak of"
+MARKS = {
+    "estimated": "ran the tasks of the subset, not all: its score on all tasks is estimated from them",
+    "completed": "at most 5% of its outcomes were lost by the harness; what is missing is completed from the "
+    "others, and the error of that is in its intervals",
+    "new scaffold": "its scaffold is new, and too few others are known for an interval that allows for that",
+    "linked": "ranked under an earlier subset: what entered since is completed from what it has run, and the "
+    "error of that is in its intervals",
+    "incomplete": "lacks outcomes that a rank on all tasks needs; on the tasks of the subset alone it may "
+    "have a rank",
+    "elsewhere": "ran under other conditions than this board compares; its tasks are counted under those",
+    "withheld": "not ranked until an operator approves",
+    "flagged": "an operator should look at something",
+    "backdated": "dated long before its delivery; an operator let it in",
+    "imprecise": "dated to the month or the year alone",
+}
+METHODS = {
+    "repeated trials": "from repeated trials of each task",
+    "variance function": "from how much the trials of agents with repeats vary; assumes that this agent's "
+    "vary as much",
+    "upper bound": "one trial a task: an upper bound",
+    "neyman": "from the spread of differences over tasks: an upper bound",
+    "domain": "from the spread over tasks, which count as a sample",
+    "calibration": "from how far estimates are off for agents whose full score is known",
+    "resampled tasks": "tasks are drawn anew, the same ones for all pairs",
+    "errors of scores": "the errors of all scores are drawn anew, for all pairs at once",
+    "errors of scores and resampled tasks": "the errors of scores are drawn anew, and the tasks for agents "
+    "whose trials tell no error, for all pairs at once",
+}
+METHOD_NAMES = {"neyman": "spread over tasks", "domain": "tasks as a sample"}  # others are words already
+MEASURED = {
+    "run": "How much an agent varies from run to run was measured",
+    "prompt": "The wording of the prompt was measured",
+    "judge": "The judge was measured",
+}
+UNMEASURED = {
+    "trials": "how much the trials of one task vary: every agent has one trial per task and setting",
+    "run": "how much an agent varies from run to run beyond its trials",
+    "prompt": "how much agents depend on the wording of the prompt",
+    "judge": "how much agents depend on the judge",
+}
+PHASES = {
+    "cold_start": "Too few agents have run all tasks to choose among these, so every agent runs all of them.",
+    "provisional": "The subset is a preview: it is chosen anew as more agents run all tasks, and until it is "
+    "fixed every agent runs all of them.",
+    "ongoing": "The subset is fixed: a new agent runs these tasks alone, and its score on all tasks is "
+    "estimated from them.",
+    "revalidating": "Agents run all tasks until it is clear whether the subset still ranks like the whole.",
+    "saturated": "The best agents pass nearly every task, so that ranks say little.",
+    "unsuited": "No subset is in use: every agent runs all tasks and is ranked on all.",
+}
+LEGEND = {
+    "Rank": "1 + the number of agents with a better score.",
+    "May hold": "The ranks that an agent may hold, all of them right at once with 95% confidence.",
+    "95%": "The interval of the score.",
+    "± SE": "Standard error of the score in points.",
+    "naive": "√(p(1 − p)/n), as most boards print it. It takes each task for one toss of a coin and answers "
+    "another question, so that it may be larger or smaller.",
+    "Could be the best": "At 95% the best agent is one of these.",
+    "Tied with": "Rows of this table with agents that it is neither better nor worse than, at 95% for all "
+    "pairs at once. Ties form no groups.",
+    "Ties": "Agents that it is neither better nor worse than, at 95% for all pairs at once. Ties form no "
+    "groups: A may be tied with B, and B with C, while A is better than C.",
+    "~": "Estimated from the tasks that the agent ran, which are not all; a score without it is measured.",
+    "Bounds": "What the score would be if all missing outcomes were failures, and if all were successes.",
+    "≤": "The standard error is an upper bound: one trial a task.",
+    "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent repeated.",
+}
+HIDDEN = "hidden"
+BASIS = {
+    "per task": "the sum over its tasks",
+    "linear": "every task taken to cost the same",
+    "not stated": "not stated",
+    HIDDEN: "hidden by the operator's policy",
+}
+IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
+
+# ------------------------------------------------------------------------------------------ names and figures
+
+
+def first_names(names: Sequence[str], n: int = 3) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - n} more" if len(names) > n else ""
+    return f"{', '.join(names[:n])}{more}"
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital and end with a full stop."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
+
+
+def clause(text: str) -> str:
+    """Begin as after a colon, with a small letter unless the first word is an abbreviation; no full stop."""
+    is_word = text[1:2].islower() or text[1:2] == " "
+    return f"{text[:1].lower() if is_word else text[:1]}{text[1:].removesuffix('.')}"
+
+
+def percent(value: float) -> str:
+    """Return 86.6 for 0.8659."""
+    return f"{round(100 * value, 1) + 0.0:.1f}".replace("-", "−")
+
+
+def money(amount: float) -> str:
+    """Return $0.29 for 0.294, $10.4 for 10.42, $1,686 for 1686.2."""
+    if abs(amount) >= 100:
+        return f"${amount:,.0f}"
+    return f"${amount:.1f}" if abs(amount) >= 10 else f"${amount:.2f}"
+
+
+def tasks_of(board: Standings, target: str) -> str:
+    """Return the task set of a target, as it follows every score."""
+    return task_set(target, board.targets[target].n_tasks)
+
+
+def task_set(target: str, n_tasks: int) -> str:
+    """Return the 20 tasks of the subset, all 80 tasks, tasks like these 80; the one task, where n is 1."""
+    return ONE_TASK[target] if n_tasks == 1 else TARGETS[target].format(n=f"{n_tasks:,}")
+
+
+def in_order(board: Standings, target: str = "") -> list[Line]:
+    """Return the agents by rank for a target, names inside ties, unranked ones last by condition and name."""
+    target = target or board.target
+    return sorted(
+        board.agents,
+        key=lambda line: (
+            line.at[target].rank is None,
+            line.at[target].rank or 0,
+            line.condition,
+            line.agent,
+        ),
+    )
+
+
+def cost_text(line: Line) -> str:
+    """Return $12.4, ~$12.4 where a run of all tasks is reckoned from one of the subset."""
+    sign = "~" if is_reckoned(line) else ""
+    return "" if line.cost_usd is None else f"{sign}{money(line.cost_usd)}"
+
+
+def is_reckoned(line: Line) -> bool:
+    """Whether its cost of all tasks rests on a part of them."""
+    return line.cost_basis == "linear" and line.how not in ("measured", "completed")
+
+
+def costs(board: Standings) -> dict[str, float]:
+    """Return the costs that are believed, by agent: not 0, nor below a fiftieth of the board's median."""
+    stated = {line.agent: line.cost_usd for line in board.agents if line.cost_usd is not None}
+    least = median(stated.values()) / IMPLAUSIBLE if stated else 0.0
+    return {agent: cost for agent, cost in stated.items() if cost > 0 and cost >= least}
+
+
+def method_name(method: str) -> str:
+    """Return how an error was found, in two or three words."""
+    return METHOD_NAMES.get(method, method)
