@@ -44,8 +44,11 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.postgres",
+    "django.contrib.sessions",
+    "django.contrib.messages",
     "django.contrib.staticfiles",
     "csp",
+    "pghistory",
     "pgtrigger",
     "rest_framework",
     "leaderboard.accounts",
@@ -77,6 +80,9 @@ TEMPLATES = [
         "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
     }
 ]
+
+# What is recorded of a changed row knows who changed it and why; the row itself may not go while it does.
+PGHISTORY_APPEND_ONLY = True
 
 AUTH_USER_MODEL = "accounts.User"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

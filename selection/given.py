@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.rows import NEVER_MEASURED, Facet
 
 
@@ -124,6 +125,8 @@ class Given:
         Why an operator asked for full runs only; else empty.
     revalidating : str
         The open drift request, in words; else empty.
+    draws : KeptDraws
+        Of earlier answers; they change no number and spare most of the work after one new agent.
     """
 
     subsets: tuple[SubsetVersion, ...] = ()
@@ -133,3 +136,4 @@ class Given:
     promises: Mapping[str, Promise] = field(default_factory=dict)
     full_runs_only: str = ""
     revalidating: str = ""
+    draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)

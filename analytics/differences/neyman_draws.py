@@ -43,7 +43,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.differences.task_draws import agent_noise, narrowed, on_grid, task_weights
 from analytics.errors import CoreError
 
@@ -51,6 +51,7 @@ N_DRAWS = 10_000
 N_TASKS_LEAST = 5
 N_CHUNK = 256
 Ahead = Callable[..., FloatArray]
+Weights = Callable[..., FloatArray]
 
 
 class FewTasks(CoreError):
@@ -58,7 +59,16 @@ class FewTasks(CoreError):
 
 
 def ahead(
-    outcomes: FloatArray, names: Sequence[str], v: FloatArray, untold: Mask, *, seed: int, n_draws: int
+    outcomes: FloatArray,
+    names: Sequence[str],
+    v: FloatArray,
+    untold: Mask,
+    *,
+    seed: int,
+    n_draws: int,
+    weights: Weights = task_weights,
+    known: FloatArray | None = None,
+    new: Mask | None = None,
 ) -> FloatArray:
     """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T*_ba².
 
@@ -72,6 +82,12 @@ def ahead(
     untold : bool array, shape (n_agents,)
         Agents without trial variances; the pairs of which one is such are gone through.
     seed, n_draws : int
+    weights : callable
+        `analytics.differences.task_draws.task_weights`, or one that remembers them.
+    known : float array, shape (n_draws, n_agents), optional
+        What was found for the agents that are not new, among themselves; 0 for the new ones.
+    new : bool array, shape (n_agents,), optional
+        Agents of which the pairs are gone through; all where `known` is not given.
 
     Returns
     -------
@@ -88,15 +104,24 @@ def ahead(
             f"agents whose trials tell no variance are judged by resampling at least {N_TASKS_LEAST} tasks, "
             f"not {outcomes.shape[1]}"
         )
-    order = np.lexsort((np.count_nonzero(outcomes, axis=1), ~untold))
-    x, v, n_untold = on_grid(outcomes[order]), v[order], int(untold.sum())
+    each = np.ones(len(names), dtype=np.bool_) if new is None else new
+    order = np.lexsort((np.count_nonzero(outcomes, axis=1), ~untold, ~each))
+    x, v, after = on_grid(outcomes[order]), v[order], _after(untold[order], int(each.sum()))
     cells, noise = narrowed(x), agent_noise([names[i] for i in order], v, seed, n_draws)
-    found = np.empty((n_draws, len(order)))
+    found = np.zeros((n_draws, len(order))) if known is None else known.copy()
     for first in range(0, n_draws, N_CHUNK):
         drawn = slice(first, min(first + N_CHUNK, n_draws))
-        weights = task_weights(outcomes.shape[1], seed, drawn.stop - first, first=first)
-        found[drawn, order] = _ahead(x, cells, weights, noise[drawn], v, n_untold).T
+        w = weights(outcomes.shape[1], seed, drawn.stop - first, first=first)
+        most = _ahead(x, cells, w, noise[drawn], v, after).T
+        found[drawn, order] = np.maximum(found[drawn, order], most)
     return found
+
+
+def _after(untold: Mask, n_new: int) -> list[IndexArray | slice]:
+    """For each new agent those after it that it makes a pair with, of which one at least is untold."""
+    return [
+        slice(a + 1, None) if untold[a] else a + 1 + np.flatnonzero(untold[a + 1 :]) for a in range(n_new)
+    ]
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -124,25 +149,26 @@ def _ahead(
     weights: FloatArray,
     noise: FloatArray,
     v: FloatArray,
-    n_untold: int,
+    after: Sequence[IndexArray | slice],
 ) -> FloatArray:
-    """Each pair once, (n_agents, n_draws): one of the first agents with all after it."""
+    """Each pair once, (n_agents, n_draws): one of the first agents with those of `after`."""
     of, twice = _sums(x, weights, noise, v), np.ascontiguousarray(-2 * weights.T, dtype=cells.dtype)
     found = np.zeros(of.u.shape)
-    for a in range(min(n_untold, len(x) - 1)):
-        seen = np.flatnonzero(cells[a])
-        signed = _signed((cells[a + 1 :, seen] * cells[a, seen]) @ twice[seen], of, a)
-        np.maximum(found[a + 1 :], signed, out=found[a + 1 :])
-        np.maximum(found[a], 0.0 - signed.min(axis=0), out=found[a])
+    for a, others in enumerate(after):
+        seen, beside = np.flatnonzero(cells[a]), cells[others]
+        if len(beside):
+            signed = _signed((beside[:, seen] * cells[a, seen]) @ twice[seen], of, a, others)
+            found[others] = np.maximum(found[others], signed)
+            np.maximum(found[a], 0.0 - signed.min(axis=0), out=found[a])
     return found
 
 
-def _signed(products: npt.NDArray[np.floating], of: _Sums, a: int) -> FloatArray:
-    """T*² of agent a with those after it, negative where it is behind, (n_after, n_draws)."""
-    spread, gaps = of.q[a + 1 :] + of.q[a], of.t[a + 1 :] * of.t[a]
+def _signed(products: npt.NDArray[np.floating], of: _Sums, a: int, others: IndexArray | slice) -> FloatArray:
+    """T*² of agent a with others, negative where it is behind, (n_others, n_draws)."""
+    spread, gaps = of.q[others] + of.q[a], of.t[others] * of.t[a]
     spread += gaps
     spread += products
-    np.subtract(of.u[a], of.u[a + 1 :], out=gaps)
+    np.subtract(of.u[a], of.u[others], out=gaps)
     gaps *= np.abs(gaps)
     gaps /= spread
     return np.asarray(gaps, dtype=np.float64)

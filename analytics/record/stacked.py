@@ -6,6 +6,7 @@ The model and the symbols stand in `analytics.record`.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ class Record:
         """Number of active tasks, m."""
         return self.table.n_tasks
 
-    @property
+    @cached_property
     def short(self) -> Mask:
         """Agents that never delivered some place they were asked for: listed, ranked nowhere, (n_agents,).
 

@@ -1,5 +1,6 @@
 from typing import ClassVar
 
+import pghistory
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -45,6 +46,12 @@ class Scope(models.TextChoices):
     OPERATE = "operate"
 
 
+@pghistory.track(
+    pghistory.InsertEvent(),
+    pghistory.UpdateEvent(condition=pghistory.AnyChange("revoked_at", "scopes", "benchmarks", "expires_at")),
+    fields=["user", "name", "public_id", "scopes", "benchmarks", "expires_at", "revoked_at"],
+    model_name="ApiTokenChange",
+)
 class ApiToken(models.Model):
     """A secret that lets a job act for its owner; only its hash is kept, also when expired or revoked."""
 
@@ -60,6 +67,7 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the hour.")
 
     class Meta:
         constraints: ClassVar = [

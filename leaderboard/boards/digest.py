@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from json.encoder import encode_basestring
 from typing import Any
 
 
@@ -20,6 +21,8 @@ def digest(
 
 def canonical_json(value: Any) -> str:
     """Sorted keys, no white space, characters as they are, and fractions as `%.9g` prints them."""
+    if isinstance(value, str):
+        return str(encode_basestring(value))
     if isinstance(value, float):
         return f"{value:.9g}"
     if isinstance(value, Mapping):

@@ -3,6 +3,7 @@
 from typing import ClassVar
 from unicodedata import normalize
 
+import pghistory
 import pgtrigger
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -13,6 +14,16 @@ from leaderboard.accounts.models import User
 
 NAME_LENGTH = 255
 APPEND_ONLY = pgtrigger.Update | pgtrigger.Delete
+AUDITED_OF_BENCHMARK = (
+    "title",
+    "visibility",
+    "frozen_at",
+    "frozen_reason",
+    "hidden_at",
+    "hidden_reason",
+    "full_runs_only_at",
+    "full_runs_only_reason",
+)
 
 
 def folded(name: str) -> str:
@@ -41,6 +52,12 @@ class Visibility(models.TextChoices):
     PRIVATE = "private"
 
 
+@pghistory.track(
+    pghistory.InsertEvent(),
+    pghistory.UpdateEvent(condition=pghistory.AnyChange(*AUDITED_OF_BENCHMARK)),
+    fields=["slug", *AUDITED_OF_BENCHMARK],
+    model_name="BenchmarkChange",
+)
 class Benchmark(models.Model):
     slug = models.SlugField(max_length=100, unique=True, help_text="Part of every address; never changes.")
     title = models.CharField(max_length=NAME_LENGTH)
@@ -89,6 +106,12 @@ class Role(models.TextChoices):
     OPERATOR = "operator"
 
 
+@pghistory.track(
+    pghistory.InsertEvent(),
+    pghistory.UpdateEvent(),
+    pghistory.DeleteEvent(),
+    model_name="MembershipChange",
+)
 class Membership(models.Model):
     """What a person may do with one benchmark. It names both, so it stands above accounts."""
 
@@ -104,6 +127,37 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} as {self.role} of {self.benchmark}"
+
+
+class Invitation(models.Model):
+    """A link that opens an account, or gives one a role; its secret is kept as a hash."""
+
+    benchmark = models.ForeignKey(Benchmark, models.CASCADE, related_name="invitations")
+    email = models.EmailField()
+    role = models.CharField(max_length=16, choices=Role)
+    sha256 = models.BinaryField(max_length=32, unique=True)
+    created_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    accepted_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    accepted_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="invitation_role_known"),
+            models.CheckConstraint(
+                condition=Q(expires_at__gt=F("created_at")), name="invitation_expires_after_creation"
+            ),
+            models.CheckConstraint(
+                condition=Q(accepted_at__isnull=True, accepted_by__isnull=True)
+                | Q(accepted_at__isnull=False, accepted_by__isnull=False),
+                name="invitation_accepted_by_somebody",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"invitation of {self.email} as {self.role} of {self.benchmark}"
 
 
 class Duplicates(models.TextChoices):
@@ -154,6 +208,11 @@ class MissingPlaces(models.TextChoices):
 FRACTION = (MinValueValidator(0), MaxValueValidator(1))
 
 
+@pghistory.track(
+    pghistory.InsertEvent(),
+    fields=["benchmark", "number"],
+    model_name="PolicyChange",
+)
 class Policy(models.Model):
     """The rules of a benchmark. Rows are numbered and never changed; the highest number is in force."""
 
@@ -369,6 +428,14 @@ class Agent(models.Model):
         related_name="agents",
         help_text="Who delivered it first; empty for what an operator loaded.",
     )
+    merged_into = models.ForeignKey(
+        "self",
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="merged",
+        help_text="What it delivered counts as that agent's, and it stands on no board of its own.",
+    )
 
     class Meta:
         ordering: ClassVar = ["benchmark", "name"]
@@ -376,3 +443,23 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AgentAlias(models.Model):
+    """A name that an agent had before it was renamed or merged; deliveries under it are that agent's."""
+
+    agent = models.ForeignKey(Agent, models.PROTECT, related_name="aliases")
+    benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="+")
+    name = models.CharField(max_length=NAME_LENGTH, db_collation="C")
+    reason = models.TextField()
+    at = models.DateTimeField()
+    by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint("benchmark", Lower("name"), name="agentalias_name_once"),
+            models.CheckConstraint(condition=~Q(reason=""), name="agentalias_with_reason"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}, now {self.agent}"

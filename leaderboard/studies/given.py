@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 
+from analytics.differences.kept_draws import KeptDraws
 from analytics.tee.benchmark import facets_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
@@ -12,6 +13,7 @@ from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from selection.given import FittedOn, Given, SubsetVersion, Variances
 
+DRAWS = KeptDraws()  # of the answers that this process gave
 OF_AGENTS = ("dates", "residuals", "scaffold_residuals", "in_time")  # of FittedOn, for each agent
 
 
@@ -46,6 +48,7 @@ class Decided:
             validation=self.validation.result if self.validation else None,
             variances=Variances(facets_of(self.variance.result)) if self.variance else Variances(),
             full_runs_only=self.full_runs_only,
+            draws=DRAWS,
         )
 
 

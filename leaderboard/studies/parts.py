@@ -52,7 +52,8 @@ class Parts:
 
     def of(self, delivered: Delivered, tasks: Sequence[Task], counting: Counting) -> "Found":
         """The conditions compared, and each agent's line under them, in the order of `delivered`."""
-        keys = {pk: _key(mine, tasks, counting) for pk, mine in delivered.items()}
+        shared = _shared_key(tasks, counting)
+        keys = {pk: _key(mine, shared) for pk, mine in delivered.items()}
         absent = [pk for pk, key in keys.items() if key not in self.held or not self.one_by_one]
         source = _Source.of({pk: delivered[pk] for pk in absent}, tasks, self.settings)
         by_temperature = self._hold([keys[pk] for pk in absent], source, counting)
@@ -201,13 +202,18 @@ def joined(parts: Sequence[dict[str, Any]], n_active: int, by_temperature: bool)
     )
 
 
-def _key(mine: Sequence[submissions.Delivery], tasks: Sequence[Task], counting: Counting) -> str:
+def _key(mine: Sequence[submissions.Delivery], shared: str) -> str:
     delivered = [
         [one.submission, one.arrival, one.operator, sorted(one.asked or ()), one.n_trials, one.confirmed]
         for one in mine
     ]
+    return _sha256([shared, delivered])
+
+
+def _shared_key(tasks: Sequence[Task], counting: Counting) -> str:
+    """What decides the parts of all agents."""
     counted = asdict(counting) | {"universe": None}  # it has become the tasks
-    return _sha256([ESTIMATOR_VERSION, delivered, [task.pk for task in tasks], counted])
+    return _sha256([ESTIMATOR_VERSION, [task.pk for task in tasks], counted])
 
 
 def _sha256(content: Any) -> str:

@@ -3,6 +3,7 @@
 import uuid
 from typing import ClassVar
 
+import pghistory
 import pgtrigger
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -65,6 +66,11 @@ LIVE = (Status.CHECKING, Status.WAITING, Status.ACCEPTED)
 COUNTING = (Status.ACCEPTED, Status.SUPERSEDED, Status.WITHDRAWN)  # what becomes so changes what counts
 
 
+@pghistory.track(
+    pghistory.UpdateEvent(condition=pghistory.AnyChange("status")),
+    fields=["status"],
+    model_name="SubmissionChange",
+)
 class Submission(models.Model):
     """One delivery of an agent's outcomes. Only its status ever changes."""
 

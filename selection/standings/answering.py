@@ -101,7 +101,7 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
     """
     with threadpool_limits(1, user_api="blas"):
         found = basis(record, rules, given)
-        bench = Bench(record, given.variances.facets, rules.seed)
+        bench = Bench(record, given.variances.facets, rules.seed, given.draws)
         estimated, measured = estimates_of(found, rules, given)
         told = _told(bench, found, rules, estimated)
     return _standings(found, told, rules, given, estimated, measured)

@@ -6,12 +6,13 @@ or rewords what stands here: sentences are in `words`, tables in `table`. This m
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 How = Literal["measured", "completed", "estimated", "linked", "incomplete"]
 Phase = Literal["cold_start", "provisional", "ongoing", "revalidating", "saturated", "unsuited"]
 Range = tuple[int, int]
+PLAIN = (str, float, int)  # what JSON holds as it is; a truth value is an int
 
 
 @dataclass(frozen=True)
@@ -418,7 +419,7 @@ class Standings:
 
     def as_plain(self) -> dict[str, Any]:
         """Return the same as objects of JSON: dictionaries, lists, texts, numbers, true, false and null."""
-        return dict(_plain(asdict(self)))
+        return dict(_plain(self))
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> "Standings":
@@ -469,8 +470,10 @@ def _names(kind: type) -> set[str]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
+    """Return dataclasses and mappings as dictionaries, sequences as lists."""
+    if value is None or isinstance(value, PLAIN):
+        return value
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
-    return value
+    parts = value.items() if isinstance(value, Mapping) else vars(value).items()
+    return {key: _plain(part) for key, part in parts}

@@ -197,7 +197,7 @@ def _view(found: Basis, target: str | None, rules: Rules, given: Given) -> _View
         raise PairsRefused("no_subset", f"no subset: {found.chosen.reason}")
     on_subset = wanted == "subset"
     return _View(
-        bench=Bench(found.record, given.variances.facets, rules.seed),
+        bench=Bench(found.record, given.variances.facets, rules.seed, given.draws),
         target=cast(Target, wanted),
         tasks=found.subset if on_subset else found.tasks,
         placed=found.on_subset if on_subset else found.on_all,

@@ -32,7 +32,7 @@ from analytics.differences.domain_ranks import RankIntervals, rank_intervals, re
 from analytics.differences.estimates import Target
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, trial_noise
 from analytics.differences.finite_ranks import RankSets, rank_sets
-from analytics.differences.neyman_draws import ahead
+from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.rows import Facet, Row, agent_variance
 from analytics.differences.scores import score
 from analytics.errors import CoreError
@@ -57,12 +57,14 @@ class Bench:
     record : Record
     facets : tuple of Facet
     seed : int
+    draws : KeptDraws
+        Those made so far, of this answer and of earlier ones.
     """
 
     record: Record
     facets: tuple[Facet, ...]
     seed: int
-    drawn: dict[bytes, FloatArray] = field(default_factory=dict)
+    draws: KeptDraws = field(default_factory=KeptDraws)
     noises: dict[bytes, TrialNoise] = field(default_factory=dict)
 
     def noise(self, tasks: IndexArray) -> TrialNoise:
@@ -106,21 +108,6 @@ class Bench:
             return None
         df = 1.0 if estimated.df is None else estimated.df
         return Calibrated(name, estimated.score, estimated.se2, df, estimated.calibration)
-
-    def ahead(
-        self, outcomes: FloatArray, names: Sequence[str], v: FloatArray, untold: Mask, **draws: int
-    ) -> FloatArray:
-        """Resample the tasks as `analytics.differences.neyman_draws` does; once for the same agents.
-
-        Raises
-        ------
-        FewTasks
-        """
-        which = repr((tuple(names), sorted(draws.items()))).encode()
-        key = b"|".join([which, *(part.tobytes() for part in (outcomes, v, untold))])
-        if key not in self.drawn:
-            self.drawn[key] = ahead(outcomes, names, v, untold, **draws)
-        return self.drawn[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +253,7 @@ def _of_a_sample(
     beyond = [agent_variance(bench.row(i, tasks, placed[i]), bench.facets) for i in rows]
     v = np.array([sum(term.variance for term in terms) for terms in beyond], dtype=np.float64)
     names = [bench.record.table.agents[i] for i in rows]
-    drawn = resample(outcomes, names, seed=bench.seed, v=v, ahead=bench.ahead)
+    drawn = resample(outcomes, names, seed=bench.seed, v=v, ahead=bench.draws.ahead)
     return rank_intervals(drawn, unclaimed(bench, tasks, rows, [True] * len(rows)))
 
 
@@ -284,7 +271,7 @@ def _on_given_tasks(
         facets=bench.facets,
         added=_added(shift, rows),
         unclaimed=unclaimed(bench, tasks, rows, [isinstance(one, Measured) for one in agents.values()]),
-        ahead=bench.ahead,
+        ahead=bench.draws.ahead,
     )
 
 

@@ -186,7 +186,7 @@ def test_tasks_are_resampled_once_where_two_targets_ask_the_same(monkeypatch):
         made.append(arguments)
         return ahead(*arguments, **draws)
 
-    monkeypatch.setattr("selection.standings.targets.ahead", counted)
+    monkeypatch.setattr("analytics.differences.kept_draws.ahead", counted)
     found = answer(record_of(trials(n_trials=1)[..., 0]))
     assert len(made) == 2
     full, domain = found.targets["full"], found.targets["domain"]

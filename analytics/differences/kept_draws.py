@@ -1,0 +1,129 @@
+"""Draws that are kept, so that after one new agent only its pairs are drawn.
+
+What `analytics.differences.neyman_draws.ahead` finds of a set of agents stays true while they and their
+outcomes stay; with more agents it is the maximum of what was found and what the new pairs add::
+
+    max over all b of T*_ba²  =  max( max over old b of T*_ba²,  max over new b of T*_ba² )
+
+T* is equal to the last bit however many agents are computed at once (`analytics.differences.task_draws`), so
+that a board is the same whether anything was kept or not. Where an agent has gone, or its outcomes changed,
+all is drawn anew.
+
+Not done here
+-------------
+Nothing is written to disk: a process that starts anew draws anew.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import FloatArray, Mask, read_only
+from analytics.differences.neyman_draws import Weights, ahead
+from analytics.differences.task_draws import task_weights
+
+MOST_BYTES = 256 << 20
+Place = tuple[int, int, int]  # k, seed, n_draws
+
+
+class _Found(NamedTuple):
+    """What was found of some agents; `rows` tells by name all that decides it."""
+
+    rows: dict[str, bytes]
+    ahead: FloatArray
+
+
+class KeptDraws:
+    """The latest draws, up to a number of bytes.
+
+    Parameters
+    ----------
+    most_bytes : int
+        What was used longest ago is dropped beyond that; what is larger by itself is not kept.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._found: OrderedDict[tuple[Place, int], _Found] = OrderedDict()
+        self._weights: dict[Place, npt.NDArray[np.uint16]] = {}
+        self._n = 0
+
+    def ahead(
+        self,
+        outcomes: FloatArray,
+        names: Sequence[str],
+        v: FloatArray,
+        untold: Mask,
+        *,
+        seed: int,
+        n_draws: int,
+    ) -> FloatArray:
+        """Return what `analytics.differences.neyman_draws.ahead` does, read-only.
+
+        Raises
+        ------
+        FewTasks
+        """
+        place = (outcomes.shape[1], seed, n_draws)
+        rows = {
+            name: b"".join((row.tobytes(), v_a.tobytes(), told.tobytes()))
+            for name, row, v_a, told in zip(names, outcomes, v, untold, strict=True)
+        }
+        key = self._nearest(place, rows)
+        if key is None:
+            found = ahead(outcomes, names, v, untold, seed=seed, n_draws=n_draws, weights=self._drawn(place))
+        elif len(self._found[key].rows) == len(rows):
+            self._found.move_to_end(key)
+            return self._found[key].ahead
+        else:
+            before = self._found.pop(key)
+            column = {name: i for i, name in enumerate(before.rows)}
+            new = np.array([name not in column for name in names])
+            known = np.zeros((n_draws, len(names)))
+            known[:, ~new] = before.ahead[:, [column[name] for name in names if name in column]]
+            found = ahead(
+                outcomes,
+                names,
+                v,
+                untold,
+                seed=seed,
+                n_draws=n_draws,
+                weights=self._drawn(place),
+                known=known,
+                new=new,
+            )
+        return self._keep(place, rows, found)
+
+    def _nearest(self, place: Place, rows: dict[str, bytes]) -> tuple[Place, int] | None:
+        """Name the largest set of agents found there that are among these, with the same outcomes."""
+        inside = [
+            key for key, one in self._found.items() if key[0] == place and one.rows.items() <= rows.items()
+        ]
+        return max(inside, key=lambda key: len(self._found[key].rows), default=None)
+
+    def _keep(self, place: Place, rows: dict[str, bytes], found: FloatArray) -> FloatArray:
+        self._n += 1
+        found = read_only(found)
+        self._found[place, self._n] = _Found(rows, found)
+        while sum(one.ahead.nbytes for one in self._found.values()) > self._most_bytes:
+            self._found.popitem(last=False)
+        return found
+
+    def _drawn(self, place: Place) -> Weights:
+        """Return the weights of all draws, kept in two bytes each for two numbers of tasks."""
+        if place not in self._weights:
+            k, seed, n_draws = place
+            if 2 * k * n_draws > self._most_bytes // 4:
+                return task_weights
+            while len(self._weights) > 1:
+                self._weights.pop(next(iter(self._weights)))
+            self._weights[place] = task_weights(k, seed, n_draws).astype(np.uint16)
+        kept = self._weights[place]
+
+        def weights(k: int, seed: int, n_draws: int, *, first: int = 0) -> FloatArray:
+            return kept[first : first + n_draws].astype(np.float64)
+
+        return weights

@@ -1,0 +1,49 @@
+"""Telling of what happened: an event, and a delivery to each webhook that wants it.
+
+The event is written in the transaction in which it happens, so that neither is without the other; the
+scheduler, woken by the same transaction's NOTIFY, delivers.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.models import Delivery, Event, EventKind
+
+CHANNEL = "bandstand"
+
+
+def wake() -> None:
+    """Wake the scheduler once the present transaction is committed; what is due it finds by itself."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"NOTIFY {CHANNEL}")
+
+
+def emit(
+    *,
+    benchmark: Benchmark,
+    kind: EventKind,
+    about: str,
+    payload: dict[str, Any],
+    as_of: datetime,
+    emails: Iterable[str] = (),
+) -> Event | None:
+    """Store an event unless the same was told before; return it if it is new."""
+    event, is_new = Event.objects.get_or_create(
+        benchmark=benchmark, kind=kind, about=about, defaults={"payload": payload, "at": as_of}
+    )
+    if not is_new:
+        return None
+    webhooks = benchmark.webhooks.filter(disabled_at=None, events__contains=[kind])
+    due = {"event": event, "next_at": as_of, "first_at": as_of}
+    Delivery.objects.bulk_create(
+        [
+            *(Delivery(webhook=webhook, **due) for webhook in webhooks),
+            *(Delivery(email=email, **due) for email in sorted(set(emails))),
+        ]
+    )
+    wake()
+    return event

@@ -1,0 +1,87 @@
+"""Draws that are kept: a board after one new agent is the board made from nothing, to the last bit."""
+
+import numpy as np
+import pytest
+
+from analytics.differences import kept_draws
+from analytics.differences.kept_draws import KeptDraws
+from analytics.differences.neyman_draws import ahead
+
+N_AGENTS, K, DRAWS = 9, 23, {"seed": 4, "n_draws": 300}
+
+
+@pytest.fixture
+def agents():
+    """Passes, fractions that no binary number tells, and three agents whose trials tell their variance."""
+    rng = np.random.default_rng(2)
+    outcomes = (rng.random((N_AGENTS, K)) < rng.random((N_AGENTS, 1))).astype(float)
+    outcomes[5] = rng.random(K)
+    untold = np.array([True, False, True, True, False, True, True, False, True])
+    return outcomes, [f"agent {i}" for i in range(N_AGENTS)], rng.random(N_AGENTS) / 50, untold
+
+
+def some(agents, kept):
+    outcomes, names, v, untold = agents
+    return outcomes[kept], [names[i] for i in kept], v[kept], untold[kept]
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many agents' pairs were gone through in each call."""
+    seen = []
+
+    def spy(*arguments, new=None, **named):
+        seen.append(len(arguments[1]) if new is None else int(new.sum()))
+        return ahead(*arguments, new=new, **named)
+
+    monkeypatch.setattr(kept_draws, "ahead", spy)
+    return seen
+
+
+@pytest.mark.parametrize("last", range(N_AGENTS))
+def test_one_new_agent_adds_its_pairs_alone(agents, counted, last):
+    before = [i for i in range(N_AGENTS) if i != last]
+    kept = KeptDraws()
+    kept.ahead(*some(agents, before), **DRAWS)
+    np.testing.assert_array_equal(kept.ahead(*agents, **DRAWS), ahead(*agents, **DRAWS))
+    assert counted == [N_AGENTS - 1, 1]
+
+
+def test_several_new_agents_are_compared_with_each_other_too(agents):
+    kept = KeptDraws()
+    kept.ahead(*some(agents, [1, 4, 8]), **DRAWS)
+    np.testing.assert_array_equal(kept.ahead(*agents, **DRAWS), ahead(*agents, **DRAWS))
+
+
+def test_the_same_agents_are_not_drawn_again(agents, counted):
+    kept = KeptDraws()
+    assert kept.ahead(*agents, **DRAWS) is kept.ahead(*agents, **DRAWS)
+    assert counted == [N_AGENTS]
+
+
+@pytest.mark.parametrize("changed", ["outcomes", "v", "untold", "gone", "seed"])
+def test_what_changed_is_drawn_anew(agents, counted, changed):
+    outcomes, names, v, untold = agents
+    kept = KeptDraws()
+    kept.ahead(*agents, **DRAWS)
+    outcomes, v, untold, draws = outcomes.copy(), v.copy(), untold.copy(), dict(DRAWS)
+    if changed == "outcomes":
+        outcomes[0, 0] = 1 - outcomes[0, 0]
+    elif changed == "v":
+        v[0] *= 2
+    elif changed == "untold":
+        untold[0] = not untold[0]
+    elif changed == "seed":
+        draws["seed"] += 1
+    else:
+        outcomes, names, v, untold = outcomes[1:], names[1:], v[1:], untold[1:]
+    now = (outcomes, names, v, untold)
+    np.testing.assert_array_equal(kept.ahead(*now, **draws), ahead(*now, **draws))
+    assert counted == [N_AGENTS, len(names)]
+
+
+def test_what_takes_too_much_is_not_kept(agents, counted):
+    kept = KeptDraws(most_bytes=8 * DRAWS["n_draws"] * N_AGENTS - 1)
+    kept.ahead(*agents, **DRAWS)
+    kept.ahead(*agents, **DRAWS)
+    assert counted == [N_AGENTS, N_AGENTS]
