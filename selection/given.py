@@ -124,6 +124,11 @@ class Given:
         Why an operator asked for full runs only; else empty.
     revalidating : str
         The open drift request, in words; else empty.
+    not_revalidated : str
+        That a monitor alarmed and not all runs asked for came in time, in words; else empty.
+    sampled : mapping of str to float
+        Agents drawn at random for a full run since the version in use was fixed, with the probability π of
+        being drawn. They count as sampled once they are complete.
     """
 
     subsets: tuple[SubsetVersion, ...] = ()
@@ -133,3 +138,5 @@ class Given:
     promises: Mapping[str, Promise] = field(default_factory=dict)
     full_runs_only: str = ""
     revalidating: str = ""
+    not_revalidated: str = ""
+    sampled: Mapping[str, float] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Refusal
+from leaderboard.operations.phase import known_reruns
 from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
@@ -81,8 +82,10 @@ def measure_variance(*, benchmark: Benchmark, as_of: datetime) -> tuple[Variance
 @_computing()
 def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, bool]:
     """Ask the monitors about the present data; returns the check and whether it is new."""
-    now, _ = _present(benchmark)
-    return settle_drift_check(snapshot=now, promises=promises_of(benchmark), as_of=as_of)
+    now, known = _present(benchmark)
+    return settle_drift_check(
+        snapshot=now, promises=promises_of(benchmark), sampled=known.sampled, as_of=as_of
+    )
 
 
 def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
@@ -94,7 +97,7 @@ def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
         raise NothingToRank
     store_scores(now.stale)
     calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
-    return now, decided(now, subset, calibration)
+    return now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset))
 
 
 @transaction.atomic

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
+from analytics.drift import rank_fidelity
 from leaderboard.studies.given import versions
 from leaderboard.studies.models import DriftCheck
 from leaderboard.studies.queries import active_subset
@@ -13,19 +15,33 @@ from selection.watch import findings
 
 
 def settle_drift_check(
-    *, snapshot: Snapshot, promises: Mapping[int, Mapping[str, float]], as_of: datetime
+    *,
+    snapshot: Snapshot,
+    promises: Mapping[int, Mapping[str, float]],
+    sampled: Mapping[str, float],
+    as_of: datetime,
 ) -> tuple[DriftCheck, bool]:
     """Return the check of the present data and whether it was made just now.
 
     `promises` are by agent id: score, lower and upper, as a board estimated them before the agent ran all
-    tasks.
+    tasks; `sampled` are the complete agents that were drawn for it, by name.
     """
     subset = active_subset(snapshot.benchmark)
     if check := kept(DriftCheck, snapshot=snapshot, subset=subset):
         return check, False
-    given = Given(subsets=versions(snapshot.benchmark), promises=_by_name(snapshot, promises))
+    given = Given(
+        subsets=versions(snapshot.benchmark), promises=_by_name(snapshot, promises), sampled=sampled
+    )
     result = findings(snapshot.record, snapshot.rules, given).as_plain()
     return keep(DriftCheck, snapshot=snapshot, subset=subset, result=result, as_of=as_of), True
+
+
+def why_reselect(monitor: Mapping[str, Any]) -> str:
+    """Say why a monitor asks for another subset: it is the fidelity alert, and ρ is under its limit."""
+    if monitor["name"] != rank_fidelity.NAME or monitor["state"] != "alert":
+        return ""
+    rho = monitor["evidence"].get("rho_full")
+    return f"rank fidelity: {monitor['reason']}" if rho is not None and rho < rank_fidelity.RHO_LIMIT else ""
 
 
 def _by_name(snapshot: Snapshot, promises: Mapping[int, Mapping[str, float]]) -> dict[str, Promise]:

@@ -1,6 +1,7 @@
 """What was decided and measured before, from rows to what the core takes."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 
@@ -16,6 +17,20 @@ OF_AGENTS = ("dates", "residuals", "scaffold_residuals", "in_time")  # of Fitted
 
 
 @dataclass(frozen=True)
+class Reruns:
+    """What is known of rerun requests: an open drift request and one that ran out, each in words, and the
+    agents drawn at random since the subset in use was fixed, by id, with the probability of being drawn.
+    """
+
+    revalidating: str = ""
+    not_revalidated: str = ""
+    sampled: Mapping[int, float] = field(default_factory=dict)
+
+
+NO_RERUNS = Reruns()
+
+
+@dataclass(frozen=True)
 class Decided:
     """The rows that an answer rests on: with the data they make the key of a board."""
 
@@ -25,6 +40,8 @@ class Decided:
     calibration: Calibration | None
     validation: ValidationStudy | None
     variance: VarianceStudy | None
+    reruns: Reruns = NO_RERUNS
+    sampled: Mapping[str, float] = field(default_factory=dict)  # those of them that are complete, by name
 
     @property
     def data_version(self) -> int:
@@ -36,7 +53,13 @@ class Decided:
 
     @cached_property
     def rules_sha256(self) -> str:
-        return rules_sha256(self.policy, full_runs_only=self.full_runs_only)
+        return rules_sha256(
+            self.policy,
+            full_runs_only=self.full_runs_only,
+            revalidating=self.reruns.revalidating,
+            not_revalidated=self.reruns.not_revalidated,
+            sampled=self.sampled,
+        )
 
     def given(self) -> Given:
         """The same for the core."""
@@ -46,11 +69,21 @@ class Decided:
             validation=self.validation.result if self.validation else None,
             variances=Variances(facets_of(self.variance.result)) if self.variance else Variances(),
             full_runs_only=self.full_runs_only,
+            revalidating=self.reruns.revalidating,
+            not_revalidated=self.reruns.not_revalidated,
+            sampled=self.sampled,
         )
 
 
-def decided(now: Snapshot, subset: TaskSubset | None, calibration: Calibration | None) -> Decided:
+def decided(
+    now: Snapshot,
+    subset: TaskSubset | None,
+    calibration: Calibration | None,
+    reruns: Reruns = NO_RERUNS,
+) -> Decided:
     """Add the studies that stand."""
+    both = zip(now.agents, now.record.complete, strict=True)
+    complete = {agent.pk: agent.name for agent, is_there in both if is_there}
     return Decided(
         benchmark=now.benchmark,
         policy=now.policy,
@@ -58,6 +91,8 @@ def decided(now: Snapshot, subset: TaskSubset | None, calibration: Calibration |
         calibration=calibration,
         validation=latest_study(ValidationStudy, now.benchmark),
         variance=latest_study(VarianceStudy, now.benchmark),
+        reruns=reruns,
+        sampled={complete[pk]: share for pk, share in reruns.sampled.items() if pk in complete},
     )
 
 

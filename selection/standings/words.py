@@ -414,6 +414,7 @@ def notices(
     universe: str = "",
     uneven: Sequence[str] = (),
     zero: bool = False,
+    not_revalidated: str = "",
 ) -> tuple[str, ...]:
     """Return what the reader must know before the ranks, a sentence each.
 
@@ -428,6 +429,8 @@ def notices(
         What agents lack of trials or failures; see `analytics.record.absent`.
     zero : bool
         Whether missing outcomes count as failures already.
+    not_revalidated : str
+        That runs asked for on an alert did not come.
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
     why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]
@@ -436,6 +439,7 @@ def notices(
         sentence(told)
         for told in (
             universe,
+            not_revalidated,
             target_text(board),
             _compared_text(board),
             *uneven,
