@@ -20,10 +20,10 @@ def settle_drift_check(
     `promises` are by agent id: score, lower and upper, as a board estimated them before the agent ran all
     tasks.
     """
-    subset = active_subset(snapshot.benchmark)
+    subset = active_subset(snapshot.benchmark, upto=snapshot.data_version)
     if check := kept(DriftCheck, snapshot=snapshot, subset=subset):
         return check, False
-    given = Given(subsets=versions(snapshot.benchmark), promises=_by_name(snapshot, promises))
+    given = Given(subsets=versions(subset), promises=_by_name(snapshot, promises))
     result = findings(snapshot.record, snapshot.rules, given).as_plain()
     return keep(DriftCheck, snapshot=snapshot, subset=subset, result=result, as_of=as_of), True
 
