@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from threadpoolctl import threadpool_limits
@@ -17,11 +18,13 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Refusal
 from leaderboard.operations.phase import known_reruns
+from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
 from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
-from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.records import Reader, Snapshot, store_scores
+from leaderboard.studies.reselections import proposal_of
 from leaderboard.studies.services import CoreError, answered
 from leaderboard.studies.subsets import settle_subset
 from leaderboard.studies.validations import settle_validation
@@ -86,6 +89,22 @@ def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, b
     return settle_drift_check(
         snapshot=now, promises=promises_of(benchmark), sampled=known.sampled, as_of=as_of
     )
+
+
+@_computing()
+def compute_reselection(
+    *, benchmark: Benchmark, progress: Progress | None = None
+) -> tuple[TaskSubset, int, dict[str, Any]]:
+    """Compute what could replace the subset in use; returns that, the data version and the proposals."""
+    now, known = _present(benchmark)
+    if known.subset is None:
+        raise NoSubsetInUse
+    if now.n_complete < now.policy.subset_from:
+        raise TooFewComplete(
+            f"{now.n_complete} agents are complete; a subset that stays is chosen from "
+            f"{now.policy.subset_from} on (policy subset_from)."
+        )
+    return known.subset, now.data_version, proposal_of(now, known, known.subset, progress)
 
 
 def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:

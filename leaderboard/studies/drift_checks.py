@@ -26,11 +26,11 @@ def settle_drift_check(
     `promises` are by agent id: score, lower and upper, as a board estimated them before the agent ran all
     tasks; `sampled` are the complete agents that were drawn for it, by name.
     """
-    subset = active_subset(snapshot.benchmark)
+    subset = active_subset(snapshot.benchmark, upto=snapshot.data_version)
     if check := kept(DriftCheck, snapshot=snapshot, subset=subset):
         return check, False
     given = Given(
-        subsets=versions(snapshot.benchmark), promises=_by_name(snapshot, promises), sampled=sampled
+        subsets=versions(subset), promises=_by_name(snapshot, promises), sampled=sampled
     )
     result = findings(snapshot.record, snapshot.rules, given).as_plain()
     return keep(DriftCheck, snapshot=snapshot, subset=subset, result=result, as_of=as_of), True

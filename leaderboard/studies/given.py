@@ -64,7 +64,7 @@ class Decided:
     def given(self) -> Given:
         """The same for the core."""
         return Given(
-            subsets=versions(self.benchmark),
+            subsets=versions(self.subset),
             fitted=_fitted_on(self.calibration) if self.calibration else None,
             validation=self.validation.result if self.validation else None,
             variances=Variances(facets_of(self.variance.result)) if self.variance else Variances(),
@@ -96,9 +96,13 @@ def decided(
     )
 
 
-def versions(benchmark: Benchmark) -> tuple[SubsetVersion, ...]:
-    names = _names(benchmark)
-    return tuple(_version(one, names) for one in benchmark.subsets.order_by("number"))
+def versions(subset: TaskSubset | None) -> tuple[SubsetVersion, ...]:
+    """The version in use and those before it; another may have come since, which is not of this answer."""
+    if subset is None:
+        return ()
+    known = subset.benchmark.subsets.filter(number__lte=subset.number).order_by("number")
+    names = _names(subset.benchmark)
+    return tuple(_version(one, names) for one in known)
 
 
 def _version(subset: TaskSubset, names: dict[int, str]) -> SubsetVersion:
