@@ -29,9 +29,7 @@ def settle_drift_check(
     subset = active_subset(snapshot.benchmark, upto=snapshot.data_version)
     if check := kept(DriftCheck, snapshot=snapshot, subset=subset):
         return check, False
-    given = Given(
-        subsets=versions(subset), promises=_by_name(snapshot, promises), sampled=sampled
-    )
+    given = Given(subsets=versions(subset), promises=_by_name(snapshot, promises), sampled=sampled)
     result = findings(snapshot.record, snapshot.rules, given).as_plain()
     return keep(DriftCheck, snapshot=snapshot, subset=subset, result=result, as_of=as_of), True
 

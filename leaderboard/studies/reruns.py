@@ -9,7 +9,9 @@ from analytics.drift import Rerun, n_audit_tasks, rerun_set
 from analytics.resampling import generator
 from leaderboard.catalog.models import Agent
 from leaderboard.studies.given import versions
+from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Snapshot
+from selection.given import SubsetVersion
 from selection.history import columns_of, is_later
 
 __all__ = ["Asked", "complete_agents", "drawn_for_validation", "drawn_on_alert", "n_audit_tasks"]
@@ -49,13 +51,17 @@ def drawn_for_validation(now: Snapshot, *, n: int, number: int, but: Collection[
     return _asked(now, rerun_set(able, NOBODY, NOBODY, _draw(now, "validation", number), n=n))
 
 
+def _in_use(now: Snapshot) -> SubsetVersion:
+    return versions(active_subset(now.benchmark, upto=now.data_version))[-1]
+
+
 def _draw(now: Snapshot, kind: str, number: int) -> np.random.Generator:
-    return generator(now.rules.seed, f"{kind} reruns", versions(now.benchmark)[-1].number, number)
+    return generator(now.rules.seed, f"{kind} reruns", _in_use(now).number, number)
 
 
 def _able(now: Snapshot) -> np.ndarray:
     """Positions of agents that came since the subset in use was fixed and have run it, not everything."""
-    record, version = now.record, versions(now.benchmark)[-1]
+    record, version = now.record, _in_use(now)
     on_subset = columns_of(record, version)
     if not on_subset.size:
         return NOBODY
@@ -69,7 +75,7 @@ def _able(now: Snapshot) -> np.ndarray:
 def _first_of_scaffolds(now: Snapshot, able: np.ndarray) -> np.ndarray:
     """The first able agent of each scaffold that none before the subset was fixed had."""
     record = now.record
-    later = is_later(record, versions(now.benchmark)[-1])
+    later = is_later(record, _in_use(now))
     known = {now.agents[i].scaffold_id for i in np.flatnonzero(~later).tolist()}
     first: dict[int, int] = {}
     for i in able[np.argsort(record.arrival[able], kind="stable")].tolist():
