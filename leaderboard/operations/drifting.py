@@ -32,6 +32,7 @@ from leaderboard.studies.models import DriftCheck
 
 RAISED = ("warn", "alert")
 RESELECT = "reselect"
+UNTOLD_BY_RUNS = ("cost per task", "saturation")  # of these a full run tells nothing
 NOT_COME = (RerunStatus.OPEN, RerunStatus.EXPIRED)
 
 
@@ -162,7 +163,11 @@ def _close(alert: Alert, reason: str, as_of: datetime, by: User | None = None) -
 
 
 def _now_alarming(benchmark: Benchmark, check: DriftCheck) -> list[Alert]:
-    names = [one["name"] for one in check.result["monitors"] if one["state"] == Level.ALERT]
+    names = [
+        one["name"]
+        for one in check.result["monitors"]
+        if one["state"] == Level.ALERT and one["name"] not in UNTOLD_BY_RUNS
+    ]
     alerts = benchmark.alerts.filter(subset=check.subset, closed_at=None, monitor__in=names)
     return list(alerts.select_related("request").order_by("id"))
 

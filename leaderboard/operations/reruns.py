@@ -33,9 +33,16 @@ from leaderboard.operations.models import (
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
-from leaderboard.studies.reruns import Asked, complete_agents, drawn_for_validation, drawn_on_alert
+from leaderboard.studies.reruns import (
+    Asked,
+    complete_agents,
+    drawn_for_validation,
+    drawn_on_alert,
+    n_newcomers,
+)
 
-N_VALIDATION = 2
+N_VALIDATION = 2  # a week at most
+ONE_IN = 5  # newcomers is drawn: what a subset spares must not go into proving it
 
 
 class NobodyToAsk(Conflict):
@@ -100,7 +107,8 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
         waiting = RerunAgent.objects.filter(request__benchmark=locked, request__status=RerunStatus.OPEN)
         but = set(waiting.values_list("agent_id", flat=True))
         number = _number(subset, RerunKind.VALIDATION)
-        asked = drawn_for_validation(now, n=n, number=number, but=but)
+        n = min(n, n_newcomers(now) // ONE_IN - _n_drawn(subset))
+        asked = drawn_for_validation(now, n=n, number=number, but=but) if n > 0 else []
         if not asked:
             return f"nobody drawn: {NobodyToAsk()}"
         reason = "full runs of agents drawn at random show whether the subset still ranks like the whole"
@@ -125,6 +133,11 @@ def _locked(benchmark: Benchmark) -> Benchmark:
 
 def _open(benchmark: Benchmark, kind: RerunKind) -> RerunRequest | None:
     return benchmark.rerun_requests.filter(kind=kind, status=RerunStatus.OPEN).first()
+
+
+def _n_drawn(subset: TaskSubset) -> int:
+    """Validation runs asked for since the subset was fixed."""
+    return RerunAgent.objects.filter(request__subset=subset, request__kind=RerunKind.VALIDATION).count()
 
 
 def _number(subset: TaskSubset, kind: RerunKind) -> int:

@@ -55,6 +55,11 @@ def _in_use(now: Snapshot) -> SubsetVersion:
     return versions(active_subset(now.benchmark, upto=now.data_version))[-1]
 
 
+def n_newcomers(now: Snapshot) -> int:
+    """Agents that came since the subset in use was fixed."""
+    return int(np.count_nonzero(is_later(now.record, _in_use(now))))
+
+
 def _draw(now: Snapshot, kind: str, number: int) -> np.random.Generator:
     return generator(now.rules.seed, f"{kind} reruns", _in_use(now).number, number)
 
