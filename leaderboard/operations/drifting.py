@@ -163,18 +163,15 @@ def _close(alert: Alert, reason: str, as_of: datetime, by: User | None = None) -
 
 
 def _now_alarming(benchmark: Benchmark, check: DriftCheck) -> list[Alert]:
-    names = [
-        one["name"]
-        for one in check.result["monitors"]
-        if one["state"] == Level.ALERT and one["name"] not in UNTOLD_BY_RUNS
-    ]
+    names = [one["name"] for one in check.result["monitors"] if one["state"] == Level.ALERT]
     alerts = benchmark.alerts.filter(subset=check.subset, closed_at=None, monitor__in=names)
     return list(alerts.select_related("request").order_by("id"))
 
 
 def _without_runs(benchmark: Benchmark, check: DriftCheck) -> list[Alert]:
     """Alerts for which nobody was asked yet; once a request has run out, an operator decides."""
-    return [alert for alert in _now_alarming(benchmark, check) if alert.request is None]
+    alerts = _now_alarming(benchmark, check)
+    return [alert for alert in alerts if alert.request is None and alert.monitor not in UNTOLD_BY_RUNS]
 
 
 def _ask(benchmark: Benchmark, alerts: list[Alert], as_of: datetime) -> str:
@@ -187,7 +184,7 @@ def _ask(benchmark: Benchmark, alerts: list[Alert], as_of: datetime) -> str:
 
 
 def _reselections(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[str]:
-    """Ask once for a reselection where fidelity is lost still when the runs asked for have come."""
+    """Ask once for a reselection where a monitor alarms still when the runs asked for have come."""
     done = []
     for alert in _now_alarming(benchmark, check):
         waits = alert.request is not None and alert.request.status == RerunStatus.OPEN

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from analytics.drift import rank_fidelity
+from analytics.drift import erosion, rank_fidelity, saturation
 from leaderboard.studies.given import versions
 from leaderboard.studies.models import DriftCheck
 from leaderboard.studies.queries import active_subset
@@ -12,6 +12,8 @@ from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import keep, kept
 from selection.given import Given, Promise
 from selection.watch import findings
+
+OF_TASKS = (erosion.NAME, saturation.NAME)  # monitors of what the tasks still tell, whoever runs them
 
 
 def settle_drift_check(
@@ -35,11 +37,17 @@ def settle_drift_check(
 
 
 def why_reselect(monitor: Mapping[str, Any]) -> str:
-    """Say why a monitor asks for another subset: it is the fidelity alert, and ρ is under its limit."""
-    if monitor["name"] != rank_fidelity.NAME or monitor["state"] != "alert":
+    """Say why a monitor asks for another subset, empty where it does not.
+
+    Fidelity does once ρ is under its limit; erosion and saturation do, for what they count are tasks that
+    have left the band.
+    """
+    if monitor["state"] != "alert" or monitor["name"] not in (rank_fidelity.NAME, *OF_TASKS):
         return ""
     rho = monitor["evidence"].get("rho_full")
-    return f"rank fidelity: {monitor['reason']}" if rho is not None and rho < rank_fidelity.RHO_LIMIT else ""
+    if monitor["name"] == rank_fidelity.NAME and (rho is None or rho >= rank_fidelity.RHO_LIMIT):
+        return ""
+    return f"{monitor['name']}: {monitor['reason']}"
 
 
 def _by_name(snapshot: Snapshot, promises: Mapping[int, Mapping[str, float]]) -> dict[str, Promise]:
