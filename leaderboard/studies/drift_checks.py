@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from analytics.drift import erosion, rank_fidelity, saturation
+from analytics.drift import rank_fidelity
+from analytics.drift.erosion import NAME as EROSION
+from analytics.drift.saturation import NAME as SATURATION
 from leaderboard.studies.given import versions
 from leaderboard.studies.models import DriftCheck
 from leaderboard.studies.queries import active_subset
@@ -13,7 +15,7 @@ from leaderboard.studies.services import keep, kept
 from selection.given import Given, Promise
 from selection.watch import findings
 
-OF_TASKS = (erosion.NAME, saturation.NAME)  # monitors of what the tasks still tell, whoever runs them
+OF_TASKS = (EROSION, SATURATION)  # monitors of what the tasks still tell, whoever runs them
 
 
 def settle_drift_check(
