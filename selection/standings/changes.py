@@ -18,7 +18,7 @@ This module imports nothing heavy. Its sentences are in `words`.
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from selection.standings.lines import AtTarget, Standings
 
@@ -96,6 +96,15 @@ class Changes:
     def anything(self) -> bool:
         """Whether there is anything to tell."""
         return any((self.entered, self.left, self.withdrawn, self.moved, self.now_ranked, self.now_unranked))
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the same as objects of JSON, places and moves as objects of their fields."""
+        moved = [
+            one._asdict() | {"before": one.before._asdict(), "now": one.now._asdict()} for one in self.moved
+        ]
+        lists = ("entered", "left", "withdrawn", "now_ranked", "now_unranked")
+        plain = {name: list(getattr(self, name)) for name in lists}
+        return {"target": self.target, **plain, "moved": moved, "n_untold": self.n_untold}
 
 
 def places(board: Standings, target: str = "") -> dict[str, Place]:

@@ -1,5 +1,6 @@
 """What changed between two boards, by hand."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +122,24 @@ def test_a_board_differs_in_nothing_from_itself(board):
     told = compared(board, board, target="full", withdrawn=set("abcdefgh"))
     assert not told.anything
     assert told.n_untold == 0
+
+
+def test_as_objects_of_json():
+    told = changes(OLDER, NEWER, withdrawn={"golf"}).as_plain()
+    assert json.loads(json.dumps(told)) == told
+    assert told["moved"][0] == {
+        "agent": "alpha",
+        "before": {"rank": 1, "rank_lower": 1, "rank_upper": 2, "score": 0.9},
+        "now": {"rank": 3, "rank_lower": 3, "rank_upper": 3, "score": 0.9},
+        "n_new_above": 2,
+    }
+    assert {name: told[name] for name in ("entered", "left", "withdrawn", "now_ranked", "now_unranked")} == {
+        "entered": ["new 1", "new 2"],
+        "left": ["echo"],
+        "withdrawn": ["golf"],
+        "now_ranked": ["hotel"],
+        "now_unranked": ["india"],
+    }
 
 
 def test_the_sentences():
