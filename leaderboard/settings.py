@@ -4,7 +4,6 @@ Without DATABASE_URL the embedded server of `leaderboard.postgres` is used. With
 default that would be unsafe on the internet: SECRET_KEY and ALLOWED_HOSTS must then be given.
 """
 
-import binascii
 import secrets
 from base64 import b64decode
 from pathlib import Path
@@ -39,7 +38,7 @@ def seed(text: str) -> str:
     """Return the base64 of a seed of 32 bytes, or an empty text as it is."""
     try:
         n_bytes = len(b64decode(text, validate=True))
-    except binascii.Error:
+    except ValueError:
         n_bytes = -1
     if n_bytes not in (0, 32):
         raise ImproperlyConfigured("SIGNING_KEY must be the base64 of 32 bytes.")
