@@ -69,8 +69,7 @@ class Command(BaseCommand):
             as_of=timezone.now(),
         )
         self.stdout.write(
-            f"Added webhook {webhook.pk}. Its deliveries are signed with this secret, which is not shown again:\n"
-            f"{secret}"
+            f"Added webhook {webhook.pk}. Its deliveries are signed with this secret, shown once:\n{secret}"
         )
 
 
