@@ -5,6 +5,7 @@ default that would be unsafe on the internet: SECRET_KEY and ALLOWED_HOSTS must 
 """
 
 import secrets
+from base64 import b64decode
 from pathlib import Path
 
 import environ
@@ -33,9 +34,23 @@ def required(name: str, embedded_default: str) -> str:
     raise ImproperlyConfigured(f"{name} must be set in the environment when DATABASE_URL is set.")
 
 
+def seed(text: str) -> str:
+    """Return the base64 of a seed of 32 bytes, or an empty text as it is."""
+    try:
+        n_bytes = len(b64decode(text, validate=True))
+    except ValueError:
+        n_bytes = -1
+    if n_bytes not in (0, 32):
+        raise ImproperlyConfigured("SIGNING_KEY must be the base64 of 32 bytes.")
+    return text
+
+
 DEBUG = env.bool("DEBUG", default=False)
 SECRET_KEY = required("SECRET_KEY", secrets.token_urlsafe(48))
 ALLOWED_HOSTS = required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")
+
+SIGNING_KEY = seed(env.str("SIGNING_KEY", default=""))  # of boards; the embedded server keeps one of its own
+SITE_URL = env.str("SITE_URL", default="").rstrip("/")
 
 DATABASES = {"default": postgres.database() if EMBEDDED else env.db("DATABASE_URL")}
 DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
@@ -109,6 +124,13 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+WEBHOOKS_MAY_BE_PRIVATE = env.bool("WEBHOOKS_MAY_BE_PRIVATE", default=False)
+WEBHOOKS_MAY_BE_PLAIN = env.bool("WEBHOOKS_MAY_BE_PLAIN", default=False)
+# Without a server for mail a deployed service fails to send, and the log of deliveries says so.
+vars().update(env.email_url("EMAIL_URL", default="consolemail://" if EMBEDDED else "smtp://localhost:25"))
+EMAIL_TIMEOUT = 5  # seconds
+DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="bandstand@localhost")
+
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 

@@ -17,6 +17,7 @@ from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations import asking, assignments
+from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.corrections import has_been_shown
 from leaderboard.operations.models import Assignment
 from leaderboard.studies import conditions
@@ -79,6 +80,7 @@ def submit(
         submission, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
         if claim:
             IdempotencyKey.objects.filter(pk=claim.pk).update(submission=submission, status=201, body=content)
+        tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
         append_changes(benchmark=benchmark, changes=changes)
     return Receipt(content, replayed=False)
 

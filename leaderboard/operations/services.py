@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from leaderboard.accounts.models import ApiToken, Scope
 from leaderboard.accounts.services import create_token, get_or_create_user
 from leaderboard.boards.models import Board
-from leaderboard.boards.queries import promises_of
+from leaderboard.boards.queries import latest_board, promises_of
 from leaderboard.boards.services import board_with_key, publish
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.catalog.queries import benchmark_of
@@ -19,6 +19,7 @@ from leaderboard.catalog.services import grant
 from leaderboard.errors import Refusal
 from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
+from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
 from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
@@ -54,17 +55,26 @@ def _computing() -> Iterator[None]:
 
 
 @_computing()
-def recompute(*, benchmark: Benchmark, as_of: datetime) -> tuple[Board, bool]:
+def recompute(*, benchmark: Benchmark, as_of: datetime, paced: bool = False) -> tuple[Board, bool]:
     """Bring the board up to the present data, rules and studies: subset, calibration, answer, board.
 
     Subset and calibration follow from the order of deliveries, and each step is stored under a key that
     names what it came from: a process may die between any two and the next one goes on, and two at once do
     the same work twice but cannot disagree. Returns the board with the present key and whether it is new.
+    `paced`, as the clock does it, returns the latest board while that is younger than the policy's
+    `publish_every`.
     """
+    if paced and as_of < may_publish_at(benchmark):
+        return latest_board(benchmark), False
     now, known = _present(benchmark)
     if board := board_with_key(known):
         return board, False
-    return publish(decided=known, standings=answered(now, known), published_at=as_of)
+    standings, every = answered(now, known), pace(benchmark) if paced else timedelta(0)
+    with transaction.atomic():
+        board, is_new = publish(decided=known, standings=standings, published_at=as_of, every=every)
+        if is_new:
+            tell_of_board(board=board, as_of=as_of)
+    return board, is_new
 
 
 @_computing()

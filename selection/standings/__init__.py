@@ -6,6 +6,7 @@ module             holds
 ``lines``          the answer's types and their plain form
 ``words``          its sentences
 ``gaps``           what its lines do not show
+``changes``        what changed between two boards
 ``table``          its tables: columns for a reader, flat rows for a CSV
 ``printed``        the whole as text for a terminal
 ``choice``         which tasks are the subset
@@ -21,8 +22,8 @@ module             holds
 ``answering``      the steps in their order
 =================  =====================================================================================
 
-Importing this package, ``lines``, ``words``, ``gaps``, ``table`` and ``printed`` imports nothing heavy;
-`answer` does when called.
+Importing this package, ``lines``, ``words``, ``gaps``, ``changes``, ``table`` and ``printed`` imports nothing
+heavy; `answer` does when called.
 """
 
 from typing import TYPE_CHECKING
