@@ -1,13 +1,14 @@
 """What was decided and measured before, from rows to what the core takes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
 
 from analytics.tee.benchmark import facets_of
 from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
-from leaderboard.studies.queries import latest_study
+from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from selection.given import FittedOn, Given, SubsetVersion, Variances
@@ -51,13 +52,18 @@ class Decided:
 
 def decided(now: Snapshot, subset: TaskSubset | None, calibration: Calibration | None) -> Decided:
     """Add the studies that stand."""
+    return replace(standing(now.benchmark), policy=now.policy, subset=subset, calibration=calibration)
+
+
+def standing(benchmark: Benchmark) -> Decided:
+    """What stands now, without reading any outcome: what an answer that is to be made will rest on."""
     return Decided(
-        benchmark=now.benchmark,
-        policy=now.policy,
-        subset=subset,
-        calibration=calibration,
-        validation=latest_study(ValidationStudy, now.benchmark),
-        variance=latest_study(VarianceStudy, now.benchmark),
+        benchmark=benchmark,
+        policy=policy_in_force(benchmark),
+        subset=active_subset(benchmark),
+        calibration=None,
+        validation=latest_study(ValidationStudy, benchmark),
+        variance=latest_study(VarianceStudy, benchmark),
     )
 
 
