@@ -37,7 +37,7 @@ def environment() -> dict[str, str]:
 
 def perform_apart(run: JobRun, interrupted: Callable[[], bool]) -> None:
     """Run `run-job` to its end; end it when it is stuck, or the scheduler is to end."""
-    command = ["nice", "-n", str(NICENESS), *program("run-job", str(run.pk))]
+    command = ["nice", "-n", str(NICENESS), *program("run-job", str(run.pk), "--scheduler", str(os.getpid()))]
     child = subprocess.Popen(command, env=environment(), start_new_session=True)
     try:
         why = _watched(child, run, interrupted)
@@ -71,12 +71,12 @@ def end_group(child: "subprocess.Popen[bytes]") -> None:
             return
 
 
-def end_with_parent() -> None:
-    """End this process and what it started as soon as whoever started it is gone."""
-    threading.Thread(target=_watch_parent, args=[os.getppid()], daemon=True).start()
+def end_with(parent: int) -> None:
+    """End this process and what it started as soon as the parent is gone; it may be gone already."""
+    threading.Thread(target=_watch, args=[parent], daemon=True).start()
 
 
-def _watch_parent(parent: int) -> None:
+def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(LOOK_EVERY)
     os.killpg(0, signal.SIGTERM)
