@@ -84,6 +84,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
+    "leaderboard.availability.WhileUnavailable",
 ]
 ROOT_URLCONF = "leaderboard.urls"
 WSGI_APPLICATION = "leaderboard.wsgi.application"
@@ -144,10 +145,26 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_TOKEN": None,
 }
 
+
+def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = None) -> int:
+    """Read a whole number, and refuse nonsense at the start."""
+    value = env.int(name, default=default)
+    if value < lowest or (highest is not None and value > highest):
+        limits = f"{lowest} or more" if highest is None else f"from {lowest} to {highest}"
+        raise ImproperlyConfigured(f"{name} is {value}; it must be {limits}.")
+    return int(value)
+
+
+NIGHT_HOUR = whole("NIGHT_HOUR", 3, highest=23)
+STUCK_AFTER = whole("STUCK_AFTER", 1_800, lowest=1)
+LONGEST_JOB = whole("LONGEST_JOB", 12 * 3_600, lowest=1)
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="WARNING")},
+    # What the scheduler did is told, a line for each run.
+    "loggers": {"leaderboard.operations.scheduler": {"level": env.str("LOG_LEVEL", default="INFO")}},
 }

@@ -26,7 +26,7 @@ from leaderboard.studies.given import Decided, decided
 from leaderboard.studies.models import DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of
-from leaderboard.studies.services import CoreError, answered
+from leaderboard.studies.services import CoreError, Hold, answered, free
 from leaderboard.studies.subsets import settle_subset
 from leaderboard.studies.validations import settle_validation
 from leaderboard.studies.variances import settle_variance
@@ -55,14 +55,16 @@ def _computing() -> Iterator[None]:
 
 
 @_computing()
-def recompute(*, benchmark: Benchmark, as_of: datetime, paced: bool = False) -> tuple[Board, bool]:
+def recompute(
+    *, benchmark: Benchmark, as_of: datetime, paced: bool = False, hold: Hold = free
+) -> tuple[Board, bool]:
     """Bring the board up to the present data, rules and studies: subset, calibration, answer, board.
 
     Subset and calibration follow from the order of deliveries, and each step is stored under a key that
     names what it came from: a process may die between any two and the next one goes on, and two at once do
     the same work twice but cannot disagree. Returns the board with the present key and whether it is new.
     `paced`, as the clock does it, returns the latest board while that is younger than the policy's
-    `publish_every`.
+    `publish_every`. `hold` is called in the transaction that stores the board.
     """
     if paced and as_of < may_publish_at(benchmark):
         return latest_board(benchmark), False
@@ -71,6 +73,7 @@ def recompute(*, benchmark: Benchmark, as_of: datetime, paced: bool = False) -> 
         return board, False
     standings, every = answered(now, known), pace(benchmark) if paced else timedelta(0)
     with transaction.atomic():
+        hold()
         board, is_new = publish(decided=known, standings=standings, published_at=as_of, every=every)
         if is_new:
             tell_of_board(board=board, as_of=as_of)
@@ -79,17 +82,24 @@ def recompute(*, benchmark: Benchmark, as_of: datetime, paced: bool = False) -> 
 
 @_computing()
 def validate(
-    *, benchmark: Benchmark, as_of: datetime, n_jobs: int = 1, progress: Progress | None = None
+    *,
+    benchmark: Benchmark,
+    as_of: datetime,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+    hold: Hold = free,
 ) -> tuple[ValidationStudy, bool]:
     """Validate the selection of tasks on the present data; returns the study and whether it is new."""
     now, _ = _present(benchmark)
-    return settle_validation(snapshot=now, as_of=as_of, n_jobs=n_jobs, progress=progress)
+    return settle_validation(snapshot=now, as_of=as_of, n_jobs=n_jobs, progress=progress, hold=hold)
 
 
 @_computing()
-def measure_variance(*, benchmark: Benchmark, as_of: datetime) -> tuple[VarianceStudy, bool]:
+def measure_variance(
+    *, benchmark: Benchmark, as_of: datetime, hold: Hold = free
+) -> tuple[VarianceStudy, bool]:
     """Estimate variance components from the present outcomes; returns the study and whether it is new."""
-    return settle_variance(snapshot=_present(benchmark)[0], as_of=as_of)
+    return settle_variance(snapshot=_present(benchmark)[0], as_of=as_of, hold=hold)
 
 
 @_computing()

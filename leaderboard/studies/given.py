@@ -1,14 +1,15 @@
 """What was decided and measured before, from rows to what the core takes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 
 from analytics.tee.benchmark import facets_of
 from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
-from leaderboard.studies.queries import latest_study
+from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from selection.given import FittedOn, Given, SubsetVersion, Variances
@@ -84,15 +85,25 @@ def decided(
     """Add the studies that stand."""
     both = zip(now.agents, now.record.complete, strict=True)
     complete = {agent.pk: agent.name for agent, is_there in both if is_there}
-    return Decided(
-        benchmark=now.benchmark,
+    return replace(
+        standing(now.benchmark, reruns),
         policy=now.policy,
         subset=subset,
         calibration=calibration,
-        validation=latest_study(ValidationStudy, now.benchmark),
-        variance=latest_study(VarianceStudy, now.benchmark),
-        reruns=reruns,
         sampled={complete[pk]: share for pk, share in reruns.sampled.items() if pk in complete},
+    )
+
+
+def standing(benchmark: Benchmark, reruns: Reruns = NO_RERUNS) -> Decided:
+    """What stands now, without reading any outcome: what an answer that is to be made will rest on."""
+    return Decided(
+        benchmark=benchmark,
+        policy=policy_in_force(benchmark),
+        subset=active_subset(benchmark),
+        calibration=None,
+        validation=latest_study(ValidationStudy, benchmark),
+        variance=latest_study(VarianceStudy, benchmark),
+        reruns=reruns,
     )
 
 
