@@ -13,6 +13,7 @@ from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations.models import Delivery, DeliveryStatus
+from leaderboard.operations.publishing import may_publish_at
 from leaderboard.operations.runs import Due
 from leaderboard.studies.models import Study, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import active_subset, latest_study
@@ -25,12 +26,12 @@ N_NEW_COMPLETE = 5  # agents after which a validation does not wait for the nigh
 def reconcile(as_of: datetime) -> Iterator[Due]:
     """Benchmarks without a board of their present key, unless the last is younger than `publish_every`."""
     from leaderboard.boards.services import board_with_key
+    from leaderboard.operations.phase import known_reruns
     from leaderboard.studies.given import standing
 
     for benchmark in _with_outcomes():
-        known = standing(benchmark)
-        pace = timedelta(seconds=known.policy.publish_every)
-        if board_with_key(known) is None and not _published_since(as_of - pace, benchmark, as_of):
+        known = standing(benchmark, known_reruns(benchmark, active_subset(benchmark)))
+        if board_with_key(known) is None and may_publish_at(benchmark) <= as_of:
             key = {
                 "data": known.data_version,
                 "rules": known.rules_sha256[:12],
@@ -70,7 +71,8 @@ def validation_runs(as_of: datetime) -> Iterator[Due]:
     """Once in each week, from a week after the first subset was fixed."""
     year, week, _ = as_of.astimezone(UTC).isocalendar()
     old = TaskSubset.objects.filter(benchmark=OuterRef("pk"), fixed_at__lte=as_of - WEEK)
-    for benchmark in Benchmark.objects.filter(Exists(old), full_runs_only_at=None).order_by("pk"):
+    followed = Benchmark.objects.filter(Exists(old), full_runs_only_at=None, replayed=False)
+    for benchmark in followed.order_by("pk"):
         yield Due(benchmark, f"week {year}-{week:02d}")
 
 
@@ -97,16 +99,11 @@ def last_night(as_of: datetime) -> datetime:
 
 def _with_outcomes() -> QuerySet[Benchmark]:
     accepted = Submission.objects.filter(agent__benchmark=OuterRef("pk"), status=Status.ACCEPTED)
-    return Benchmark.objects.filter(Exists(accepted)).order_by("pk")
+    return Benchmark.objects.filter(Exists(accepted), replayed=False).order_by("pk")
 
 
 def _latest(benchmark: Benchmark) -> Board | None:
     return benchmark.boards.order_by("-number").first()
-
-
-def _published_since(at: datetime, benchmark: Benchmark, as_of: datetime) -> bool:
-    board = _latest(benchmark)
-    return board is not None and at < board.published_at <= as_of
 
 
 def _n_new_complete(board: Board, study: ValidationStudy) -> int:

@@ -76,7 +76,7 @@ def ask(
 def _reconcile(run: JobRun, as_of: datetime, progress: Progress) -> str:
     from leaderboard.operations.services import recompute
 
-    board, is_new = recompute(benchmark=_benchmark(run), as_of=as_of, hold=lambda: held(run))
+    board, is_new = recompute(benchmark=_benchmark(run), as_of=as_of, paced=True, hold=lambda: held(run))
     return f"published board {board.number}" if is_new else f"board {board.number} is up to date"
 
 

@@ -18,8 +18,8 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Refusal
 from leaderboard.operations.phase import known_reruns
-from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
+from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
 from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
