@@ -57,7 +57,9 @@ def test_a_capability_jump_to_its_end(db):
         "drift",
         "open",
     )
-    assert set(request.agents.values_list("agent__name", flat=True)) == set(names)
+    asked = set(request.agents.values_list("agent__name", flat=True))
+    assert asked <= set(names)
+    assert len(asked) == min(8, len(names))
     assert request.deadline == world.now + timedelta(days=21)
 
     told = Event.objects.get(kind="drift.alert", payload__monitor="capability jump", payload__level="alert")
@@ -66,7 +68,7 @@ def test_a_capability_jump_to_its_end(db):
     emails = Delivery.objects.filter(event=told).values_list("email", flat=True)
     assert sorted(emails) == ["grace@example.org", "staff@example.org"]
     asked = Event.objects.get(kind="rerun.requested").payload
-    mine = next(one for one in asked["agents"] if one["agent"] == names[0])
+    (mine,) = (one for one in asked["agents"] if one["agent"] == names[0])
     assigned = set(world.benchmark.tasks.values_list("name", flat=True)) - set(mine["tasks"])
     delivered = Submission.objects.get(agent__name=names[0])
     assert assigned == set(
@@ -97,7 +99,7 @@ def test_a_new_scaffold_that_costs_more(db):
     """Dearer runs alarm, a new scaffold only warns: one request, with its first agent in it."""
     world = World(cost=0.5)
     world.board()
-    names = [world.newcomer(scaffold="Tree", cost=3.0)[0] for _ in range(10)]
+    names = [world.newcomer(scaffold="Tree", cost=3.0)[0] for _ in range(13)]
     looked(world)
     raised = dict(Alert.objects.values_list("monitor", "level"))
     assert (raised["cost per task"], raised["scaffold novelty"]) == ("alert", "warn")
@@ -105,7 +107,7 @@ def test_a_new_scaffold_that_costs_more(db):
     request = RerunRequest.objects.get()
     asked = {one.agent.name: one for one in request.agents.select_related("agent")}
     drawn = [one for one in asked.values() if one.sampled]
-    assert [one.inclusion for one in drawn] == [pytest.approx(0.8)] * 8
+    assert [one.inclusion for one in drawn] == [8 / 13] * 8
     assert names[0] in asked  # the first of its scaffold, drawn or not
     assert all(one.inclusion == 1.0 for one in asked.values() if not one.sampled)
     # a full run costs 40 tasks at 1.50 each; the board of before knows nothing of newcomers

@@ -68,9 +68,8 @@ class TestValidation:
         agents = asked(request)
         assert said == f"request {request.pk} asks {', '.join(sorted(agents))} for full runs"
         assert (request.kind, len(agents), request.deadline) == ("validation", 2, AS_OF + timedelta(days=21))
-        assert {(one.sampled, one.inclusion, one.why) for one in agents.values()} == {
-            (True, pytest.approx(0.4), "drawn at random")
-        }
+        told = {(one.sampled, one.inclusion, one.why) for one in agents.values()}
+        assert told == {(True, 2 / 5, "drawn at random")}
         n_lacking = 20 - len(in_subset(recompute(benchmark=toy, as_of=AS_OF)[0]))
         assert {one.n_lacking for one in agents.values()} == {n_lacking}
         assert recompute(benchmark=toy, as_of=AS_OF)[0].phase == "ongoing"
@@ -156,7 +155,7 @@ class TestDrift:
         board, _ = recompute(benchmark=toy, as_of=AS_OF)
         rows = [{"task": task, "trial": 2, "outcome": 1, "cost_usd": 0.25} for task in in_subset(board)]
         for name in ("s00", "s01"):
-            agent = {"name": name, "scaffold": "Loop", "model": f"Model {name}"}
+            agent = {"name": name, "scaffold": "Loop", "model": f"Model s{int(name[1:])}"}
             deliver(token("ada@example.org"), rows, agent=agent)
         recompute(benchmark=toy, as_of=AS_OF)
         request = open_drift_request(benchmark=toy, reason="a test", as_of=AS_OF)
