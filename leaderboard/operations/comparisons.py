@@ -46,7 +46,8 @@ class Stand:
 class Variant:
     """A subset that could be activated; `k` is None where there is none, and `reason` says why.
 
-    `figures` and `cost` are those of `Reselection.content`: by protocol, and US dollars for a run.
+    `figures` and `cost` are those of `Reselection.content`: by protocol, and US dollars for a run. `target`
+    is what the board would be ordered by, `target_before` what it is ordered by.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Variant:
     figures: Mapping[str, Any] | None = None
     cost: Mapping[str, Any] | None = None
     deltas: tuple[Delta, ...] = ()
+    target_before: str = ""
     target: str = ""
     stands: tuple[Stand, ...] = ()
 
@@ -130,6 +132,7 @@ def _variant(name: str, told: Mapping[str, Any], names: Mapping[int, str]) -> Va
         entering=tuple(Moved(**row) for row in told["entering"]),
         leaving=tuple(Moved(**row) for row in told["leaving"]),
         deltas=tuple(Delta(names[row["agent"]], tuple(row["tasks"])) for row in told["deltas"]),
+        target_before=told["board"]["target_before"],
         target=told["board"]["target_after"],
         stands=tuple(
             Stand(names[row["agent"]], row["before"], row["after"]) for row in told["board"]["agents"]

@@ -62,7 +62,7 @@ def _figures(found: Comparison, protocol: str, label: str) -> Plain:
 def _row(label: str, told: Mapping[str, Any]) -> Plain:
     row = {"subset": label} | {validated.FIGURES[name]: told[name] for name in FIGURES}
     difference = told["difference"]
-    return row | {"by full score, gained": difference["value"], "±": difference["se"], "agents": told["n"]}
+    return row | {"gained by full score": difference["value"], "±": difference["se"], "agents": told["n"]}
 
 
 def _variant(one: Variant) -> Plain:
@@ -79,17 +79,23 @@ def _variant(one: Variant) -> Plain:
                 for row in one.deltas
             ]
         ),
-        f"{one.label}: {len(moved):,} of {words.counted(len(one.stands), 'agent')} would stand otherwise, "
-        f"by the target {one.target}": _some([_stand(row) for row in moved]),
+        f"{one.label}: {len(moved):,} of {words.counted(len(one.stands), 'agent')} would stand otherwise"
+        + _target(one): _some([_stand(row) for row in moved]),
     }
 
 
+def _target(one: Variant) -> str:
+    if one.target == one.target_before:
+        return ""
+    return f", the board being ordered by the target {one.target} instead of {one.target_before}"
+
+
 def _moved(row: Moved) -> Plain:
-    return {"task": row.task, "pass rate then": row.then, "now": row.now}
+    return {"task": row.task, "pass rate when chosen": row.then, "now": row.now}
 
 
 def _stand(row: Stand) -> Plain:
-    return {"agent": row.agent, "now": _placed(row.before), "then": _placed(row.after)}
+    return {"agent": row.agent, "rank": _placed(row.before), "rank after": _placed(row.after)}
 
 
 def _placed(told: Mapping[str, Any]) -> str:

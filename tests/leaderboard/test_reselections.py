@@ -139,7 +139,11 @@ def by_hand(benchmark):
 
 def waiting(benchmark, **more):
     """A proposal as `propose` stores it, for what does not ask what it would change."""
-    nothing = {"figures": {}, "cost": {"subset_run": None}, "board": {"target_after": "full", "agents": []}}
+    nothing = {
+        "figures": {},
+        "cost": {"subset_run": None},
+        "board": {"target_before": "full", "target_after": "full", "agents": []},
+    }
     content = by_hand(benchmark)
     content["kept"] |= nothing
     for variant in content["variants"].values():
