@@ -4,10 +4,19 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
-from tests.leaderboard.service import PATIENCE, Service, full_run, is_alive, wait_until
+from tests.leaderboard.service import (
+    PATIENCE,
+    Service,
+    answer_to,
+    free_port,
+    full_run,
+    is_alive,
+    wait_until,
+)
 from tests.toys import csv_text, graded
 
 STUDIED_AT_NIGHT = """
@@ -170,12 +179,11 @@ def test_postgres_stops_and_comes_back(service, scheduler):
     before = cpu_seconds(scheduler.pid)
     time.sleep(5)
     spent = cpu_seconds(scheduler.pid) - before
+    assert scheduler.log.read_text().count(": leading") == 1
     service.start_postgres()
+    seconds = wait_until(lambda: scheduler.log.read_text().count(": leading") == 2)
     assert service.get("/b/toy")[0] == 200
-    n_leading = scheduler.log.read_text().count("leading")
-    seconds = wait_until(lambda: scheduler.log.read_text().count(": leading") >= 2)
-    print(f"\nwithout a database for 5 s: {spent:.2f} s of processor time; led again after {seconds:.1f} s")
-    assert n_leading >= 1
+    print(f"\nwithout a database for 5 s: {spent:.2f} s of processor time; led again {seconds:.1f} s later")
     assert spent < 1
     deliver(service, "after the stop", 4)
     wait_until(lambda: has_board_of_now(service))
@@ -194,3 +202,46 @@ def test_sigterm_ends_an_idle_scheduler_at_once(service):
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE) == 0
     assert not service.rows("SELECT id FROM operations_jobrun WHERE status = 'running'")
+
+
+# ------------------------------------------------------------------------------------------ both in one command
+
+
+@pytest.fixture
+def serve(service):
+    """`manage.py serve` beside what the module serves; yields it, its address, and its children by name."""
+    port = free_port()
+    with (Path(service.home) / f"serve-{port}.log").open("wb") as log:
+        process = service.start("manage.py", "serve", "--port", str(port), stdout=log, stderr=log)
+    process.address, process.log = f"http://127.0.0.1:{port}", Path(log.name)
+    wait_until(lambda: "Booting worker" in process.log.read_text())
+    wait_until(lambda: "leading" in process.log.read_text())
+    process.parts = {
+        name: int(pid)
+        for pid in children(process.pid)
+        for name in (b"gunicorn", b"scheduler")
+        if name in command_line(pid)
+    }
+    return process
+
+
+def gone(*pids):
+    return not any(map(is_alive, pids))
+
+
+@pytest.mark.parametrize("to_all", [True, False], ids=["Ctrl-C in a terminal", "a signal to one"])
+def test_one_signal_ends_both(serve, to_all):
+    assert answer_to(f"{serve.address}/")[0] == 200
+    assert len(serve.parts) == 2
+    os.killpg(serve.pid, signal.SIGINT) if to_all else serve.send_signal(signal.SIGTERM)
+    assert serve.wait(PATIENCE) == 0
+    assert gone(*serve.parts.values())
+    assert "Traceback" not in serve.log.read_text()
+
+
+@pytest.mark.parametrize(("part", "named"), [(b"gunicorn", "web server"), (b"scheduler", "scheduler")])
+def test_when_one_dies_the_other_ends_with_a_message(serve, part, named):
+    os.kill(serve.parts[part], signal.SIGKILL)
+    assert serve.wait(PATIENCE) == 1
+    assert gone(*serve.parts.values())
+    assert f"The {named} ended with -9, and what ran beside it was ended too." in serve.log.read_text()
