@@ -69,7 +69,7 @@ def test_rejected_and_outdated(drifted, run):
 @pytest.mark.parametrize(
     ("arguments", "told", "code"),
     [
-        (["--propose", " "], "--reason says why, in words", 1),
+        (["--propose", " "], "Say why: ", 1),
         (["--approve", "1", "--variant", "plain"], "--reason says why, in words", 1),
         (["--approve", "1", "--reason", "agreed"], "--variant says which: plain or hysteresis", 2),
         (["--reject", "999999", "--reason", "no"], "There is no proposal 999999 on toy", 1),

@@ -204,7 +204,7 @@ def test_sigterm_ends_an_idle_scheduler_at_once(service):
     assert not service.rows("SELECT id FROM operations_jobrun WHERE status = 'running'")
 
 
-# ------------------------------------------------------------------------------------------ both in one command
+# ---------------------------------------------------------------------------------------- both in one command
 
 
 @pytest.fixture

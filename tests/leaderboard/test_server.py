@@ -67,9 +67,9 @@ def loaded_libraries(home):
     text = ""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if f"BANDSTAND_HOME={home}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                if b"gunicorn" in (folder / "cmdline").read_bytes():
-                    text += (folder / "maps").read_text()
+            of_home = f"BANDSTAND_HOME={home}".encode() in (folder / "environ").read_bytes().split(b"\0")
+            if of_home and b"gunicorn" in (folder / "cmdline").read_bytes():
+                text += (folder / "maps").read_text()
         except OSError:
             continue
     return set(re.findall(r"site-packages/(\S+\.so)", text))
@@ -87,13 +87,10 @@ def assert_shows_by_itself(address, home):
     )
     outcomes = [{"task": "build/01-silent-module-path", "trial": 1, "outcome": 1}]
     body = {"agent": {"name": "Tree (M 2)", "scaffold": "Tree", "model": "M 2"}, "outcomes": outcomes}
-    sent = subprocess.run(
-        ["curl", "--fail-with-body", "--silent", f"{address}/api/v1/benchmarks/demonstration/submissions"]
-        + ["-H", f"Authorization: Bearer {made.stdout.strip()}", "-H", "Content-Type: application/json"]
-        + ["-d", json.dumps(body)],
-        capture_output=True,
-        text=True,
-    )
+    url = f"{address}/api/v1/benchmarks/demonstration/submissions"
+    headers = ["-H", f"Authorization: Bearer {made.stdout.strip()}", "-H", "Content-Type: application/json"]
+    command = ["curl", "--fail-with-body", "--silent", url, *headers, "-d", json.dumps(body)]
+    sent = subprocess.run(command, capture_output=True, text=True)
     assert sent.returncode == 0, sent.stdout
     begin = time.monotonic()
     while "Tree (M 2)" not in get(f"{address}/b/demonstration")[1]:

@@ -14,6 +14,7 @@ from selection.rules import Rules
 from selection.standings import answer
 from selection.standings.choice import choice, training
 from selection.standings.reselecting import NothingToReplace, proposals_of
+from selection.standings.validating import validation_of
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS, KEPT, PLAIN, Replaced, expected
 from tests.selection.records import by_name, record_of
@@ -237,3 +238,19 @@ def test_a_thin_band_is_no_proposal_and_says_why():
 def test_there_is_nothing_to_replace_before_a_version():
     with pytest.raises(NothingToReplace):
         proposals_of(record(), Rules(), Given(), {})
+
+
+@pytest.mark.parametrize("strategy", ["mid_range", "spread", "random"])
+def test_the_plain_rule_shows_what_a_validation_shows(strategy):
+    """On folds in which every way has a subset, which are all: two doors to the same figures."""
+    rules = Rules(strategy=strategy)
+    told = proposals_of(record(), rules, GIVEN, {})["variants"]["plain"]["figures"]
+    options = {"protocols": ("loao", "temporal"), "strategies": (strategy,), "seeds": 1}
+    study = validation_of(record(), rules, **options, other_estimators=False, coverage=False)
+    for protocol in ("loao", "temporal"):
+        theirs = study["protocols"][protocol]["strategies"][strategy]
+        for figure in ("pairs_correct", "pairs_correct_full", "rho", "rho_rest", "n"):
+            assert told[protocol][figure] == pytest.approx(theirs[figure], abs=1e-12)
+        assert told[protocol]["se"]["pairs_correct_full"] == pytest.approx(
+            theirs["se"]["pairs_correct_full"], abs=1e-12
+        )

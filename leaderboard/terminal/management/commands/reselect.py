@@ -49,7 +49,7 @@ class Command(BaseCommand):
             elif reject is not None:
                 told = _rejected(found, reject, stated_reason(reason))
             elif propose is not None:
-                told = _proposed(found, stated_reason(propose))
+                told = _proposed(found, propose.strip())
             else:
                 told = _shown(found)
         self.stdout.write(told)
