@@ -115,7 +115,7 @@ class _History:
 
 def _private(slug: str, title: str, policy: Policy | None, since: datetime) -> Benchmark:
     """Make a benchmark that only staff see, whose first policy is older than its first delivery."""
-    n_before = Benchmark.objects.filter(slug__startswith=slug).count()
+    n_before = Benchmark.objects.filter(slug__regex=rf"^{slug}-\d+$").count()
     benchmark = Benchmark.objects.create(
         slug=f"{slug}-{n_before + 1}", title=title, visibility=Visibility.PRIVATE, replayed=True
     )
