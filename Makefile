@@ -7,7 +7,7 @@ SEEDS ?=
 
 PY := .venv/bin/python
 
-.PHONY: help demo test test-slow lint perf lock
+.PHONY: help demo serve test test-slow lint perf lock
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -15,6 +15,9 @@ help:  ## list these targets
 
 demo: .venv/run  ## build a board from the built-in benchmark (or FILE=outcomes.csv.gz) and serve it; SERVE=0 only prints
 	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(if $(filter 0,$(SERVE)),,--serve)
+
+serve: .venv/run  ## serve what is stored, with the scheduler; Ctrl-C ends both
+	@$(PY) manage.py migrate --verbosity 0 && exec $(PY) manage.py serve
 
 lint: .venv/dev  ## ruff, mypy and the import contracts
 	$(PY) -m ruff check .

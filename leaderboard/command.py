@@ -63,3 +63,7 @@ def _executed(arguments: list[str]) -> None:
         execute_from_command_line(arguments)
     finally:
         sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ default that would be unsafe on the internet: SECRET_KEY and ALLOWED_HOSTS must 
 """
 
 import secrets
+from base64 import b64decode
 from pathlib import Path
 
 import environ
@@ -33,9 +34,23 @@ def required(name: str, embedded_default: str) -> str:
     raise ImproperlyConfigured(f"{name} must be set in the environment when DATABASE_URL is set.")
 
 
+def seed(text: str) -> str:
+    """Return the base64 of a seed of 32 bytes, or an empty text as it is."""
+    try:
+        n_bytes = len(b64decode(text, validate=True))
+    except ValueError:
+        n_bytes = -1
+    if n_bytes not in (0, 32):
+        raise ImproperlyConfigured("SIGNING_KEY must be the base64 of 32 bytes.")
+    return text
+
+
 DEBUG = env.bool("DEBUG", default=False)
 SECRET_KEY = required("SECRET_KEY", secrets.token_urlsafe(48))
 ALLOWED_HOSTS = required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")
+
+SIGNING_KEY = seed(env.str("SIGNING_KEY", default=""))  # of boards; the embedded server keeps one of its own
+SITE_URL = env.str("SITE_URL", default="").rstrip("/")
 
 DATABASES = {"default": postgres.database() if EMBEDDED else env.db("DATABASE_URL")}
 DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
@@ -69,6 +84,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
+    "leaderboard.availability.WhileUnavailable",
 ]
 ROOT_URLCONF = "leaderboard.urls"
 WSGI_APPLICATION = "leaderboard.wsgi.application"
@@ -109,6 +125,13 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+WEBHOOKS_MAY_BE_PRIVATE = env.bool("WEBHOOKS_MAY_BE_PRIVATE", default=False)
+WEBHOOKS_MAY_BE_PLAIN = env.bool("WEBHOOKS_MAY_BE_PLAIN", default=False)
+# Without a server for mail a deployed service fails to send, and the log of deliveries says so.
+vars().update(env.email_url("EMAIL_URL", default="consolemail://" if EMBEDDED else "smtp://localhost:25"))
+EMAIL_TIMEOUT = 5  # seconds
+DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="bandstand@localhost")
+
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 
@@ -122,6 +145,20 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_TOKEN": None,
 }
 
+
+def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = None) -> int:
+    """Read a whole number, and refuse nonsense at the start."""
+    value = env.int(name, default=default)
+    if value < lowest or (highest is not None and value > highest):
+        limits = f"{lowest} or more" if highest is None else f"from {lowest} to {highest}"
+        raise ImproperlyConfigured(f"{name} is {value}; it must be {limits}.")
+    return int(value)
+
+
+NIGHT_HOUR = whole("NIGHT_HOUR", 3, highest=23)
+STUCK_AFTER = whole("STUCK_AFTER", 1_800, lowest=1)
+LONGEST_JOB = whole("LONGEST_JOB", 12 * 3_600, lowest=1)
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -130,7 +167,11 @@ LOGGING = {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
         "none": {"class": "logging.NullHandler"},
     },
-    # Whoever asks for a foreign host is answered with 400; a traceback of each would fill the log.
-    "loggers": {"django.security.DisallowedHost": {"handlers": ["none"], "propagate": False}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="WARNING")},
+    "loggers": {
+        # Whoever asks for a foreign host is answered with 400; a traceback of each would fill the log.
+        "django.security.DisallowedHost": {"handlers": ["none"], "propagate": False},
+        # What the scheduler did is told, a line for each run.
+        "leaderboard.operations.scheduler": {"level": env.str("LOG_LEVEL", default="INFO")},
+    },
 }

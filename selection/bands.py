@@ -255,11 +255,27 @@ def tasks_in_band(
     ------
     BandRefused
     """
+    used = band_used(pass_rates, n_complete, lo=lo, hi=hi, widening=widening)
+    return np.flatnonzero(_in_band(pass_rates, used.lo, used.hi)) if used else np.empty(0, dtype=np.intp)
+
+
+def band_used(
+    pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi: float = HI, widening: bool = True
+) -> Attempt | None:
+    """Return the first band that holds enough tasks; None where there is no subset.
+
+    Parameters
+    ----------
+    pass_rates, n_complete, lo, hi, widening
+        As in `tasks_in_band`.
+
+    Raises
+    ------
+    BandRefused
+    """
     _check_band(lo, hi)
     tried = _attempts(pass_rates, n_complete, _bands_to_try(lo, hi, widening=widening))
-    if not _is_suited(tried, pass_rates.size):
-        return np.empty(0, dtype=np.intp)
-    return np.flatnonzero(_in_band(pass_rates, tried[-1].lo, tried[-1].hi))
+    return tried[-1] if _is_suited(tried, pass_rates.size) else None
 
 
 def tasks_in_bands(

@@ -125,6 +125,11 @@ class Given:
         Why an operator asked for full runs only; else empty.
     revalidating : str
         The open drift request, in words; else empty.
+    not_revalidated : str
+        That a monitor alarmed and not all runs asked for came in time, in words; else empty.
+    sampled : mapping of str to float
+        Agents drawn at random for a full run since the version in use was fixed, with the probability π of
+        being drawn. They count as sampled once they are complete.
     draws : KeptDraws
         Of earlier answers; they change no number and spare most of the work after one new agent.
     """
@@ -136,4 +141,6 @@ class Given:
     promises: Mapping[str, Promise] = field(default_factory=dict)
     full_runs_only: str = ""
     revalidating: str = ""
+    not_revalidated: str = ""
+    sampled: Mapping[str, float] = field(default_factory=dict)
     draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)

@@ -5,6 +5,13 @@ Model
 S is the version in use. The *founders* are the complete agents that it was chosen from; *later* agents came
 after it was fixed: by a later delivery or, in one delivery (a file), with a date after that of the version.
 Agents stand in the order of (later, date, name), so that a date cannot put a newcomer among the reference.
+Full scores become known with the delivery that completes an agent, which is later than its date where it was
+asked to run the rest: what is told of full scores is in the order of completion.
+
+*Sampled* agents were drawn at random for a full run and have made it; *spontaneous* ones were complete with
+their first delivery. *Audit tasks* are those outside all versions that an agent which ran S was asked for
+beside it: not of one that was asked for everything, nor one that lacks a task it was asked for, since such an
+agent may have chosen what to deliver.
 
 Symbols
 -------
@@ -16,11 +23,13 @@ X                 ``outcomes``          (n_agents, n_tasks), in order    0 to 1
 later             ``since``             (n_agents,)                      bool
 r, rest           ``reference``         of the founders, nested          0 to 1
 y − ŷ             ``promises``          of an agent                      score
+audit tasks       ``audited``           (n_agents, n_tasks)              bool
 ================  ====================  ===============================  ===========
 
 Not done here
 -------------
-No monitor is asked. Agents without a date stand first.
+No monitor is asked. Agents without a date stand first. Probabilities of being drawn weigh nothing: a draw is
+uniform among those that ran S alone.
 
 Source
 ------
@@ -30,20 +39,22 @@ This project's own.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from math import prod
 
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import trial_variance_ratio
-from analytics.drift import Monitor, Noise, OnAndOff, noise_of
+from analytics.drift import Audit, Monitor, Noise, OnAndOff, noise_of
 from analytics.drift.fidelity import rho_null
 from analytics.drift.monitor import N_LATEST
 from analytics.record import Record
+from selection import audits
 from selection.bands import WIDER_BANDS
-from selection.folds import fold_bands, nested_plan
-from selection.given import Promise, SubsetVersion
-from selection.held_out import choose, hold_out
+from selection.folds import CompleteAgents, fold_bands, nested_plan
+from selection.given import Given, Promise, SubsetVersion
+from selection.held_out import Subsets, choose, hold_out
 from selection.rules import Rules
 from selection.standings.choice import rule_of, training
 
@@ -65,13 +76,17 @@ class History:
     off_subset: FloatArray  # mean over what it has outside S
     complete: Mask
     spontaneous: Mask  # complete with its first delivery
+    sampled: Mask  # drawn at random for a full run, and complete
+    completed: CodeArray  # the delivery with which it was complete; −1: none yet
+    audited: Mask  # (n_agents, n_tasks)
     since: Mask
     founders: IndexArray
     tasks: IndexArray
     task_names: tuple[str, ...]
     version: SubsetVersion
     edges: tuple[tuple[float, float], ...]
-    reference: OnAndOff
+    founding: CompleteAgents
+    nested: Subsets  # chosen without each founder
     rho_null: float | None
     n_invalid: CodeArray
     n_trials: CodeArray
@@ -117,9 +132,31 @@ class History:
         """Dates of the agents at these positions."""
         return [self.days[i] for i in rows]
 
+    def by_completion(self, rows: IndexArray) -> IndexArray:
+        """Return these agents in the order in which their full scores became known."""
+        return rows[np.argsort(self.completed[rows], kind="stable")]
+
+    @cached_property
+    def reference(self) -> OnAndOff:
+        """Means of each founder on and off the subset that was chosen without it."""
+        records = hold_out(self.founding, self.nested)
+        known = ~np.isnan(records.rest_means)
+        return OnAndOff(records.subset_means[known], records.rest_means[known])
+
+    @cached_property
+    def audit_reference(self) -> Audit:
+        """Each founder on the tasks outside the subset that was chosen without it."""
+        return audits.of_founders(self.founding, self.nested)
+
+    def audit_of(self, rows: IndexArray) -> Audit:
+        """Audit tasks of these agents, and what S predicts of them."""
+        return audits.of_newcomers(
+            self.outcomes[rows], self.audited[rows], self.tasks, audits.difficulties(self.founding)
+        )
+
     def promised(self, n: int) -> list[tuple[int, Promise]]:
-        """Complete agents among the first n of whom something was promised."""
-        rows = self.seen(self.complete, n).tolist()
+        """Complete agents among the first n of whom something was promised, by completion."""
+        rows = self.by_completion(self.seen(self.complete, n)).tolist()
         return [(i, self.promises[self.names[i]]) for i in rows if self.names[i] in self.promises]
 
     def kept(self, n: int) -> list[tuple[str, date | None, bool]]:
@@ -138,10 +175,9 @@ class History:
         return self.answers[look]
 
 
-def history_of(
-    record: Record, rules: Rules, version: SubsetVersion, promises: Mapping[str, Promise]
-) -> History:
-    """Put a record in time order beside the version and the promises that are watched."""
+def history_of(record: Record, rules: Rules, given: Given) -> History:
+    """Put a record in time order beside the last version and the promises that are given."""
+    version = given.subsets[-1]
     table, tasks, since = record.table, columns_of(record, version), is_later(record, version)
     order = np.array(
         sorted(range(table.n_agents), key=lambda i: (since[i], table.dates[i] or date.min, i)), np.intp
@@ -149,6 +185,7 @@ def history_of(
     founders = np.isin(table.agents, version.chosen_from) & record.complete
     in_subset = np.isin(np.arange(table.n_tasks), tasks)
     variances, trials = _trials(record)
+    founding = training(record).take(np.flatnonzero(founders[record.complete]))
     return History(
         names=tuple(table.agents[i] for i in order),
         days=tuple(table.dates[i] for i in order),
@@ -163,18 +200,22 @@ def history_of(
         off_subset=_row_means(table.means[:, ~in_subset])[order],
         complete=record.complete[order],
         spontaneous=(record.complete & (record.completed == record.arrival))[order],
+        sampled=(record.complete & np.isin(table.agents, list(given.sampled)))[order],
+        completed=record.completed[order],
+        audited=_audited(record, tasks, given)[order],
         since=since[order],
         founders=np.flatnonzero(founders[order]),
         tasks=tasks,
         task_names=table.tasks,
         version=version,
         edges=_edges(version, rules),
-        reference=_nested(record, rules, founders),
+        founding=founding,
+        nested=_nested(founding, rules),
         rho_null=rho_null(table.means[founders], in_subset[None], rules.seed)[0] if founders.any() else None,
         n_invalid=record.n_invalid.sum(axis=1, dtype=np.int64)[order],
         n_trials=record.n_places.sum(axis=1, dtype=np.int64)[order],
         costs=_costs(record, in_subset)[order],
-        promises=promises,
+        promises=given.promises,
         window=rules.history_window or N_LATEST,
         seed=rules.seed,
     )
@@ -210,14 +251,21 @@ def _edges(version: SubsetVersion, rules: Rules) -> tuple[tuple[float, float], .
     return ((lo, hi), *(wider if rules.widening else ()))
 
 
-def _nested(record: Record, rules: Rules, founders: Mask) -> OnAndOff:
-    """Means of each founder on and off the subset that was chosen without it."""
-    agents = training(record).take(np.flatnonzero(founders[record.complete]))
+def _nested(founding: CompleteAgents, rules: Rules) -> Subsets:
+    """Choose the subset without each founder."""
     rule = rule_of(rules)
-    bands = fold_bands(agents, nested_plan(agents, "agent"), rule)
-    records = hold_out(agents, choose(agents, bands, rules.strategy, rule, rules.seed, "nested", "agent"))
-    known = ~np.isnan(records.rest_means)
-    return OnAndOff(records.subset_means[known], records.rest_means[known])
+    bands = fold_bands(founding, nested_plan(founding, "agent"), rule)
+    return choose(founding, bands, rules.strategy, rule, rules.seed, "nested", "agent")
+
+
+def _audited(record: Record, tasks: IndexArray, given: Given) -> Mask:
+    """Tasks outside all versions that an agent which ran S was asked for and has an outcome on."""
+    public = {name for version in given.subsets for name in version.tasks}
+    secret = np.array([name not in public for name in record.table.tasks], dtype=np.bool_)
+    ran = record.table.valid()
+    asked_more = ~record.asked.all(axis=1) & ~record.operator & ~record.short
+    asked_more &= ran[:, tasks].all(axis=1) & (record.completed != record.arrival)
+    return np.asarray(record.asked & secret & ran & asked_more[:, None], dtype=np.bool_)
 
 
 def _costs(record: Record, in_subset: Mask) -> FloatArray:

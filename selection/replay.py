@@ -27,7 +27,7 @@ from analytics.drift.monitor import Monitor
 from analytics.record import Record
 from selection.bands import mid_range
 from selection.errors import SelectionError
-from selection.given import Promise, SubsetVersion
+from selection.given import Given, Promise, SubsetVersion
 from selection.history import History, columns_of, history_of, is_later
 from selection.intervals import Calibrator, Interval, interval
 from selection.rules import Rules
@@ -125,7 +125,7 @@ def replay(record: Record, rules: Rules, *, progress: Callable[[int, int], None]
     """
     version = _first_version(record, rules)
     promises = _predicted(record, rules, version)
-    history = history_of(record, rules, version, promises)
+    history = history_of(record, rules, Given(subsets=(version,), promises=promises))
     later = np.flatnonzero(history.since)
     states: list[list[Monitor]] = []
     for done, t in enumerate([later[0] - 1, *later]):

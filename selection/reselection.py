@@ -56,7 +56,7 @@ import numpy.typing as npt
 from analytics.arrays import FloatArray, IndexArray, read_only
 from analytics.outcome_table import OutcomeTable
 from selection import bands
-from selection.bands import EDGE_TOLERANCE, HI, LO, Band
+from selection.bands import HI, LO, Band
 from selection.cost import Saving, saving
 from selection.errors import SelectionError, ShapeMismatch
 
@@ -88,6 +88,8 @@ class Proposal(Generic[Figures]):
         h; 0 under the plain rule.
     tasks : int array, shape (k,)
         Proposed task indices, ascending; empty where the benchmark is unsuited or has too few agents.
+    lo, hi : float
+        Edges of the band that was used; of the first one where there is no subset.
     widened : bool
         Whether the first band was too thin, so that a wider one was used; False where there is no subset.
     entering, leaving : int array
@@ -103,6 +105,8 @@ class Proposal(Generic[Figures]):
 
     hysteresis: float
     tasks: IndexArray
+    lo: float
+    hi: float
     widened: bool
     entering: IndexArray
     leaving: IndexArray
@@ -195,10 +199,12 @@ def propose(
     previous: IndexArray,
     *,
     hysteresis: float = HYSTERESIS,
+    band: Band | None = None,
     weights: FloatArray | None = None,
     history_window: int | None = None,
     lo: float = LO,
     hi: float = HI,
+    widening: bool = True,
     costs: FloatArray | None = None,
     figures: Callable[[float], Figures] | None = None,
 ) -> Proposals[Figures]:
@@ -212,7 +218,9 @@ def propose(
         The active subset.
     hysteresis : float
         h of the second proposal.
-    weights, history_window, lo, hi
+    band : Band, optional
+        Of the agents that are to count; when not given, `selection.bands.table_band` of the table.
+    weights, history_window, lo, hi, widening
         As in `selection.bands.table_band`.
     costs : float array, shape (n_agents, n_tasks), optional
         As in `selection.cost.saving`; all unknown when not given.
@@ -225,26 +233,61 @@ def propose(
     """
     previous = _checked_previous(previous, table.n_tasks)
     _check_hysteresis(hysteresis)
-    costs = _checked_costs(costs, table)
-    band = bands.table_band(table, weights, lo=lo, hi=hi, history_window=history_window)
+    band = band or bands.table_band(
+        table, weights, lo=lo, hi=hi, widening=widening, history_window=history_window
+    )
 
     def proposal(h: float) -> Proposal[Figures]:
         moved = _moved(previous, band.pass_rates, h, lo, hi)
-        tasks = bands.tasks_in_band(moved, band.n_complete, lo=lo, hi=hi)
-        entering = np.setdiff1d(tasks, previous)
-        return Proposal(
-            hysteresis=h,
-            tasks=read_only(tasks),
-            widened=_is_outside(moved[tasks], lo, hi),
-            entering=read_only(entering),
-            leaving=read_only(np.setdiff1d(previous, tasks)),
-            deltas=tuple(read_only(entering[row == 0]) for row in table.n_valid[:, entering]),
-            figures=figures(h) if figures is not None and tasks.size else None,
-            saving=saving(costs, tasks) if tasks.size else None,
-        )
+        used = bands.band_used(moved, band.n_complete, lo=lo, hi=hi, widening=widening)
+        tasks = bands.tasks_in_band(moved, band.n_complete, lo=lo, hi=hi, widening=widening)
+        edges = (used.lo, used.hi) if used else (lo, hi)
+        return proposed(table, previous, tasks, edges, (lo, hi), h, costs, figures)
 
     plain = proposal(0.0)
     return Proposals(plain, proposal(hysteresis) if hysteresis else plain, band)
+
+
+def proposed(
+    table: OutcomeTable,
+    previous: IndexArray,
+    tasks: IndexArray,
+    edges: tuple[float, float],
+    first: tuple[float, float],
+    hysteresis: float = 0.0,
+    costs: FloatArray | None = None,
+    figures: Callable[[float], Figures] | None = None,
+) -> Proposal[Figures]:
+    """Tell what it takes to put these tasks in the place of the active subset.
+
+    Parameters
+    ----------
+    table, previous, costs, figures
+        As in `propose`.
+    tasks : int array, shape (k,)
+        Ascending; empty where there is no subset.
+    edges, first : (float, float)
+        The band that was used, and the one tried first.
+    hysteresis : float
+        h of the rule that chose them.
+
+    Raises
+    ------
+    ShapeMismatch, CostRefused
+    """
+    entering = np.setdiff1d(tasks, previous)
+    return Proposal(
+        hysteresis=hysteresis,
+        tasks=read_only(tasks),
+        lo=edges[0],
+        hi=edges[1],
+        widened=edges != first,
+        entering=read_only(entering),
+        leaving=read_only(np.setdiff1d(previous, tasks)),
+        deltas=tuple(read_only(entering[row == 0]) for row in table.n_valid[:, entering]),
+        figures=figures(hysteresis) if figures is not None and tasks.size else None,
+        saving=saving(_checked_costs(costs, table), tasks) if tasks.size else None,
+    )
 
 
 def sample_agents(rng: np.random.Generator, eligible: npt.ArrayLike, n: int = FEWEST_SAMPLED) -> Sample:
@@ -277,11 +320,6 @@ def _moved(previous: IndexArray, rates: FloatArray, hysteresis: float, lo: float
     moved = np.array(rates, dtype=np.float64)
     moved[previous] = np.clip((lo + hi) / 2, moved[previous] - hysteresis, moved[previous] + hysteresis)
     return moved
-
-
-def _is_outside(rates: FloatArray, lo: float, hi: float) -> bool:
-    """Whether a chosen task lies outside the first band: then, and only then, a wider one was used."""
-    return bool(((rates < lo - EDGE_TOLERANCE) | (rates > hi + EDGE_TOLERANCE)).any())
 
 
 def _checked_previous(previous: IndexArray, n_tasks: int) -> IndexArray:

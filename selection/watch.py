@@ -3,16 +3,16 @@
 Model
 -----
 The record stands in time order beside the version in use (`selection.history`). What was promised of an
-agent's full score before it ran all tasks comes with what is given; no run is known to have been drawn at
-random, so that rank fidelity rests on the agents that came complete.
+agent's full score before it ran all tasks comes with what is given, and so do the agents that were drawn at
+random for a full run: rank fidelity rests on these, once complete, and on the agents that came complete.
 
 `findings` asks every monitor of `analytics.drift` about all agents there are; `selection.replay` asks the
 same of the prefixes of a record.
 
 Not done here
 -------------
-No alert is opened, nothing is reselected and nobody is asked to run again. No
-audit task is in a record yet: tuning to the subset is `insufficient`.
+No alert is opened, nothing is reselected and nobody is asked to run again. A file has no assignments, so no
+audit tasks: there tuning to the subset is `insufficient`.
 
 Source
 ------
@@ -81,7 +81,8 @@ def findings(record: Record, rules: Rules, given: Given) -> Findings:
     record : Record
     rules : Rules
     given : Given
-        Its last subset version is watched; `promises` are what boards said before.
+        Its last subset version is watched; `promises` are what boards said before, `sampled` who was drawn
+        at random for a full run.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def findings(record: Record, rules: Rules, given: Given) -> Findings:
     version = given.subsets[-1] if given.subsets else None
     if version is None or not columns_of(record, version).size:
         return Findings(None, None, 0, (), None, NO_SUBSET)
-    history = history_of(record, rules, version, given.promises)
+    history = history_of(record, rules, given)
     monitors = tuple(watch(history, history.n_agents) for watch in MONITORS)
     return Findings(
         subset=version.number,
@@ -107,7 +108,9 @@ def findings(record: Record, rules: Rules, given: Given) -> Findings:
 
 def _fidelity(history: History, n: int) -> Monitor:
     known = ~np.isnan(history.off_subset)
-    rows = _looked_at(history.seen(history.since & history.spontaneous & known, n), FIRST_RUNS)
+    unasked = history.spontaneous | history.sampled
+    rows = history.by_completion(history.seen(history.since & unasked & known, n))
+    rows = _looked_at(rows, FIRST_RUNS)
     return history.once(
         ("rank fidelity", rows.size),
         lambda: drift.subset_fidelity(
@@ -181,8 +184,10 @@ def _saturation(history: History, n: int) -> Monitor:
 
 
 def _tuning(history: History, n: int) -> Monitor:
+    rows = history.seen(history.since & history.audited.any(axis=1), n)
     none = Audit(np.empty((0, 0)), np.empty((0, 0)))
-    return drift.subset_tuning(none, none, (), (), history.seed)
+    reference, since = (history.audit_reference, history.audit_of(rows)) if rows.size else (none, none)
+    return drift.subset_tuning(reference, since, history.names_of(rows), history.days_of(rows), history.seed)
 
 
 def _novelty(history: History, n: int) -> Monitor:

@@ -87,3 +87,30 @@ def in_subset(board):
 def only(marks, tasks):
     """The marks on these tasks, and "." on the others."""
     return "".join(mark if f"t{j:02d}" in tasks else "." for j, mark in enumerate(marks))
+
+
+# A board whose pass rates move: of 16 agents and of 16 later ones so many pass each of 20 tasks. By hand,
+# with 5 to 11 of 16 and 10 to 22 of 32 in the band of 30 to 70%, 8 to 24 of 32 in 25 to 75%:
+#   first subset t00 to t08; later t07 leaves at 26/32, t08 at 23/32 (it stays with hysteresis), t09 enters at
+#   21/32 and t11 at 12/32.
+FIRST = [*[8] * 6, 5, 11, 10, 13, 14, 3, 2, 16, 16, 16, 0, 0, 0, 0]
+LATER = [*[10] * 6, 11, 15, 13, 8, 15, 9, 2, 16, 16, 16, 0, 0, 0, 0]
+S_FIRST = [f"t{j:02d}" for j in range(9)]
+S_PLAIN = [*S_FIRST[:7], "t09", "t11"]
+S_HYSTERESIS = [*S_FIRST[:7], "t08", "t09", "t11"]
+
+
+def passing(counts, *, n_agents=16, seed=0, prefix="a"):
+    """Agents of rising ability, of whom exactly counts[j] pass task j."""
+    rng = np.random.default_rng(seed)
+    strength = np.arange(n_agents)[:, None] + rng.normal(0, 4, (n_agents, len(counts)))
+    passed = strength.argsort(axis=0).argsort(axis=0) >= n_agents - np.array(counts)
+    return {f"{prefix}{i:02d}": "".join(map(str, row)) for i, row in enumerate(passed.astype(int))}
+
+
+def moved(*, slug="toy"):
+    """16 agents, on whom the first subset is fixed, and 16 later ones who move the pass rates."""
+    load_text(csv_text(passing(FIRST)), slug=slug)
+    recomputed(slug)
+    load_text(csv_text(passing(LATER, seed=1, prefix="b"), day="2026-02-05"), slug=slug)
+    return Benchmark.objects.get(slug=slug)

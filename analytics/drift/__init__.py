@@ -41,7 +41,7 @@ from analytics.drift.novelty import scaffold_novelty
 from analytics.drift.rank_fidelity import OnAndOff, subset_fidelity
 from analytics.drift.reruns import Rerun, rerun_set
 from analytics.drift.saturation import saturation
-from analytics.drift.tuning import Audit, subset_tuning
+from analytics.drift.tuning import Audit, n_audit_tasks, subset_tuning
 
 __all__ = [
     "Audit",
@@ -57,6 +57,7 @@ __all__ = [
     "false_alerts_a_year",
     "harness_failures",
     "insufficient",
+    "n_audit_tasks",
     "noise_of",
     "rerun_set",
     "residuals",

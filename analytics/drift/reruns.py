@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 N_RERUNS = 8
+N_MORE = 8  # of those tied at the top and the first of new scaffolds
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def rerun_set(
     since : int array
         Positions of the agents submitted since activation, of which is drawn.
     ties, new_scaffolds : int arrays
-        Positions of agents tied at the top, and of one agent for each new scaffold; asked on top, with π = 1.
+        Positions of agents tied at the top, and of one agent for each new scaffold; the first 8 of those that
+        were not drawn are asked on top, with π = 1.
     rng : numpy.random.Generator
     n : int
         Drawn, or all of `since` where there are fewer.
@@ -53,5 +55,6 @@ def rerun_set(
     chosen = {int(i): Rerun(int(i), True, min(1.0, n / since.size), "drawn at random") for i in drawn}
     for positions, why in ((ties, "tied at the top"), (new_scaffolds, "the first of its scaffold")):
         for i in positions.tolist():
-            chosen.setdefault(i, Rerun(i, False, 1.0, why))
+            if len(chosen) < drawn.size + N_MORE:
+                chosen.setdefault(i, Rerun(i, False, 1.0, why))
     return [chosen[i] for i in sorted(chosen)]

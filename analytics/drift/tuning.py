@@ -67,6 +67,18 @@ class Audit(NamedTuple):
         return self.outcomes - self.expected
 
 
+def n_audit_tasks(k: int, share: float) -> int:
+    """Return how many tasks outside S a newcomer is asked for: share·k, and one at least if share > 0.
+
+    Parameters
+    ----------
+    k : int
+    share : float
+        0 to 1.
+    """
+    return max(1, round(share * k)) if share > 0.0 else 0
+
+
 def subset_tuning(
     reference: Audit, since: Audit, agents: Sequence[str], dates: Sequence[date | None], seed: int
 ) -> Monitor:

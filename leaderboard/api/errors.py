@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, JsonResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -37,6 +37,12 @@ def problem(status: int, code: str, detail: str, **more: Any) -> dict[str, Any]:
     }
 
 
+DATABASE_UNAVAILABLE = problem(
+    HTTPStatus.SERVICE_UNAVAILABLE, "database_unavailable", "The database does not answer; try again soon."
+)
+RETRY_AFTER = "5"  # seconds
+
+
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """The exception handler of the framework; None leaves the error to Django's 500."""
     described = _described(error)
@@ -50,11 +56,8 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
 def _described(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None:
     if isinstance(error, Refusal):
         return _refused(error), {}
-    if isinstance(error, OperationalError):
-        detail = "The database does not answer; try again soon."
-        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "database_unavailable", detail), {
-            "Retry-After": RETRY_AFTER
-        }
+    if isinstance(error, OperationalError | InterfaceError):
+        return DATABASE_UNAVAILABLE, {"Retry-After": RETRY_AFTER}
     if isinstance(error, RecursionError):
         return problem(HTTPStatus.BAD_REQUEST, "parse_error", "The body is nested too deeply."), {}
     if isinstance(error, Http404):

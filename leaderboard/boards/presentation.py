@@ -5,27 +5,26 @@ from typing import Any
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import plain_of
+from leaderboard.boards.signing import identity, signed
 from leaderboard.studies.answers import Line, Standings, words
 
 
 def as_dict(board: Board) -> dict[str, Any]:
     """What `Standings.as_plain` tells, and what publishing added."""
-    return {
-        "benchmark": board.benchmark.slug,
-        "number": board.number,
-        "published_at": board.published_at.isoformat(),
-        "data_version": board.data_version,
-        "digest": board.digest,
-        **plain_of(board),
-    }
+    return identity(board) | signed(board) | plain_of(board)
 
 
 def visible(board: Board) -> dict[str, Any]:
     """The same for visitors: without costs where the policy hides them."""
     shown = as_dict(board)
-    if board.policy.show_costs:
+    if tells_costs(board):
         return shown
     return shown | without_costs(Standings.of_plain(shown)).as_plain()
+
+
+def tells_costs(board: Board) -> bool:
+    """Whether visitors see costs: by the policy of the board, and by that of today where it was read."""
+    return board.policy.show_costs and getattr(board, "costs_told", True)
 
 
 def without_costs(standings: Standings) -> Standings:

@@ -3,20 +3,52 @@
 from collections.abc import Iterable
 from typing import Any
 
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
+
 from leaderboard.boards.models import Board, Entry
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.errors import Missing
+from leaderboard.submissions.models import Status, Submission
 
 
 class NoBoardYet(Missing):
     """No board has been published yet."""
 
 
+class NoSuchBoard(Missing):
+    """There is no board of this number."""
+
+
+def boards_of(benchmark: Benchmark) -> QuerySet[Board]:
+    """The boards with what is read beside them."""
+    return with_costs_told(benchmark.boards.select_related("benchmark", "subset", "policy", "calibration"))
+
+
+def with_costs_told(boards: QuerySet[Board]) -> QuerySet[Board]:
+    """Each with `costs_told`: whether the policy in force today lets visitors see costs."""
+    in_force = Policy.objects.filter(benchmark=OuterRef("benchmark")).order_by("-number")
+    return boards.annotate(costs_told=Subquery(in_force.values("show_costs")[:1]))
+
+
 def latest_board(benchmark: Benchmark) -> Board:
-    boards = benchmark.boards.select_related("benchmark", "subset", "policy", "calibration")
-    if board := boards.order_by("-number").first():
+    if board := boards_of(benchmark).order_by("-number").first():
         return board
     raise NoBoardYet
+
+
+def board_numbered(benchmark: Benchmark, number: int) -> Board:
+    if board := boards_of(benchmark).filter(number=number).first():
+        return board
+    raise NoSuchBoard(f"There is no board {number} of {benchmark}.")
+
+
+def withdrawn_agents(benchmark: Benchmark) -> set[int]:
+    """Ids of the agents that had outcomes on some board, and of which everything is withdrawn by now."""
+    of_agent = Submission.objects.filter(agent=OuterRef("pk"))
+    taken_back = benchmark.agents.filter(
+        Exists(of_agent.filter(status=Status.WITHDRAWN)), ~Exists(of_agent.filter(status=Status.ACCEPTED))
+    )
+    return set(taken_back.values_list("pk", flat=True))
 
 
 def promises_of(benchmark: Benchmark) -> dict[int, dict[str, float]]:

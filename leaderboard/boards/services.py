@@ -1,6 +1,6 @@
 """Publishing a board."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -20,14 +20,25 @@ def board_with_key(decided: Decided) -> Board | None:
 
 
 @transaction.atomic
-def publish(*, decided: Decided, standings: Standings, published_at: datetime) -> tuple[Board, bool]:
-    """Store the board under the next number, unless one with its key, or of later data, is there already."""
+def publish(
+    *,
+    decided: Decided,
+    standings: Standings,
+    published_at: datetime,
+    every: timedelta = timedelta(0),
+) -> tuple[Board, bool]:
+    """Store the board under the next number, unless one with its key, or of later data, is there already.
+
+    Nothing is stored either while the latest board is younger than `every`.
+    """
     benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=decided.benchmark.pk)
     if board := board_with_key(decided):
         return board, False
     latest = benchmark.boards.order_by("-number").first()
     if latest and latest.data_version > decided.data_version:
         return latest, False  # another worker read and published while this one still computed
+    if latest and every and published_at < latest.published_at + every:
+        return latest, False
     plain = standings.as_plain()
     agents = plain.pop("agents")
     board = Board.objects.create(

@@ -73,6 +73,10 @@ class Benchmark(models.Model):
     hidden_reason = models.TextField(blank=True)
     full_runs_only_at = models.DateTimeField(null=True, blank=True, help_text="Since when no subset is used.")
     full_runs_only_reason = models.TextField(blank=True)
+    replayed = models.BooleanField(
+        default=False,
+        help_text="Fed by a replay, with a clock of its own: the scheduler leaves it alone.",
+    )
     data_version = models.BigIntegerField(
         default=0,
         help_text="Grows by one whenever the set of counted outcomes or active tasks changes.",

@@ -36,15 +36,21 @@ def n_outside(rows: pa.Table, asked: Collection[int] | None) -> int:
     return 0 if asked is None else int(np.count_nonzero(~np.isin(rows["task"].to_numpy(), list(asked))))
 
 
-def lacking(outcomes: pa.Table, names: Mapping[int, str], missing: str) -> Iterator[str]:
+def lacking(
+    outcomes: pa.Table, names: Mapping[int, str], missing: str, *, unranked: bool = True
+) -> Iterator[str]:
     """Say what an agent's outcomes lack of the tasks asked for, whose names these are, what becomes of it by
     the policy on `missing` outcomes, and trials that cannot count because other tasks have fewer.
+
+    Not `unranked`: these are the rest of a full run, without which the agent stands where it stood.
     """
     delivered = set(outcomes["task"].to_pylist())
     absent = [name for pk, name in names.items() if pk not in delivered]
     if absent:
         meanwhile = (
-            "they count as failures"
+            "its score on all tasks is estimated"
+            if not unranked
+            else "they count as failures"
             if missing == MissingPlaces.ZERO
             else "the agent is listed without a rank"
         )

@@ -8,18 +8,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import Delivery, Event, EventKind
+from leaderboard.waking import CHANNEL, wake
 
-CHANNEL = "bandstand"
-
-
-def wake() -> None:
-    """Wake the scheduler once the present transaction is committed; what is due it finds by itself."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"NOTIFY {CHANNEL}")
+__all__ = ["CHANNEL", "emit", "wake"]
 
 
 def emit(
@@ -42,7 +35,7 @@ def emit(
     Delivery.objects.bulk_create(
         [
             *(Delivery(webhook=webhook, **due) for webhook in webhooks),
-            *(Delivery(email=email, **due) for email in sorted(set(emails))),
+            *(Delivery(email=email, **due) for email in sorted(set(emails)) if not benchmark.replayed),
         ]
     )
     wake()

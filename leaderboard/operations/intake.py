@@ -14,10 +14,12 @@ from django.db import transaction
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy, Review
 from leaderboard.catalog.queries import operates, policy_in_force
-from leaderboard.catalog.services import AgentDescription, ensure_agents
-from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen
-from leaderboard.operations import asking
+from leaderboard.catalog.services import AgentDescription
+from leaderboard.errors import Conflict, Faulty
+from leaderboard.operations import asking, assignments
+from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.corrections import has_been_shown
+from leaderboard.operations.models import Assignment
 from leaderboard.studies import conditions
 from leaderboard.studies.queries import active_subset, loaded_is_pass_fail
 from leaderboard.submissions.delivering import Part, Placed, Terms, record
@@ -29,10 +31,6 @@ from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import append_changes
 
 N_NAMED_KEYS = 100
-
-
-class NotYourAgent(Forbidden):
-    """This agent belongs to another account; its owner or an operator can add to it."""
 
 
 class AlreadyDelivered(Conflict):
@@ -81,6 +79,7 @@ def submit(
         submission, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
         if claim:
             IdempotencyKey.objects.filter(pk=claim.pk).update(submission=submission, status=201, body=content)
+        tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
         append_changes(benchmark=benchmark, changes=changes)
     return Receipt(content, replayed=False)
 
@@ -100,28 +99,38 @@ def _claim(
 def _deliver(
     parsed: Body, *, benchmark: Benchmark, token: ApiToken, as_of: datetime
 ) -> tuple[Submission, dict[str, Any], list[StatusChange]]:
-    if benchmark.frozen_at:
-        raise Frozen(f"Intake of this benchmark is frozen: {benchmark.frozen_reason}")
+    assignments.check_open(benchmark)
     policy = policy_in_force(benchmark)
     by_operator = operates(token, benchmark)
     if not by_operator:
         _check_date(parsed.flat, policy, as_of)
-    agent = _agent_of(parsed, benchmark, token.user, by_operator)
+    described = _described(parsed)
+    agent = assignments.agent_of(
+        benchmark=benchmark, described=described, by=token.user, by_operator=by_operator
+    )
     placed = Placed.of(parsed.flat, benchmark=benchmark, agents={agent.name: agent})
     part = _part(parsed, placed, _replaced(parsed.replaces, agent), policy, as_of)
     _check_not_delivered(agent, placed, part)
     shown = not by_operator and has_been_shown(agent)
+    assignment = assignments.answered(
+        agent=agent, named=parsed.assignment, replaces=part.replaces, as_of=as_of
+    )
     terms = Terms(
         as_of=as_of,
         status=Status.WAITING if policy.review == Review.MANUAL else Status.ACCEPTED,
         by=token.user,
         token=token,
-        asked=asking.asked_tasks(benchmark),
+        asked=assignments.asked_by(assignment, benchmark),
+        n_trials=assignments.n_counted(assignment),
         taken_back_after_board=bool(part.replaces) and shown,
         again_after_board=shown and _is_again(part, placed, policy),
     )
     submission, changes = record(part, placed=placed, terms=terms)
-    return submission, _content(submission, part, placed, policy, changes), changes
+    if assignment:
+        assignments.settle(
+            assignment=assignment, submission=submission, outcomes=_standing(part, placed), as_of=as_of
+        )
+    return submission, _content(submission, part, placed, policy, changes, assignment), changes
 
 
 def _part(parsed: Body, placed: Placed, replaces: list[Submission], policy: Policy, as_of: datetime) -> Part:
@@ -152,15 +161,11 @@ def _submitted_at(flat: FlatFile) -> datetime:
     return flat.submitted_at[0].item().replace(tzinfo=UTC)
 
 
-def _agent_of(parsed: Body, benchmark: Benchmark, user: User, by_operator: bool) -> Agent:
+def _described(parsed: Body) -> AgentDescription:
     flat = parsed.flat
-    described = AgentDescription(
+    return AgentDescription(
         flat.agents[0], flat.scaffolds[0], flat.models[0], parsed.version, parsed.organisation
     )
-    agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=user)[described.name]
-    if agent.owner != user and not by_operator:
-        raise NotYourAgent
-    return agent
 
 
 def _replaced(uuid: UUID | None, agent: Agent) -> list[Submission]:
@@ -196,24 +201,36 @@ def _named_keys(held: np.ndarray, placed: Placed) -> list[dict[str, Any]]:
 
 
 def _content(
-    submission: Submission, part: Part, placed: Placed, policy: Policy, changes: list[StatusChange]
+    submission: Submission,
+    part: Part,
+    placed: Placed,
+    policy: Policy,
+    changes: list[StatusChange],
+    assignment: Assignment | None,
 ) -> dict[str, Any]:
+    as_of = submission.received_at
+    wanted = assignments.wanted_by(assignment, submission)
     return {
         "id": str(submission.uuid),
         "status": submission.status,
         "agent": submission.agent.name,
         "n_outcomes": submission.n_outcomes,
         "n_invalid": submission.n_invalid,
-        "n_outside": asking.n_outside(part.rows, submission.asked),
+        "n_outside": asking.n_outside(part.rows, wanted),
         "warnings": [
             *(f"{alias} was read as {name}" for alias, name in placed.flat.aliases.items()),
+            *assignments.lateness(assignment, as_of),
             *asking.lacking(
-                _standing(part, placed), asking.names_asked(policy, submission.asked), policy.missing
+                _standing(part, placed),
+                asking.names_asked(policy, wanted),
+                policy.missing,
+                unranked=wanted == submission.asked,
             ),
             *_uncounted(submission, part, placed, policy),
             *_doubts(submission, policy, changes),
             *_fractions(part, policy),
         ],
+        "assignment": assignments.told(assignment, as_of),
     }
 
 

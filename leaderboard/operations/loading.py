@@ -17,6 +17,7 @@ from leaderboard.catalog.services import (
     get_or_create_benchmark,
 )
 from leaderboard.errors import Faulty
+from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.stated import Stated, stated_in
 from leaderboard.submissions.delivering import Part, Placed, Terms, record
 from leaderboard.submissions.models import StatusChange, Submission
@@ -69,6 +70,7 @@ def load(
     parts = list(delivery.parts())
     changes = _record(parts, delivery.placed, as_of, progress)
     complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
+    tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     append_changes(benchmark=benchmark, changes=changes, tasks_came=n_new_tasks > 0)
     transaction.set_rollback(dry_run)
     return delivery.report(slug=slug, n_submissions=len(parts), n_new_tasks=n_new_tasks)

@@ -11,6 +11,7 @@ from leaderboard.catalog.rules import COMMON, RULES
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations.coverage import common_tasks
 from leaderboard.submissions.parsing.flat import Fault
+from leaderboard.waking import wake
 
 
 class PolicyChangedMeanwhile(Conflict):
@@ -64,3 +65,4 @@ def put_in_force(*, policy: Policy) -> None:
     if policy_in_force(policy.benchmark).number != policy.number - 1:
         raise PolicyChangedMeanwhile
     policy.save(force_insert=True)
+    wake()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.operations.phase import known_reruns
 from leaderboard.studies.answers import Standings, words
 from leaderboard.studies.given import decided
 from leaderboard.studies.queries import active_subset
@@ -35,7 +36,7 @@ def _standings(reader: Reader, policy: Policy) -> Standings | None:
     if now is None:
         return None
     calibration = subset.calibrations.order_by("-data_version").first() if subset else None
-    return answered(now, decided(now, subset, calibration))
+    return answered(now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset)))
 
 
 def _subset(before: Standings, after: Standings) -> Iterator[str]:

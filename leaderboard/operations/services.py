@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from threadpoolctl import threadpool_limits
@@ -10,18 +11,22 @@ from threadpoolctl import threadpool_limits
 from leaderboard.accounts.models import ApiToken, Scope
 from leaderboard.accounts.services import create_token, get_or_create_user
 from leaderboard.boards.models import Board
-from leaderboard.boards.queries import promises_of
+from leaderboard.boards.queries import latest_board, promises_of
 from leaderboard.boards.services import board_with_key, publish
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Refusal
+from leaderboard.operations.phase import known_reruns
+from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
+from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
 from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
-from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.records import Reader, Snapshot, store_scores
-from leaderboard.studies.services import CoreError, answered
+from leaderboard.studies.reselections import proposal_of
+from leaderboard.studies.services import CoreError, Hold, answered, free
 from leaderboard.studies.subsets import settle_subset
 from leaderboard.studies.validations import settle_validation
 from leaderboard.studies.variances import settle_variance
@@ -50,39 +55,76 @@ def _computing() -> Iterator[None]:
 
 
 @_computing()
-def recompute(*, benchmark: Benchmark, as_of: datetime) -> tuple[Board, bool]:
+def recompute(
+    *, benchmark: Benchmark, as_of: datetime, paced: bool = False, hold: Hold = free
+) -> tuple[Board, bool]:
     """Bring the board up to the present data, rules and studies: subset, calibration, answer, board.
 
     Subset and calibration follow from the order of deliveries, and each step is stored under a key that
     names what it came from: a process may die between any two and the next one goes on, and two at once do
     the same work twice but cannot disagree. Returns the board with the present key and whether it is new.
+    `paced`, as the clock does it, returns the latest board while that is younger than the policy's
+    `publish_every`. `hold` is called in the transaction that stores the board.
     """
+    if paced and as_of < may_publish_at(benchmark):
+        return latest_board(benchmark), False
     now, known = _present(benchmark)
     if board := board_with_key(known):
         return board, False
-    return publish(decided=known, standings=answered(now, known), published_at=as_of)
+    standings, every = answered(now, known), pace(benchmark) if paced else timedelta(0)
+    with transaction.atomic():
+        hold()
+        board, is_new = publish(decided=known, standings=standings, published_at=as_of, every=every)
+        if is_new:
+            tell_of_board(board=board, as_of=as_of)
+    return board, is_new
 
 
 @_computing()
 def validate(
-    *, benchmark: Benchmark, as_of: datetime, n_jobs: int = 1, progress: Progress | None = None
+    *,
+    benchmark: Benchmark,
+    as_of: datetime,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+    hold: Hold = free,
 ) -> tuple[ValidationStudy, bool]:
     """Validate the selection of tasks on the present data; returns the study and whether it is new."""
     now, _ = _present(benchmark)
-    return settle_validation(snapshot=now, as_of=as_of, n_jobs=n_jobs, progress=progress)
+    return settle_validation(snapshot=now, as_of=as_of, n_jobs=n_jobs, progress=progress, hold=hold)
 
 
 @_computing()
-def measure_variance(*, benchmark: Benchmark, as_of: datetime) -> tuple[VarianceStudy, bool]:
+def measure_variance(
+    *, benchmark: Benchmark, as_of: datetime, hold: Hold = free
+) -> tuple[VarianceStudy, bool]:
     """Estimate variance components from the present outcomes; returns the study and whether it is new."""
-    return settle_variance(snapshot=_present(benchmark)[0], as_of=as_of)
+    return settle_variance(snapshot=_present(benchmark)[0], as_of=as_of, hold=hold)
 
 
 @_computing()
 def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, bool]:
     """Ask the monitors about the present data; returns the check and whether it is new."""
-    now, _ = _present(benchmark)
-    return settle_drift_check(snapshot=now, promises=promises_of(benchmark), as_of=as_of)
+    now, known = _present(benchmark)
+    return settle_drift_check(
+        snapshot=now, promises=promises_of(benchmark), sampled=known.sampled, as_of=as_of
+    )
+
+
+@_computing()
+def compute_reselection(
+    *, benchmark: Benchmark, progress: Progress | None = None
+) -> tuple[TaskSubset, int, dict[str, Any]]:
+    """Compute what could replace the subset in use; returns that, the data version and the proposals."""
+    now, known = _present(benchmark)
+    if known.subset is None:
+        raise NoSubsetInUse
+    if now.n_complete < now.policy.subset_from:
+        raise TooFewComplete(
+            f"{now.n_complete} agents are complete; a subset that stays is chosen from "
+            f"{now.policy.subset_from} on (policy subset_from)."
+        )
+    return known.subset, now.data_version, proposal_of(now, known, known.subset, progress)
 
 
 def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
@@ -94,7 +136,7 @@ def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
         raise NothingToRank
     store_scores(now.stale)
     calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
-    return now, decided(now, subset, calibration)
+    return now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset))
 
 
 @transaction.atomic

@@ -6,15 +6,24 @@ from functools import cached_property
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Max, OuterRef, Prefetch, QuerySet, Subquery
 
+from leaderboard.boards.history import changes_since
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import without_costs
-from leaderboard.boards.queries import latest_board
-from leaderboard.boards.reading import standings_of, standings_with
+from leaderboard.boards.presentation import tells_costs, without_costs
+from leaderboard.boards.queries import (
+    NoSuchBoard,
+    board_numbered,
+    entries_of,
+    latest_board,
+    with_costs_told,
+    withdrawn_agents,
+)
+from leaderboard.boards.reading import standings_with
+from leaderboard.boards.signing import public_key
 from leaderboard.catalog.models import Benchmark, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.studies.answers import AtTarget, Gap, Standings, gaps, printed, table, words
+from leaderboard.studies.answers import AtTarget, Changes, Gap, Standings, gaps, printed, table, words
 from leaderboard.studies.answers import Line as Entrant
 from leaderboard.studies.models import SubsetTask
 
@@ -152,6 +161,29 @@ class Choice:
     why: str = ""
 
 
+N_CHANGED_LISTED = 50  # names of one kind of change
+
+
+@dataclass(frozen=True)
+class Since:
+    """What changed since an older board."""
+
+    board: Board
+    changes: Changes
+
+    @property
+    def text(self) -> str:
+        return words.changes_text(self.changes)
+
+    @property
+    def lists(self) -> list[tuple[str, tuple[str, ...], int]]:
+        """For each kind of change its title, the first of its lines, and how many more there are."""
+        return [
+            (title, lines[:N_CHANGED_LISTED], max(0, len(lines) - N_CHANGED_LISTED))
+            for title, lines in words.changed_lists(self.changes)
+        ]
+
+
 @dataclass(frozen=True)
 class BoardPage:
     """A board with everything that stands around it, for one target."""
@@ -162,7 +194,19 @@ class BoardPage:
     order: Order
     lines: list[Line]
     subset_tasks: list[SubsetTask]
+    latest: int
+    withdrawn: frozenset[str] = frozenset()
+    since: Since | None = None
     asked: tuple[str, ...] = ()
+
+    @property
+    def is_latest(self) -> bool:
+        return self.board.number == self.latest
+
+    @property
+    def key(self) -> str | None:
+        """Of the signature that the JSON of the board has."""
+        return public_key()
 
     @cached_property
     def ranked(self) -> list[Line]:
@@ -250,7 +294,7 @@ class BoardPage:
 
     @property
     def saved(self) -> str:
-        return words.savings_text(self.standings.savings, with_money=self.board.policy.show_costs)
+        return words.savings_text(self.standings.savings, with_money=tells_costs(self.board))
 
     @property
     def choices(self) -> list[Choice]:
@@ -281,12 +325,21 @@ class BoardPage:
         return Choice(label, is_chosen, self.address(sort=sort, target=target))
 
 
-def board_page(benchmark: Benchmark, *, sort: str, target: str) -> BoardPage:
-    """Read the latest board; a target that nothing is said about is replaced by the default, an order too."""
-    board = latest_board(benchmark)
-    standings = standings_of(board)
-    if not board.policy.show_costs:
+def board_page(
+    benchmark: Benchmark, *, sort: str, target: str, number: int | None = None, since: str = ""
+) -> BoardPage:
+    """Read a board, the latest where no number is given.
+
+    A target that nothing is said about is replaced by the default, an order too; an older board that is not
+    there is ignored.
+    """
+    board = latest_board(benchmark) if number is None else board_numbered(benchmark, number)
+    entries = entries_of(board)
+    standings = standings_with(board, entries)
+    if not tells_costs(board):
         standings = without_costs(standings)
+    # Every withdrawal is another data version.
+    gone = withdrawn_agents(benchmark) if board.data_version < benchmark.data_version else set()
     chosen = choose_target(standings, target)
     return BoardPage(
         board=board,
@@ -296,7 +349,24 @@ def board_page(benchmark: Benchmark, *, sort: str, target: str) -> BoardPage:
         lines=lines_at(standings, chosen),
         subset_tasks=_subset_tasks(board),
         asked=unknown_asked(target=target, sort=sort),
+        latest=board.number if number is None else _latest_number(benchmark),
+        withdrawn=frozenset(entry.name for entry in entries if entry.agent_id in gone),
+        since=_since(board, entries, since),
     )
+
+
+def _latest_number(benchmark: Benchmark) -> int:
+    return int(benchmark.boards.aggregate(Max("number"))["number__max"])
+
+
+def _since(board: Board, entries: list[Entry], asked: str) -> Since | None:
+    if not (asked.isascii() and asked.isdecimal() and int(asked[:12]) < board.number):
+        return None
+    try:
+        older = board_numbered(board.benchmark, int(asked[:12]))
+    except NoSuchBoard:
+        return None
+    return Since(older, changes_since(older, board, entries=entries))
 
 
 @dataclass(frozen=True)
@@ -326,7 +396,7 @@ def listed_benchmarks() -> list[Listed]:
 def _listed(benchmark: Any) -> Listed:
     for board in benchmark.published:
         standings = standings_with(board, board.told)
-        return Listed(benchmark, board, standings if board.policy.show_costs else without_costs(standings))
+        return Listed(benchmark, board, standings if tells_costs(board) else without_costs(standings))
     return Listed(benchmark, None, None)
 
 
@@ -335,7 +405,7 @@ def _latest_boards() -> QuerySet[Board]:
     number = Board.objects.filter(benchmark=OuterRef("benchmark")).order_by("-number").values("number")[:1]
     entries = Prefetch("entries", Entry.objects.order_by("position"), to_attr="told")
     boards = Board.objects.filter(number=Subquery(number)).select_related("policy")
-    return boards.prefetch_related(entries)
+    return with_costs_told(boards).prefetch_related(entries)
 
 
 def _subset_tasks(board: Board) -> list[SubsetTask]:

@@ -8,6 +8,9 @@ app_name = "pages"
 urlpatterns = [
     path("", views.home, name="home"),
     path("b/<slug:slug>", views.board, name="board"),
+    path("b/<slug:slug>/v<int:number>", views.board, name="version"),
+    path("b/<slug:slug>/history", views.history, name="history"),
     path("b/<slug:slug>/validity", views.validity, name="validity"),
     path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),
+    path(".well-known/bandstand-key", views.signing_key, name="signing_key"),
 ]

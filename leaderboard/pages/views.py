@@ -4,14 +4,16 @@ Nothing on these pages depends on the visitor. `ConditionalGetMiddleware` makes 
 so that it changes with the board, the order, the templates and the state of intake.
 """
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
-from leaderboard.boards.queries import NoBoardYet
+from leaderboard.boards.queries import NoBoardYet, NoSuchBoard
+from leaderboard.boards.signing import ALGORITHM, public_key
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import NoSuchBenchmark, visible_benchmark
+from leaderboard.pages.history import history_page
 from leaderboard.pages.queries import board_page, listed_benchmarks
 from leaderboard.pages.uncertainty import uncertainty_page
 from leaderboard.pages.validity import validity_page
@@ -27,13 +29,31 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @for_all
-def board(request: HttpRequest, slug: str) -> HttpResponse:
-    asked, benchmark = request.GET, _visible(slug)
+def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
+    benchmark = _visible(slug)
+    asked = {name: request.GET.get(name, "") for name in ("sort", "target", "since")}
     try:
-        page = board_page(benchmark, sort=asked.get("sort", ""), target=asked.get("target", ""))
+        page = board_page(benchmark, number=number, **asked)
     except NoBoardYet:
         return render(request, "pages/no_board.html", {"benchmark": benchmark})
+    except NoSuchBoard as missing:
+        raise Http404(str(missing)) from missing
     return render(request, "pages/board.html", {"page": page, "benchmark": benchmark})
+
+
+@require_safe
+@for_all
+def history(request: HttpRequest, slug: str) -> HttpResponse:
+    benchmark = _visible(slug)
+    page = history_page(benchmark, before=request.GET.get("before", ""))
+    return render(request, "pages/history.html", {"page": page, "benchmark": benchmark})
+
+
+@require_safe
+@for_all
+def signing_key(request: HttpRequest) -> HttpResponse:
+    """The key that boards are signed with; `null` where this server signs none."""
+    return JsonResponse({"algorithm": ALGORITHM, "key": public_key()})
 
 
 @require_safe

@@ -8,6 +8,7 @@ from analytics.progress import progress_bar
 from analytics.text import as_text
 from selection import validated
 from selection.standings import printed, table, words
+from selection.standings.changes import Changes, Moved, Place, changes, compared
 from selection.standings.gaps import Gap, gaps
 from selection.standings.lines import (
     AtTarget,
@@ -24,17 +25,22 @@ from selection.standings.verdict import advice_text, verdict
 
 __all__ = [
     "AtTarget",
+    "Changes",
     "Conditions",
     "Gap",
     "How",
     "Line",
+    "Moved",
     "Phase",
+    "Place",
     "Standings",
     "SubsetLine",
     "TargetLine",
     "Verdict",
     "advice_text",
     "as_text",
+    "changes",
+    "compared",
     "gaps",
     "orderly_end",
     "printed",

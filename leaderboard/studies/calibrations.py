@@ -17,13 +17,13 @@ from selection.standings.full_scores import fitted_on
 def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) -> Calibration | None:
     """Return the calibration in use; None where the complete agents have carried no fit yet.
 
-    It is fitted at the delivery that fixed the subset, and anew at each one that reaches `refit_every`
-    complete agents more than it was fitted to, on all that are complete then, or that is the first under a
-    policy that names another estimator. Where other tasks are active now, which `tasks` names by id, the same
-    agents are fitted on these too.
+    It is fitted at the delivery that fixed the subset, or at the approval that activated it, and anew at each
+    delivery that reaches `refit_every` complete agents more than it was fitted to, on all that are complete
+    then, or that is the first under a policy that names another estimator. Where other tasks are active now,
+    which `tasks` names by id, the same agents are fitted on these too.
     """
     stored = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION).order_by("-data_version", "id")
-    last = stored.first() or _fitted(reader, subset, _fixing(subset))
+    last = stored.first() or _fitted(reader, subset, fixing(subset))
     after = last.data_version if last else subset.data_version
     for moment in moments(reader.benchmark, upto=reader.data_version, after=after):
         if moment.is_delivery and moment.n_candidates >= _needed(last, moment):
@@ -35,7 +35,8 @@ def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) 
     return present or _fitted(reader, subset, moment, tasks=tasks)
 
 
-def _fixing(subset: TaskSubset) -> Moment:
+def fixing(subset: TaskSubset) -> Moment:
+    """The delivery that fixed a first version, or the approval that activated a later one."""
     return Moment(subset.data_version, subset.fixed_at, subset.policy, True, subset.n_complete)
 
 
@@ -67,7 +68,7 @@ def _fitted(
 def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
     """Leave out each agent, each scaffold, and all from each date on, with the selection made anew."""
     record = then.record
-    found = basis(record, then.rules, Given(subsets=versions(subset.benchmark)[: subset.number]))
+    found = basis(record, then.rules, Given(subsets=versions(subset)))
     agents = training(record, found.scores)
     names = tuple(record.table.tasks[j] for j in found.subset)
     fitted = fitted_on(agents, names, then.rules, record.graded_share)

@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
+from analytics.drift import rank_fidelity
+from analytics.drift.erosion import NAME as EROSION
+from analytics.drift.saturation import NAME as SATURATION
 from leaderboard.studies.given import versions
 from leaderboard.studies.models import DriftCheck
 from leaderboard.studies.queries import active_subset
@@ -11,21 +15,41 @@ from leaderboard.studies.services import keep, kept
 from selection.given import Given, Promise
 from selection.watch import findings
 
+OF_TASKS = (EROSION, SATURATION)  # monitors of what the tasks still tell, whoever runs them
+
 
 def settle_drift_check(
-    *, snapshot: Snapshot, promises: Mapping[int, Mapping[str, float]], as_of: datetime
+    *,
+    snapshot: Snapshot,
+    promises: Mapping[int, Mapping[str, float]],
+    sampled: Mapping[str, float],
+    as_of: datetime,
 ) -> tuple[DriftCheck, bool]:
     """Return the check of the present data and whether it was made just now.
 
     `promises` are by agent id: score, lower and upper, as a board estimated them before the agent ran all
-    tasks.
+    tasks; `sampled` are the complete agents that were drawn for it, by name.
     """
-    subset = active_subset(snapshot.benchmark)
+    subset = active_subset(snapshot.benchmark, upto=snapshot.data_version)
     if check := kept(DriftCheck, snapshot=snapshot, subset=subset):
         return check, False
-    given = Given(subsets=versions(snapshot.benchmark), promises=_by_name(snapshot, promises))
+    given = Given(subsets=versions(subset), promises=_by_name(snapshot, promises), sampled=sampled)
     result = findings(snapshot.record, snapshot.rules, given).as_plain()
     return keep(DriftCheck, snapshot=snapshot, subset=subset, result=result, as_of=as_of), True
+
+
+def why_reselect(monitor: Mapping[str, Any]) -> str:
+    """Say why a monitor asks for another subset, empty where it does not.
+
+    Fidelity does once ρ is under its limit; erosion and saturation do, for what they count are tasks that
+    have left the band.
+    """
+    if monitor["state"] != "alert" or monitor["name"] not in (rank_fidelity.NAME, *OF_TASKS):
+        return ""
+    rho = monitor["evidence"].get("rho_full")
+    if monitor["name"] == rank_fidelity.NAME and (rho is None or rho >= rank_fidelity.RHO_LIMIT):
+        return ""
+    return f"{monitor['name']}: {monitor['reason']}"
 
 
 def _by_name(snapshot: Snapshot, promises: Mapping[int, Mapping[str, float]]) -> dict[str, Promise]:

@@ -1,20 +1,36 @@
 """What was decided and measured before, from rows to what the core takes."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 
 from analytics.differences.kept_draws import KeptDraws
 from analytics.tee.benchmark import facets_of
 from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
-from leaderboard.studies.queries import latest_study
+from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from selection.given import FittedOn, Given, SubsetVersion, Variances
 
 DRAWS = KeptDraws()  # of the answers that this process gave
 OF_AGENTS = ("dates", "residuals", "scaffold_residuals", "in_time")  # of FittedOn, for each agent
+
+
+@dataclass(frozen=True)
+class Reruns:
+    """What is known of rerun requests: an open drift request and one that ran out, each in words, and the
+    agents drawn at random since the subset in use was fixed, by id, with the probability of being drawn.
+    """
+
+    revalidating: str = ""
+    not_revalidated: str = ""
+    sampled: Mapping[int, float] = field(default_factory=dict)
+
+
+NO_RERUNS = Reruns()
 
 
 @dataclass(frozen=True)
@@ -27,6 +43,8 @@ class Decided:
     calibration: Calibration | None
     validation: ValidationStudy | None
     variance: VarianceStudy | None
+    reruns: Reruns = NO_RERUNS
+    sampled: Mapping[str, float] = field(default_factory=dict)  # those of them that are complete, by name
 
     @property
     def data_version(self) -> int:
@@ -38,35 +56,67 @@ class Decided:
 
     @cached_property
     def rules_sha256(self) -> str:
-        return rules_sha256(self.policy, full_runs_only=self.full_runs_only)
+        return rules_sha256(
+            self.policy,
+            full_runs_only=self.full_runs_only,
+            revalidating=self.reruns.revalidating,
+            not_revalidated=self.reruns.not_revalidated,
+            sampled=self.sampled,
+        )
 
     def given(self) -> Given:
         """The same for the core."""
         return Given(
-            subsets=versions(self.benchmark),
+            subsets=versions(self.subset),
             fitted=_fitted_on(self.calibration) if self.calibration else None,
             validation=self.validation.result if self.validation else None,
             variances=Variances(facets_of(self.variance.result)) if self.variance else Variances(),
             full_runs_only=self.full_runs_only,
             draws=DRAWS,
+            revalidating=self.reruns.revalidating,
+            not_revalidated=self.reruns.not_revalidated,
+            sampled=self.sampled,
         )
 
 
-def decided(now: Snapshot, subset: TaskSubset | None, calibration: Calibration | None) -> Decided:
+def decided(
+    now: Snapshot,
+    subset: TaskSubset | None,
+    calibration: Calibration | None,
+    reruns: Reruns = NO_RERUNS,
+) -> Decided:
     """Add the studies that stand."""
-    return Decided(
-        benchmark=now.benchmark,
+    both = zip(now.agents, now.record.complete, strict=True)
+    complete = {agent.pk: agent.name for agent, is_there in both if is_there}
+    return replace(
+        standing(now.benchmark, reruns),
         policy=now.policy,
         subset=subset,
         calibration=calibration,
-        validation=latest_study(ValidationStudy, now.benchmark),
-        variance=latest_study(VarianceStudy, now.benchmark),
+        sampled={complete[pk]: share for pk, share in reruns.sampled.items() if pk in complete},
     )
 
 
-def versions(benchmark: Benchmark) -> tuple[SubsetVersion, ...]:
-    names = _names(benchmark)
-    return tuple(_version(one, names) for one in benchmark.subsets.order_by("number"))
+def standing(benchmark: Benchmark, reruns: Reruns = NO_RERUNS) -> Decided:
+    """What stands now, without reading any outcome: what an answer that is to be made will rest on."""
+    return Decided(
+        benchmark=benchmark,
+        policy=policy_in_force(benchmark),
+        subset=active_subset(benchmark),
+        calibration=None,
+        validation=latest_study(ValidationStudy, benchmark),
+        variance=latest_study(VarianceStudy, benchmark),
+        reruns=reruns,
+    )
+
+
+def versions(subset: TaskSubset | None) -> tuple[SubsetVersion, ...]:
+    """The version in use and those before it; another may have come since, which is not of this answer."""
+    if subset is None:
+        return ()
+    known = subset.benchmark.subsets.filter(number__lte=subset.number).order_by("number")
+    names = _names(subset.benchmark)
+    return tuple(_version(one, names) for one in known)
 
 
 def _version(subset: TaskSubset, names: dict[int, str]) -> SubsetVersion:

@@ -19,9 +19,11 @@ class TaskSubset(models.Model):
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="subsets")
     number = models.PositiveIntegerField()
     policy = models.ForeignKey(
-        Policy, models.PROTECT, related_name="+", help_text="In force at the delivery that fixed it."
+        Policy, models.PROTECT, related_name="+", help_text="In force when it was fixed."
     )
-    data_version = models.BigIntegerField(help_text="Reached with the delivery that fixed it.")
+    data_version = models.BigIntegerField(
+        help_text="Reached with the delivery that fixed it, or the approval that activated it."
+    )
     estimator_version = models.PositiveIntegerField()
     lo = models.FloatField()
     hi = models.FloatField()
@@ -37,7 +39,7 @@ class TaskSubset(models.Model):
     n_complete = models.PositiveIntegerField(help_text="Complete agents that it was chosen from.")
     n_tasks = models.PositiveIntegerField(help_text="Active tasks it was chosen from.")
     reason = models.TextField()
-    fixed_at = models.DateTimeField(help_text="When that delivery was accepted.")
+    fixed_at = models.DateTimeField(help_text="When that was.")
     tasks: models.ManyToManyField = models.ManyToManyField(Task, through="SubsetTask", related_name="subsets")
 
     class Meta:

@@ -14,9 +14,10 @@ def latest_study(model: type[AnyStudy], benchmark: Benchmark) -> AnyStudy | None
     return studies.order_by("-data_version", "-policy__number", "-id").first()
 
 
-def active_subset(benchmark: Benchmark) -> TaskSubset | None:
-    """Return the version of the subset that new agents are asked to run."""
-    return benchmark.subsets.order_by("-number").first()
+def active_subset(benchmark: Benchmark, upto: int | None = None) -> TaskSubset | None:
+    """Return the version of the subset that new agents are asked to run, now or at a data version."""
+    versions = benchmark.subsets.order_by("-number")
+    return (versions if upto is None else versions.filter(data_version__lte=upto)).first()
 
 
 def loaded_is_pass_fail(benchmark: Benchmark) -> bool:

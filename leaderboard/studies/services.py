@@ -1,9 +1,14 @@
 """The answer for a benchmark, and keeping a study under the key that names what it was computed from."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
+from django.db import transaction
+
 from analytics.errors import CoreError
+from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.given import Decided
 from leaderboard.studies.models import ESTIMATOR_VERSION, Study
 from leaderboard.studies.records import Snapshot
@@ -11,7 +16,9 @@ from leaderboard.studies.rules import rules_sha256
 from selection.standings import answer
 from selection.standings.lines import Standings
 
-__all__ = ["CoreError", "answered", "keep", "kept"]
+Hold = Callable[[], None]
+
+__all__ = ["CoreError", "Hold", "answered", "free", "is_studied", "keep", "kept"]
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
@@ -26,18 +33,43 @@ def kept(model: type[AnyStudy], *, snapshot: Snapshot, **more: Any) -> AnyStudy 
     return model._default_manager.filter(**_key(snapshot), **more).first()
 
 
+def is_studied(model: type[Study], benchmark: Benchmark) -> bool:
+    """Whether the data and rules of now have a study, without reading any outcome."""
+    key = _key_of(benchmark, policy_in_force(benchmark))
+    return model._default_manager.filter(**key).exists()
+
+
+def free() -> None:
+    """Hold nothing."""
+
+
+@transaction.atomic
 def keep(
-    model: type[AnyStudy], *, snapshot: Snapshot, result: dict[str, Any], as_of: datetime, **more: Any
+    model: type[AnyStudy],
+    *,
+    snapshot: Snapshot,
+    result: dict[str, Any],
+    as_of: datetime,
+    hold: Hold = free,
+    **more: Any,
 ) -> AnyStudy:
-    """Store a study, or return the one that another process stored meanwhile."""
+    """Store a study, or return the one that another process stored meanwhile.
+
+    `hold` is called in the same transaction, and refuses where this worker may store no more.
+    """
     described = {"policy": snapshot.policy, "result": result, "created_at": as_of}
+    hold()
     return model._default_manager.get_or_create(**_key(snapshot), **more, defaults=described)[0]
 
 
 def _key(snapshot: Snapshot) -> dict[str, Any]:
+    return _key_of(snapshot.benchmark, snapshot.policy)
+
+
+def _key_of(benchmark: Benchmark, policy: Policy) -> dict[str, Any]:
     return {
-        "benchmark": snapshot.benchmark,
-        "rules": rules_sha256(snapshot.policy),
-        "data_version": snapshot.data_version,
+        "benchmark": benchmark,
+        "rules": rules_sha256(policy),
+        "data_version": benchmark.data_version,
         "estimator_version": ESTIMATOR_VERSION,
     }

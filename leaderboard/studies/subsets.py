@@ -16,9 +16,10 @@ def settle_subset(reader: Reader) -> TaskSubset | None:
 
     It is chosen on the data and by the rules of that delivery, as if a recompute had followed it. Where the
     band is unsuited then, each further complete agent tries again, and so does a new policy row. A version
-    that is fixed stays: neither withdrawals nor policy rows change it.
+    that is fixed stays: neither withdrawals nor policy rows change it, only an approved reselection, which
+    is an event of the same order as deliveries.
     """
-    if active := active_subset(reader.benchmark):
+    if active := active_subset(reader.benchmark, upto=reader.data_version):
         return active
     for moment in moments(reader.benchmark, upto=reader.data_version):
         if moment.n_candidates < moment.policy.subset_from:
@@ -34,7 +35,7 @@ def settle_subset(reader: Reader) -> TaskSubset | None:
 @transaction.atomic
 def _fix(then: Snapshot, chosen: Choice, moment: Moment) -> TaskSubset:
     Benchmark.objects.select_for_update(no_key=True).get(pk=then.benchmark.pk)
-    if active := active_subset(then.benchmark):
+    if active := active_subset(then.benchmark, upto=moment.data_version):
         return active  # another worker fixed the same meanwhile
     line = chosen.line
     assert line is not None

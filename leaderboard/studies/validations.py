@@ -5,13 +5,18 @@ from datetime import datetime
 
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.records import Snapshot
-from leaderboard.studies.services import keep, kept
+from leaderboard.studies.services import Hold, free, keep, kept
 
 Progress = Callable[[int, int], None]
 
 
 def settle_validation(
-    *, snapshot: Snapshot, as_of: datetime, n_jobs: int = 1, progress: Progress | None = None
+    *,
+    snapshot: Snapshot,
+    as_of: datetime,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+    hold: Hold = free,
 ) -> tuple[ValidationStudy, bool]:
     """Return the validation of the present data and whether it was computed just now."""
     if study := kept(ValidationStudy, snapshot=snapshot):
@@ -19,4 +24,4 @@ def settle_validation(
     from selection.standings.validating import validation_of
 
     result = validation_of(snapshot.record, snapshot.rules, jobs=n_jobs, progress=progress)
-    return keep(ValidationStudy, snapshot=snapshot, result=result, as_of=as_of), True
+    return keep(ValidationStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True

@@ -9,21 +9,21 @@ import pyarrow.compute as pc
 from analytics.tee.benchmark import FACETS, Outcomes, variance_study
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.records import Snapshot
-from leaderboard.studies.services import keep, kept
+from leaderboard.studies.services import Hold, free, keep, kept
 from leaderboard.submissions.models import Setting
 from leaderboard.submissions.queries import outcomes_of, settings_of
 
 STATED = dict(zip(FACETS, Setting.FACETS, strict=True))
 
 
-def settle_variance(*, snapshot: Snapshot, as_of: datetime) -> tuple[VarianceStudy, bool]:
+def settle_variance(*, snapshot: Snapshot, as_of: datetime, hold: Hold = free) -> tuple[VarianceStudy, bool]:
     """Return the study of the present data and whether it was computed just now."""
     if study := kept(VarianceStudy, snapshot=snapshot):
         return study, False
     record = snapshot.record
     complete = [name for name, has_all in zip(record.table.agents, record.complete, strict=True) if has_all]
     result = variance_study(_outcomes(snapshot), complete=complete, n_tasks=record.n_tasks)
-    return keep(VarianceStudy, snapshot=snapshot, result=result, as_of=as_of), True
+    return keep(VarianceStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True
 
 
 def _outcomes(snapshot: Snapshot) -> Outcomes:

@@ -22,6 +22,7 @@ from leaderboard.submissions.models import (
 )
 from leaderboard.submissions.queries import settings_of
 from leaderboard.submissions.rows import KEY, details_of
+from leaderboard.waking import wake
 
 
 def ensure_settings(
@@ -126,7 +127,10 @@ def carry_details(*, old: Sequence[Submission], new: Submission) -> None:
 
 
 def bump_data_version(*, benchmark: Benchmark) -> int:
-    """Say that the counted outcomes change, at the end of the transaction; return the version reached."""
+    """Say that the counted outcomes change, at the end of the transaction; return the version reached.
+
+    The scheduler wakes when it is committed.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE catalog_benchmark SET data_version = data_version + 1 WHERE id = %s"
@@ -134,6 +138,7 @@ def bump_data_version(*, benchmark: Benchmark) -> int:
             [benchmark.pk],
         )
         (version,) = cursor.fetchone()
+    wake()
     return int(version)
 
 

@@ -12,6 +12,7 @@ from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.studies.answers import (
+    Changes,
     Standings,
     Verdict,
     advice_text,
@@ -54,6 +55,16 @@ def board_text(board: Board, standings: Standings, target: str) -> str:
     head = f"{board.benchmark.title}: board {board.number}, {board.published_at:%Y-%m-%d}"
     parts = [head, printed.text(standings, target), advice(board.benchmark, standings.verdict)]
     return "\n\n".join([*filter(None, parts), f"Digest {board.digest}"])
+
+
+def changes_text(older: Board, newer: Board, told: Changes) -> str:
+    """What changed between two boards: a sentence, and who."""
+    head = f"{newer.benchmark.title}: what changed from board {older.number}, {older.published_at:%Y-%m-%d}"
+    lists = [
+        "\n".join([title, *(f"  {line}" for line in lines)]) for title, lines in words.changed_lists(told)
+    ]
+    text = words.changes_text(told)
+    return "\n\n".join([f"{head}, to {newer.number}, {newer.published_at:%Y-%m-%d}", text, *lists])
 
 
 def validation_text(study: ValidationStudy) -> str:

@@ -7,6 +7,7 @@ module             holds
 ``words``          its sentences
 ``terms``          what their words mean, and how figures are set
 ``gaps``           what its lines do not show
+``changes``        what changed between two boards
 ``table``          its tables: columns for a reader, flat rows for a CSV
 ``printed``        the whole as text for a terminal
 ``choice``         which tasks are the subset
@@ -22,8 +23,8 @@ module             holds
 ``answering``      the steps in their order
 =================  =====================================================================================
 
-Importing this package, ``lines``, ``words``, ``terms``, ``gaps``, ``table`` and ``printed`` imports nothing
-heavy; `answer` does when called.
+Importing this package, ``lines``, ``words``, ``terms``, ``gaps``, ``changes``, ``table`` and ``printed``
+imports nothing heavy; `answer` does when called.
 """
 
 from typing import TYPE_CHECKING

@@ -167,7 +167,7 @@ def estimates_of(
         fitted = given.fitted
         if fitted is None or not is_current(fitted, agents, names, rules):
             fitted = fitted_on(agents, names, rules, record.graded_share)
-        estimated = estimates(record, tasks, rows, calibrator(agents, tasks, fitted))
+        estimated = estimates(record, tasks, rows, calibrator(agents, tasks, fitted, given.sampled))
         return estimated, coverage(fitted, estimated)
     except CoreError as refusal:
         return {int(i): Estimated(None, reason=str(refusal)) for i in rows}, None
@@ -213,6 +213,7 @@ def _standings(
             universe=record.universe,
             uneven=record.uneven,
             zero=record.counting.missing == "zero",
+            not_revalidated=given.not_revalidated,
         ),
     )
 

@@ -94,8 +94,25 @@ def band_of(record: Record, rules: Rules) -> Band:
     ------
     BandRefused, WindowRefused, NoTasks
     """
-    rows = _counted(record, rules)
+    rows = counted_agents(record, rules)
     return bands.mid_range(record.table.means[rows], lo=rules.lo, hi=rules.hi, widening=rules.widening)
+
+
+def counted_agents(record: Record, rules: Rules) -> IndexArray:
+    """Return the positions of the agents that pass rates rest on: the complete ones, or the latest of them.
+
+    Raises
+    ------
+    WindowRefused
+    """
+    complete = np.flatnonzero(record.complete)
+    latest = bands.latest_agents([record.table.dates[i] for i in complete], rules.history_window)
+    return np.asarray(complete[latest], dtype=np.intp)
+
+
+def how_chosen(band: Band, rules: Rules) -> str:
+    """Say how the tasks of a band, or as many by another strategy, came about."""
+    return band.reason if rules.strategy == "mid_range" else _by_strategy(band, rules)
 
 
 def choice(record: Record, rules: Rules, given: Given) -> Choice:
@@ -206,7 +223,7 @@ def _chosen(record: Record, rules: Rules, earlier: tuple[IndexArray, ...]) -> Ch
     if not tasks.size:
         return _none(record, rules, band, f"the strategy {rules.strategy} chooses no subset: {refusal}")
     incumbents = np.zeros(record.n_agents, dtype=np.bool_)
-    incumbents[_counted(record, rules)] = True
+    incumbents[counted_agents(record, rules)] = True
     stage = _stage(record, rules)
     line = SubsetLine(
         number=None,
@@ -218,7 +235,7 @@ def _chosen(record: Record, rules: Rules, earlier: tuple[IndexArray, ...]) -> Ch
         provisional=stage == "provisional",
         strategy=rules.strategy,
         n_complete=band.n_complete,
-        reason=band.reason if rules.strategy == "mid_range" else _by_strategy(band, rules),
+        reason=how_chosen(band, rules),
     )
     return Choice(read_only(tasks), line, incumbents, earlier, stage, True, line.reason)
 
@@ -233,13 +250,6 @@ def _none(record: Record, rules: Rules, band: Band, reason: str) -> Choice:
         is_suited=band.suited,
         reason=reason,
     )
-
-
-def _counted(record: Record, rules: Rules) -> IndexArray:
-    """Positions of the agents that the pass rates rest on."""
-    complete = np.flatnonzero(record.complete)
-    latest = bands.latest_agents([record.table.dates[i] for i in complete], rules.history_window)
-    return np.asarray(complete[latest], dtype=np.intp)
 
 
 def _means_on(outcomes: FloatArray, tasks: IndexArray) -> FloatArray:

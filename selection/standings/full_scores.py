@@ -23,7 +23,7 @@ As in `selection.full_scores` and `selection.intervals`. Manski, *Partial Identi
 Distributions*, 2003.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,12 +31,13 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
 from analytics.record import Record
-from selection import full_scores
+from selection import full_scores, ridge
 from selection.folds import CompleteAgents
-from selection.full_scores import estimator_of
+from selection.full_scores import FullScores, estimator_of
 from selection.given import FittedOn
 from selection.held_out import Residuals, nested_residuals
 from selection.intervals import Calibrator, Interval, NoInterval, calibrate, intervals, prequential
+from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
 from selection.intervals.scaffolds import NOT_CALIBRATED
 from selection.rules import Rules
 from selection.standings.choice import rule_of
@@ -126,7 +127,9 @@ def is_current(fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str
     return fitted.tasks == tasks and set(fitted.agents) <= set(agents.names)
 
 
-def calibrator(agents: CompleteAgents, tasks: IndexArray, fitted: FittedOn) -> Calibrator:
+def calibrator(
+    agents: CompleteAgents, tasks: IndexArray, fitted: FittedOn, sampled: Collection[str] = ()
+) -> Calibrator:
     """Gather what intervals of estimated scores are made from.
 
     Parameters
@@ -135,6 +138,8 @@ def calibrator(agents: CompleteAgents, tasks: IndexArray, fitted: FittedOn) -> C
         All that are complete; those that `fitted` names are used.
     tasks : int array, shape (k,)
     fitted : FittedOn
+    sampled : collection of str
+        Agents drawn at random, for a full run, from those that came after the subset was fixed.
 
     Raises
     ------
@@ -142,10 +147,12 @@ def calibrator(agents: CompleteAgents, tasks: IndexArray, fitted: FittedOn) -> C
     """
     used = np.flatnonzero(np.isin(agents.names, fitted.agents))
     taken = agents if used.size == agents.n else agents.take(used)
+    made = full_scores.fit(fitted.estimator, taken, tasks)
     return calibrate(
-        full_scores.fit(fitted.estimator, taken, tasks),
+        made,
         _numbers(fitted.residuals),
         in_time=_numbers(fitted.in_time),
+        post_selection=_of_sampled(agents, made, sampled),
         scaffolds=taken.scaffolds,
         scaffold_residuals=_numbers(fitted.scaffold_residuals),
     )
@@ -195,6 +202,24 @@ def estimates(
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _of_sampled(agents: CompleteAgents, made: FullScores, sampled: Collection[str]) -> FloatArray | None:
+    """Return y − ŷ of the sampled agents, each by a fit without it on S, which was fixed before it came.
+
+    None under 19 of them, where they decide no interval; an agent that lacks over a tenth of S has none.
+    """
+    on_subset = agents.outcomes[:, made.tasks]
+    rows = np.flatnonzero(np.isin(agents.names, list(sampled)) & ridge.predictable(on_subset))
+    if rows.size < FEWEST_FOR_QUANTILE:
+        return None
+    predictions = made.predict(on_subset[rows])
+    place = {name: i for i, name in enumerate(made.agents.names)}
+    fitted = [(r, place[agents.names[i]]) for r, i in enumerate(rows) if agents.names[i] in place]
+    if fitted:
+        own, column = np.array(fitted, dtype=np.intp).T
+        predictions[own] = made.predict_without(on_subset[rows[own]])[np.arange(own.size), column]
+    return np.asarray(agents.scores[rows] - predictions, dtype=np.float64)
 
 
 def _numbers(residuals: tuple[float | None, ...]) -> FloatArray:

@@ -3,15 +3,19 @@
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Task
-from leaderboard.operations import services
+from leaderboard.operations import reselections, services
+from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.models import Calibration, TaskSubset
+from leaderboard.studies.records import Reader
+from leaderboard.studies.subsets import settle_subset
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.services import append_changes, change_status
-from tests.toys import AS_OF, csv_text, graded, in_subset, load_text, only, recomputed
+from tests.toys import AS_OF, FIRST, csv_text, graded, in_subset, load_text, only, passing, recomputed
+from tests.toys import LATER as LATER_COUNTS
 
 N_TASKS = 40
 LATER = AS_OF + timedelta(days=1)
@@ -73,6 +77,20 @@ def load(text, **options):
     return lambda slug: load_text(text, slug=slug, **options)
 
 
+def reselect(variant, slug):
+    """Propose and approve: what an operator does between two deliveries."""
+    benchmark = Benchmark.objects.get(slug=slug)
+    options = {"by": None, "reason": "pass rates moved", "as_of": LATER}
+    found = reselections.propose(benchmark=benchmark, **options)
+    return reselections.approve(reselection=found, variant=variant, **options)
+
+
+def in_use(told):
+    """The versions, and the calibrations of the last of them: those before it serve no board any more."""
+    subsets, fits, digest = told
+    return subsets, [fit for fit in fits if fit[0] >= subsets[-1][1]], digest
+
+
 def test_one_worker_after_each_delivery_and_one_at_the_end_store_the_same(db):
     steps = [load(full(9, 0, "a")), load(full(8, 1, "b")), *(load(full(1, 2 + i, f"c{i}")) for i in range(7))]
     watched, late = both_ways(*steps)
@@ -80,6 +98,46 @@ def test_one_worker_after_each_delivery_and_one_at_the_end_store_the_same(db):
     (subset,), fits, _ = late
     assert subset[:2] == (1, 2)
     assert [(version, len(agents)) for version, agents, *_ in fits] == [(2, 17), (7, 22)]
+
+
+def test_an_approval_has_its_place_among_the_deliveries(db):
+    """Three more are complete before it and eight after: it is fitted to all of 35, and refitted at 40."""
+    steps = [
+        load(csv_text(passing(FIRST))),
+        load(csv_text(passing(LATER_COUNTS, seed=1, prefix="b"))),
+        load(csv_text(graded(3, 20, seed=2, prefix="c"))),
+        lambda slug: reselect("plain", slug),
+        *(load(csv_text({f"d{i}": "10" * 10})) for i in range(8)),
+        lambda slug: withdraw("b03", slug),
+    ]
+    watched, late = both_ways(*steps)
+    assert in_use(watched) == in_use(late)
+    subsets, fits, _ = in_use(late)
+    assert [subset[:2] for subset in subsets] == [(1, 1), (2, 4)]
+    assert [(version, len(agents)) for version, agents, *_ in fits] == [(4, 35), (9, 40)]
+
+
+def test_rows_made_again_from_the_log_are_those_that_were_there(db):
+    """Calibrations are gone, as on a new installation: subset 2 is fitted at its approval once more."""
+    load_text(csv_text(passing(FIRST)), slug="toy")
+    load_text(csv_text(passing(LATER_COUNTS, seed=1, prefix="b")), slug="toy")
+    reselect("hysteresis", "toy")
+    load_text(csv_text({f"d{i}": "10" * 10 for i in range(5)}), slug="toy")
+    recomputed()
+    before = stored("toy")
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute("UPDATE boards_board SET calibration_id = NULL")
+        cursor.execute("DELETE FROM studies_calibration")
+        cursor.execute("SET LOCAL session_replication_role = DEFAULT")
+    benchmark = Benchmark.objects.get()
+    reader = Reader(benchmark)
+    subset = settle_subset(reader)
+    assert subset.number == 2
+    settle_calibration(reader, subset, tasks=reader.now(subset).task_ids)
+    subsets, fits = stored("toy")
+    assert subsets == before[0]
+    assert fits == [fit for fit in before[1] if fit[0] >= subset.data_version]
 
 
 def test_a_delivery_with_new_tasks_comes_after_those_before_it(db):

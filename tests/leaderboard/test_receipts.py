@@ -55,9 +55,8 @@ def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", firs
             for trial, outcome in enumerate(trials, start=first)
         ]
     )
-    described = {"name": agent, "scaffold": "Loop", "model": model} | (
-        {"version": version} if version else {}
-    )
+    described = {"name": agent, "scaffold": "Loop", "model": model} if isinstance(agent, str) else agent
+    described |= {"version": version} if version else {}
     body = {"agent": described, "submitted_at": TODAY, "outcomes": rows} | more
     return submit(
         benchmark=Benchmark.objects.get(slug="toy"),

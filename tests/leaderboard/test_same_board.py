@@ -19,7 +19,7 @@ from leaderboard.submissions.parsing.flat import read_file
 from selection.standings import answer, printed
 from tests.toys import AS_OF, csv_text, graded, only, rows_text
 
-PUBLISHED = {"benchmark", "number", "published_at", "data_version", "digest"}
+PUBLISHED = {"benchmark", "number", "published_at", "data_version", "digest", "signature", "key"}
 
 
 def loaded(*paths: Path, slug="same"):

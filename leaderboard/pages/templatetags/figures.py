@@ -157,6 +157,13 @@ def day(moment: datetime | str | None) -> SafeString:
 
 
 @register.filter
+def minute(moment: datetime) -> SafeString:
+    """2026-06-01 12:05, in UTC."""
+    moment = timezone.localtime(moment)
+    return format_html('<time datetime="{}">{}</time>', moment.isoformat(), f"{moment:%Y-%m-%d %H:%M}")
+
+
+@register.filter
 def instant(moment: datetime) -> SafeString:
     moment = timezone.localtime(moment)
     text = f"{moment.day} {moment:%B %Y, %H:%M} UTC"

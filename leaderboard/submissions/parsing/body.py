@@ -27,7 +27,8 @@ from leaderboard.errors import Faulty
 COLUMN = {"name": "agent", "scaffold": "scaffold", "model": "model"}  # of the flat file
 AGENT_OPTIONAL = ("version", "organisation")
 REQUIRED = ("agent", "outcomes")
-OPTIONAL = ("submitted_at", "run", "replaces", "links")
+IDS = {"replaces": "is the id of a submission", "assignment": "is the id of an assignment"}
+OPTIONAL = ("submitted_at", "run", "links", *IDS)
 LINKS = ("commit", "logs")
 MAX_ROWS = 20_000
 MAX_LINK_LENGTH = 2_000
@@ -46,6 +47,7 @@ class Body:
     version: str
     organisation: str
     replaces: UUID | None
+    assignment: UUID | None
     links: dict[str, str]
 
 
@@ -59,7 +61,7 @@ def read_body(body: object, *, benchmark: str, tasks: Collection[str], as_of: da
         raise Faulty(
             "The body has faults; nothing was stored.", faults=(_fault("body", body, "is a JSON object"),)
         )
-    envelope = [*_unknown(body), *_absent(body), *_agent(body), *_replaces(body), *_links(body)]
+    envelope = [*_unknown(body), *_absent(body), *_agent(body), *_ids(body), *_links(body)]
     unknown_tasks = _unknown_tasks(body.get("outcomes"), tasks)
     flat, row_faults, n_faults = _rows(body, benchmark=benchmark, as_of=as_of)
     if envelope or unknown_tasks or flat is None:
@@ -81,6 +83,7 @@ def read_body(body: object, *, benchmark: str, tasks: Collection[str], as_of: da
         version=agent.get("version") or "",
         organisation=agent.get("organisation") or "",
         replaces=UUID(body["replaces"]) if body.get("replaces") else None,
+        assignment=UUID(body["assignment"]) if body.get("assignment") else None,
         links=dict(body.get("links") or {}),
     )
 
@@ -112,11 +115,8 @@ def _strange(where: str, found: Mapping[str, Any], known: Collection[str], rule:
 
 
 def _unknown(body: Mapping[str, Any]) -> list[Fault]:
-    known = (*REQUIRED, *OPTIONAL, "assignment")
-    faults = [*_strange("", body, known, "is not a field of a submission")]
-    if "assignment" in body:
-        faults.append(_fault("assignment", None, "assignments are not offered yet"))
-    return faults
+    known = (*REQUIRED, *OPTIONAL)
+    return [*_strange("", body, known, "is not a field of a submission")]
 
 
 def _absent(body: Mapping[str, Any]) -> list[Fault]:
@@ -140,13 +140,15 @@ def _agent(body: Mapping[str, Any]) -> list[Fault]:
     return faults
 
 
-def _replaces(body: Mapping[str, Any]) -> list[Fault]:
-    value = body.get("replaces")
-    try:
-        _ = value is None or UUID(value)
-    except (ValueError, AttributeError, TypeError):
-        return [_fault("replaces", value, "is the id of a submission")]
-    return []
+def _ids(body: Mapping[str, Any]) -> list[Fault]:
+    faults = []
+    for field, rule in IDS.items():
+        value = body.get(field)
+        try:
+            _ = value is None or UUID(value)
+        except (ValueError, AttributeError, TypeError):
+            faults.append(_fault(field, value, rule))
+    return faults
 
 
 def _links(body: Mapping[str, Any]) -> list[Fault]:

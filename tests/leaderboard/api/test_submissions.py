@@ -83,7 +83,7 @@ FAULTS = [
         "not a field",
     ),
     ({"agent": {"name": "a\nb", "scaffold": "b", "model": "c"}}, None, "agent.name", ""),
-    ({"assignment": "123"}, None, "assignment", "not offered yet"),
+    ({"assignment": "123"}, None, "assignment", "is the id of an assignment"),
     ({"score": 1}, None, "score", "not a field"),
     ({"links": {"logs": "javascript:alert(1)"}}, None, "links.logs", "https://"),
     ({"replaces": "the last one"}, None, "replaces", "id of a submission"),

@@ -1,5 +1,6 @@
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
 from django.views.defaults import permission_denied
 
 from leaderboard.pages import views
@@ -43,3 +44,14 @@ def test_a_fault_of_ours_keeps_its_details(client, db, monkeypatch, error):
     assert response.status_code == 500
     assert b"Something went wrong" in response.content
     assert b"a secret" not in response.content
+
+
+@pytest.mark.parametrize("error", [OperationalError("the server is gone"), InterfaceError("closed")])
+def test_a_database_that_does_not_answer(client, db, monkeypatch, error):
+    monkeypatch.setattr(views, "listed_benchmarks", fail(error))
+    response = client.get("/")
+    assert (response.status_code, response["Retry-After"]) == (503, "5")
+    assert response["Cache-Control"] == "no-store"
+    assert b"Back in a moment" in response.content
+    assert b"the server is gone" not in response.content
+    assert "style-src 'self'" in response["Content-Security-Policy"]

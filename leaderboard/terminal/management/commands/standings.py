@@ -7,17 +7,19 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from leaderboard.boards.history import changes_since
+from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import latest_board
+from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Target
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.studies.answers import table
-from leaderboard.terminal.printing import board_text, refusals_as_errors
+from leaderboard.terminal.printing import board_text, changes_text, refusals_as_errors
 
 
 class Command(BaseCommand):
-    help = "Print the latest board of a benchmark."
+    help = "Print the latest board of a benchmark, or an older one, or what changed between two."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
@@ -28,9 +30,42 @@ class Command(BaseCommand):
             help="what the table's intervals, ranks and ties are about; csv and json hold all targets",
         )
 
-    def handle(self, *, benchmark: str, format: str, target: str | None, **_: Any) -> None:
+        # Django keeps --version for its own.
+        parser.add_argument(
+            "--board", type=int, metavar="N", help="the board of this number; else the latest"
+        )
+        parser.add_argument(
+            "--since", type=int, metavar="M", help="tell what changed since board M instead; no csv"
+        )
+
+    def handle(
+        self,
+        *,
+        benchmark: str,
+        format: str,
+        target: str | None,
+        board: int | None,
+        since: int | None,
+        **_: Any,
+    ) -> None:
         with refusals_as_errors():
-            board = latest_board(benchmark_of(benchmark))
+            found = benchmark_of(benchmark)
+            shown = latest_board(found) if board is None else board_numbered(found, board)
+            if since is not None:
+                return self.tell_changes(board_numbered(found, since), shown, format)
+        return self.tell(shown, format, target)
+
+    def tell_changes(self, older: Board, newer: Board, format: str) -> None:
+        if older.number >= newer.number or format == "csv":
+            raise CommandError("--since takes the number of an older board, as a table or as json.")
+        told = changes_since(older, newer)
+        if format == "json":
+            plain = {"benchmark": newer.benchmark.slug, "number": newer.number, "since": older.number}
+            self.stdout.write(json.dumps(plain | told.as_plain(), ensure_ascii=False, indent=2))
+        else:
+            self.stdout.write(changes_text(older, newer, told))
+
+    def tell(self, board: Board, format: str, target: str | None) -> None:
         standings = standings_of(board)
         if target and not standings.targets[target].n_ranked:
             why = standings.targets[target].reason

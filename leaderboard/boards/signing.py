@@ -1,0 +1,85 @@
+"""Signed digests: that this server published a board of this digest under this number, at this time.
+
+What is signed, with Ed25519 (RFC 8032), is `signed_bytes`: the canonical JSON (`boards.digest`) of benchmark,
+number, published_at, data_version and digest, as they stand in the published board. The key is the setting
+SIGNING_KEY, the base64 of a seed of 32 bytes. The embedded server makes one of its own, once, and keeps it
+beside its data; any other signs nothing without the setting.
+"""
+
+import os
+import secrets
+from base64 import b64decode, b64encode
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.conf import settings
+
+from leaderboard import postgres
+from leaderboard.boards.digest import canonical_json
+from leaderboard.boards.models import Board
+
+ALGORITHM = "Ed25519"
+SEED_LENGTH = 32  # bytes
+
+
+def identity(board: Board) -> dict[str, Any]:
+    """What a signature is about."""
+    return {
+        "benchmark": board.benchmark.slug,
+        "number": board.number,
+        "published_at": board.published_at.isoformat(),
+        "data_version": board.data_version,
+        "digest": board.digest,
+    }
+
+
+def signed_bytes(board: Board) -> bytes:
+    return canonical_json(identity(board)).encode()
+
+
+def signed(board: Board) -> dict[str, str | None]:
+    """Signature and public key in base64; both are None where this server has no key."""
+    key = private_key()
+    if key is None:
+        return {"signature": None, "key": None}
+    return {"signature": _text(key.sign(signed_bytes(board))), "key": public_key()}
+
+
+def public_key() -> str | None:
+    """The raw public key in base64, 32 bytes; None where this server signs nothing."""
+    key = private_key()
+    return None if key is None else _text(key.public_key().public_bytes_raw())
+
+
+def private_key() -> Ed25519PrivateKey | None:
+    seed = settings.SIGNING_KEY or (_kept_seed(postgres.home()) if settings.EMBEDDED else "")
+    return _key_of(seed) if seed else None
+
+
+@lru_cache(maxsize=4)
+def _key_of(seed: str) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(b64decode(seed))
+
+
+@lru_cache(maxsize=4)
+def _kept_seed(home: Path) -> str:
+    """The seed that the embedded server keeps, made by whoever asks first; only its account reads it."""
+    path = home / "signing.key"
+    with suppress(FileNotFoundError):
+        return path.read_text().strip()
+    new = home / f"signing.{secrets.token_hex(8)}"
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(_text(secrets.token_bytes(SEED_LENGTH)))
+    # A link is there whole or not at all, and of two that are made at once the first stays.
+    with suppress(FileExistsError):
+        os.link(new, path)
+    new.unlink()
+    return path.read_text().strip()
+
+
+def _text(content: bytes) -> str:
+    return b64encode(content).decode()

@@ -1,0 +1,39 @@
+"""What is told of outcomes that arrive and count: of a submission, and of a load as a whole."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.events import emit
+from leaderboard.operations.models import EventKind
+from leaderboard.submissions.models import Status, StatusChange, Submission
+
+MOST_TOLD = 100  # submissions and agents of one event; their numbers are always told
+
+
+def tell_of_arrivals(*, benchmark: Benchmark, changes: Sequence[StatusChange], as_of: datetime) -> None:
+    """Tell of the submissions that are accepted with these changes: one event, whatever their number."""
+    accepted = [change.submission for change in changes if change.status == Status.ACCEPTED]
+    if accepted:
+        emit(
+            benchmark=benchmark,
+            kind=EventKind.SUBMISSION_ACCEPTED,
+            about=str(accepted[0].uuid),
+            payload=_told(benchmark, accepted),
+            as_of=as_of,
+        )
+
+
+def _told(benchmark: Benchmark, accepted: Sequence[Submission]) -> dict[str, Any]:
+    agents = list(dict.fromkeys(submission.agent.name for submission in accepted))
+    return {
+        "path": f"/b/{benchmark.slug}",
+        "loaded": accepted[0].loaded,
+        "n_submissions": len(accepted),
+        "submissions": [str(submission.uuid) for submission in accepted[:MOST_TOLD]],
+        "n_agents": len(agents),
+        "agents": agents[:MOST_TOLD],
+        "n_outcomes": sum(submission.n_outcomes for submission in accepted),
+        "n_invalid": sum(submission.n_invalid for submission in accepted),
+    }

@@ -1,0 +1,290 @@
+"""Assignments: which tasks an agent is asked to run, and whether it has."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from secrets import SystemRandom
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from django.db import transaction
+
+from leaderboard.accounts.models import User
+from leaderboard.boards.queries import NoBoardYet, latest_board
+from leaderboard.boards.reading import head_of
+from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.catalog.services import AgentDescription, ensure_agents
+from leaderboard.errors import Conflict, Forbidden, Frozen
+from leaderboard.operations import asking
+from leaderboard.operations.models import (
+    Assignment,
+    AssignmentStatus,
+    Mode,
+    RerunAgent,
+    RerunRequest,
+    RerunStatus,
+)
+from leaderboard.operations.phase import open_drift_request
+from leaderboard.studies.models import TaskSubset
+from leaderboard.studies.queries import active_subset
+from leaderboard.submissions.models import Submission
+from leaderboard.submissions.queries import live_outcomes
+
+
+class NotYourAgent(Forbidden):
+    """This agent belongs to another account; its owner or an operator can add to it."""
+
+
+class NothingLacks(Conflict):
+    """This agent has run everything that it could be asked for."""
+
+
+class NotItsAssignment(Conflict):
+    """`assignment` must name an assignment of the same agent."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What agents are asked for now: all tasks, or those of the subset; and why, in words."""
+
+    tasks: list[int]
+    subset: TaskSubset | None
+    request: RerunRequest | None
+    reason: str
+
+
+@transaction.atomic
+def assign(
+    *,
+    benchmark: Benchmark,
+    agent: AgentDescription,
+    by: User | None,
+    as_of: datetime,
+    by_operator: bool = False,
+) -> Assignment:
+    """Say which tasks an agent is to run; asked again, repeat it.
+
+    `by` is the account that asks, and owns an agent that is new; None: an operator at the command line.
+    The agent is locked, so that of two that ask at once the second gets what the first one got.
+    """
+    locked = Benchmark.objects.get(pk=benchmark.pk)
+    check_open(locked)
+    found = agent_of(benchmark=locked, described=agent, by=by, by_operator=by_operator or by is None)
+    if standing := current(found, as_of):
+        return standing
+    found.assignments.filter(status=AssignmentStatus.OPEN).update(
+        status=AssignmentStatus.EXPIRED, ended_at=as_of
+    )
+    return _new(found, policy_in_force(locked), by, as_of)
+
+
+def check_open(benchmark: Benchmark) -> None:
+    if benchmark.frozen_at:
+        raise Frozen(f"Intake of this benchmark is frozen: {benchmark.frozen_reason}")
+
+
+def agent_of(
+    *, benchmark: Benchmark, described: AgentDescription, by: User | None, by_operator: bool
+) -> Agent:
+    """Return the agent, locked and made if it is new; to others than its owner and operators it is closed."""
+    agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=by)[described.name]
+    if agent.owner != by and not by_operator:
+        raise NotYourAgent
+    return agent
+
+
+def current(agent: Agent, as_of: datetime) -> Assignment | None:
+    """The assignment that the agent has open."""
+    return agent.assignments.filter(status=AssignmentStatus.OPEN, expires_at__gt=as_of).first()
+
+
+def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assignment:
+    wanted, stored = _wanted(agent, policy), live_outcomes([agent.pk])
+    has = _has(stored, policy.n_trials)
+    audit = _audit(agent, policy, wanted, is_new=not stored.num_rows)
+    tasks = [pk for pk in asking.names_asked(policy, [*wanted.tasks, *audit]) if pk not in has]
+    if not tasks:
+        raise NothingLacks
+    asked_beside = [pk for pk in audit if pk in tasks and pk not in wanted.tasks]
+    mode = Mode.DELTA if has else Mode.SUBSET if wanted.subset else Mode.FULL
+    return Assignment.objects.create(
+        agent=agent,
+        mode=mode,
+        reason=_reason(wanted, mode, n_audit=len(asked_beside)),
+        subset=wanted.subset,
+        request=wanted.request,
+        tasks=tasks,
+        audit=asked_beside,
+        n_trials=policy.n_trials,
+        n_trials_recommended=_recommended(agent.benchmark) if wanted.subset else None,
+        asked_by=by,
+        created_at=as_of,
+        expires_at=as_of + timedelta(days=policy.assignment_days),
+    )
+
+
+def _wanted(agent: Agent, policy: Policy) -> _Wanted:
+    """All tasks while there is no subset, full runs are asked for, or a request names the agent; else it."""
+    benchmark = agent.benchmark
+    everything, subset = list(asking.names_asked(policy, None)), active_subset(benchmark)
+    if benchmark.full_runs_only_at:
+        reason = f"an operator asked for full runs: {benchmark.full_runs_only_reason}"
+        return _Wanted(everything, None, None, reason)
+    of_subset = asking.asked_tasks(benchmark)
+    if subset is None or of_subset is None:
+        return _Wanted(everything, None, None, _no_subset(benchmark))
+    if named := _naming(agent):
+        return _Wanted(everything, None, named, f"a {named.kind} request names this agent: {named.reason}")
+    if request := open_drift_request(benchmark):
+        return _Wanted(everything, None, request, f"a drift request is open: {request.reason}")
+    reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"
+    return _Wanted(of_subset, subset, None, reason)
+
+
+def _no_subset(benchmark: Benchmark) -> str:
+    try:
+        why = head_of(latest_board(benchmark)).why
+    except NoBoardYet:
+        why = "no board has been published yet"
+    return f"no subset is fixed, so every agent runs all tasks: {why}"
+
+
+def _naming(agent: Agent) -> RerunRequest | None:
+    """The open request that waits for this agent."""
+    waiting = RerunAgent.objects.filter(agent=agent, arrived_at=None, request__status=RerunStatus.OPEN)
+    first = waiting.select_related("request").order_by("request_id").first()
+    return first.request if first else None
+
+
+def _reason(wanted: _Wanted, mode: Mode, *, n_audit: int) -> str:
+    lacking = "; asked for is what the agent lacks of it" if mode == Mode.DELTA else ""
+    tasks = "1 task" if n_audit == 1 else f"{n_audit} tasks"
+    audit = f"; {tasks} from outside it, drawn for this agent, check that it ranks like the rest"
+    return wanted.reason + lacking + (audit if n_audit else "")
+
+
+def _has(stored: pa.Table, n_trials: int) -> set[int]:
+    """Ids of the tasks with that many outcomes; confirmed failures of the harness are lacking."""
+    n = Counter(stored.filter(pc.invert(stored["free"]))["task"].to_pylist())
+    return {task for task, n_stored in n.items() if n_stored >= n_trials}
+
+
+def _audit(agent: Agent, policy: Policy, wanted: _Wanted, *, is_new: bool) -> list[int]:
+    """Tasks from outside the subset, drawn once for an agent: who asks again gets no other ones."""
+    if wanted.subset is None:
+        return []
+    earlier = agent.assignments.exclude(subset=None).order_by("-id").first()
+    if earlier or not is_new:
+        return list(earlier.audit) if earlier else []
+    from leaderboard.studies.reruns import n_audit_tasks  # web workers start without the core
+
+    outside = [pk for pk in asking.names_asked(policy, None) if pk not in wanted.tasks]
+    n = n_audit_tasks(len(wanted.tasks), policy.audit_share)
+    return SystemRandom().sample(outside, min(n, len(outside)))
+
+
+def _recommended(benchmark: Benchmark) -> int | None:
+    try:
+        trials = head_of(latest_board(benchmark)).trials
+    except NoBoardYet:
+        return None
+    return trials.recommended if trials else None
+
+
+# ---------------------------------------------------------------------------------------------- delivering
+
+
+def answered(
+    *, agent: Agent, named: UUID | None, replaces: Sequence[Submission], as_of: datetime
+) -> Assignment | None:
+    """The assignment that a delivery is for: the one it names, that of what it replaces, or the open one."""
+    if named is not None:
+        if found := agent.assignments.filter(uuid=named).first():
+            return found
+        raise NotItsAssignment
+    before = Assignment.objects.filter(submissions__in=replaces).order_by("-id").first()
+    return before or current(agent, as_of)
+
+
+def asked_by(assignment: Assignment | None, benchmark: Benchmark) -> list[int] | None:
+    """Ids of the tasks whose absence leaves the agent without a rank; None: all active tasks.
+
+    An agent that runs the rest of a full run gains nothing by a part of it, and loses nothing.
+    """
+    if assignment is None or _is_the_rest(assignment):
+        return asking.asked_tasks(benchmark)
+    return list(assignment.tasks)
+
+
+def _is_the_rest(assignment: Assignment) -> bool:
+    return assignment.mode == Mode.DELTA and assignment.subset_id is None
+
+
+def wanted_by(assignment: Assignment | None, submission: Submission) -> list[int] | None:
+    """Ids of all the tasks that a delivery was asked for; None: all active tasks."""
+    if assignment is None or submission.asked is None or not _is_the_rest(assignment):
+        return submission.asked
+    return [*(pk for pk in submission.asked if pk not in assignment.tasks), *assignment.tasks]
+
+
+def n_counted(assignment: Assignment | None) -> int | None:
+    """How many trials of a task count at most: as many as were asked for, or recommended where more.
+
+    The rest of a full run says nothing of the trials on the subset, which were delivered before.
+    """
+    if assignment is None or _is_the_rest(assignment):
+        return None
+    return max(assignment.n_trials, assignment.n_trials_recommended or 0)
+
+
+def is_late(assignment: Assignment, as_of: datetime) -> bool:
+    return assignment.status == AssignmentStatus.EXPIRED or assignment.expires_at <= as_of
+
+
+def settle(*, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime) -> None:
+    """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it."""
+    assignment.submissions.add(submission)
+    n = Counter(outcomes["task"].to_pylist())
+    covers = all(n[task] >= assignment.n_trials for task in assignment.tasks)
+    if covers and assignment.status == AssignmentStatus.OPEN and not is_late(assignment, as_of):
+        assignment.status, assignment.ended_at = AssignmentStatus.FULFILLED, as_of
+        assignment.save(update_fields=["status", "ended_at"])
+
+
+def told(assignment: Assignment | None, as_of: datetime) -> dict[str, object] | None:
+    """What a receipt says of the assignment."""
+    if assignment is None:
+        return None
+    return {
+        "id": str(assignment.uuid),
+        "mode": assignment.mode,
+        "status": assignment.status,
+        "late": assignment.status != AssignmentStatus.FULFILLED and is_late(assignment, as_of),
+    }
+
+
+def lateness(assignment: Assignment | None, as_of: datetime) -> list[str]:
+    """Say that a delivery came after the assignment had expired."""
+    if (
+        assignment is None
+        or assignment.status == AssignmentStatus.FULFILLED
+        or not is_late(assignment, as_of)
+    ):
+        return []
+    return [f"the assignment expired on {assignment.expires_at:%Y-%m-%d}: the outcomes count, marked as late"]
+
+
+def names_of(assignment: Assignment) -> Collection[str]:
+    """The tasks of an assignment by name."""
+    tasks = assignment.agent.benchmark.tasks.filter(pk__in=assignment.tasks)
+    return list(tasks.order_by("name").values_list("name", flat=True))
+
+
+def expire_due(*, as_of: datetime) -> str:
+    """Let assignments expire whose days are over; say how many."""
+    due = Assignment.objects.filter(status=AssignmentStatus.OPEN, expires_at__lte=as_of)
+    n = due.update(status=AssignmentStatus.EXPIRED, ended_at=as_of)
+    return f"{n} assignments have expired"

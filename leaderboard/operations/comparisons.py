@@ -1,0 +1,141 @@
+"""A proposal as a reader sees it: the subset in use beside each that could take its place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from leaderboard.operations.models import Reselection, ReselectionStatus
+from leaderboard.operations.reselections import obstacle_to
+
+LABELS = {"plain": "Plain rule", "hysteresis": "With hysteresis"}
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A task that enters or leaves, and its pass rate when the subset in use was chosen and now."""
+
+    task: str
+    then: float | None
+    now: float | None
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What an agent would have to run to stand on the new subset by its own outcomes."""
+
+    agent: str
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Where an agent stands on the board before and after: rank, rank_lower, rank_upper, score, how."""
+
+    agent: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+    @property
+    def moves(self) -> bool:
+        """Whether its rank or the way in which it has one changes."""
+        return any(self.before[name] != self.after[name] for name in ("rank", "how"))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A subset that could be activated; `k` is None where there is none, and `reason` says why.
+
+    `figures` and `cost` are those of `Reselection.content`: by protocol, and US dollars for a run. `target`
+    is what the board would be ordered by, `target_before` what it is ordered by.
+    """
+
+    name: str
+    label: str
+    reason: str
+    k: int | None = None
+    hysteresis: float = 0.0
+    widened: bool = False
+    entering: tuple[Moved, ...] = ()
+    leaving: tuple[Moved, ...] = ()
+    figures: Mapping[str, Any] | None = None
+    cost: Mapping[str, Any] | None = None
+    deltas: tuple[Delta, ...] = ()
+    target_before: str = ""
+    target: str = ""
+    stands: tuple[Stand, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is something to approve."""
+        return bool(self.entering or self.leaving)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A proposal: the version in use, the variants, and whether one may still be approved.
+
+    `n_versions_since` counts the changes of the data since it was computed; `obstacle` says why it cannot be
+    approved, and is empty where it can.
+    """
+
+    id: int
+    slug: str
+    status: str
+    reason: str
+    alert: str
+    proposed_at: datetime
+    n_versions_since: int
+    obstacle: str
+    previous: int
+    strategy: str
+    n_complete: int
+    n_tasks: int
+    k: int
+    figures: Mapping[str, Any]
+    cost: Mapping[str, Any]
+    variants: tuple[Variant, ...]
+
+
+def comparison_of(reselection: Reselection) -> Comparison:
+    """Read a proposal, agents under the names that they have now."""
+    benchmark, content = reselection.benchmark, reselection.content
+    names = dict(benchmark.agents.values_list("id", "name"))
+    kept = content["kept"]
+    is_open = reselection.status == ReselectionStatus.PROPOSED
+    return Comparison(
+        id=reselection.pk,
+        slug=benchmark.slug,
+        status=reselection.status,
+        reason=reselection.reason,
+        alert=str(reselection.alert) if reselection.alert else "",
+        proposed_at=reselection.proposed_at,
+        n_versions_since=benchmark.data_version - reselection.data_version,
+        obstacle=obstacle_to(reselection) if is_open else f"it is {reselection.status} already",
+        previous=reselection.previous.number,
+        strategy=content["strategy"],
+        n_complete=content["n_complete"],
+        n_tasks=content["n_tasks"],
+        k=kept["k"],
+        figures=kept["figures"],
+        cost=kept["cost"],
+        variants=tuple(_variant(name, content["variants"][name], names) for name in LABELS),
+    )
+
+
+def _variant(name: str, told: Mapping[str, Any], names: Mapping[int, str]) -> Variant:
+    if "tasks" not in told:
+        return Variant(name, LABELS[name], told["reason"])
+    return Variant(
+        name=name,
+        label=LABELS[name],
+        entering=tuple(Moved(**row) for row in told["entering"]),
+        leaving=tuple(Moved(**row) for row in told["leaving"]),
+        deltas=tuple(Delta(names[row["agent"]], tuple(row["tasks"])) for row in told["deltas"]),
+        target_before=told["board"]["target_before"],
+        target=told["board"]["target_after"],
+        stands=tuple(
+            Stand(names[row["agent"]], row["before"], row["after"]) for row in told["board"]["agents"]
+        ),
+        **{field: told[field] for field in ("reason", "k", "hysteresis", "widened", "figures", "cost")},
+    )

@@ -1,0 +1,208 @@
+"""Drift: what the monitors say becomes alerts, and an alert asks for full runs.
+
+Level-triggered: `look` compares what the monitors say of the present data with the alerts that are open, so
+that it may be called at any time and as often as one likes.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.services import bump_shown_version
+from leaderboard.errors import Conflict
+from leaderboard.operations import reruns
+from leaderboard.operations.acting import acting
+from leaderboard.operations.events import emit, wake
+from leaderboard.operations.models import (
+    Alert,
+    EventKind,
+    JobRun,
+    JobStatus,
+    Lane,
+    Level,
+    RerunStatus,
+)
+from leaderboard.operations.services import NothingToRank, check_drift
+from leaderboard.studies.drift_checks import why_reselect
+from leaderboard.studies.models import DriftCheck
+
+RAISED = ("warn", "alert")
+RESELECT = "reselect"
+UNTOLD_BY_RUNS = ("cost per task", "saturation")  # of these a full run tells nothing
+NOT_COME = (RerunStatus.OPEN, RerunStatus.EXPIRED)
+
+
+class AlertClosed(Conflict):
+    """This alert is closed already."""
+
+
+def look(*, benchmark: Benchmark, as_of: datetime) -> str:
+    """Ask the monitors, open and close alerts, and ask for full runs where one alarms; say what was done."""
+    try:
+        check, _ = check_drift(benchmark=benchmark, as_of=as_of)
+    except NothingToRank:
+        return "there are no outcomes yet"
+    settled = reruns.settle_requests(benchmark=benchmark, as_of=as_of)
+    with transaction.atomic():
+        locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+        if locked.driftcheck_set.filter(data_version__gt=check.data_version).exists():
+            return "another look has seen later data"
+        done = [*_outdated(locked, check, as_of), *_heard(locked, check, as_of)]
+        if done:
+            bump_shown_version(benchmark=locked)
+    alarming = _without_runs(benchmark, check)
+    done += [settled] if settled else []
+    done += [_ask(benchmark, alarming, as_of)] if alarming else []
+    done += _reselections(benchmark, check, as_of)
+    if done:
+        wake()
+    return "; ".join(filter(None, done)) or "nothing has changed"
+
+
+def close_alert(*, alert: Alert, by: User | None, reason: str, as_of: datetime) -> Alert:
+    """Close an alert by an operator's hand: it opens again once its monitor was quiet, or says more."""
+    with acting(by=by, reason=reason), transaction.atomic():
+        locked = Benchmark.objects.select_for_update(no_key=True).get(pk=alert.benchmark_id)
+        found = locked.alerts.get(pk=alert.pk)
+        if found.closed_at:
+            raise AlertClosed
+        _close(found, reason, as_of, by)
+        bump_shown_version(benchmark=locked)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- alerts
+
+
+def _outdated(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[str]:
+    """Close what was said of a subset that is no longer in use."""
+    old = benchmark.alerts.filter(closed_at=None).exclude(subset=check.subset).order_by("id")
+    return [
+        _close(alert, f"subset {alert.subset.number} is in use no more", as_of)
+        for alert in old.select_related("subset")
+    ]
+
+
+def _heard(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[str]:
+    there = benchmark.alerts.filter(closed_at=None, subset=check.subset).select_related("request")
+    opened = {alert.monitor: alert for alert in there}
+    done = []
+    for monitor in check.result["monitors"]:
+        alert = opened.get(monitor["name"])
+        if monitor["state"] in RAISED:
+            done.append(_raise(benchmark, check, monitor, alert, as_of))
+        elif alert and not (alert.request and alert.request.status in NOT_COME):
+            done.append(_close(alert, f"quiet again: {monitor['reason']}", as_of))
+    return [told for told in done if told]
+
+
+def _raise(
+    benchmark: Benchmark,
+    check: DriftCheck,
+    monitor: Mapping[str, Any],
+    alert: Alert | None,
+    as_of: datetime,
+) -> str:
+    """Open an alert, or bring the open one up to date; its level only rises."""
+    level = Level(monitor["state"])
+    if alert is None:
+        if _was_decided(benchmark, check, monitor):
+            return ""
+        alert = Alert(
+            benchmark=benchmark,
+            subset=check.subset,
+            monitor=monitor["name"],
+            level=level,
+            opened_by=check,
+            opened_at=as_of,
+        )
+        is_news = True
+    else:
+        is_news = (alert.level, level) == (Level.WARN, Level.ALERT)
+        alert.level = level if is_news else alert.level
+    alert.latest, alert.evidence = check, dict(monitor)
+    alert.save()
+    if not is_news:
+        return ""
+    emit(
+        benchmark=benchmark,
+        kind=EventKind.DRIFT_ALERT,
+        about=f"alert {alert.pk} {level}",
+        payload=reruns.alert_told(alert),
+        as_of=as_of,
+        emails=reruns.operators_of(benchmark),
+    )
+    return f"{monitor['name']}: {level}"
+
+
+def _was_decided(benchmark: Benchmark, check: DriftCheck, monitor: Mapping[str, Any]) -> bool:
+    """Whether an alert was closed though its monitor had not become quiet, and says no more than it did."""
+    said = benchmark.alerts.filter(subset=check.subset, monitor=monitor["name"]).order_by("-id")
+    last = said.first()
+    if last is None or check.subset is None or (last.level, monitor["state"]) == (Level.WARN, Level.ALERT):
+        return False
+    since = check.subset.drift_checks.filter(pk__gt=last.latest_id)
+    return not any(
+        one["name"] == last.monitor and one["state"] not in RAISED
+        for later in since
+        for one in later.result["monitors"]
+    )
+
+
+def _close(alert: Alert, reason: str, as_of: datetime, by: User | None = None) -> str:
+    alert.closed_at, alert.closed_by, alert.closed_reason = as_of, by, reason
+    alert.save(update_fields=["closed_at", "closed_by", "closed_reason"])
+    return f"{alert.monitor}: closed, {reason}"
+
+
+# ------------------------------------------------------------------------------------------ what they ask for
+
+
+def _now_alarming(benchmark: Benchmark, check: DriftCheck) -> list[Alert]:
+    names = [one["name"] for one in check.result["monitors"] if one["state"] == Level.ALERT]
+    alerts = benchmark.alerts.filter(subset=check.subset, closed_at=None, monitor__in=names)
+    return list(alerts.select_related("request").order_by("id"))
+
+
+def _without_runs(benchmark: Benchmark, check: DriftCheck) -> list[Alert]:
+    """Alerts for which nobody was asked yet; once a request has run out, an operator decides."""
+    alerts = _now_alarming(benchmark, check)
+    return [alert for alert in alerts if alert.request is None and alert.monitor not in UNTOLD_BY_RUNS]
+
+
+def _ask(benchmark: Benchmark, alerts: list[Alert], as_of: datetime) -> str:
+    reason = "; ".join(f"{alert.monitor}: {alert.evidence['reason']}" for alert in alerts)
+    try:
+        request = reruns.open_drift_request(benchmark=benchmark, reason=reason, as_of=as_of, alerts=alerts)
+    except (reruns.FullRunsOnly, reruns.NobodyToAsk, reruns.NoSubset):
+        return ""
+    return f"request {request.pk} asks for full runs until {request.deadline:%Y-%m-%d}"
+
+
+def _reselections(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[str]:
+    """Ask once for a reselection where a monitor alarms still when the runs asked for have come."""
+    done = []
+    for alert in _now_alarming(benchmark, check):
+        waits = alert.request is not None and alert.request.status == RerunStatus.OPEN
+        reason = "" if waits else why_reselect(alert.evidence)
+        if reason and _queue_reselection(benchmark, alert, reason, as_of):
+            done.append("a reselection is asked for")
+    return done
+
+
+def _queue_reselection(benchmark: Benchmark, alert: Alert, reason: str, as_of: datetime) -> bool:
+    about = f"alert {alert.pk}"
+    with transaction.atomic():
+        locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+        runs = JobRun.objects.filter(kind=RESELECT, benchmark=locked)
+        busy = runs.filter(status__in=[JobStatus.QUEUED, JobStatus.RUNNING])
+        if runs.filter(about=about).exists() or busy.exists():
+            return False
+        JobRun.objects.create(
+            kind=RESELECT, lane=Lane.LONG, benchmark=locked, about=about, reason=reason, created_at=as_of
+        )
+    return True

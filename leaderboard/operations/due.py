@@ -1,0 +1,124 @@
+"""What is due, as queries over what there is: no message can be lost, and a process may die at any line.
+
+What the core is asked for is imported where it is used, so that web workers may name jobs.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
+
+from leaderboard.boards.models import Board
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.operations.models import Delivery, DeliveryStatus
+from leaderboard.operations.publishing import may_publish_at
+from leaderboard.operations.runs import Due
+from leaderboard.studies.models import Study, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.queries import active_subset, latest_study
+from leaderboard.submissions.models import Status, Submission
+
+WEEK = timedelta(weeks=1)
+N_NEW_COMPLETE = 5  # agents after which a validation does not wait for the night
+
+
+def reconcile(as_of: datetime) -> Iterator[Due]:
+    """Benchmarks without a board of their present key, unless the last is younger than `publish_every`."""
+    from leaderboard.boards.services import board_with_key
+    from leaderboard.operations.phase import known_reruns
+    from leaderboard.studies.given import standing
+
+    for benchmark in _with_outcomes():
+        known = standing(benchmark, known_reruns(benchmark, active_subset(benchmark)))
+        if board_with_key(known) is None and may_publish_at(benchmark) <= as_of:
+            key = {
+                "data": known.data_version,
+                "rules": known.rules_sha256[:12],
+                "subset": known.subset and known.subset.number,
+                "validation": known.validation and known.validation.pk,
+                "variance": known.variance and known.variance.pk,
+            }
+            yield Due(benchmark, ", ".join(f"{name} {value or 'none'}" for name, value in key.items()))
+
+
+def drift(as_of: datetime) -> Iterator[Due]:
+    """After each board, and in each hour."""
+    for benchmark in _with_outcomes():
+        board = _latest(benchmark)
+        if board is not None and active_subset(benchmark):
+            yield Due(benchmark, f"board {board.number}, {as_of.astimezone(UTC):%Y-%m-%d %H}h")
+
+
+def validate(as_of: datetime) -> Iterator[Due]:
+    """In the night after the data changed, and as soon as five more agents are complete."""
+    for benchmark in _with_outcomes():
+        study = latest_study(ValidationStudy, benchmark)
+        board = _latest(benchmark)
+        grown = study is not None and board is not None and _n_new_complete(board, study) >= N_NEW_COMPLETE
+        if _is_outdated(ValidationStudy, benchmark, as_of, at_once=grown):
+            yield _of_data(benchmark)
+
+
+def variance(as_of: datetime) -> Iterator[Due]:
+    """In the night after the data changed."""
+    for benchmark in _with_outcomes():
+        if _is_outdated(VarianceStudy, benchmark, as_of):
+            yield _of_data(benchmark)
+
+
+def validation_runs(as_of: datetime) -> Iterator[Due]:
+    """Once in each week, from a week after the first subset was fixed."""
+    year, week, _ = as_of.astimezone(UTC).isocalendar()
+    old = TaskSubset.objects.filter(benchmark=OuterRef("pk"), fixed_at__lte=as_of - WEEK)
+    followed = Benchmark.objects.filter(Exists(old), full_runs_only_at=None, replayed=False)
+    for benchmark in followed.order_by("pk"):
+        yield Due(benchmark, f"week {year}-{week:02d}")
+
+
+def deliver(as_of: datetime) -> Iterator[Due]:
+    if Delivery.objects.filter(status=DeliveryStatus.WAITING, next_at__lte=as_of).exists():
+        yield Due()
+
+
+def housekeeping(as_of: datetime) -> Iterator[Due]:
+    yield Due(about=f"night of {last_night(as_of):%Y-%m-%d}")
+
+
+def when_asked(as_of: datetime) -> Iterator[Due]:
+    """Never by the clock: an alert or an operator queues it."""
+    yield from ()
+
+
+def last_night(as_of: datetime) -> datetime:
+    """When the nightly jobs last became due."""
+    now = as_of.astimezone(UTC)
+    tonight = now.replace(hour=settings.NIGHT_HOUR, minute=0, second=0, microsecond=0)
+    return tonight if tonight <= now else tonight - timedelta(days=1)
+
+
+def _with_outcomes() -> QuerySet[Benchmark]:
+    accepted = Submission.objects.filter(agent__benchmark=OuterRef("pk"), status=Status.ACCEPTED)
+    return Benchmark.objects.filter(Exists(accepted), replayed=False).order_by("pk")
+
+
+def _latest(benchmark: Benchmark) -> Board | None:
+    return benchmark.boards.order_by("-number").first()
+
+
+def _n_new_complete(board: Board, study: ValidationStudy) -> int:
+    return board.n_complete - int(study.result["agents"])
+
+
+def _is_outdated(model: type[Study], benchmark: Benchmark, as_of: datetime, *, at_once: bool = False) -> bool:
+    """Whether the data have no study yet, and there never was one, or a night has come since the last."""
+    from leaderboard.studies.services import is_studied
+
+    study = latest_study(model, benchmark)
+    if study is not None and not at_once and study.created_at >= last_night(as_of):
+        return False
+    return not is_studied(model, benchmark)
+
+
+def _of_data(benchmark: Benchmark) -> Due:
+    return Due(benchmark, f"data {benchmark.data_version}, policy {policy_in_force(benchmark).number}")

@@ -1,0 +1,43 @@
+"""What open requests and alerts say of a benchmark: its phase, a notice, and whose full runs were drawn."""
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.models import RerunAgent, RerunKind, RerunRequest, RerunStatus
+from leaderboard.studies.given import Reruns
+from leaderboard.studies.models import TaskSubset
+
+
+def open_drift_request(benchmark: Benchmark) -> RerunRequest | None:
+    """The one that turns assignments to full, if there is one."""
+    return benchmark.rerun_requests.filter(kind=RerunKind.DRIFT, status=RerunStatus.OPEN).first()
+
+
+def known_reruns(benchmark: Benchmark, subset: TaskSubset | None) -> Reruns:
+    """What a board has to know of rerun requests on the subset in use."""
+    if subset is None:
+        return Reruns()
+    drawn = RerunAgent.objects.filter(request__subset=subset, sampled=True).order_by("request_id")
+    request = open_drift_request(benchmark)
+    return Reruns(
+        revalidating=_revalidating(request) if request else "",
+        not_revalidated="" if request else _not_revalidated(benchmark, subset),
+        sampled=dict(drawn.values_list("agent_id", "inclusion")),
+    )
+
+
+def _revalidating(request: RerunRequest) -> str:
+    return f"full runs are asked for until {request.deadline:%Y-%m-%d}, of new agents too: {request.reason}"
+
+
+def _not_revalidated(benchmark: Benchmark, subset: TaskSubset) -> str:
+    """Say it of open alerts whose runs did not come; empty without one."""
+    alerts = benchmark.alerts.filter(
+        subset=subset, closed_at=None, request__status=RerunStatus.EXPIRED
+    ).order_by("opened_at", "id")
+    if not (late := list(alerts.select_related("request"))):
+        return ""
+    monitors = ", ".join(alert.monitor for alert in late)
+    deadline = max(alert.request.deadline for alert in late if alert.request)
+    return (
+        f"the subset was not revalidated since {late[0].opened_at:%Y-%m-%d}: a monitor alarmed ({monitors}), "
+        f"and not all full runs that were asked for came by {deadline:%Y-%m-%d}"
+    )

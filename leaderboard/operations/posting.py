@@ -1,0 +1,273 @@
+"""One HTTP POST to an address that a stranger chose, so that it reaches nothing but a public server.
+
+Every address that the host's name stands for is checked, and one that was checked is connected to: a name
+that means another address a moment later changes nothing. The certificate is verified for the name. Redirects
+are not followed, proxies of the environment not used. All of it, the name's look-up included, ends within 5
+seconds; of the answer the head alone is read, at most 64 KiB, and only its status is kept.
+"""
+
+import http.client
+import io
+import ipaddress
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from time import monotonic
+from typing import Any, cast
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+from leaderboard.errors import Refusal
+
+SECONDS = 5.0
+MOST_READ = 64 * 1024
+PIECE = 16 * 1024
+
+# The special-purpose registries of IANA (RFC 6890 and its successors), with multicast and what is reserved.
+NOT_PUBLIC = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            "0.0.0.0/8",  # this network, and unspecified
+            "10.0.0.0/8",
+            "100.64.0.0/10",  # carriers' NAT
+            "127.0.0.0/8",
+            "169.254.0.0/16",  # link-local, with the metadata of clouds
+            "172.16.0.0/12",
+            "192.0.0.0/24",
+            "192.0.2.0/24",
+            "192.88.99.0/24",  # relays of 6to4
+            "192.168.0.0/16",
+            "198.18.0.0/15",
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",
+        ),
+    )
+)
+# Mapped and translated IPv4 (::ffff:0:0/96, 64:ff9b::/96), local and multicast addresses all lie outside.
+UNICAST = ipaddress.IPv6Network("2000::/3")
+NOT_PUBLIC_6 = tuple(
+    map(
+        ipaddress.IPv6Network,
+        (
+            "2001::/23",  # protocols, among them Teredo
+            "2001:db8::/32",
+            "2002::/16",  # 6to4, which holds an IPv4 address
+            "3fff::/20",
+        ),
+    )
+)
+
+Found = tuple[socket.AddressFamily, tuple[Any, ...]]
+
+
+class AddressRefused(Refusal):
+    """This is no address that webhooks may have."""
+
+
+class NotDelivered(Exception):
+    """There was no answer; the message says why."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a URL leads: the host as a name of ASCII letters, its port, and what is asked for there."""
+
+    is_encrypted: bool
+    host: str
+    port: int
+    host_header: str
+    path: str
+
+
+def target_of(url: str) -> Target:
+    """Read a URL; refuse one that no webhook may have, whatever its name stands for."""
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
+    except ValueError as error:
+        raise AddressRefused(f"This URL cannot be read: {error}.") from error
+    if reason := _fault(parts, url):
+        raise AddressRefused(reason)
+    shown = f"[{host}]" if ":" in host else host
+    return Target(
+        is_encrypted=parts.scheme == "https",
+        host=host,
+        port=port or (443 if parts.scheme == "https" else 80),
+        host_header=shown if port is None else f"{shown}:{port}",
+        path=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
+    )
+
+
+def _fault(parts: SplitResult, url: str) -> str:
+    schemes = ("https", "http") if settings.WEBHOOKS_MAY_BE_PLAIN else ("https",)
+    if parts.scheme not in schemes:
+        return f"A webhook's URL begins with {' or '.join(f'{scheme}://' for scheme in schemes)}."
+    if not parts.hostname:
+        return "A webhook's URL names a host."
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        return "A webhook's URL holds no account, password or fragment."
+    if not (url.isascii() and url.isprintable() and " " not in url):
+        return "A webhook's URL is spelled in printable ASCII; other characters are written as %xx."
+    return ""
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is that of a server in the public internet."""
+    found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv4Address):
+        return not any(found in network for network in NOT_PUBLIC)
+    return found in UNICAST and not any(found in network for network in NOT_PUBLIC_6)
+
+
+def check_literal(target: Target) -> None:
+    """Refuse a host that is a private IP address by its spelling; nothing is looked up."""
+    try:
+        ipaddress.ip_address(target.host)
+    except ValueError:
+        return
+    _check([target.host])
+
+
+def _check(addresses: list[str]) -> None:
+    for address in addresses:
+        if not settings.WEBHOOKS_MAY_BE_PRIVATE and not is_public(address):
+            raise AddressRefused(f"{address} is not a public address.")
+
+
+class Deadline:
+    """So many seconds from now."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds, or the end of it."""
+        left = self.end - monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = SECONDS) -> int:
+    """Send the body and return the status of the answer.
+
+    Raises
+    ------
+    AddressRefused
+        The URL, or an address of its host, is not one that webhooks may have.
+    NotDelivered
+        There was no answer.
+    """
+    target, deadline = target_of(url), Deadline(seconds)
+    try:
+        with (
+            _connected(_looked_up(target, deadline), deadline) as plain,
+            _encrypted(target, plain, deadline) as connection,
+        ):
+            return _asked(target, body, headers, Stream(connection, deadline))
+    except TimeoutError as error:
+        raise NotDelivered(f"no answer within {seconds:g} s") from error
+    except ssl.SSLCertVerificationError as error:
+        raise NotDelivered(f"the certificate is not valid: {error.verify_message}") from error
+    except ssl.SSLError as error:
+        raise NotDelivered(f"no encrypted connection: {error.reason}") from error
+    except http.client.HTTPException as error:
+        raise NotDelivered(f"the answer is not HTTP: {type(error).__name__}") from error
+    except OSError as error:
+        raise NotDelivered(f"no connection: {error.strerror or type(error).__name__}") from error
+
+
+def _looked_up(target: Target, deadline: Deadline) -> list[Found]:
+    """Return the addresses of the host, each of them checked.
+
+    The system's resolver knows no time-out, so that it works on a thread of its own, which is left to itself
+    where it takes too long.
+    """
+    answer: list[list[Found] | OSError] = []
+
+    def look() -> None:
+        try:
+            listed = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+            answer.append([(family, address) for family, _, _, _, address in listed])
+        except OSError as error:
+            answer.append(error)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(deadline.left())
+    if not answer:
+        raise TimeoutError
+    if isinstance(answer[0], OSError):
+        raise NotDelivered(f"the host has no address: {answer[0].strerror}")
+    _check([str(address[0]) for _, address in answer[0]])
+    return answer[0]
+
+
+def _connected(found: list[Found], deadline: Deadline) -> socket.socket:
+    """Connect to the first of these addresses that takes it; each has its share of the time left."""
+    refused: OSError = OSError("the host has no address")
+    for i, (family, address) in enumerate(found):
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(deadline.left() / (len(found) - i))
+            connection.connect(address)
+        except OSError as error:
+            connection.close()
+            refused = error
+        else:
+            return connection
+    raise refused
+
+
+def _encrypted(target: Target, connection: socket.socket, deadline: Deadline) -> socket.socket:
+    if not target.is_encrypted:
+        return connection
+    connection.settimeout(deadline.left())
+    return _context().wrap_socket(connection, server_hostname=target.host)
+
+
+@lru_cache(maxsize=1)
+def _context() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+class Stream(io.RawIOBase):
+    """What `http.client` takes for a socket: it ends with the deadline, and after so many bytes."""
+
+    def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
+        self.connection, self.deadline, self.left = connection, deadline, MOST_READ
+
+    def readable(self) -> bool:
+        return True
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def sendall(self, content: bytes) -> None:
+        for start in range(0, len(content), PIECE):
+            self.connection.settimeout(self.deadline.left())
+            self.connection.sendall(content[start : start + PIECE])
+
+    def readinto(self, buffer: Any) -> int:
+        if not self.left:
+            return 0  # recv_into would take 0 for the whole buffer
+        self.connection.settimeout(self.deadline.left())
+        n = self.connection.recv_into(buffer, min(len(buffer), self.left))
+        self.left -= n
+        return n
+
+
+def _asked(target: Target, body: bytes, headers: Mapping[str, str], stream: Stream) -> int:
+    connection = http.client.HTTPConnection(target.host, target.port)
+    connection.sock = cast(socket.socket, stream)
+    connection.request("POST", target.path, body, {**headers, "Host": target.host_header})
+    answer = http.client.HTTPResponse(cast(socket.socket, stream), method="POST")
+    answer.begin()
+    return answer.status

@@ -1,0 +1,88 @@
+"""At which pace boards are published, and what is told of a new one."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from leaderboard.boards.history import changes_since
+from leaderboard.boards.models import Board
+from leaderboard.boards.presentation import without_costs
+from leaderboard.boards.reading import standings_of
+from leaderboard.boards.signing import identity, signed
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.operations.events import emit
+from leaderboard.operations.models import EventKind
+from leaderboard.studies.answers import Changes, words
+
+MOST_TOLD = 100  # agents of one event; their number is always told
+AT_ONCE = datetime.min.replace(tzinfo=UTC)
+
+
+def pace(benchmark: Benchmark) -> timedelta:
+    return timedelta(seconds=policy_in_force(benchmark).publish_every)
+
+
+def may_publish_at(benchmark: Benchmark) -> datetime:
+    """From when on the clock may publish another board; a person may at any time."""
+    latest = benchmark.boards.order_by("-number").values_list("published_at", flat=True).first()
+    return AT_ONCE if latest is None else latest + pace(benchmark)
+
+
+def tell_of_board(*, board: Board, as_of: datetime) -> None:
+    """Tell of a new board, and of ranks beyond those that the board before let agents hold.
+
+    For the transaction that publishes it. Costs are told as visitors see them.
+    """
+    benchmark = board.benchmark
+    older = benchmark.boards.filter(number__lt=board.number).order_by("-number").first()
+    told = changes_since(older, board) if older else None
+    common = {"number": board.number, "path": f"/b/{benchmark.slug}/v{board.number}"}
+    since = {"since": older.number if older else None}
+    emit(
+        benchmark=benchmark,
+        kind=EventKind.BOARD_PUBLISHED,
+        about=str(board.number),
+        payload=common | _of_board(board) | since | {"changes": _counts(told) if told else None},
+        as_of=as_of,
+    )
+    if told and told.moved:
+        emit(
+            benchmark=benchmark,
+            kind=EventKind.RANK_CHANGED,
+            about=str(board.number),
+            payload=common | since | _of_moved(told),
+            as_of=as_of,
+        )
+
+
+def _of_board(board: Board) -> dict[str, Any]:
+    standings = standings_of(board)
+    if not policy_in_force(board.benchmark).show_costs:
+        standings = without_costs(standings)
+    target = standings.targets[standings.target]
+    told = identity(board) | signed(board)
+    return {name: value for name, value in told.items() if name != "benchmark"} | {
+        "phase": standings.phase,
+        "target": standings.target,
+        "n_tasks": target.n_tasks,
+        "n_listed": len(standings.agents),
+        "n_ranked": target.n_ranked,
+        "n_may_be_first": len(target.may_be_first),
+        "may_be_first": list(target.may_be_first[:MOST_TOLD]),
+        "headline": words.headline(standings),
+    }
+
+
+def _counts(told: Changes) -> dict[str, Any]:
+    lists = ("entered", "left", "withdrawn", "moved", "now_ranked", "now_unranked")
+    return {name: len(getattr(told, name)) for name in lists} | {"text": words.changes_text(told)}
+
+
+def _of_moved(told: Changes) -> dict[str, Any]:
+    plain = told.as_plain()["moved"][:MOST_TOLD]
+    sentences = [words.moved_text(one) for one in told.moved]
+    return {
+        "target": told.target,
+        "n_agents": len(told.moved),
+        "agents": [one | {"text": text} for one, text in zip(plain, sentences, strict=False)],
+    }

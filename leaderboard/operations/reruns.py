@@ -1,0 +1,348 @@
+"""Rerun requests: who is asked for a full run, until when, and what became of it.
+
+A request of the kind *drift* is opened by an alert and turns assignments to full; one of the kind
+*validation* changes nothing for others. Both close by themselves: when the runs have arrived, or on their
+deadline.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from leaderboard.accounts.models import User
+from leaderboard.boards.models import Entry
+from leaderboard.boards.queries import NoBoardYet, latest_board
+from leaderboard.boards.reading import head_of
+from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.catalog.services import bump_shown_version
+from leaderboard.errors import Conflict
+from leaderboard.operations.acting import acting
+from leaderboard.operations.events import emit, wake
+from leaderboard.operations.models import (
+    Alert,
+    EventKind,
+    Level,
+    RerunAgent,
+    RerunKind,
+    RerunRequest,
+    RerunStatus,
+)
+from leaderboard.studies.models import TaskSubset
+from leaderboard.studies.queries import active_subset
+from leaderboard.studies.records import Reader, Snapshot, store_scores
+from leaderboard.studies.reruns import (
+    Asked,
+    complete_agents,
+    drawn_for_validation,
+    drawn_on_alert,
+    n_newcomers,
+)
+
+N_VALIDATION = 2  # a week at most
+ONE_IN = 5  # newcomers is drawn: what a subset spares must not go into proving it
+
+
+class NobodyToAsk(Conflict):
+    """No agent has run the subset alone since it was fixed, so none can be asked for the rest."""
+
+
+class NoSubset(Conflict):
+    """No subset is fixed, so every agent runs all tasks already."""
+
+
+class FullRunsOnly(Conflict):
+    """An operator asked for full runs only, so every new agent runs all tasks already."""
+
+
+class RequestClosed(Conflict):
+    """This request is closed already."""
+
+
+# ------------------------------------------------------------------------------------------------- opening
+
+
+def open_drift_request(
+    *,
+    benchmark: Benchmark,
+    reason: str,
+    as_of: datetime,
+    by: User | None = None,
+    alerts: Sequence[Alert] | None = None,
+) -> RerunRequest:
+    """Ask agents for full runs because of these alerts, or join the request that is open.
+
+    By hand, without alerts given, it is for all that are open at the level of alert and wait for no request.
+    """
+    subset, now = _to_ask(benchmark)
+    with acting(by=by, reason=reason), transaction.atomic():
+        locked = _locked(benchmark)
+        if locked.full_runs_only_at:
+            raise FullRunsOnly
+        behind = list(_unanswered(locked, subset)) if alerts is None else alerts
+        request = _open(locked, RerunKind.DRIFT)
+        if request is None:
+            number = _number(subset, RerunKind.DRIFT)
+            asked = drawn_on_alert(now, tied=_at_the_top(locked), number=number)
+            request = _ask(subset, RerunKind.DRIFT, asked, reason=reason, by=by, as_of=as_of, alerts=behind)
+        Alert.objects.filter(pk__in=[alert.pk for alert in behind]).update(request=request)
+        bump_shown_version(benchmark=locked)
+    return request
+
+
+def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VALIDATION) -> str:
+    """Draw agents for full validation runs, unless such a request is open; say what was done."""
+    try:
+        subset, now = _to_ask(benchmark)
+    except NoSubset as refusal:
+        return f"nobody drawn: {refusal}"
+    with transaction.atomic():
+        locked = _locked(benchmark)
+        if locked.full_runs_only_at:
+            return f"nobody drawn: {FullRunsOnly()}"
+        if request := _open(locked, RerunKind.VALIDATION):
+            return f"nobody drawn: request {request.pk} is open until {request.deadline:%Y-%m-%d}"
+        waiting = RerunAgent.objects.filter(request__benchmark=locked, request__status=RerunStatus.OPEN)
+        but = set(waiting.values_list("agent_id", flat=True))
+        number = _number(subset, RerunKind.VALIDATION)
+        n = min(n, n_newcomers(now) // ONE_IN - _n_drawn(subset))
+        asked = drawn_for_validation(now, n=n, number=number, but=but) if n > 0 else []
+        if not asked:
+            return f"nobody drawn: {NobodyToAsk()}"
+        reason = "full runs of agents drawn at random show whether the subset still ranks like the whole"
+        request = _ask(subset, RerunKind.VALIDATION, asked, reason=reason, by=None, as_of=as_of)
+        bump_shown_version(benchmark=locked)
+    return f"request {request.pk} asks {', '.join(one.agent.name for one in asked)} for full runs"
+
+
+def _to_ask(benchmark: Benchmark) -> tuple[TaskSubset, Snapshot]:
+    subset = active_subset(benchmark)
+    now = Reader(benchmark).now(subset) if subset else None
+    if subset is None or now is None:
+        raise NoSubset
+    store_scores(now.stale)
+    return subset, now
+
+
+def _locked(benchmark: Benchmark) -> Benchmark:
+    """Whoever opens or closes requests and alerts of a benchmark waits for the other."""
+    return Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+
+
+def _open(benchmark: Benchmark, kind: RerunKind) -> RerunRequest | None:
+    return benchmark.rerun_requests.filter(kind=kind, status=RerunStatus.OPEN).first()
+
+
+def _n_drawn(subset: TaskSubset) -> int:
+    """Validation runs asked for since the subset was fixed."""
+    return RerunAgent.objects.filter(request__subset=subset, request__kind=RerunKind.VALIDATION).count()
+
+
+def _number(subset: TaskSubset, kind: RerunKind) -> int:
+    return subset.rerun_requests.filter(kind=kind).count() + 1
+
+
+def _unanswered(benchmark: Benchmark, subset: TaskSubset) -> Iterable[Alert]:
+    """Open alerts whose runs were never asked for, or did not come."""
+    alerts = benchmark.alerts.filter(subset=subset, closed_at=None, level=Level.ALERT)
+    return alerts.exclude(request__status__in=[RerunStatus.OPEN, RerunStatus.FULFILLED])
+
+
+def _at_the_top(benchmark: Benchmark) -> Collection[str]:
+    """Agents that could be the best, by the latest board."""
+    try:
+        board = head_of(latest_board(benchmark))
+    except NoBoardYet:
+        return ()
+    return board.targets[board.target].may_be_first
+
+
+def _ask(
+    subset: TaskSubset,
+    kind: RerunKind,
+    asked: Sequence[Asked],
+    *,
+    reason: str,
+    by: User | None,
+    as_of: datetime,
+    alerts: Sequence[Alert] = (),
+) -> RerunRequest:
+    if not asked:
+        raise NobodyToAsk
+    benchmark = subset.benchmark
+    costs = _costs(benchmark)
+    known = [cost for one in asked if (cost := costs.get(one.agent.pk)) is not None]
+    request = RerunRequest.objects.create(
+        benchmark=benchmark,
+        kind=kind,
+        subset=subset,
+        reason=reason,
+        n_tasks=benchmark.tasks.filter(retired_at=None).count(),
+        cost_usd=sum(known) if known else None,
+        opened_by=by,
+        opened_at=as_of,
+        deadline=as_of + timedelta(days=policy_in_force(benchmark).rerun_days),
+    )
+    RerunAgent.objects.bulk_create(
+        RerunAgent(
+            request=request,
+            agent=one.agent,
+            sampled=one.sampled,
+            inclusion=one.inclusion,
+            why=one.why,
+            n_lacking=len(one.lacking),
+            cost_usd=costs.get(one.agent.pk),
+        )
+        for one in asked
+    )
+    _tell(request, asked, costs, alerts, as_of)
+    return request
+
+
+def _costs(benchmark: Benchmark) -> dict[int, float | None]:
+    """What a full run costs, by agent id, as the latest board tells."""
+    latest = benchmark.boards.order_by("-number").first()
+    return dict(Entry.objects.filter(board=latest).values_list("agent_id", "cost_usd")) if latest else {}
+
+
+def _tell(
+    request: RerunRequest,
+    asked: Sequence[Asked],
+    costs: dict[int, float | None],
+    alerts: Sequence[Alert],
+    as_of: datetime,
+) -> None:
+    names = dict(request.benchmark.tasks.values_list("id", "name"))
+    payload: dict[str, Any] = {
+        "request": request.pk,
+        "kind": request.kind,
+        "reason": request.reason,
+        "opened_at": request.opened_at.isoformat(),
+        "deadline": request.deadline.isoformat(),
+        "cost_usd": request.cost_usd,
+        "n_tasks": request.n_tasks,
+        "agents": [
+            {
+                "agent": one.agent.name,
+                "why": one.why,
+                "sampled": one.sampled,
+                "inclusion": one.inclusion,
+                "cost_usd": costs.get(one.agent.pk),
+                "tasks": sorted(names[pk] for pk in one.lacking),
+            }
+            for one in asked
+        ],
+        "alerts": [{"monitor": alert.monitor, "evidence": alert.evidence} for alert in alerts],
+        "link": health_of(request.benchmark),
+    }
+    about = f"request {request.pk}"
+    emit(
+        benchmark=request.benchmark, kind=EventKind.RERUN_REQUESTED, about=about, payload=payload, as_of=as_of
+    )
+
+
+def health_of(benchmark: Benchmark) -> str:
+    """The path of the page that shows alerts and requests."""
+    return f"/b/{benchmark.slug}/health"
+
+
+def operators_of(benchmark: Benchmark) -> list[str]:
+    """Where those are told who have to act: its operators and staff."""
+    members = User.objects.filter(memberships__benchmark=benchmark, memberships__role=Role.OPERATOR)
+    staff = User.objects.filter(is_staff=True)
+    return sorted((members | staff).filter(is_active=True).distinct().values_list("email", flat=True))
+
+
+# ------------------------------------------------------------------------------------------------- closing
+
+
+def close_due(*, as_of: datetime) -> str:
+    """Note which runs have arrived, and close what is complete or over; say what was done."""
+    waiting = Benchmark.objects.filter(rerun_requests__status=RerunStatus.OPEN).distinct().order_by("slug")
+    done = [told for benchmark in waiting if (told := settle_requests(benchmark=benchmark, as_of=as_of))]
+    return "; ".join(done) or "no request has changed"
+
+
+def settle_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
+    """Do the same for one benchmark; empty where nothing has changed."""
+    subset = active_subset(benchmark)
+    now = Reader(benchmark).now(subset)
+    if now:
+        store_scores(now.stale)
+    complete = complete_agents(now) if now else set[int]()
+    with transaction.atomic():
+        locked = _locked(benchmark)
+        requests = locked.rerun_requests.filter(status=RerunStatus.OPEN).order_by("id")
+        done = [told for one in requests if (told := _settle(one, subset, complete, as_of))]
+        if done:
+            bump_shown_version(benchmark=locked)
+            wake()
+    return "; ".join(done)
+
+
+def _settle(request: RerunRequest, subset: TaskSubset | None, complete: set[int], as_of: datetime) -> str:
+    n_new = request.agents.filter(agent_id__in=complete, arrived_at=None).update(arrived_at=as_of)
+    absent = request.agents.filter(arrived_at=None).count()
+    if not absent:
+        return _close(request, RerunStatus.FULFILLED, "all runs have arrived", as_of)
+    if subset is None or request.subset_id != subset.pk:
+        return _close(request, RerunStatus.CANCELLED, "its subset is in use no more", as_of)
+    if request.deadline <= as_of:
+        told = _close(request, RerunStatus.EXPIRED, f"{absent} runs have not arrived in time", as_of)
+        _tell_expired(request, absent, as_of)
+        return told
+    return f"request {request.pk}: {n_new} runs have arrived, {absent} are awaited" if n_new else ""
+
+
+def _close(
+    request: RerunRequest, status: RerunStatus, reason: str, as_of: datetime, by: User | None = None
+) -> str:
+    request.status, request.closed_at, request.closed_by, request.closed_reason = status, as_of, by, reason
+    request.save(update_fields=["status", "closed_at", "closed_by", "closed_reason"])
+    return f"request {request.pk} is {status}: {reason}"
+
+
+def _tell_expired(request: RerunRequest, absent: int, as_of: datetime) -> None:
+    """Tell the operators whose alerts stand unanswered what they may do."""
+    for alert in request.alerts.filter(closed_at=None):
+        emit(
+            benchmark=request.benchmark,
+            kind=EventKind.DRIFT_ALERT,
+            about=f"alert {alert.pk} unanswered by request {request.pk}",
+            payload=alert_told(alert)
+            | {
+                "request": request.pk,
+                "n_absent": absent,
+                "to_do": "ask again, choose the subset anew, or ask for full runs only",
+            },
+            as_of=as_of,
+            emails=operators_of(request.benchmark),
+        )
+
+
+def alert_told(alert: Alert) -> dict[str, Any]:
+    """An alert as webhooks and mails tell it."""
+    return {
+        "alert": alert.pk,
+        "monitor": alert.monitor,
+        "level": alert.level,
+        "subset": alert.subset.number,
+        "opened_at": alert.opened_at.isoformat(),
+        "evidence": alert.evidence,
+        "link": health_of(alert.benchmark),
+    }
+
+
+def close_request(*, request: RerunRequest, by: User | None, reason: str, as_of: datetime) -> RerunRequest:
+    """Close an open request by an operator's hand; what has arrived stays sampled."""
+    with acting(by=by, reason=reason), transaction.atomic():
+        locked = _locked(request.benchmark)
+        found = locked.rerun_requests.get(pk=request.pk)
+        if found.status != RerunStatus.OPEN:
+            raise RequestClosed(f"Request {found.pk} is {found.status} already.")
+        _close(found, RerunStatus.CANCELLED, reason, as_of, by)
+        bump_shown_version(benchmark=locked)
+        wake()
+    return found

@@ -1,0 +1,82 @@
+"""Who leads: whoever holds one advisory lock of the database, on a connection of its own.
+
+The connection is neither Django's nor a pool's, where a lock of a session would outlive its use. The server
+frees the lock as soon as the process is gone, and within seconds where the machine is.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+from django.db import connection
+
+from leaderboard.operations.scheduler.pausing import pause
+from leaderboard.waking import CHANNEL
+
+LOCK = 0x62616E64737461  # "bandsta": a number that nobody else takes by chance
+KEEPALIVE = {"idle": 5, "interval": 2, "count": 3}  # seconds, seconds, probes
+OF_DJANGO = {"context", "cursor_factory", "prepare_threshold"}  # parameters that are not the server's
+PAUSE = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class Leader:
+    """The connection that holds the lock, and the claim under which this leadership runs its jobs."""
+
+    def __init__(self, held: "psycopg.Connection[Any]") -> None:
+        self.claim: UUID = uuid4()
+        self._held = held
+        self._pid = held.info.backend_pid
+
+    def is_woken(self, *, within: float) -> bool:
+        """Wait for a notification; raises OperationalError when the connection, and so the lock, is lost."""
+        self._held.execute("SELECT 1")
+        return any(self._held.notifies(timeout=within, stop_after=1))
+
+    def leads(self) -> bool:
+        """Ask the server by Django's connection whether the lock is still held."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = %s)",
+                [self._pid],
+            )
+            return bool(cursor.fetchone()[0])
+
+
+@contextmanager
+def leadership(ended: Callable[[], bool]) -> Iterator[Leader | None]:
+    """Wait until this process leads; None if it is to end before."""
+    with _connect() as held:
+        waits = False
+        while not ended():
+            if _takes_lock(held):
+                held.execute(f"LISTEN {CHANNEL}")
+                logger.info("leading")
+                yield Leader(held)
+                return
+            if not waits:
+                logger.info("another scheduler leads; waiting to take over")
+                waits = True
+            pause(PAUSE, ended)
+        yield None
+
+
+def _connect() -> "psycopg.Connection[Any]":
+    chosen = {
+        name: value for name, value in connection.get_connection_params().items() if name not in OF_DJANGO
+    }
+    ours: dict[str, Any] = {f"keepalives_{name}": value for name, value in KEEPALIVE.items()}
+    ours |= {"connect_timeout": 5, "tcp_user_timeout": 10_000, "application_name": "bandstand scheduler"}
+    held = psycopg.connect(**(chosen | ours), autocommit=True)
+    for name, value in KEEPALIVE.items():  # the server's own side: it frees the lock of a vanished machine
+        held.execute(f"SET tcp_keepalives_{name} = {value}")
+    return held
+
+
+def _takes_lock(held: "psycopg.Connection[Any]") -> bool:
+    row = held.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,245 @@
+"""Telling others: webhooks, and mail, from the deliveries that `events.emit` has stored.
+
+A delivery is claimed in a short transaction that puts its next try off by `LEASE`, sent outside of any, and
+settled in another: of two schedulers none sends what the other holds, and what a killed one held is sent
+again once the lease is over. A receiver may so be told twice, and knows it by the event's id. To one webhook
+events go in their order: while one waits for its next try, later ones wait behind it.
+
+A try that fails is followed by others after 10 s, 40 s, … up to 6 h, the last one a day after the first; then
+the delivery is parked, which the log shows, until somebody says `send_again`.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from smtplib import SMTPException
+from time import monotonic
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import Benchmark
+from leaderboard.errors import Conflict, Missing, Refusal
+from leaderboard.operations.acting import acting
+from leaderboard.operations.events import wake
+from leaderboard.operations.models import Attempt, Delivery, DeliveryStatus, Event, EventKind, Webhook
+from leaderboard.operations.posting import AddressRefused, NotDelivered, check_literal, post, target_of
+from leaderboard.studies.answers import as_text
+
+LEASE = timedelta(seconds=60)  # longer than a turn, so that nobody takes what is being sent
+TURN = 20.0  # seconds that one call sends for: what else the scheduler has to do waits meanwhile
+FIRST_WAIT, MOST_WAIT = timedelta(seconds=10), timedelta(hours=6)
+FACTOR = 4
+TRIED_FOR = timedelta(hours=24)
+SECRET_PREFIX = "bsw_"
+
+
+class NoSuchWebhook(Missing):
+    """There is no such webhook on this benchmark."""
+
+
+class NoSuchDelivery(Missing):
+    """There is no such delivery on this benchmark."""
+
+
+class UnknownEvent(Refusal):
+    """There is no event of this kind."""
+
+
+class IsDisabled(Conflict):
+    """This webhook is disabled; add it anew."""
+
+
+@transaction.atomic
+def add_webhook(
+    *,
+    benchmark: Benchmark,
+    url: str,
+    events: Iterable[str],
+    by: User | None,
+    reason: str,
+    as_of: datetime,
+) -> tuple[Webhook, str]:
+    """Tell a URL of these kinds of events from now on; return the webhook and its secret."""
+    check_literal(target_of(url))
+    kinds = list(dict.fromkeys(events))
+    if not kinds or set(kinds) - set(EventKind.values):
+        named = ", ".join(kinds) or "none"
+        raise UnknownEvent(f"Events are of the kinds {', '.join(EventKind.values)}; named: {named}.")
+    secret = SECRET_PREFIX + secrets.token_urlsafe(32)
+    with acting(by=by, reason=reason):
+        webhook = Webhook.objects.create(
+            benchmark=benchmark, url=url, secret=secret, events=kinds, created_by=by, created_at=as_of
+        )
+    return webhook, secret
+
+
+@transaction.atomic
+def disable_webhook(*, webhook: Webhook, by: User | None, reason: str, as_of: datetime) -> None:
+    """Tell it nothing more; what waits for it is parked."""
+    found = Webhook.objects.select_for_update().get(pk=webhook.pk)
+    if found.disabled_at:
+        raise IsDisabled
+    with acting(by=by, reason=reason):
+        found.disabled_at, found.disabled_reason = as_of, reason
+        found.save(update_fields=["disabled_at", "disabled_reason"])
+    found.deliveries.filter(status=DeliveryStatus.WAITING).update(
+        status=DeliveryStatus.PARKED, ended_at=as_of
+    )
+
+
+@transaction.atomic
+def send_again(*, delivery: Delivery, as_of: datetime) -> None:
+    """Try a delivery at once, and for another day, whatever became of it."""
+    found = Delivery.objects.select_for_update(of=("self",)).select_related("webhook").get(pk=delivery.pk)
+    if found.webhook and found.webhook.disabled_at:
+        raise IsDisabled
+    found.status, found.ended_at = DeliveryStatus.WAITING, None
+    found.next_at = found.first_at = as_of
+    found.n_attempts = 0
+    found.save(update_fields=["status", "ended_at", "next_at", "first_at", "n_attempts"])
+    wake()
+
+
+def webhook_of(benchmark: Benchmark, number: int) -> Webhook:
+    if found := benchmark.webhooks.filter(pk=number).first():
+        return found
+    raise NoSuchWebhook(f"There is no webhook {number} on {benchmark}.")
+
+
+def delivery_of(benchmark: Benchmark, number: int) -> Delivery:
+    if found := Delivery.objects.filter(event__benchmark=benchmark, pk=number).first():
+        return found
+    raise NoSuchDelivery(f"There is no delivery {number} on {benchmark}.")
+
+
+def due_deliveries(as_of: datetime) -> QuerySet[Delivery]:
+    """What may be sent now, the longest due first: to each webhook the earliest of what waits for it."""
+    waiting = Delivery.objects.filter(status=DeliveryStatus.WAITING)
+    earlier = waiting.filter(webhook=OuterRef("webhook"), pk__lt=OuterRef("pk"))
+    enabled = Q(webhook=None) | Q(webhook__disabled_at=None)
+    return waiting.filter(~Exists(earlier), enabled, next_at__lte=as_of).order_by("next_at", "pk")
+
+
+def deliver_due(*, as_of: datetime) -> str:
+    """Send what is due, one after the other, for the length of a turn; say what came of it."""
+    begun, counts = monotonic(), Counter[str]()
+    while monotonic() - begun < TURN and (delivery := _claimed(as_of)):
+        counts[_settle(delivery, _tried(delivery, as_of), as_of)] += 1
+    if not counts:
+        return "nothing was due"
+    return ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
+
+
+@transaction.atomic
+def _claimed(as_of: datetime) -> Delivery | None:
+    """Take the next delivery that no other scheduler holds, and put its next try off."""
+    due = due_deliveries(as_of).select_for_update(of=("self",), skip_locked=True)
+    delivery = due.select_related("webhook", "event__benchmark").first()
+    if delivery is not None:
+        delivery.next_at = as_of + LEASE
+        delivery.save(update_fields=["next_at"])
+    return delivery
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of a try: delivered where there is no error."""
+
+    status: int | None
+    error: str
+    seconds: float
+
+
+def _tried(delivery: Delivery, as_of: datetime) -> Tried:
+    begun, status, error = monotonic(), None, ""
+    try:
+        if delivery.webhook is None:
+            _mail(delivery)
+        else:
+            status = _post(delivery.event, delivery.webhook, as_of)
+            error = _unless_taken(status)
+    except (NotDelivered, AddressRefused, SMTPException, OSError) as refused:
+        error = str(refused) or type(refused).__name__
+    return Tried(status, error, monotonic() - begun)
+
+
+def _unless_taken(status: int) -> str:
+    if 200 <= status < 300:
+        return ""
+    return f"answered {status}" + ("; redirects are not followed" if 300 <= status < 400 else "")
+
+
+@transaction.atomic
+def _settle(delivery: Delivery, tried: Tried, as_of: datetime) -> str:
+    """Note the try; end the delivery or say when it is tried next, unless somebody else has it by now."""
+    Attempt.objects.create(
+        delivery=delivery, at=as_of, status=tried.status, error=tried.error, seconds=tried.seconds
+    )
+    word, changed = _after(delivery, tried, as_of)
+    ours = Delivery.objects.filter(pk=delivery.pk, status=DeliveryStatus.WAITING, next_at=delivery.next_at)
+    ours.update(n_attempts=delivery.n_attempts + 1, **changed)
+    return word
+
+
+def _after(delivery: Delivery, tried: Tried, as_of: datetime) -> tuple[str, dict[str, Any]]:
+    if not tried.error:
+        return "delivered", {"status": DeliveryStatus.DELIVERED, "ended_at": as_of}
+    end = delivery.first_at + TRIED_FOR
+    if as_of >= end:
+        return "parked", {"status": DeliveryStatus.PARKED, "ended_at": as_of}
+    return "to be tried again", {"next_at": min(as_of + wait_after(delivery.n_attempts + 1), end)}
+
+
+def wait_after(n_attempts: int) -> timedelta:
+    """10 s · 4ⁿ⁻¹ after the n-th try, and at most 6 h."""
+    return min(FIRST_WAIT * FACTOR ** min(n_attempts - 1, 10), MOST_WAIT)
+
+
+# ------------------------------------------------------------------------------------------- what is sent
+
+
+def content_of(event: Event) -> dict[str, Any]:
+    """What is told of an event, the same at each try; with a URL where the service knows its address."""
+    told = {
+        "id": str(event.uuid),
+        "kind": event.kind,
+        "at": event.at.isoformat(),
+        "benchmark": event.benchmark.slug,
+    }
+    path = event.payload.get("path")
+    address = {"url": settings.SITE_URL + path} if settings.SITE_URL and path else {}
+    return told | address | {name: value for name, value in event.payload.items() if name not in told}
+
+
+def signature(secret: str, body: bytes, at: int) -> str:
+    """`t=<unix>,v1=<hex>`: HMAC-SHA256 under the secret of the time, a full stop and the body."""
+    code = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256)
+    return f"t={at},v1={code.hexdigest()}"
+
+
+def _post(event: Event, webhook: Webhook, as_of: datetime) -> int:
+    body = json.dumps(content_of(event), ensure_ascii=False, separators=(",", ":")).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "Bandstand",
+        "Bandstand-Event": event.kind,
+        "Bandstand-Event-Id": str(event.uuid),
+        "Bandstand-Signature": signature(webhook.secret, body, int(as_of.timestamp())),
+    }
+    return post(webhook.url, body, headers)
+
+
+def _mail(delivery: Delivery) -> None:
+    event = delivery.event
+    title = " ".join(event.benchmark.title.split())
+    send_mail(f"[Bandstand] {title}: {event.kind}", as_text(content_of(event)), None, [delivery.email])

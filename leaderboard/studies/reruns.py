@@ -1,0 +1,102 @@
+"""Whom a rerun request asks for a full run, and who has made one: from the record, by the core's own draw."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analytics.drift import Rerun, n_audit_tasks, rerun_set
+from analytics.resampling import generator
+from leaderboard.catalog.models import Agent
+from leaderboard.studies.given import versions
+from leaderboard.studies.queries import active_subset
+from leaderboard.studies.records import Snapshot
+from selection.given import SubsetVersion
+from selection.history import columns_of, is_later
+
+__all__ = ["Asked", "complete_agents", "drawn_for_validation", "drawn_on_alert", "n_audit_tasks"]
+
+NOBODY = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An agent that a request names, with the ids of the tasks that it lacks."""
+
+    agent: Agent
+    sampled: bool
+    inclusion: float
+    why: str
+    lacking: list[int] = field(repr=False)
+
+
+def complete_agents(now: Snapshot) -> set[int]:
+    """Ids of the agents that have run everything."""
+    return {agent.pk for agent, is_there in zip(now.agents, now.record.complete, strict=True) if is_there}
+
+
+def drawn_on_alert(now: Snapshot, *, tied: Collection[str], number: int) -> list[Asked]:
+    """Draw at random; on top of them whoever is tied at the top, and the first of each new scaffold.
+
+    `number` tells the requests of this kind apart: the same one draws the same agents.
+    """
+    able = _able(now)
+    ties = able[np.isin([now.agents[i].name for i in able], list(tied))]
+    return _asked(now, rerun_set(able, ties, _first_of_scaffolds(now, able), _draw(now, "drift", number)))
+
+
+def drawn_for_validation(now: Snapshot, *, n: int, number: int, but: Collection[int]) -> list[Asked]:
+    """Draw `n` agents at random; not among those whose ids are in `but`, who are asked already."""
+    able = np.array([i for i in _able(now).tolist() if now.agents[i].pk not in but], dtype=np.intp)
+    return _asked(now, rerun_set(able, NOBODY, NOBODY, _draw(now, "validation", number), n=n))
+
+
+def _in_use(now: Snapshot) -> SubsetVersion:
+    return versions(active_subset(now.benchmark, upto=now.data_version))[-1]
+
+
+def n_newcomers(now: Snapshot) -> int:
+    """Agents that came since the subset in use was fixed."""
+    return int(np.count_nonzero(is_later(now.record, _in_use(now))))
+
+
+def _draw(now: Snapshot, kind: str, number: int) -> np.random.Generator:
+    return generator(now.rules.seed, f"{kind} reruns", _in_use(now).number, number)
+
+
+def _able(now: Snapshot) -> np.ndarray:
+    """Positions of agents that came since the subset in use was fixed and have run it, not everything."""
+    record, version = now.record, _in_use(now)
+    on_subset = columns_of(record, version)
+    if not on_subset.size:
+        return NOBODY
+    free = np.array(
+        [not (one.withheld or said) for one, said in zip(record.about, record.condition, strict=True)]
+    )
+    lacks = (record.n_places == 0).any(axis=1)
+    return np.flatnonzero(is_later(record, version) & record.is_direct(on_subset) & lacks & free)
+
+
+def _first_of_scaffolds(now: Snapshot, able: np.ndarray) -> np.ndarray:
+    """The first able agent of each scaffold that none before the subset was fixed had."""
+    record = now.record
+    later = is_later(record, _in_use(now))
+    known = {now.agents[i].scaffold_id for i in np.flatnonzero(~later).tolist()}
+    first: dict[int, int] = {}
+    for i in able[np.argsort(record.arrival[able], kind="stable")].tolist():
+        if now.agents[i].scaffold_id not in known:
+            first.setdefault(now.agents[i].scaffold_id, i)
+    return np.array(sorted(first.values()), dtype=np.intp)
+
+
+def _asked(now: Snapshot, chosen: list[Rerun]) -> list[Asked]:
+    return [
+        Asked(
+            agent=now.agents[one.agent],
+            sampled=one.sampled,
+            inclusion=one.inclusion,
+            why=one.why,
+            lacking=[now.task_ids[j] for j in np.flatnonzero(now.record.n_places[one.agent] == 0).tolist()],
+        )
+        for one in chosen
+    ]

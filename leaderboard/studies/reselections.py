@@ -1,0 +1,45 @@
+"""What could replace the subset in use, as it is kept with a proposal: agents by id, tasks by name."""
+
+from collections.abc import Callable
+from typing import Any
+
+from leaderboard.studies.calibrations import fixing
+from leaderboard.studies.given import Decided
+from leaderboard.studies.models import TaskSubset
+from leaderboard.studies.records import Reader, Snapshot
+from leaderboard.studies.rules import rules_sha256
+from selection.standings.choice import band_of
+from selection.standings.reselecting import proposals_of
+
+Progress = Callable[[int, int], None]
+
+
+def proposal_of(
+    now: Snapshot, known: Decided, subset: TaskSubset, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Tell what approval would activate, by each rule, and what it would change.
+
+    Beside what `selection.standings.reselecting` gives stand the rules and conditions that it was made
+    under. Agents stand by id, so that what is kept does not name them.
+    """
+    content = proposals_of(now.record, now.rules, known.given(), _rates_then(subset), progress)
+    ids = {agent.name: agent.pk for agent in now.agents}
+    for variant in content["variants"].values():
+        for row in (*variant.get("deltas", ()), *variant.get("board", {}).get("agents", ())):
+            row["agent"] = ids[row["agent"]]
+    return content | {
+        "chosen_from": [ids[name] for name in content["chosen_from"]],
+        "compared": now.compared,
+        "rules": rules_sha256(now.policy),
+    }
+
+
+def _rates_then(subset: TaskSubset) -> dict[str, float | None]:
+    """Pass rates when the subset was chosen: those stored with it, and of other tasks as the log has them."""
+    stored: dict[str, float | None] = dict(subset.members.values_list("task__name", "pass_rate"))
+    then = Reader(subset.benchmark).at(fixing(subset), subset)
+    if then is None:
+        return stored
+    rates = band_of(then.record, then.rules).pass_rates.tolist()
+    known = {name: rate for name, rate in zip(then.record.table.tasks, rates, strict=True) if rate == rate}
+    return known | stored

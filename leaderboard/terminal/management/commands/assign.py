@@ -1,0 +1,75 @@
+"""Say which tasks an agent is to run."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.catalog.services import AgentDescription
+from leaderboard.errors import Missing
+from leaderboard.operations.assignments import assign, names_of
+from leaderboard.operations.models import Assignment
+from leaderboard.studies.answers import words
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class NoSuchAccount(Missing):
+    """There is no account of this address; `manage.py token` makes one."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Say which tasks an agent is to run, why, and until when: asked again, the same. What it delivers "
+        "meanwhile answers this assignment."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        parser.add_argument("--agent", required=True, metavar="NAME")
+        parser.add_argument("--scaffold", required=True, metavar="NAME")
+        parser.add_argument("--model", required=True, metavar="NAME")
+        parser.add_argument("--agent-version", default="", metavar="TEXT")
+        parser.add_argument("--organisation", default="", metavar="NAME")
+        parser.add_argument(
+            "--for",
+            dest="owner",
+            metavar="EMAIL",
+            help="whose agent it is; without it, only operators add to it",
+        )
+
+    def handle(self, *, benchmark: str, agent: str, scaffold: str, model: str, **options: Any) -> None:
+        described = AgentDescription(
+            agent, scaffold, model, options["agent_version"], options["organisation"]
+        )
+        with refusals_as_errors():
+            assignment = assign(
+                benchmark=benchmark_of(benchmark),
+                agent=described,
+                by=_account(options["owner"]),
+                by_operator=True,
+                as_of=timezone.now(),
+            )
+        self.stdout.write("\n".join(_told(assignment)))
+
+
+def _account(email: str | None) -> User | None:
+    if email is None:
+        return None
+    if user := User.objects.filter(email=email.strip().lower()).first():
+        return user
+    raise NoSuchAccount
+
+
+def _told(assignment: Assignment) -> Iterator[str]:
+    tasks = names_of(assignment)
+    yield f"Assignment {assignment.uuid} of {assignment.agent}, until {assignment.expires_at:%Y-%m-%d}."
+    yield f"{assignment.mode}: {assignment.reason}."
+    more = assignment.n_trials_recommended or 0
+    recommended = f"; {more} are recommended" if more > assignment.n_trials else ""
+    trials = words.counted(assignment.n_trials, "trial")
+    yield f"{words.counted(len(tasks), 'task')}, {trials} of each{recommended}:"
+    yield from (f"  {name}" for name in tasks)

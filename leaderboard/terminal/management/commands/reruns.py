@@ -1,0 +1,100 @@
+"""Show alerts and rerun requests, open and close them."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.drifting import close_alert, look
+from leaderboard.operations.models import Alert, RerunRequest
+from leaderboard.operations.reruns import close_request, draw_validation_runs, open_drift_request
+from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.printing import refusals_as_errors
+
+N_SHOWN = 10
+
+
+class Command(BaseCommand):
+    help = (
+        "Show the open alerts and the rerun requests of a benchmark; look at the monitors, open a request, "
+        "draw agents for one, or close a request or an alert."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        done = parser.add_mutually_exclusive_group()
+        done.add_argument(
+            "--look", action="store_true", help="note what has arrived, and ask the monitors for alerts"
+        )
+        done.add_argument("--open", metavar="REASON", help="ask for full runs; new agents run everything")
+        done.add_argument("--draw", action="store_true", help="draw two agents for full validation runs")
+        done.add_argument("--close", nargs=2, metavar=("ID", "REASON"), help="close an open request")
+        done.add_argument("--close-alert", nargs=2, metavar=("ID", "REASON"), help="close an open alert")
+
+    def handle(self, *, benchmark: str, **options: Any) -> None:
+        with refusals_as_errors():
+            found = benchmark_of(benchmark)
+            if told := _done(found, options, timezone.now()):
+                self.stdout.write(f"{told}.\n")
+        self.stdout.write("\n".join(_alerts(found)))
+        self.stdout.write("\n".join(_requests(found)))
+
+
+def _done(benchmark: Benchmark, options: dict[str, Any], as_of: datetime) -> str:
+    if options["look"]:
+        return look(benchmark=benchmark, as_of=as_of)
+    if options["draw"]:
+        return draw_validation_runs(benchmark=benchmark, as_of=as_of)
+    if options["open"] is not None:
+        reason = stated_reason(options["open"])
+        request = open_drift_request(benchmark=benchmark, reason=reason, as_of=as_of)
+        return f"request {request.pk} asks for full runs until {request.deadline:%Y-%m-%d}"
+    if options["close"]:
+        number, reason = options["close"]
+        request = _found(RerunRequest.objects.filter(benchmark=benchmark), number)
+        closed = close_request(request=request, by=None, reason=stated_reason(reason), as_of=as_of)
+        return f"request {closed.pk} is closed"
+    if options["close_alert"]:
+        number, reason = options["close_alert"]
+        alert = _found(Alert.objects.filter(benchmark=benchmark), number)
+        closed_alert = close_alert(alert=alert, by=None, reason=stated_reason(reason), as_of=as_of)
+        return f"alert {closed_alert.pk} is closed"
+    return ""
+
+
+def _found(rows: Any, number: str) -> Any:
+    if number.isascii() and number.isdigit() and (found := rows.filter(pk=int(number)).first()):
+        return found
+    raise CommandError(f"There is no {rows.model._meta.verbose_name} {number} on this benchmark.")
+
+
+def _alerts(benchmark: Benchmark) -> Iterator[str]:
+    alerts = benchmark.alerts.filter(closed_at=None).select_related("subset", "request").order_by("id")
+    if not alerts:
+        yield "No alert is open."
+    for one in alerts:
+        waits = f"; request {one.request.pk} is {one.request.status}" if one.request else ""
+        since = f"on subset {one.subset.number} since {one.opened_at:%Y-%m-%d}"
+        yield f"{one.level} {one.pk}: {one.monitor} {since}{waits}"
+        yield f"  {one.evidence['reason']}"
+
+
+def _requests(benchmark: Benchmark) -> Iterator[str]:
+    requests = benchmark.rerun_requests.order_by("-id")[:N_SHOWN]
+    if not requests:
+        yield "No rerun was ever asked for."
+    for one in requests:
+        yield f"{one.kind} request {one.pk}, {one.status}, until {one.deadline:%Y-%m-%d}: {one.reason}"
+        yield from (f"  {line}" for line in _agents(one))
+
+
+def _agents(request: RerunRequest) -> Iterator[str]:
+    for one in request.agents.select_related("agent").order_by("agent__name"):
+        came = f"came {one.arrived_at:%Y-%m-%d}" if one.arrived_at else f"{one.n_lacking} tasks"
+        cost = "" if one.cost_usd is None else f", {one.cost_usd:.2f} USD"
+        yield f"{one.agent}: {came}{cost}, {one.why}"

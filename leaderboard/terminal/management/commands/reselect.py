@@ -1,0 +1,94 @@
+"""Propose, look at, approve or reject another subset in the place of the one in use."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.comparisons import LABELS, comparison_of
+from leaderboard.operations.models import Reselection
+from leaderboard.operations.reselections import approve, open_proposal, propose, reject
+from leaderboard.terminal.arguments import USAGE, stated_reason
+from leaderboard.terminal.comparing import comparison_text
+from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Show the open proposal of another subset beside the one in use, make one, or decide it. The subset "
+        "changes with an approval alone."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--propose", metavar="REASON", help="compute a proposal; why, in words")
+        what.add_argument("--approve", type=int, metavar="ID", help="activate a variant of this proposal")
+        what.add_argument("--reject", type=int, metavar="ID", help="keep the subset in use")
+        parser.add_argument("--variant", choices=list(LABELS), help="which subset to activate")
+        parser.add_argument("--reason", default="", help="why it is approved or rejected; it is kept")
+
+    def handle(
+        self,
+        *,
+        benchmark: str,
+        propose: str | None,
+        approve: int | None,
+        reject: int | None,
+        variant: str | None,
+        reason: str,
+        **_: Any,
+    ) -> None:
+        with refusals_as_errors():
+            found = benchmark_of(benchmark)
+            if approve is not None:
+                told = _approved(found, approve, variant, stated_reason(reason))
+            elif reject is not None:
+                told = _rejected(found, reject, stated_reason(reason))
+            elif propose is not None:
+                told = _proposed(found, propose.strip())
+            else:
+                told = _shown(found)
+        self.stdout.write(told)
+
+
+def _shown(benchmark: Benchmark) -> str:
+    if waiting := open_proposal(benchmark):
+        return comparison_text(comparison_of(waiting))
+    return (
+        f"No reselection of {benchmark.slug} is proposed.\n"
+        f"Next: manage.py reselect {benchmark.slug} --propose REASON"
+    )
+
+
+def _proposed(benchmark: Benchmark, reason: str) -> str:
+    with progress_bar("Proposing") as progress:
+        made = propose(benchmark=benchmark, by=None, reason=reason, as_of=timezone.now(), progress=progress)
+    return comparison_text(comparison_of(made))
+
+
+def _approved(benchmark: Benchmark, number: int, variant: str | None, reason: str) -> str:
+    if variant is None:
+        raise CommandError(f"--variant says which: {' or '.join(LABELS)}.", returncode=USAGE)
+    found = _proposal(benchmark, number)
+    subset = approve(reselection=found, variant=variant, by=None, reason=reason, as_of=timezone.now())
+    return (
+        f"Version {subset.number} of the subset is active: {subset.reason}.\n"
+        f"Next: manage.py recompute {benchmark.slug} (the board on it)"
+    )
+
+
+def _rejected(benchmark: Benchmark, number: int, reason: str) -> str:
+    found = _proposal(benchmark, number)
+    reject(reselection=found, by=None, reason=reason, as_of=timezone.now())
+    return f"Proposal {number} is rejected; version {found.previous.number} of the subset stays."
+
+
+def _proposal(benchmark: Benchmark, number: int) -> Reselection:
+    found = benchmark.reselections.select_related("previous").filter(pk=number).first()
+    if found is None:
+        raise CommandError(f"There is no proposal {number} on {benchmark.slug}.")
+    return found

@@ -1,0 +1,30 @@
+"""One run of the long lane, in a process of its own."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from leaderboard.operations.runs import running
+from leaderboard.operations.scheduler.children import end_with
+from leaderboard.operations.scheduler.performing import Pulse, perform
+from leaderboard.terminal.printing import refusals_as_errors
+from leaderboard.waking import wake
+
+
+class Command(BaseCommand):
+    help = "Work off one long run that the scheduler has begun. The scheduler calls it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("id", type=int, help="of the run")
+        parser.add_argument(
+            "--scheduler", type=int, metavar="PID", help="the process that calls; the run ends with it"
+        )
+
+    def handle(self, *, id: int, scheduler: int | None, **_: Any) -> None:
+        if scheduler:
+            end_with(scheduler)
+        with refusals_as_errors():
+            run = running(id)
+        perform(run, Pulse(run, interrupted=lambda: False))
+        wake()

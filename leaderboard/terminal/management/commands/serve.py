@@ -1,0 +1,71 @@
+"""The whole service in one command."""
+
+import signal
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from leaderboard.operations.scheduler.children import environment, program
+from leaderboard.operations.scheduler.pausing import pause
+
+Process = subprocess.Popen[bytes]
+LOOK_EVERY = 0.2
+NICENESS = "5"  # pages come first
+GRACE = 45.0  # seconds to end by oneself; the scheduler may finish a step
+
+
+class Command(BaseCommand):
+    help = "Serve the pages and run the scheduler, until Ctrl-C. If one of them ends, so does the other."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--port", type=int, default=8000)
+
+    def handle(self, *, port: int, **_: Any) -> None:
+        self._told_to_end = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._end)
+        gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
+        commands = {
+            "web server": [*gunicorn, "--bind", f"127.0.0.1:{port}"],
+            "scheduler": ["nice", "-n", NICENESS, *program("scheduler")],
+        }
+        self.stdout.write(f"Serving http://localhost:{port} (Ctrl-C ends it)")
+        self.stdout.flush()
+        parts = {name: subprocess.Popen(command, env=environment()) for name, command in commands.items()}
+        try:
+            ended = self._wait(parts)
+        finally:
+            end(parts)
+        if ended:
+            code = parts[ended].returncode
+            raise CommandError(f"The {ended} ended with {code}, and what ran beside it was ended too.")
+
+    def _end(self, *_: object) -> None:
+        self._told_to_end = True
+
+    def _wait(self, parts: Mapping[str, Process]) -> str:
+        """Wait for a signal, or for one part to end by itself, and name it."""
+        while not self._told_to_end:
+            for name, part in parts.items():
+                if part.poll() is not None:
+                    return "" if self._told_to_end else name
+            pause(LOOK_EVERY, lambda: self._told_to_end)
+        return ""
+
+
+def end(parts: Mapping[str, Process]) -> None:
+    """Tell those that still run to end, and wait; Ctrl-C in a terminal has told them already."""
+    for part in parts.values():
+        if part.poll() is None:
+            part.terminate()
+    for part in parts.values():
+        with suppress(subprocess.TimeoutExpired):
+            part.wait(GRACE)
+            continue
+        part.kill()
+        part.wait()

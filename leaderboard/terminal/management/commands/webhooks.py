@@ -1,0 +1,107 @@
+"""Show, add and disable webhooks, and what was sent to them."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.models import Delivery, EventKind
+from leaderboard.operations.webhooks import (
+    add_webhook,
+    delivery_of,
+    disable_webhook,
+    send_again,
+    webhook_of,
+)
+from leaderboard.studies.answers import as_text
+from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.printing import refusals_as_errors
+
+N_LOGGED = 50
+
+
+class Command(BaseCommand):
+    help = "Show the webhooks of a benchmark, add or disable one, show what was sent, or send it again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--add", metavar="URL", help="tell this URL; its secret is printed once")
+        what.add_argument("--disable", type=int, metavar="ID", help="tell this webhook nothing more")
+        what.add_argument("--log", action="store_true", help=f"the latest {N_LOGGED} deliveries and tries")
+        what.add_argument("--send-again", type=int, metavar="ID", help="try this delivery at once")
+        parser.add_argument(
+            "--events", nargs="+", choices=EventKind.values, metavar="KIND", help=", ".join(EventKind.values)
+        )
+        parser.add_argument("--reason", default="", help="why; it is kept")
+
+    def handle(self, *, benchmark: str, events: list[str] | None, reason: str, **asked: Any) -> None:
+        with refusals_as_errors():
+            found = benchmark_of(benchmark)
+            if asked["add"]:
+                self.add(found, asked["add"], events, reason)
+            elif asked["disable"] is not None:
+                webhook = webhook_of(found, asked["disable"])
+                why, now = stated_reason(reason), timezone.now()
+                disable_webhook(webhook=webhook, by=None, reason=why, as_of=now)
+                self.stdout.write(f"Disabled webhook {webhook.pk}.")
+            elif asked["send_again"] is not None:
+                delivery = delivery_of(found, asked["send_again"])
+                send_again(delivery=delivery, as_of=timezone.now())
+                self.stdout.write(f"Delivery {delivery.pk} is due now.")
+            else:
+                lines = _log(found) if asked["log"] else _listed(found)
+                self.stdout.write("\n".join(lines))
+
+    def add(self, benchmark: Benchmark, url: str, events: list[str] | None, reason: str) -> None:
+        if events == []:
+            raise CommandError("--events names one kind at least.")
+        webhook, secret = add_webhook(
+            benchmark=benchmark,
+            url=url,
+            events=events or EventKind.values,
+            by=None,
+            reason=reason.strip() or "added at the command line",
+            as_of=timezone.now(),
+        )
+        self.stdout.write(
+            f"Added webhook {webhook.pk}. Its deliveries are signed with this secret, shown once:\n{secret}"
+        )
+
+
+def _listed(benchmark: Benchmark) -> Iterator[str]:
+    rows = [
+        {
+            "webhook": webhook.pk,
+            "url": webhook.url,
+            "events": " ".join(webhook.events),
+            "state": f"disabled: {webhook.disabled_reason}" if webhook.disabled_at else "told",
+        }
+        for webhook in benchmark.webhooks.order_by("pk")
+    ]
+    yield as_text({"": rows}) if rows else f"{benchmark} has no webhook. Add one: --add URL --events KIND …"
+
+
+def _log(benchmark: Benchmark) -> Iterator[str]:
+    sent = Delivery.objects.filter(event__benchmark=benchmark).select_related("event", "webhook")
+    rows = [_row(one) for one in sent.prefetch_related("attempts").order_by("-pk")[:N_LOGGED]]
+    yield as_text({"": rows}) if rows else f"Nothing was sent for {benchmark}."
+
+
+def _row(delivery: Delivery) -> dict[str, Any]:
+    last = max(delivery.attempts.all(), key=lambda attempt: attempt.pk, default=None)
+    return {
+        "delivery": delivery.pk,
+        "at": f"{delivery.event.at:%Y-%m-%d %H:%M:%S}",
+        "event": delivery.event.kind,
+        "about": delivery.event.about,
+        "to": f"webhook {delivery.webhook_id}" if delivery.webhook_id else delivery.email,
+        "state": delivery.status,
+        "tries": delivery.n_attempts,
+        "answer": last.status if last else None,
+        "error": last.error if last else "",
+    }

@@ -1,0 +1,104 @@
+"""Audit tasks: what an agent's outcomes on the subset predict of tasks outside it.
+
+Model
+-----
+Task j is passed with probability P_ij = σ(θ̂_i − b̂_j), b̂ from the Rasch fit to complete agents and θ̂_i from
+the outcomes of agent i on S alone. Of a newcomer, b̂ is that of the founders, the complete agents that S was
+chosen from. A founder itself is predicted by a fit without it, from its outcomes on the subset that was
+chosen without it, on all tasks outside that one.
+
+Symbols
+-------
+=======  ================  ==============================  ========
+symbol   code              shape                           unit
+=======  ================  ==============================  ========
+x        ``outcomes``      (n_agents, m), NaN: not audited  0 to 1
+P        ``expected``      (n_agents, m)                    0 to 1
+b̂        ``difficulties``  (m,), NaN: nobody ran the task   logits
+=======  ================  ==============================  ========
+
+Not done here
+-------------
+No test: that is `analytics.drift.tuning`. No task is drawn.
+
+Source
+------
+As in `selection.rasch` and `analytics.drift.tuning`.
+"""
+
+import numpy as np
+from scipy.special import expit
+
+from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.drift import Audit
+from selection import rasch
+from selection.folds import CompleteAgents
+from selection.full_scores.completion import difficulties_of
+from selection.held_out import Subsets
+
+
+def difficulties(founding: CompleteAgents) -> FloatArray:
+    """b̂ of the founders, shape (m,); NaN where none of them has run the task.
+
+    Parameters
+    ----------
+    founding : CompleteAgents
+
+    Raises
+    ------
+    As `selection.rasch.fit`.
+    """
+    return difficulties_of(founding, [np.arange(founding.n)])[0]
+
+
+def of_newcomers(outcomes: FloatArray, audited: Mask, tasks: IndexArray, logits: FloatArray) -> Audit:
+    """Audit tasks of newcomers.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (q, m)
+    audited : bool array, shape (q, m)
+    tasks : int array, shape (k,)
+        S; each newcomer has an outcome on one of its tasks that has a difficulty.
+    logits : float array, shape (m,)
+        b̂; NaN where nobody ran the task, which is then not audited.
+
+    Raises
+    ------
+    As `selection.rasch.ability`.
+    """
+    kept = audited & ~np.isnan(logits)
+    expected = np.array([_expected(row, tasks, logits) for row in outcomes]).reshape(outcomes.shape)
+    return Audit(np.where(kept, outcomes, np.nan), expected)
+
+
+def of_founders(founding: CompleteAgents, nested: Subsets) -> Audit:
+    """Each founder outside the subset that was chosen without it, predicted without it.
+
+    Parameters
+    ----------
+    founding : CompleteAgents
+    nested : Subsets
+        Chosen with one founder left out at a time.
+
+    Raises
+    ------
+    As `selection.rasch.fit` and `selection.rasch.ability`.
+    """
+    m = founding.outcomes.shape[1]
+    fits = difficulties_of(founding, [fold.training for fold in nested.folds])
+    outcomes, expected = list[FloatArray](), list[FloatArray]()
+    for fold, tasks, logits in zip(nested.folds, nested.tasks, fits, strict=True):
+        for row in founding.outcomes[fold.held_out]:
+            outside = np.where(np.isnan(logits), np.nan, row)
+            outside[tasks] = np.nan
+            outcomes.append(outside)
+            expected.append(_expected(row, tasks, logits))
+    return Audit(np.array(outcomes).reshape(-1, m), np.array(expected).reshape(-1, m))
+
+
+def _expected(row: FloatArray, tasks: IndexArray, logits: FloatArray) -> FloatArray:
+    """P of every task, shape (m,), from the outcomes on S."""
+    rated = tasks[~np.isnan(logits[tasks])]
+    ability = rasch.ability(row[rated], logits[rated])
+    return np.asarray(expit(ability - logits), dtype=np.float64)

@@ -1,0 +1,293 @@
+"""What could take the place of the subset in use, what that would change, and what it would cost.
+
+By the plain rule and with hysteresis (`selection.reselection`): tasks that enter and leave, nested figures on
+the same held-out agents (`selection.validation.replacing`), the cost of a run, what each agent would have to
+run, and the board on the new subset, its calibration fitted anew on the present complete agents: the board
+that a recompute gives once the proposal is approved, as long as nothing else is delivered.
+
+Hysteresis is a rule of the band. Where the rules name another strategy the plain proposal is what that
+chooses, and there is none with hysteresis. Where the rules give no hysteresis the second proposal has 0.05.
+
+Not done here
+-------------
+Nothing is decided. Whether agents run their delta is theirs to say: the board shows them without it.
+
+Source
+------
+Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from analytics.arrays import IndexArray
+from analytics.record import Record
+from selection.bands import Band
+from selection.cost import Saving, saving
+from selection.errors import SelectionError
+from selection.full_scores import estimator_of
+from selection.given import Given
+from selection.reselection import HYSTERESIS, Proposal, Proposals, propose, proposed
+from selection.rules import Rules
+from selection.standings import answer
+from selection.standings.answering import Basis, basis
+from selection.standings.choice import band_of, chosen_tasks, counted_agents, how_chosen, rule_of, training
+from selection.standings.lines import Line, Standings
+from selection.validation.figures import clear_pairs
+from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
+from selection.validation.replacing import KEPT, PLAIN, Expected, Replaced, expected
+
+FIGURES = (
+    *("pairs_correct_full", "pairs_correct", "pairs_clear_full", "skill", "kappa"),
+    *("rho", "rho_null", "rho_rest", "r2", "n", "n_left_out"),
+)
+STAND = ("rank", "rank_lower", "rank_upper", "score")
+
+Plain = dict[str, Any]
+Progress = Callable[[int, int], None]
+Fitting = Mapping[str, Proposal[None]]  # by way
+
+
+class NothingToReplace(SelectionError):
+    """No version of the subset is in use, so that there is nothing to reselect."""
+
+
+def proposals_of(
+    record: Record,
+    rules: Rules,
+    given: Given,
+    rates_then: Mapping[str, float | None],
+    progress: Progress | None = None,
+) -> Plain:
+    """Propose by each rule what could be put in the place of the subset in use.
+
+    Parameters
+    ----------
+    record : Record
+    rules : Rules
+    given : Given
+        With the version in use last.
+    rates_then : mapping of str to (float or None)
+        Pass rates by task, when the version in use was chosen.
+    progress : callable, optional
+        Called with (n_done, n_all).
+
+    Returns
+    -------
+    dict
+        ``strategy``, ``n_tasks``, ``n_complete``, ``chosen_from``, ``kept`` and ``variants``: plain values,
+        agents and tasks by name. A variant without ``tasks`` says in ``reason`` why it has none.
+
+    Raises
+    ------
+    NothingToReplace, BandRefused, WindowRefused, NoTasks
+    """
+    found, band = basis(record, rules, given), band_of(record, rules)
+    if found.chosen.line is None or found.chosen.line.number is None:
+        raise NothingToReplace(found.chosen.reason)
+    carrying = replace(rules, hysteresis=rules.hysteresis or HYSTERESIS)
+    ways, refused = _ways(record, found, band, carrying)
+    subsets = {KEPT: found.subset} | {way: one.tasks for way, one in ways.items()}
+    step = _steps(1 + len(ways) + 2 * len(subsets), progress)
+    figures = expected(_replaced(record, found, carrying), subsets, step)
+    before = answer(record, rules, given)
+    step()
+    told: Plain = {}
+    for way, one in ways.items():
+        reason = _reason(record, band, one, rules)
+        after = answer(record, rules, _with_version(record, given, one, band, reason, rules))
+        step()
+        told[way] = {
+            **_told(record, band, one, rates_then),
+            "reason": reason,
+            "figures": _figures(figures[way]),
+            "board": _board(before, after),
+        }
+    return {
+        "strategy": rules.strategy,
+        "n_tasks": record.n_tasks,
+        "n_complete": band.n_complete,
+        "chosen_from": [record.table.agents[i] for i in counted_agents(record, rules)],
+        "kept": {
+            "k": found.chosen.tasks.size,
+            "cost": _cost(saving(record.costs, found.chosen.tasks)),
+            "figures": _figures(figures[KEPT]),
+        },
+        "variants": told | {way: {"reason": reason} for way, reason in refused.items()},
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- ways
+
+
+def _ways(record: Record, found: Basis, band: Band, rules: Rules) -> tuple[Fitting, dict[str, str]]:
+    """Proposals by way, and why there is none."""
+    previous = found.chosen.tasks
+    if rules.strategy != "mid_range":
+        tasks, refusal = chosen_tasks(training(record), rules) if band.suited else (band.tasks, band.reason)
+        edges = (band.lo, band.hi), (rules.lo, rules.hi)
+        one: Proposal[None] = proposed(record.table, previous, tasks, *edges, costs=record.costs)
+        why = f"hysteresis is a rule of the band; the strategy {rules.strategy} chooses by other marks"
+        return _split({PLAIN: one}, refusal, {WITH_HYSTERESIS: why})
+    both: Proposals[None] = propose(
+        record.table,
+        previous,
+        hysteresis=rules.hysteresis,
+        band=band,
+        lo=rules.lo,
+        hi=rules.hi,
+        widening=rules.widening,
+        costs=record.costs,
+    )
+    return _split({PLAIN: both.plain, WITH_HYSTERESIS: both.with_hysteresis}, band.reason, {})
+
+
+def _split(ways: Fitting, why: str, refused: dict[str, str]) -> tuple[Fitting, dict[str, str]]:
+    refused = {way: why for way, one in ways.items() if not one.k} | refused
+    return {way: one for way, one in ways.items() if one.k}, refused
+
+
+def _replaced(record: Record, found: Basis, rules: Rules) -> Replaced:
+    agents = training(record, found.scores)
+    kept = record.table.restrict(agents=record.complete)
+    return Replaced(
+        agents=agents,
+        clear=clear_pairs(agents.outcomes, agents.scores, kept.trial_variances, kept.n_trials),
+        in_use=found.subset,
+        incumbents=found.chosen.incumbents[record.complete],
+        rule=rule_of(rules),
+        strategy=rules.strategy,
+        estimator=estimator_of(rules.estimator, record.graded_share, rules.strategy),
+        base_seed=rules.seed,
+    )
+
+
+def _with_version(
+    record: Record, given: Given, one: Proposal[None], band: Band, reason: str, rules: Rules
+) -> Given:
+    """Give the proposal too, as the version after the one in use, and no calibration yet."""
+    last = given.subsets[-1]
+    version = replace(
+        last,
+        number=last.number + 1,
+        tasks=_names(record, one.tasks),
+        chosen_from=tuple(record.table.agents[i] for i in counted_agents(record, rules)),
+        lo=one.lo,
+        hi=one.hi,
+        widened=one.widened,
+        provisional=False,
+        strategy=rules.strategy,
+        reason=reason,
+        n_complete=band.n_complete,
+        n_tasks=record.n_tasks,
+    )
+    return replace(given, subsets=(*given.subsets, version), fitted=None)
+
+
+def _reason(record: Record, band: Band, one: Proposal[None], rules: Rules) -> str:
+    if not one.hysteresis:
+        return how_chosen(band, rules)
+    edges = (one.lo - one.hysteresis, one.hi + one.hysteresis, one.lo, one.hi)
+    low, high, lo, hi = (f"{100 * edge:.4g}%" for edge in edges)
+    n_stay, n_enter = one.k - one.entering.size, one.entering.size
+    return (
+        f"{one.k} of {record.n_tasks} tasks by their pass rates over {band.n_complete} complete agents: "
+        f"{n_stay} of the subset before, from {low} to {high}, and {n_enter} more, from {lo} to {hi}"
+    )
+
+
+# ------------------------------------------------------------------------------------------------ in words
+
+
+def _told(record: Record, band: Band, one: Proposal[None], rates_then: Mapping[str, float | None]) -> Plain:
+    def moved(tasks: IndexArray) -> list[Plain]:
+        return [
+            {"task": name, "then": rates_then.get(name), "now": _known(band.pass_rates[j])}
+            for j, name in zip(tasks, _names(record, tasks), strict=True)
+        ]
+
+    return {
+        "hysteresis": one.hysteresis,
+        "k": one.k,
+        "lo": one.lo,
+        "hi": one.hi,
+        "widened": one.widened,
+        "tasks": list(_names(record, one.tasks)),
+        "pass_rates": band.pass_rates[one.tasks].tolist(),
+        "entering": moved(one.entering),
+        "leaving": moved(one.leaving),
+        "deltas": [
+            {"agent": agent, "tasks": list(_names(record, delta))}
+            for agent, delta in zip(record.table.agents, one.deltas, strict=True)
+            if delta.size
+        ],
+        "cost": _cost(one.saving),
+    }
+
+
+def _cost(found: Saving | None) -> Plain:
+    """Tell what a run costs and spares, US dollars; None where no cost is known."""
+    assert found is not None  # of a proposal with tasks
+    return {
+        "subset_run": asdict(found.subset_run) if found.subset_run else None,
+        "per_run": asdict(found.per_run) if found.per_run else None,
+        "reduction": found.reduction,
+        "note": found.note(),
+    }
+
+
+def _figures(found: Mapping[str, Expected]) -> Plain:
+    return {protocol: _under(one) for protocol, one in found.items()}
+
+
+def _under(one: Expected) -> Plain:
+    told: Plain = {"reason": one.reason, "n_folds": one.n_folds, "n_skipped": one.n_skipped}
+    if one.figures is None:
+        return told
+    return told | {
+        **{name: getattr(one.figures, name) for name in FIGURES},
+        "se": {name: one.figures.se.get(name) for name in FIGURES if name in one.figures.se},
+        "difference": {"value": one.difference.value, "se": one.difference.se},
+    }
+
+
+def _board(before: Standings, after: Standings) -> Plain:
+    lines = {line.agent: line for line in after.agents}
+    return {
+        "target_before": before.target,
+        "target_after": after.target,
+        "agents": [
+            {
+                "agent": line.agent,
+                "before": _stand(line, before.target),
+                "after": _stand(lines[line.agent], after.target),
+            }
+            for line in before.agents
+        ],
+    }
+
+
+def _stand(line: Line, target: str) -> Plain:
+    return {name: getattr(line.at[target], name) for name in STAND} | {"how": line.how}
+
+
+# -------------------------------------------------------------------------------------------------- small
+
+
+def _steps(n_all: int, progress: Progress | None) -> Callable[[], None]:
+    n_done = iter(range(1, n_all + 1))
+    if progress is None:
+        return lambda: None
+    progress(0, n_all)
+    return lambda: progress(next(n_done), n_all)
+
+
+def _names(record: Record, tasks: IndexArray) -> tuple[str, ...]:
+    return tuple(record.table.tasks[j] for j in tasks)
+
+
+def _known(rate: float) -> float | None:
+    return None if np.isnan(rate) else float(rate)

@@ -1,0 +1,83 @@
+"""`manage.py reselect`: shown, proposed, approved, rejected."""
+
+import io
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.models import Reselection
+from leaderboard.studies.queries import active_subset
+from tests.toys import S_FIRST, csv_text, load_text, moved, only
+
+
+@pytest.fixture
+def run(db):
+    def call(*arguments):
+        out = io.StringIO()
+        call_command("reselect", "toy", *arguments, stdout=out, stderr=io.StringIO())
+        return out.getvalue()
+
+    return call
+
+
+@pytest.fixture
+def drifted(db):
+    return moved()
+
+
+def rows(text, title):
+    """The cells of a table's lines, two spaces apart."""
+    block = text.split(f"\n{title}:\n")[1].split("\n\n")[0]
+    lines = [line for line in block.splitlines() if line.startswith("  ")]
+    return [line.split() for line in lines]
+
+
+def test_from_a_proposal_to_a_new_version(drifted, run):
+    load_text(csv_text({"new": only("10" * 10, S_FIRST)}))
+    assert run() == ("No reselection of toy is proposed.\nNext: manage.py reselect toy --propose REASON\n")
+    told = run("--propose", "pass rates moved")
+    number = Reselection.objects.get().pk
+    assert told.startswith(f"proposal          {number}, proposed, ")
+    assert "32 complete agents, 20 tasks\n" in told
+    assert rows(told, "Plain rule: enter")[1:3] == [["t09", "0.812", "0.656"], ["t11", "0.188", "0.375"]]
+    assert rows(told, "With hysteresis: leave")[1] == ["t07", "0.688", "0.812"]
+    assert rows(told, "Plain rule: would have to run")[1] == ["new", "2", "t09,", "t11"]
+    assert "Version 1, in use      9" in told
+    assert "In time          not available: one fold alone" in told
+    assert "ordered by the target subset instead of full" in told
+    assert run() == told
+    assert f"Next: manage.py reselect toy --approve {number} --variant plain --reason REASON" in told
+    done = run("--approve", str(number), "--variant", "hysteresis", "--reason", "agreed")
+    assert done.startswith("Version 2 of the subset is active: 10 of 20 tasks by their pass rates over 32")
+    assert done.endswith("Next: manage.py recompute toy (the board on it)\n")
+    assert active_subset(drifted).number == 2
+    assert run().startswith("No reselection of toy is proposed.")
+
+
+def test_rejected_and_outdated(drifted, run):
+    run("--propose", "pass rates moved")
+    number = str(Reselection.objects.get().pk)
+    Benchmark.objects.update(full_runs_only_at="2026-06-01T00:00Z", full_runs_only_reason="a new harness")
+    assert "It cannot be approved: an operator asked for full runs only: a new harness." in run()
+    told = run("--reject", number, "--reason", "not yet")
+    assert told == f"Proposal {number} is rejected; version 1 of the subset stays.\n"
+    with pytest.raises(CommandError, match="This proposal is rejected already: not yet"):
+        run("--reject", number, "--reason", "again")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told", "code"),
+    [
+        (["--propose", " "], "Say why: ", 1),
+        (["--approve", "1", "--variant", "plain"], "--reason says why, in words", 1),
+        (["--approve", "1", "--reason", "agreed"], "--variant says which: plain or hysteresis", 2),
+        (["--reject", "999999", "--reason", "no"], "There is no proposal 999999 on toy", 1),
+        (["--propose", "by hand"], "No subset is fixed yet", 1),
+    ],
+)
+def test_refusals(db, run, arguments, told, code):
+    load_text(csv_text({f"a{i}": "10" * 10 for i in range(4)}))
+    with pytest.raises(CommandError, match=told) as refused:
+        run(*arguments)
+    assert refused.value.returncode == code
