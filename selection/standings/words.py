@@ -110,7 +110,7 @@ BASIS = {
     HIDDEN: "hidden by the operator's policy",
 }
 MOST_NAMED = 10  # of the agents that could be the best
-N_CONDITIONS = 10  # named of those that are not compared: a delivery may have hundreds
+N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 
 # --------------------------------------------------------------------------------------------- small figures
@@ -461,7 +461,7 @@ def other_notices(board: Standings) -> tuple[str, ...]:
 
 def elsewhere(ran: str, compared: Sequence[str]) -> str:
     """Say that an agent ran under conditions that are not compared."""
-    compares = f"; this board compares {' and '.join(compared)}" if compared else ""
+    compares = f"; this board compares {_and(compared)}" if compared else ""
     return f"ran under {ran} alone{compares}"
 
 
@@ -481,7 +481,7 @@ def uncounted_agents(ran: str, compared: Sequence[str], agents: Sequence[str]) -
 
 def uncounted_beside(left_out: Sequence[str], compared: Sequence[str]) -> str:
     """Say that some outcomes of an agent are of conditions that are not compared."""
-    return f"outcomes under {_and(left_out)} are not counted: this board compares {' and '.join(compared)}"
+    return f"outcomes under {_and(left_out)} are not counted: this board compares {_and(compared)}"
 
 
 def _and(names: Sequence[str]) -> str:
@@ -497,7 +497,7 @@ def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) 
     if not compared:
         return ""
     other = first_names([f"{name} ({counted(n, 'agent')})" for name, n in left_out], N_CONDITIONS)
-    return f"agents are compared under {' and '.join(compared)}" + (f"; left out: {other}" if other else "")
+    return f"agents are compared under {_and(compared)}" + (f"; left out: {other}" if other else "")
 
 
 # ------------------------------------------------------------------------------------------------- an agent
