@@ -54,6 +54,7 @@ from analytics.record.rows import (
 )
 
 FACETS = ("prompt", "judge", "temperature")
+N_NAMED = 10  # of the conditions of one agent
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,10 +224,10 @@ def _two_temperatures(
     outcomes: Rows, asked: Mask, settings: Sequence[Setting], deliveries: Sequence[Delivery]
 ) -> bool:
     """Whether temperature is part of the conditions, as the model says; not stated is a level."""
-    levels = list({setting[2]: None for setting in settings})
+    levels = {temperature: i for i, temperature in enumerate(dict.fromkeys(one[2] for one in settings))}
     if len(levels) < 2:
         return False
-    level = np.array([levels.index(setting[2]) for setting in settings], dtype=np.int64)[outcomes.setting]
+    level = np.array([levels[setting[2]] for setting in settings], dtype=np.int64)[outcomes.setting]
     of_cell, task = np.divmod(
         distinct((outcomes.agent * len(levels) + level) * asked.shape[1] + outcomes.task), asked.shape[1]
     )
@@ -272,7 +273,7 @@ def _elsewhere(
         lacks = unheld or not here[columns].all()
         ran = np.flatnonzero(here) if here.any() else np.flatnonzero(n_tasks == n_tasks.max())
         more = lacks and n_tasks.max(initial=0) > fewest
-        told.append((" and ".join(words[c] for c in ran), int(n_tasks[ran].max())) if more else ("", 0))
+        told.append((_together([words[c] for c in ran]), int(n_tasks[ran].max())) if more else ("", 0))
     return tuple(name for name, _ in told), tuple(n for _, n in told)
 
 
@@ -283,6 +284,12 @@ def _words(conditions: Sequence[Condition]) -> list[str]:
     """Each condition by the facets in which these differ: "prompt p2, judge j1"."""
     varying = [f for f in range(len(FACETS)) if len({one[f] for one in conditions}) > 1]
     return [", ".join(_level(FACETS[f], one[f]) for f in varying) for one in conditions]
+
+
+def _together(words: Sequence[str]) -> str:
+    if len(words) <= N_NAMED:
+        return " and ".join(words)
+    return f"{', '.join(words[:N_NAMED])} and {len(words) - N_NAMED:,} more"
 
 
 def _level(facet: str, level: str | float | None) -> str:

@@ -30,7 +30,7 @@ from selection.standings.terms import percent as percent
 from selection.standings.terms import sentence as sentence
 from selection.standings.terms import tasks_of as tasks_of
 
-N_CONDITIONS = 10  # named of those that are not compared: a delivery may have hundreds
+N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
 MOST_NAMED = 10  # of the agents that could be the best
 
@@ -346,7 +346,7 @@ def other_notices(board: Standings) -> tuple[str, ...]:
 
 def elsewhere(ran: str, compared: Sequence[str]) -> str:
     """Say that an agent ran under conditions that are not compared."""
-    compares = f"; this board compares {' and '.join(compared)}" if compared else ""
+    compares = f"; this board compares {_and(compared)}" if compared else ""
     return f"ran under {ran} alone{compares}"
 
 
@@ -366,7 +366,7 @@ def uncounted_agents(ran: str, compared: Sequence[str], agents: Sequence[str]) -
 
 def uncounted_beside(left_out: Sequence[str], compared: Sequence[str]) -> str:
     """Say that some outcomes of an agent are of conditions that are not compared."""
-    return f"outcomes under {_and(left_out)} are not counted: this board compares {' and '.join(compared)}"
+    return f"outcomes under {_and(left_out)} are not counted: this board compares {_and(compared)}"
 
 
 def _and(names: Sequence[str]) -> str:
@@ -382,7 +382,7 @@ def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) 
     if not compared:
         return ""
     other = first_names([f"{name} ({counted(n, 'agent')})" for name, n in left_out], N_CONDITIONS)
-    return f"agents are compared under {' and '.join(compared)}" + (f"; left out: {other}" if other else "")
+    return f"agents are compared under {_and(compared)}" + (f"; left out: {other}" if other else "")
 
 
 # ------------------------------------------------------------------------------------------------- an agent

@@ -397,6 +397,13 @@ def test_holders_of_the_commonest_bring_what_nearly_all_of_them_have():
     assert found.condition == ("", "", "", "judge c", "judge c")
 
 
+def test_of_the_many_conditions_of_an_agent_ten_are_named():
+    rows = full(0, [1, 0, 1]) + [row for j in range(1, 16) for row in full(1, [1, 0, 1], 1, j)]
+    found = made(rows, levels=judged("a", *(f"b{j:02d}" for j in range(15))))
+    assert found.compared == ("judge a",)
+    assert found.condition[1] == ", ".join(f"judge b{j:02d}" for j in range(10)) + " and 5 more"
+
+
 def test_only_full_runs_choose():
     """One full run under j1; two runs of the assigned task under j2 do not outvote it."""
     deliveries = [self_run(0), assigned("t000", agent=1), assigned("t000", agent=2)]

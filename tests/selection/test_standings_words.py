@@ -455,11 +455,14 @@ def test_coverage_is_told_of_boards_with_estimates_and_survives_plain_form():
     assert answer(record_of(outcomes[:44], dates=days[:44])).coverage is None
 
 
-def test_of_many_conditions_that_are_not_compared_ten_are_named():
+def test_of_many_conditions_ten_are_named():
     names = [f"judge j{i:02d}" for i in range(500)]
     for text in (
         words.uncounted_beside(names, ["judge a"]),
+        words.uncounted_beside(["judge a"], names),
+        words.uncounted("judge a", names),
         words.compared_text(["judge a"], [(name, 1) for name in names]),
+        words.compared_text(names, []),
     ):
         assert "j09" in text
         assert "j10" not in text
