@@ -47,7 +47,7 @@ def drift(as_of: datetime) -> Iterator[Due]:
     for benchmark in _with_outcomes():
         board = _latest(benchmark)
         if board is not None and active_subset(benchmark):
-            yield Due(benchmark, f"board {board.number}, {as_of.astimezone(UTC):%Y-%m-%d %H}h")
+            yield Due(benchmark, f"board {board.number}, {as_of.astimezone(UTC):%Y-%m-%d %H}h", once=True)
 
 
 def validate(as_of: datetime) -> Iterator[Due]:
@@ -73,7 +73,7 @@ def validation_runs(as_of: datetime) -> Iterator[Due]:
     old = TaskSubset.objects.filter(benchmark=OuterRef("pk"), fixed_at__lte=as_of - WEEK)
     followed = Benchmark.objects.filter(Exists(old), full_runs_only_at=None, replayed=False)
     for benchmark in followed.order_by("pk"):
-        yield Due(benchmark, f"week {year}-{week:02d}")
+        yield Due(benchmark, f"week {year}-{week:02d}", once=True)
 
 
 def deliver(as_of: datetime) -> Iterator[Due]:
@@ -82,7 +82,7 @@ def deliver(as_of: datetime) -> Iterator[Due]:
 
 
 def housekeeping(as_of: datetime) -> Iterator[Due]:
-    yield Due(about=f"night of {last_night(as_of):%Y-%m-%d}")
+    yield Due(about=f"night of {last_night(as_of):%Y-%m-%d}", once=True)
 
 
 def when_asked(as_of: datetime) -> Iterator[Due]:

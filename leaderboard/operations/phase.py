@@ -2,8 +2,8 @@
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import RerunAgent, RerunKind, RerunRequest, RerunStatus
-from leaderboard.studies.given import Reruns
 from leaderboard.studies.models import TaskSubset
+from leaderboard.studies.requests import Reruns
 
 
 def open_drift_request(benchmark: Benchmark) -> RerunRequest | None:

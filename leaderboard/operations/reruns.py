@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.models import Entry
@@ -136,8 +137,9 @@ def _open(benchmark: Benchmark, kind: RerunKind) -> RerunRequest | None:
 
 
 def _n_drawn(subset: TaskSubset) -> int:
-    """Validation runs asked for since the subset was fixed."""
-    return RerunAgent.objects.filter(request__subset=subset, request__kind=RerunKind.VALIDATION).count()
+    """Validation runs since the subset was fixed that have come or are awaited."""
+    asked = RerunAgent.objects.filter(request__subset=subset, request__kind=RerunKind.VALIDATION)
+    return asked.filter(Q(arrived_at__isnull=False) | Q(request__status=RerunStatus.OPEN)).count()
 
 
 def _number(subset: TaskSubset, kind: RerunKind) -> int:

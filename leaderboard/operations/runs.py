@@ -25,10 +25,15 @@ N_TAKEN_UP_AT_ONCE = 5  # abandoned runs in a row; a job that ends its process e
 
 @dataclass(frozen=True)
 class Due:
-    """What a job is to be run for. One key `about` is run once; without a key, as long as it is due."""
+    """What a job is to be run for, and the key `about` under which its failures are remembered.
+
+    `once`: a run that is done settles the key for good. Else it rests for a minute after one, and is run
+    again should it still be due then. Without a key it is run as long as it is due.
+    """
 
     benchmark: Benchmark | None = None
     about: str = ""
+    once: bool = False
 
 
 class NotRunning(Missing):
@@ -131,10 +136,14 @@ def rests(kind: str, due: Due, *, as_of: datetime) -> bool:
     latest = list(tried.filter(about=due.about).order_by("-id")[:N_LOOKED_AT])
     failed = list(takewhile(lambda run: run.status != JobStatus.DONE, latest))
     if not failed:
-        return bool(latest and due.about)
+        return bool(latest and due.about) and (due.once or as_of < _ended(latest[0]) + FIRST_REST)
     if failed[0].status == JobStatus.ABANDONED and len(failed) < N_TAKEN_UP_AT_ONCE:
         return False
-    return as_of < (failed[0].ended_at or failed[0].created_at) + rest_after(len(failed))
+    return as_of < _ended(failed[0]) + rest_after(len(failed))
+
+
+def _ended(run: JobRun) -> datetime:
+    return run.ended_at or run.created_at
 
 
 def rest_after(n_failed: int) -> timedelta:

@@ -12,25 +12,12 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
+from leaderboard.studies.requests import NO_RERUNS, Reruns
 from leaderboard.studies.rules import rules_sha256
 from selection.given import FittedOn, Given, SubsetVersion, Variances
 
 DRAWS = KeptDraws()  # of the answers that this process gave
 OF_AGENTS = ("dates", "residuals", "scaffold_residuals", "in_time")  # of FittedOn, for each agent
-
-
-@dataclass(frozen=True)
-class Reruns:
-    """What is known of rerun requests: an open drift request and one that ran out, each in words, and the
-    agents drawn at random since the subset in use was fixed, by id, with the probability of being drawn.
-    """
-
-    revalidating: str = ""
-    not_revalidated: str = ""
-    sampled: Mapping[int, float] = field(default_factory=dict)
-
-
-NO_RERUNS = Reruns()
 
 
 @dataclass(frozen=True)

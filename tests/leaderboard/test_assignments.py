@@ -11,6 +11,7 @@ from django.db.utils import ProgrammingError
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescribedOtherwise, AgentDescription
 from leaderboard.errors import Frozen
+from leaderboard.operations import reruns
 from leaderboard.operations.assignments import (
     NothingLacks,
     NotItsAssignment,
@@ -30,6 +31,12 @@ from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text
 
 NEW = AgentDescription("newcomer", "Loop", "Model 9")
 OVER = AS_OF + timedelta(days=14)
+
+
+@pytest.fixture(autouse=True)
+def _whoever_came_may_be_drawn(monkeypatch):
+    """Not one newcomer in five: few are enough for a test."""
+    monkeypatch.setattr(reruns, "ONE_IN", 1)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pytest
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
+from leaderboard.operations import reruns
 from leaderboard.operations.acting import ReasonMissing
 from leaderboard.operations.models import Event, RerunAgent, RerunRequest
 from leaderboard.operations.phase import known_reruns
@@ -52,6 +53,12 @@ def run_the_rest(name):
     deliver(token("ada@example.org"), rest, agent=described)
 
 
+@pytest.fixture(autouse=True)
+def _whoever_came_may_be_drawn(monkeypatch):
+    """Not one newcomer in five: few are enough for a test."""
+    monkeypatch.setattr(reruns, "ONE_IN", 1)
+
+
 @pytest.fixture
 def newcomers(toy):
     return subset_runs(toy, 5)
@@ -76,6 +83,16 @@ class TestValidation:
         (told,) = Event.objects.filter(kind="rerun.requested")
         assert [len(one["tasks"]) for one in told.payload["agents"]] == [n_lacking] * 2
         assert told.payload["kind"] == "validation"
+
+    def test_one_newcomer_in_five_is_drawn(self, toy, newcomers, monkeypatch):
+        monkeypatch.setattr(reruns, "ONE_IN", 5)
+        draw_validation_runs(benchmark=toy, as_of=AS_OF)
+        request = RerunRequest.objects.get()
+        (one,) = asked(request)
+        run_the_rest(one)
+        close_due(as_of=LATER)
+        assert "can be asked" in draw_validation_runs(benchmark=toy, as_of=LATER)
+        assert RerunRequest.objects.get().status == "fulfilled"
 
     def test_one_at_a_time_and_another_draw_each_time(self, toy, newcomers):
         draw_validation_runs(benchmark=toy, as_of=AS_OF)

@@ -80,7 +80,6 @@ class World:
             benchmark=self.benchmark,
             token=self.token,
             body=body,
-            body_sha256=b"",
             idempotency_key=None,
             as_of=self.now,
         ).content

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from django.conf import settings
 from django.utils import timezone
@@ -37,7 +38,7 @@ def environment() -> dict[str, str]:
 
 def perform_apart(run: JobRun, interrupted: Callable[[], bool]) -> None:
     """Run `run-job` to its end; end it when it is stuck, or the scheduler is to end."""
-    command = ["nice", "-n", str(NICENESS), *program("run-job", str(run.pk), "--scheduler", str(os.getpid()))]
+    command = program("run-job", str(run.pk), "--scheduler", str(os.getpid()))
     child = subprocess.Popen(command, env=environment(), start_new_session=True)
     try:
         why = _watched(child, run, interrupted)
@@ -69,6 +70,17 @@ def end_group(child: "subprocess.Popen[bytes]") -> None:
         with suppress(subprocess.TimeoutExpired):
             child.wait(GRACE)
             return
+
+
+def give_way() -> None:
+    """Take what processor time others leave.
+
+    Linux shares time first among sessions (`man 7 sched`, autogroup), where the niceness of a process in a
+    session of its own counts for nothing: the session has one too.
+    """
+    os.nice(NICENESS)
+    with suppress(OSError):  # not every kernel groups by sessions
+        Path("/proc/self/autogroup").write_text(str(NICENESS))
 
 
 def end_with(parent: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from leaderboard.operations.runs import running
-from leaderboard.operations.scheduler.children import end_with
+from leaderboard.operations.scheduler.children import end_with, give_way
 from leaderboard.operations.scheduler.performing import Pulse, perform
 from leaderboard.terminal.printing import refusals_as_errors
 from leaderboard.waking import wake
@@ -24,6 +24,7 @@ class Command(BaseCommand):
     def handle(self, *, id: int, scheduler: int | None, **_: Any) -> None:
         if scheduler:
             end_with(scheduler)
+            give_way()
         with refusals_as_errors():
             run = running(id)
         perform(run, Pulse(run, interrupted=lambda: False))
