@@ -96,7 +96,7 @@ def test_a_capability_jump_to_its_end(db):
 
 
 def test_a_new_scaffold_that_costs_more(db):
-    """Dearer runs alarm and ask for none, a new scaffold only warns; asked by hand, its first agent is there."""
+    """Dearer runs alarm and ask for none, a new scaffold only warns; asked by hand, its first is there."""
     world = World(cost=0.5)
     world.board()
     names = [world.newcomer(scaffold="Tree", cost=3.0)[0] for _ in range(13)]
