@@ -23,11 +23,11 @@ from leaderboard.operations.models import (
     Assignment,
     AssignmentStatus,
     Mode,
-    RerunAgent,
+    RerunKind,
     RerunRequest,
-    RerunStatus,
 )
-from leaderboard.operations.phase import open_drift_request
+from leaderboard.operations.queries import open_request, request_naming
+from leaderboard.studies.audits import n_audit_tasks
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import Submission
@@ -136,9 +136,9 @@ def _wanted(agent: Agent, policy: Policy) -> _Wanted:
     of_subset = asking.asked_tasks(benchmark)
     if subset is None or of_subset is None:
         return _Wanted(everything, None, None, _no_subset(benchmark))
-    if named := _naming(agent):
+    if named := request_naming(agent):
         return _Wanted(everything, None, named, f"a {named.kind} request names this agent: {named.reason}")
-    if request := open_drift_request(benchmark):
+    if request := open_request(benchmark, RerunKind.DRIFT):
         return _Wanted(everything, None, request, f"a drift request is open: {request.reason}")
     reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"
     return _Wanted(of_subset, subset, None, reason)
@@ -150,13 +150,6 @@ def _no_subset(benchmark: Benchmark) -> str:
     except NoBoardYet:
         why = "no board has been published yet"
     return f"no subset is fixed, so every agent runs all tasks: {why}"
-
-
-def _naming(agent: Agent) -> RerunRequest | None:
-    """The open request that waits for this agent."""
-    waiting = RerunAgent.objects.filter(agent=agent, arrived_at=None, request__status=RerunStatus.OPEN)
-    first = waiting.select_related("request").order_by("request_id").first()
-    return first.request if first else None
 
 
 def _reason(wanted: _Wanted, mode: Mode, *, n_audit: int) -> str:
@@ -179,8 +172,6 @@ def _audit(agent: Agent, policy: Policy, wanted: _Wanted, *, is_new: bool) -> li
     earlier = agent.assignments.exclude(subset=None).order_by("-id").first()
     if earlier or not is_new:
         return list(earlier.audit) if earlier else []
-    from leaderboard.studies.reruns import n_audit_tasks  # web workers start without the core
-
     outside = [pk for pk in asking.names_asked(policy, None) if pk not in wanted.tasks]
     n = n_audit_tasks(len(wanted.tasks), policy.audit_share)
     return SystemRandom().sample(outside, min(n, len(outside)))

@@ -2,13 +2,9 @@
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import RerunAgent, RerunKind, RerunRequest, RerunStatus
+from leaderboard.operations.queries import open_request
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.requests import Reruns
-
-
-def open_drift_request(benchmark: Benchmark) -> RerunRequest | None:
-    """The one that turns assignments to full, if there is one."""
-    return benchmark.rerun_requests.filter(kind=RerunKind.DRIFT, status=RerunStatus.OPEN).first()
 
 
 def known_reruns(benchmark: Benchmark, subset: TaskSubset | None) -> Reruns:
@@ -16,7 +12,7 @@ def known_reruns(benchmark: Benchmark, subset: TaskSubset | None) -> Reruns:
     if subset is None:
         return Reruns()
     drawn = RerunAgent.objects.filter(request__subset=subset, sampled=True).order_by("request_id")
-    request = open_drift_request(benchmark)
+    request = open_request(benchmark, RerunKind.DRIFT)
     return Reruns(
         revalidating=_revalidating(request) if request else "",
         not_revalidated="" if request else _not_revalidated(benchmark, subset),

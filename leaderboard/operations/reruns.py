@@ -31,6 +31,7 @@ from leaderboard.operations.models import (
     RerunRequest,
     RerunStatus,
 )
+from leaderboard.operations.queries import open_request
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
@@ -83,7 +84,7 @@ def open_drift_request(
         if locked.full_runs_only_at:
             raise FullRunsOnly
         behind = list(_unanswered(locked, subset)) if alerts is None else alerts
-        request = _open(locked, RerunKind.DRIFT)
+        request = open_request(locked, RerunKind.DRIFT)
         if request is None:
             number = _number(subset, RerunKind.DRIFT)
             asked = drawn_on_alert(now, tied=_at_the_top(locked), number=number)
@@ -103,7 +104,7 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
         locked = _locked(benchmark)
         if locked.full_runs_only_at:
             return f"nobody drawn: {FullRunsOnly()}"
-        if request := _open(locked, RerunKind.VALIDATION):
+        if request := open_request(locked, RerunKind.VALIDATION):
             return f"nobody drawn: request {request.pk} is open until {request.deadline:%Y-%m-%d}"
         waiting = RerunAgent.objects.filter(request__benchmark=locked, request__status=RerunStatus.OPEN)
         but = set(waiting.values_list("agent_id", flat=True))
@@ -130,10 +131,6 @@ def _to_ask(benchmark: Benchmark) -> tuple[TaskSubset, Snapshot]:
 def _locked(benchmark: Benchmark) -> Benchmark:
     """Whoever opens or closes requests and alerts of a benchmark waits for the other."""
     return Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
-
-
-def _open(benchmark: Benchmark, kind: RerunKind) -> RerunRequest | None:
-    return benchmark.rerun_requests.filter(kind=kind, status=RerunStatus.OPEN).first()
 
 
 def _n_drawn(subset: TaskSubset) -> int:

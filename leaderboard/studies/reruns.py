@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analytics.drift import Rerun, n_audit_tasks, rerun_set
+from analytics.drift import Rerun, rerun_set
 from analytics.resampling import generator
 from leaderboard.catalog.models import Agent
 from leaderboard.studies.given import versions
@@ -13,8 +13,6 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Snapshot
 from selection.given import SubsetVersion
 from selection.history import columns_of, is_later
-
-__all__ = ["Asked", "complete_agents", "drawn_for_validation", "drawn_on_alert", "n_audit_tasks"]
 
 NOBODY = np.empty(0, dtype=np.intp)
 

@@ -183,6 +183,13 @@ def test_replaces_names_a_submission_of_the_same_agent(post, toy):
     assert post(body(replaces=other)).json()["type"].endswith("nothing_to_replace")
 
 
+def test_assignment_names_one_of_the_same_agent(post):
+    refused = post(body(assignment="5f0c3a52-6d6e-4f0e-9a35-6a1a6f3a5b1c"))
+    assert refused.status_code == 409
+    assert refused.json()["type"].endswith("not_its_assignment")
+    assert post(body(assignment=None)).json()["assignment"] is None
+
+
 def test_an_agent_is_added_to_by_its_owner_and_operators(post):
     post(body())
     eve, olga = token_for("eve@example.org"), token_for("olga@example.org", "operate")

@@ -40,7 +40,7 @@ class Command(BaseCommand):
         with refusals_as_errors():
             found = benchmark_of(benchmark)
             if told := _done(found, options, timezone.now()):
-                self.stdout.write(f"{told}.\n")
+                self.stdout.write(f"{told.rstrip('.')}.\n")
         self.stdout.write("\n".join(_alerts(found)))
         self.stdout.write("\n".join(_requests(found)))
 
