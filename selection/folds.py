@@ -71,6 +71,7 @@ N_AGENTS_WITHIN_SCAFFOLD = 10
 N_AGENTS_BEFORE = 10
 N_AGENTS_LEFT = 5
 FEWEST_CELLS_NEAR = 20_000
+MOST_KEPT = 8_000_000  # abilities and difficulties of fits; the one not asked for the longest goes first
 
 
 class SeedsRefused(SelectionError):
@@ -92,7 +93,10 @@ class CompleteAgents:
     weights : float array, shape (n_agents,)
         1/π_i.
     fits : mapping of bytes to RaschFit
-        Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for so far.
+        Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for of late.
+    among : (CompleteAgents, int array, shape (n_agents,)), optional
+        Those these were taken from and their positions there: folds of folds that train on the same agents
+        share one fit. It begins at the fit to all, which does not show in the result.
     """
 
     names: tuple[str, ...]
@@ -103,11 +107,17 @@ class CompleteAgents:
     models: tuple[str, ...]
     weights: FloatArray
     fits: dict[bytes, rasch.RaschFit] = field(default_factory=dict)
+    among: "tuple[CompleteAgents, IndexArray] | None" = None
 
     @property
     def n(self) -> int:
         """Number of complete agents."""
         return len(self.names)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether no outcome is missing."""
+        return not np.isnan(self.outcomes).any()
 
     @cached_property
     def gram(self) -> SharedGram:
@@ -136,13 +146,20 @@ class CompleteAgents:
         ------
         As `selection.rasch.fit`.
         """
+        if self.among is not None:
+            everybody, positions = self.among
+            return everybody.fit_of(positions[rows])
         key = rows.tobytes()
-        if key not in self.fits:
-            outcomes = self.outcomes[rows]
-            rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
-            start, near = self._start(rows, rated), self._near(rows, rated)
-            self.fits[key] = rasch.fit(outcomes[:, rated], start, near)
-        return self.fits[key]
+        found = self.fits.pop(key, None) or self._fitted(rows)
+        self.fits[key] = found
+        if len(self.fits) * sum(self.outcomes.shape) > MOST_KEPT:
+            del self.fits[next(iter(self.fits))]
+        return found
+
+    def _fitted(self, rows: IndexArray) -> rasch.RaschFit:
+        outcomes = self.outcomes[rows]
+        rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
+        return rasch.fit(outcomes[:, rated], self._start(rows, rated), self._near(rows, rated))
 
     def _start(self, rows: IndexArray, rated: Mask) -> tuple[FloatArray, FloatArray] | None:
         """θ and b of the fit to all agents, where there is one."""
@@ -173,6 +190,7 @@ class CompleteAgents:
             scaffolds=tuple(self.scaffolds[i] for i in rows),
             models=tuple(self.models[i] for i in rows),
             weights=self.weights[rows],
+            among=(self, rows) if self.among is None else (self.among[0], self.among[1][rows]),
         )
 
 

@@ -159,6 +159,8 @@ def difficulties_of(agents: CompleteAgents, trained: Sequence[IndexArray]) -> li
 
 
 def _difficulties(agents: CompleteAgents, rows: IndexArray) -> FloatArray:
+    if agents.is_whole:
+        return agents.fit_of(rows).difficulties
     found = np.full(agents.outcomes.shape[1], np.nan)
     found[~np.isnan(agents.outcomes[rows]).all(axis=0)] = agents.fit_of(rows).difficulties
     return found

@@ -162,15 +162,14 @@ def _by_gram(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[
 
 def _alone(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:
     """Σ_{j∈S} X_aj and ẑ of a fold's held-out agents, by itself; ẑ is 0 where S is all tasks."""
-    of_fold, m = np.zeros((2, agents.n), dtype=np.bool_), agents.outcomes.shape[1]
-    of_fold[0, fold.held_out] = of_fold[1, fold.training] = True
-    rows = np.flatnonzero(of_fold.any(axis=0))
-    is_held_out, is_trained = of_fold[:, rows]
-    outcomes, scores = agents.outcomes[np.ix_(rows, tasks)], agents.scores[rows]
-    ridge.checked_training(outcomes[is_trained], scores[is_trained], ridge.ALPHA)
-    whole, missing = outcomes, np.isnan(outcomes)
-    if missing.any():
-        whole = np.where(missing, np.nanmean(outcomes[is_trained], axis=0), outcomes)
+    held_out, trained = np.zeros((2, agents.n), dtype=np.bool_)
+    held_out[fold.held_out], trained[fold.training] = True, True
+    rows, m = np.flatnonzero(held_out | trained), agents.outcomes.shape[1]
+    is_held_out, is_trained = held_out[rows], trained[rows]
+    whole, scores = agents.outcomes[np.ix_(rows, tasks)], agents.scores[rows]
+    ridge.checked_training(whole[is_trained], scores[is_trained], ridge.ALPHA)
+    if not agents.is_whole:
+        whole = np.where(np.isnan(whole), np.nanmean(whole[is_trained], axis=0), whole)
     known = whole.sum(axis=1)
     if tasks.size == m:
         return known[is_held_out], np.zeros(fold.held_out.size)

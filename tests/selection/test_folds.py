@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.outcome_table import OutcomeTable
+from selection import rasch
 from selection.bands import mid_range, pass_rates
 from selection.errors import ShapeMismatch
 from selection.folds import (
@@ -269,3 +270,38 @@ def test_a_fold_is_named_after_what_it_leaves_out():
     assert told["random_80_20"] == "in the split of seed 7"
     assert told["loso"] == "without scaffold '7'"
     assert "in the split of seed 0" in plan("random_80_20", agents, n_seeds=1).reason
+
+
+def one_trial_each(n=20, m=12, missing=0.0):
+    rng = np.random.default_rng(4)
+    outcomes = (rng.random((n, m)) < 0.5).astype(float)
+    outcomes[rng.random((n, m)) < missing] = NAN
+    return agents_of(outcomes)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_folds_of_folds_that_train_on_the_same_agents_share_one_fit(missing):
+    """Without agent 3 and then 7, or 7 and then 3: one fit, and that of plain outcomes."""
+    agents, both = one_trial_each(missing=missing), np.delete(np.arange(20), [3, 7])
+    one, other = (agents.take(np.delete(np.arange(20), i)) for i in (3, 7))
+    found = one.fit_of(np.delete(np.arange(19), 6))
+    assert found is other.fit_of(np.delete(np.arange(19), 3))
+    assert found is agents.fit_of(both)
+    assert found is one.take(np.delete(np.arange(19), 6)).fit_of(np.arange(18))
+    alone = rasch.fit(agents.outcomes[both])
+    np.testing.assert_allclose(found.difficulties, alone.difficulties, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.abilities, alone.abilities, rtol=0, atol=1e-9)
+
+
+def test_the_fit_not_asked_for_the_longest_is_forgotten_first(monkeypatch):
+    monkeypatch.setattr("selection.folds.MOST_KEPT", 2 * (20 + 12))
+    agents = one_trial_each()
+    first, second, third = (np.delete(np.arange(20), i) for i in range(3))
+    kept, forgotten = agents.fit_of(first), agents.fit_of(second)
+    assert agents.fit_of(first) is kept
+    agents.fit_of(third)
+    assert agents.fit_of(first) is kept
+    again = agents.fit_of(second)
+    assert again is not forgotten
+    assert (again.difficulties == forgotten.difficulties).all()
+    assert len(agents.fits) == 2
