@@ -96,7 +96,7 @@ class CompleteAgents:
         Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for of late.
     among : (CompleteAgents, int array, shape (n_agents,)), optional
         Those these were taken from and their positions there, where fits are shared: folds of folds that
-        train on the same agents have one fit. It begins at the fit to all, which shows in the last bits alone.
+        train on the same agents have one fit. It begins at the fit to all, which shows in last bits alone.
     """
 
     names: tuple[str, ...]
