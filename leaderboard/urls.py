@@ -4,14 +4,21 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
+from allauth.account.views import LoginView
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 from django.views import defaults
 
 from leaderboard.api.errors import problem_page
 
+sign_in = LoginView.as_view(extra_context={"registration": settings.OPEN_REGISTRATION})
 urlpatterns = [
     path("api/v1/", include("leaderboard.api.urls")),
+    path("accounts/login/", sign_in, name="account_login"),
+    path("accounts/", include("allauth.account.urls")),
+    path("accounts/2fa/", include("allauth.mfa.urls")),
+    path("", include("leaderboard.admin.urls")),
     path("", include("leaderboard.pages.urls")),
 ]
 

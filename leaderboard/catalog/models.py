@@ -440,10 +440,20 @@ class Agent(models.Model):
         related_name="merged",
         help_text="What it delivered counts as that agent's, and it stands on no board of its own.",
     )
+    merged_version = models.BigIntegerField(
+        null=True, blank=True, help_text="Data version from which on that holds."
+    )
 
     class Meta:
         ordering: ClassVar = ["benchmark", "name"]
-        constraints: ClassVar = [models.UniqueConstraint("benchmark", Lower("name"), name="agent_name_once")]
+        constraints: ClassVar = [
+            models.UniqueConstraint("benchmark", Lower("name"), name="agent_name_once"),
+            models.CheckConstraint(
+                condition=Q(merged_into__isnull=True, merged_version__isnull=True)
+                | Q(merged_into__isnull=False, merged_version__isnull=False),
+                name="agent_merged_with_version",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark, Task, Visibility
 from leaderboard.catalog.services import N_NAMED, bump_shown_version, ensure_tasks, get_or_create_benchmark
 from leaderboard.errors import Conflict, Faulty
+from leaderboard.operations.acting import AT_COMMAND_LINE, acting
 from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.submissions.parsing.task_list import ListedTask
 from leaderboard.submissions.services import append_changes
@@ -72,7 +74,9 @@ def _take(task: Task, listed: ListedTask) -> bool:
 
 
 @transaction.atomic
-def describe_benchmark(*, benchmark: Benchmark, said: Mapping[str, str]) -> list[str]:
+def describe_benchmark(
+    *, benchmark: Benchmark, said: Mapping[str, str], by: User | None = None, reason: str = AT_COMMAND_LINE
+) -> list[str]:
     """Set what is said of a benchmark and return the names of the fields that changed."""
     locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
     unknown = [name for name in said if name not in DESCRIBED]
@@ -89,7 +93,8 @@ def describe_benchmark(*, benchmark: Benchmark, said: Mapping[str, str]) -> list
     if faults:
         raise Faulty("Nothing was changed.", faults=tuple(faults))
     if changed:
-        locked.save(update_fields=changed)
+        with acting(by=by, reason=reason):
+            locked.save(update_fields=changed)
         bump_shown_version(benchmark=locked)
     return changed
 

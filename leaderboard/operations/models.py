@@ -474,6 +474,20 @@ class Dispute(models.Model):
         return f"report of {self.agent}"
 
 
+class Upload(models.Model):
+    """A file that an operator sent and has not confirmed yet; it is dropped after a day."""
+
+    uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    benchmark = models.ForeignKey(Benchmark, models.CASCADE, related_name="+")
+    by = models.ForeignKey(User, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=NAME_LENGTH)
+    content = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Erasure(models.Model):
     """That names were replaced by a tombstone, and why; never what they were."""
 
