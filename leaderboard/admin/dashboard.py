@@ -27,6 +27,7 @@ from leaderboard.operations.models import (
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, Submission
 
+Row = tuple[str, tuple[str, ...]]  # an address and the texts of the columns
 N_ROWS = 8  # of a list; its number is always told
 
 
@@ -47,7 +48,7 @@ class Card:
     url: str
     n: int
     headers: tuple[str, ...]
-    rows: list[tuple[str, tuple[str, ...]]]
+    rows: list[Row]
     none: str
 
 
@@ -161,7 +162,7 @@ class _Desk:
                     str(one.benchmark),
                     one.kind,
                     f"{one.deadline:%Y-%m-%d}",
-                    f"{one.n_arrived} of {one.n_asked}",  # type: ignore[attr-defined]
+                    f"{one.n_arrived} of {one.n_asked}",
                 ),
             )
             for one in self.requests[:N_ROWS]
@@ -229,7 +230,7 @@ class _Desk:
         )
         allowed = _allowed({row["agent__benchmark"] for row in used})
         address = reverse("admin:submissions_submission_changelist")
-        rows = [
+        rows: list[Row] = [
             (
                 address,
                 (

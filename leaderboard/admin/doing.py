@@ -82,7 +82,7 @@ class DoingView(View):
     doing: Any = None  # a Doing: a class of views takes no more than it has
     of_list = False
 
-    def dispatch(self, request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:  # type: ignore[override]
+    def dispatch(self, request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
         user = request.user
         assert isinstance(user, User)
         if self.doing.staff_only and not user.is_staff:

@@ -41,7 +41,7 @@ STAFF_ONLY = {"accounts_user_changelist"}
 
 def navigation(site: Any, request: HttpRequest) -> list[dict[str, Any]]:
     """The groups with their links; each table checks permission by itself as well."""
-    is_staff = bool(request.user.is_staff)  # type: ignore[union-attr]
+    is_staff = bool(request.user.is_staff)
     return [
         {
             "title": title,

@@ -58,14 +58,14 @@ class Rows(ModelAdmin):
         return False
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(self.benchmark) or request.user.is_staff  # type: ignore[union-attr]
+        return bool(self.benchmark) or request.user.is_staff
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
-        if request.user.is_staff:  # type: ignore[union-attr]
+        if request.user.is_staff:
             return rows
         if not self.benchmark:
             return rows.none()

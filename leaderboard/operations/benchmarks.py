@@ -49,7 +49,7 @@ def create_benchmark(
     if Benchmark.objects.filter(slug=slug).exists():
         raise SlugTaken
     with acting(by=by, reason=reason):
-        list_tasks(slug=slug, tasks=tasks)
+        list_tasks(slug=slug, tasks=tasks, by=by, reason=reason)
         benchmark = Benchmark.objects.get(slug=slug)
         describe_benchmark(benchmark=benchmark, said={"title": title}, by=by, reason=reason)
     benchmark.refresh_from_db()

@@ -33,8 +33,15 @@ class ListingReport:
 
 
 @transaction.atomic
-def list_tasks(*, slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
+def list_tasks(
+    *, slug: str, tasks: Sequence[ListedTask], by: User | None = None, reason: str = AT_COMMAND_LINE
+) -> ListingReport:
     """Make the tasks that are new; give category and group where there is none, and the positions listed."""
+    with acting(by=by, reason=reason):
+        return _list(slug, tasks)
+
+
+def _list(slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
     benchmark, is_new = get_or_create_benchmark(slug=slug, title=slug)
     before = dict(benchmark.tasks.values_list("name", "category"))
     n_new = ensure_tasks(benchmark=benchmark, categories={task.name: task.category for task in tasks})

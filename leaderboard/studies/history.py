@@ -61,8 +61,8 @@ class _Past:
     def __init__(self, benchmark: Benchmark) -> None:
         self.policy, *self.later = benchmark.policies.order_by("number")
         self.tasks = list(benchmark.tasks.values_list("since", "retired_at"))
-        merged = benchmark.agents.exclude(merged_into=None).order_by("merged_version")
-        self.to_merge = list(merged.values_list("merged_version", "id", "merged_into_id"))
+        merged = benchmark.agents.filter(merged_version__isnull=False).order_by("merged_version")
+        self.to_merge: list[Any] = list(merged.values_list("merged_version", "id", "merged_into_id"))
         self.merged: dict[int, int] = {}
         self.version = 0
         self.at: datetime | None = None

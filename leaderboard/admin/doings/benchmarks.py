@@ -34,9 +34,6 @@ class TasksForm(ReasonForm):
     pasted = LongText(label="Tasks, pasted", required=False, help_text=TASKS_HELP)
     file = forms.FileField(label="or a file of them", required=False)
 
-    def listed(self) -> bytes:
-        return b""
-
 
 class CreateForm(TasksForm):
     slug = forms.SlugField(
@@ -49,8 +46,8 @@ class CreateForm(TasksForm):
 class DescribeForm(ReasonForm):
     def prepare(self) -> None:
         for name in DESCRIBED:
-            field = Benchmark._meta.get_field(name)
-            told = {
+            field: Any = Benchmark._meta.get_field(name)
+            told: dict[str, Any] = {
                 "label": name.capitalize(),
                 "required": not field.blank,
                 "initial": getattr(self.row, name),
@@ -73,8 +70,8 @@ class PolicyForm(ReasonForm):
         before = policy_in_force(self.row)
         self.fields["number"].initial = before.number
         for name, rule in RULES.items():
-            field = Policy._meta.get_field(name)
-            told = {
+            field: Any = Policy._meta.get_field(name)
+            told: dict[str, Any] = {
                 "label": name.replace("_", " ").capitalize(),
                 "required": False,
                 "initial": shown(name, getattr(before, name)),
