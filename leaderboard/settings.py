@@ -179,6 +179,20 @@ ADMIN_CONTENT = {"script-src": [UNSAFE_EVAL], "style-src": [UNSAFE_INLINE]}
 UNFOLD = {
     "STYLES": [lambda request: static("css/desk.css")],
     "SITE_SYMBOL": "leaderboard",
+    # The accent of the public pages, from light to dark.
+    "COLORS": {
+        "primary": {
+            shade: f"oklch({lightness}% {chroma} 210)"
+            for shade, lightness, chroma in (
+                *(("50", 97, 0.012), ("100", 94, 0.025), ("200", 88, 0.05), ("300", 80, 0.075)),
+                *(("400", 72, 0.085), ("500", 58, 0.085), ("600", 46, 0.075), ("700", 40, 0.066)),
+                *(("800", 34, 0.055), ("900", 29, 0.045), ("950", 21, 0.035)),
+            )
+        }
+    },
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("bandstand.svg")}
+    ],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "SIDEBAR": {"show_search": False, "show_all_applications": False},

@@ -17,9 +17,13 @@ N_SHOWN = 200
 RECORDED: dict[str, str | None] = {
     "catalog.BenchmarkChange": "pgh_obj",
     "catalog.PolicyChange": "benchmark",
+    "catalog.TaskChange": "benchmark",
+    "catalog.AgentChange": "benchmark",
     "catalog.MembershipChange": "benchmark",
+    "catalog.InvitationChange": "benchmark",
     "operations.ReselectionChange": "benchmark",
     "operations.WebhookChange": "benchmark",
+    "operations.DeliveryChange": "pgh_obj__event__benchmark",
     "submissions.SubmissionChange": "pgh_obj__agent__benchmark",
     "accounts.ApiTokenChange": None,
 }

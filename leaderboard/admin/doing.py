@@ -70,6 +70,10 @@ class Doing:
     beside: str = ""  # a template that shows the row beside the form
     context: Callable[[Any], dict[str, Any]] = field(default=lambda row: {})
 
+    @property
+    def has_preview(self) -> bool:
+        return self.preview is not None
+
     def offered_to(self, user: User, row: Any) -> bool:
         return (user.is_staff or not self.staff_only) and self.is_open(row)
 

@@ -58,7 +58,7 @@ class RequestRows(Rows):
 
 class ReselectionRows(Rows):
     doings = (watching.APPROVE, watching.REJECT)
-    change_form_outer_after_template = "backoffice/comparison.html"
+    change_form_outer_before_template = "backoffice/proposal.html"
     list_display = ("id", "benchmark", "status", "reason", "proposed_at", "decided_at", "variant")
     list_filter = (OfBenchmark, "status")
     list_select_related = ("benchmark",)

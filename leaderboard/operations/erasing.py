@@ -1,8 +1,8 @@
 """Taking names out of what is kept for good: the one door through the triggers that forbid every change.
 
 An agent's name becomes a tombstone wherever it stands: in the catalog, on boards, in studies, evidence,
-events and reports. Scores, ranks and digests stay as they were published, so that a digest then speaks for what was
-there before. Names of scaffolds and models belong to everybody and stay.
+events and reports. Scores, ranks and digests stay as they were published, so that a digest then speaks for
+what was there before. Names of scaffolds and models belong to everybody and stay.
 """
 
 import re

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pghistory
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark, Task, Visibility
+from leaderboard.catalog.models import TASKS_LISTED, Benchmark, Task, Visibility
 from leaderboard.catalog.services import N_NAMED, bump_shown_version, ensure_tasks, get_or_create_benchmark
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
@@ -55,6 +56,8 @@ def _list(slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
     n_changed = len(renewed & before.keys())
     if n_changed:
         bump_shown_version(benchmark=benchmark)
+    if n_new or n_changed:
+        pghistory.create_event(benchmark, label=TASKS_LISTED)
     append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0)
     return ListingReport(len(tasks), n_new, n_changed, is_new)
 

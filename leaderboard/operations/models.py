@@ -397,6 +397,11 @@ class DeliveryStatus(models.TextChoices):
     PARKED = "parked"
 
 
+@pghistory.track(
+    pghistory.UpdateEvent("sent again", condition=pghistory.AnyChange("first_at")),
+    fields=["status"],
+    model_name="DeliveryChange",
+)
 class Delivery(models.Model):
     """An event on its way to a webhook or a mail address: tried again for a day, then parked."""
 

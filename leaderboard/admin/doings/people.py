@@ -58,7 +58,7 @@ def _what_erasing_does(asked: Asked) -> tuple[list[str], dict[str, str]]:
         "Address and name would be replaced by a tombstone, "
         f"and {user.memberships.count():,} memberships would end.",
         f"{user.tokens.filter(revoked_at=None).count():,} tokens would be revoked, and nobody could sign in.",
-        f"{user.agents.count():,} agents and what they delivered stay; an agent's names are erased on its page.",
+        f"{user.agents.count():,} agents stay, with what they delivered; an agent is erased on its own page.",
         "This cannot be undone. Do not write the address into the reason: the reason is kept.",
     ], {}
 

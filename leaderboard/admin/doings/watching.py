@@ -6,6 +6,7 @@ from django import forms
 
 from leaderboard.admin.doing import Asked, Doing, Told, change_url
 from leaderboard.admin.forms import ReasonForm
+from leaderboard.operations.acting import acting
 from leaderboard.operations.disputes import decide
 from leaderboard.operations.jobs import JOBS, ask
 from leaderboard.operations.models import DeliveryStatus, JobRun, JobStatus, RerunStatus, Reselection
@@ -106,7 +107,8 @@ def _disable(asked: Asked) -> Told:
 
 
 def _send(asked: Asked) -> Told:
-    send_again(delivery=asked.row, as_of=asked.as_of)
+    with acting(by=asked.by, reason=asked.reason):
+        send_again(delivery=asked.row, as_of=asked.as_of)
     return Told("It is tried again within seconds, and for another day.")
 
 
