@@ -26,7 +26,7 @@ def run(db):
 
 
 def test_requests_are_opened_shown_and_closed(run, toy):
-    subset_runs(toy, 3)
+    subset_runs(toy, 7)
     assert run("reruns", "toy").splitlines() == ["No alert is open.", "No rerun was ever asked for."]
     assert run("reruns", "toy", "--draw").startswith("request ")
     opened = run("reruns", "toy", "--open", "a provider changed its models")

@@ -127,6 +127,8 @@ def expected(kind, name, path):
         return {302}
     if kind != "staff" and name.startswith(FOR_STAFF):
         return {403, 404, 302}
+    if name == "autocomplete":
+        return {403}  # no field of the admin completes by itself
     if "object_id" in path and kind == "another's operator":
         return {302, 404}
     return {200, 302}
@@ -177,8 +179,8 @@ def test_lists_hold_what_one_operates(client, full):
             shown = answer.context["cl"].queryset
             of_toy = [row for row in shown if "toy" in f"{row} {getattr(row, 'benchmark', '')}"]
             assert of_toy == [], model
-    assert "toy" not in client.get("/admin/").content.decode()
-    assert "toy" not in client.get("/admin/audit/").content.decode()
+    for address in ("/admin/", "/admin/audit/"):
+        assert "toy" not in client.get(address).content.decode().replace("smart_toy", "")  # an icon
 
 
 def state():
