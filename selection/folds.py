@@ -95,8 +95,8 @@ class CompleteAgents:
     fits : mapping of bytes to RaschFit
         Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for of late.
     among : (CompleteAgents, int array, shape (n_agents,)), optional
-        Those these were taken from and their positions there: folds of folds that train on the same agents
-        share one fit. It begins at the fit to all, which does not show in the result.
+        Those these were taken from and their positions there, where fits are shared: folds of folds that
+        train on the same agents have one fit. It begins at the fit to all, which the last bits alone show.
     """
 
     names: tuple[str, ...]
@@ -180,8 +180,9 @@ class CompleteAgents:
             return inverse if rows.size > m else None
         return inverse[np.ix_(rows, rows)]
 
-    def take(self, rows: IndexArray) -> "CompleteAgents":
-        """Return the agents at these positions, ascending."""
+    def take(self, rows: IndexArray, *, sharing: bool = False) -> "CompleteAgents":
+        """Return the agents at these positions, ascending; on request with the fits of these ones."""
+        everybody, positions = (self, rows) if self.among is None else (self.among[0], self.among[1][rows])
         return CompleteAgents(
             names=tuple(self.names[i] for i in rows),
             outcomes=self.outcomes[rows],
@@ -190,7 +191,7 @@ class CompleteAgents:
             scaffolds=tuple(self.scaffolds[i] for i in rows),
             models=tuple(self.models[i] for i in rows),
             weights=self.weights[rows],
-            among=(self, rows) if self.among is None else (self.among[0], self.among[1][rows]),
+            among=(everybody, positions) if sharing or self.among is not None else None,
         )
 
 

@@ -74,9 +74,9 @@ NOTES: Mapping[Method, str] = {
     "though the tasks are fixed",
     "calibration": "estimated scores have the error of their calibration",
 }
-FEW_TASKS = 30
+FEW_TASKS = 10
 FEW_TASKS_NOTE = (
-    "on so few tasks the best agent is not among those that could be the best on up to 8% of boards"
+    "on so few tasks the best agent is not among those that could be the best on up to 7% of boards"
 )
 
 

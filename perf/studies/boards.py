@@ -8,13 +8,13 @@ tenth, most others are hard, or easy. Each cell has R trials. The first n_ref ag
 which the band is chosen; 170 follow. c is 1 unless runs become noisier. Abilities are flat, or rise by one
 standard deviation over the 170.
 
-A change begins with the 20th later agent: from then on all agents differ.
+A change begins after 20 later agents, *lost at once* with the first one: from then on all agents differ.
 
 ========  ==========================================================================================
 change    what it does
 ========  ==========================================================================================
 jump      θ rises by 1.5, one and a half standard deviations
-lost      on the tasks of the band each agent has the ability of another one
+lost      on the tasks of the band each agent has the ability of another one; so has *lost at once*
 tuned     on the tasks of the band agents have 1.5 logits more
 solved    on the tasks of the band agents have 4 logits more
 noisy     c = .5: trials of one task agree less, at the same ability
@@ -45,7 +45,7 @@ REFERENCES = (15, 30)
 CHANGED_AT = 20
 DIFFICULTIES = {"a tenth": (2.9, 1.6), "an easy tenth": (-2.9, 1.6), "a half": (0.0, 1.63)}
 
-Change = Literal["", "jump", "lost", "tuned", "solved", "noisy"]
+Change = Literal["", "jump", "lost", "lost at once", "tuned", "solved", "noisy"]
 Share = Literal["a tenth", "an easy tenth", "a half"]
 SHARES: tuple[Share, ...] = ("a tenth", "a half")
 
@@ -103,7 +103,8 @@ def board(cell: Cell, rng: np.random.Generator, change: Change = "") -> Board:
         first = _trials(logits[: cell.n_ref], cell.n_trials, rng)
         band = mid_range(first.mean(axis=2))
         if band.suited and band.size < cell.m:
-            _change(logits[cell.n_ref + CHANGED_AT :], band.tasks, change, rng)
+            n_before = 0 if change == "lost at once" else CHANGED_AT
+            _change(logits[cell.n_ref + n_before :], band.tasks, change, rng)
             trials = np.concatenate([first, _trials(logits[cell.n_ref :], cell.n_trials, rng)])
             repeated = cell.n_trials > 1
             variances = trials.var(axis=2, ddof=1) if repeated else np.full(trials.shape[:2], np.nan)
@@ -130,5 +131,5 @@ def _change(logits: FloatArray, tasks: IndexArray, change: Change, rng: np.rando
         logits[:, tasks] += 4.0
     elif change == "noisy":
         logits *= 0.5
-    elif change == "lost":
+    elif change in ("lost", "lost at once"):
         logits[:, tasks] = logits[rng.permutation(len(logits))][:, tasks]

@@ -286,6 +286,7 @@ class Case(NamedTuple):
 BOTH, ALL_SHARES = (False, True), (*SHARES, "an easy tenth")
 CASES = {
     "rank fidelity": Case(rank_fidelity, "lost", 4.0, 2.0, rising=BOTH, by_reference=True),
+    "order lost at once": Case(rank_fidelity, "lost at once", 1.0, 4.0, by_reference=True),
     "capability jump": Case(capability, "jump", 5.0),
     "jump of the means": Case(jump_of_means, ""),
     "band erosion": Case(erosion, "solved"),
@@ -299,6 +300,7 @@ CASES = {
     "cost per task": Case(cost, "", 8.0, needs_outcomes=False),
 }
 TITLES = {
+    "order lost at once": "  an order lost from the first agent on",
     "clustered failures": "  shares that differ between agents",
     "jump of the means": "  means that rise by 1.5 of their sd",
 }

@@ -2,8 +2,8 @@
 
 Model
 -----
-All agents have the pass rates p_j, uniform from .1 to .9, on k tasks, so that every order claimed is wrong. A
-case says what is known of each agent::
+All agents have the pass rates p_j, uniform from .1 to .9 where not said, on k tasks, so that every order
+claimed is wrong. A case says what is known of each agent::
 
     repeated     R trials a task
     single       one trial a task
@@ -63,6 +63,8 @@ class Case:
     n_tasks : int
     n_linked, n_calibrated : int
         The first of the measured ones are linked; the others come on top.
+    passed : (float, float)
+        Between which pass rates lie.
     unlike : str
         "noisier" or "calmer" for single-trial agents unlike the others, else empty.
     """
@@ -72,6 +74,7 @@ class Case:
     n_tasks: int = 55
     n_linked: int = 0
     n_calibrated: int = 0
+    passed: tuple[float, float] = (0.1, 0.9)
     unlike: str = ""
 
     @property
@@ -92,6 +95,7 @@ class Case:
         return MappingProxyType({kind: rows for kind, rows in kinds.items() if rows})
 
 
+FEW = ((3, 5), (3, 8), (4, 7), (5, 10))  # agents and tasks
 HALVES = (1,) * 8 + (5,) * 7
 CASES = (
     *(Case(f"R = {r}", (r,) * 15) for r in (2, 3, 5, 10)),
@@ -107,6 +111,9 @@ CASES = (
     Case("R = 1", (1,) * 15),
     Case("R = 1, 15 tasks", (1,) * 15, n_tasks=15),
     Case("R = 1, 165 tasks", (1,) * 15, n_tasks=165),
+    Case("R = 1, 20 tasks", (1,) * 15, n_tasks=20),
+    Case("R = 1, 65 hard tasks", (1,) * 15, n_tasks=65, passed=(0.0, 0.12)),
+    *(Case(f"R = 1, {n} agents, {k} tasks", (1,) * n, n_tasks=k) for n, k in FEW),
     Case("R = 1 and 5, no ω̂", (1,) * 13 + (5,) * 2),
     Case("single ones noisier", HALVES, unlike="noisier"),
     Case("single ones calmer", HALVES, unlike="calmer"),
@@ -147,7 +154,7 @@ def rates_of(case: Case, n_boards: int, *, seed: int = 1, n_draws: int | None = 
 
 def ranked(case: Case, rng: Generator, *, seed: int, n_draws: int) -> RankSets:
     """Rank one board."""
-    p = rng.uniform(0.1, 0.9, case.n_tasks)
+    p = rng.uniform(*case.passed, case.n_tasks)
     measured = [_tried(case, rng, i, p) for i in range(len(case.trials))]
     residuals = _residuals(rng, N_RESIDUALS)
     s2 = float(np.mean(residuals**2))

@@ -75,7 +75,7 @@ def covered(
         of_fold = np.flatnonzero(records.folds == f)
         rows = records.agents[of_fold]
         scaffolds = [agents.scaffolds[i] for i in rows]
-        training = full_scores.fit(estimator, agents.take(fold.training), tasks)
+        training = full_scores.fit(estimator, agents.take(fold.training, sharing=True), tasks)
         calibrator = _calibrator(training, scaffolds, left_out)
         given = intervals.intervals(calibrator, agents.outcomes[np.ix_(rows, tasks)], scaffolds)
         answers[of_fold] = [_holds(ends, y) for ends, y in zip(given, agents.scores[rows], strict=True)]

@@ -10,7 +10,7 @@ from analytics import drift
 from analytics.drift import Audit, Invalid, Noise, OnAndOff
 from analytics.drift.cusum import RUN_LENGTH
 from analytics.drift.e_value import log_e_values, upper_share
-from analytics.drift.looks import Look, last_look, permutation_p
+from analytics.drift.looks import Look, last_look, permutation_p, permuted
 from analytics.drift.monitor import SeriesMismatch
 from analytics.drift.saturation import wilson_lower
 
@@ -43,6 +43,38 @@ def test_a_late_look_has_draws_enough_to_reach_its_level():
     for j in range(20):
         look = last_look(10 * 2**j)
         assert 1 / (1 + look.n_permutations) < look.level
+
+
+def in_turn(*series):
+    """Hand out series of draws, so many at a time."""
+    drawn, taken = np.array(series, dtype=float), [0]
+
+    def draw(n):
+        taken[0] += n
+        return drawn[:, taken[0] - n : taken[0]]
+
+    return draw
+
+
+def test_permutations_end_once_no_statistic_can_reach_a_level():
+    """At look 1 a level of .025 is out of reach once .05 of 9,999 draws are as large: after 500 of 1,000."""
+    look, high, low = last_look(10), np.ones(9_999), np.zeros(9_999)
+    later = np.concatenate([np.zeros(2_000), np.ones(7_999)])
+    assert permuted(look, in_turn(high), 1.0).shape == (1, 1_000)
+    assert permuted(look, in_turn(low), 1.0).shape == (1, 9_999)
+    assert permuted(look, in_turn(high, later), 1.0, 1.0).shape == (2, 3_000)
+    assert permuted(look, in_turn(high, low), 1.0, 1.0).shape == (2, 9_999)
+
+
+@pytest.mark.parametrize("n", [10, 20, 40, 80, 160])
+def test_permutations_that_end_early_decide_what_all_of_them_decide(n):
+    look, rng = last_look(n), np.random.default_rng(n)
+    for share in np.linspace(0, 15, 61) * look.level:
+        draws = (rng.random(look.n_permutations) < share).astype(float)
+        whole, found = permutation_p(1.0, draws), permuted(look, in_turn(draws), 1.0)[0]
+        for times in (1, 2, 5):
+            assert (permutation_p(1.0, found) <= times * look.level) == (whole <= times * look.level)
+        assert (found == draws[: len(found)]).all()
 
 
 def test_a_permutation_p_is_never_zero_and_counts_what_is_unknown_as_larger():

@@ -283,11 +283,12 @@ def one_trial_each(n=20, m=12, missing=0.0):
 def test_folds_of_folds_that_train_on_the_same_agents_share_one_fit(missing):
     """Without agent 3 and then 7, or 7 and then 3: one fit, and that of plain outcomes."""
     agents, both = one_trial_each(missing=missing), np.delete(np.arange(20), [3, 7])
-    one, other = (agents.take(np.delete(np.arange(20), i)) for i in (3, 7))
+    one, other = (agents.take(np.delete(np.arange(20), i), sharing=True) for i in (3, 7))
     found = one.fit_of(np.delete(np.arange(19), 6))
     assert found is other.fit_of(np.delete(np.arange(19), 3))
     assert found is agents.fit_of(both)
     assert found is one.take(np.delete(np.arange(19), 6)).fit_of(np.arange(18))
+    assert agents.take(both).among is None
     alone = rasch.fit(agents.outcomes[both])
     np.testing.assert_allclose(found.difficulties, alone.difficulties, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.abilities, alone.abilities, rtol=0, atol=1e-9)

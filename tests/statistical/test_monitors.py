@@ -7,8 +7,10 @@ BANDSTAND_BOARDS says how many boards a cell (4); the figures of a long run are 
 import math
 import os
 
+import numpy as np
 import pytest
 
+from analytics import drift
 from perf.studies.boards import SHARES, Cell
 from perf.studies.monitors import CASES, Fired, fired
 
@@ -56,3 +58,12 @@ def test_what_a_monitor_is_made_for_is_seen_on_a_large_board(label):
         print(f"\n{name}: {found.warned} of {found.n} boards warned, {found.alerted} alerted")
         for share, seen in ((warned, found.warned), (alerted, found.alerted)):
             assert seen / n >= share - 3 * math.sqrt(share * (1 - share) / n)
+
+
+def test_a_fifth_of_misses_is_seen_in_sixty_runs():
+    """.80 from the first run on, .05 having been promised; 1,000 series, four standard errors."""
+    rng, names = np.random.default_rng(0), [str(i) for i in range(60)]
+    series = rng.random((1_000, 60)) < 0.2
+    seen = sum(drift.calibration(missed, names, [None] * 60).state == "alert" for missed in series)
+    print(f"\ncalibration: {seen} of 1,000 series alerted")
+    assert abs(seen / 1_000 - 0.8) <= 4 * math.sqrt(0.8 * 0.2 / 1_000)
