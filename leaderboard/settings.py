@@ -9,8 +9,9 @@ from base64 import b64decode
 from pathlib import Path
 
 import environ
-from csp.constants import NONE, SELF
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
+from django.templatetags.static import static
 
 from leaderboard import postgres
 
@@ -56,12 +57,17 @@ DATABASES = {"default": postgres.database() if EMBEDDED else env.db("DATABASE_UR
 DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
 
 INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",
+    "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.postgres",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
     "csp",
     "pghistory",
     "pgtrigger",
@@ -75,16 +81,24 @@ INSTALLED_APPS = [
     "leaderboard.api",
     "leaderboard.pages",
     "leaderboard.terminal",
+    "leaderboard.admin",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
     "django.middleware.http.ConditionalGetMiddleware",
+    # Session, user and messages are read when a view asks for them: no public page does, or sets a cookie.
+    "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "leaderboard.availability.WhileUnavailable",
+    "allauth.account.middleware.AccountMiddleware",
+    "leaderboard.admin.middleware.Audited",
 ]
 ROOT_URLCONF = "leaderboard.urls"
 WSGI_APPLICATION = "leaderboard.wsgi.application"
@@ -92,8 +106,14 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [folder("templates")],
-        "APP_DIRS": False,
-        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
     }
 ]
 
@@ -101,6 +121,35 @@ TEMPLATES = [
 PGHISTORY_APPEND_ONLY = True
 
 AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+OPEN_REGISTRATION = env.bool("OPEN_REGISTRATION", default=False)
+REQUIRE_2FA = env.bool("REQUIRE_2FA", default=False)
+ACCOUNT_ADAPTER = "leaderboard.accounts.adapter.Adapter"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_CONFIRM_EMAIL_ON_GET = False
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "Bandstand: "
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Bandstand"
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/admin/"
+
+# A cookie that opens the admin travels over TLS alone, but on the embedded server, which has none.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not EMBEDDED)
+SESSION_COOKIE_AGE = 14 * 24 * 3_600
+CSRF_COOKIE_HTTPONLY = False  # htmx in the admin reads it
+CSRF_TRUSTED_ORIGINS = [SITE_URL] if SITE_URL else []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en-gb"
 USE_I18N = False
@@ -124,6 +173,33 @@ CONTENT_SECURITY_POLICY = {
         "form-action": [SELF],
         "frame-ancestors": [NONE],
     }
+}
+# What the admin's scripts (Alpine) and styles need beyond that.
+ADMIN_CONTENT = {"script-src": [UNSAFE_EVAL], "style-src": [UNSAFE_INLINE]}
+UNFOLD = {
+    "SITE_TITLE": "Bandstand",
+    "SITE_HEADER": "Bandstand",
+    "SITE_SUBHEADER": "Operations",
+    "SITE_URL": "/",
+    "STYLES": [lambda request: static("css/desk.css")],
+    "SITE_SYMBOL": "leaderboard",
+    # The accent of the public pages, from light to dark.
+    "COLORS": {
+        "primary": {
+            shade: f"oklch({lightness}% {chroma} 210)"
+            for shade, lightness, chroma in (
+                *(("50", 97, 0.012), ("100", 94, 0.025), ("200", 88, 0.05), ("300", 80, 0.075)),
+                *(("400", 72, 0.085), ("500", 58, 0.085), ("600", 46, 0.075), ("700", 40, 0.066)),
+                *(("800", 34, 0.055), ("900", 29, 0.045), ("950", 21, 0.035)),
+            )
+        }
+    },
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("bandstand.svg")}
+    ],
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "SIDEBAR": {"show_search": False, "show_all_applications": False},
 }
 WEBHOOKS_MAY_BE_PRIVATE = env.bool("WEBHOOKS_MAY_BE_PRIVATE", default=False)
 WEBHOOKS_MAY_BE_PLAIN = env.bool("WEBHOOKS_MAY_BE_PLAIN", default=False)

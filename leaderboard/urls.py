@@ -5,6 +5,8 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
+from allauth.account.views import LoginView
+from django.conf import settings
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,8 +15,13 @@ from django.views import defaults
 
 from leaderboard.api.errors import RETRY_AFTER, problem_page
 
+sign_in = LoginView.as_view(extra_context={"registration": settings.OPEN_REGISTRATION})
 urlpatterns = [
     path("api/v1/", include("leaderboard.api.urls")),
+    path("accounts/login/", sign_in, name="account_login"),
+    path("accounts/", include("allauth.account.urls")),
+    path("accounts/2fa/", include("allauth.mfa.urls")),
+    path("", include("leaderboard.admin.urls")),
     path("", include("leaderboard.pages.urls")),
 ]
 

@@ -2,10 +2,14 @@
 
 from datetime import datetime, timedelta
 
+from allauth.account.models import EmailAddress
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from leaderboard.accounts import secrets
 from leaderboard.accounts.models import ApiToken, User
+from leaderboard.errors import Conflict, Refusal
 
 LONGEST_LIFE = timedelta(days=365)
 
@@ -13,6 +17,42 @@ LONGEST_LIFE = timedelta(days=365)
 def get_or_create_user(*, email: str) -> tuple[User, bool]:
     """Find the account of this address, or open one that has no password yet."""
     return User.objects.get_or_create(email=email.strip().lower(), defaults={"password": "!"})
+
+
+class WeakPassword(Refusal):
+    """This password is easy to guess."""
+
+
+class HasAccount(Conflict):
+    """There is an account of this address; sign in to it first."""
+
+
+@transaction.atomic
+def open_account(*, email: str, name: str, password: str) -> User:
+    """Give the account of this address its name and first password; it is opened where there is none.
+
+    The caller knows that mail to the address reaches whoever asks, so that the address counts as confirmed.
+    """
+    user, _ = get_or_create_user(email=email)
+    user = User.objects.select_for_update().get(pk=user.pk)
+    if user.has_usable_password():
+        raise HasAccount
+    user.name = name.strip()
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise WeakPassword(" ".join(error.messages)) from None
+    user.set_password(password)
+    user.save(update_fields=["name", "password"])
+    confirm_address(user=user)
+    return user
+
+
+def confirm_address(*, user: User) -> None:
+    """Let the account's address count as confirmed."""
+    EmailAddress.objects.update_or_create(
+        user=user, email=user.email, defaults={"verified": True, "primary": True}
+    )
 
 
 @transaction.atomic

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Benchmark, Policy
@@ -44,7 +44,7 @@ def board_numbered(benchmark: Benchmark, number: int) -> Board:
 
 def withdrawn_agents(benchmark: Benchmark) -> set[int]:
     """Ids of the agents that had outcomes on some board, and of which everything is withdrawn by now."""
-    of_agent = Submission.objects.filter(agent=OuterRef("pk"))
+    of_agent = Submission.objects.filter(Q(agent=OuterRef("pk")) | Q(agent__merged_into=OuterRef("pk")))
     taken_back = benchmark.agents.filter(
         Exists(of_agent.filter(status=Status.WITHDRAWN)), ~Exists(of_agent.filter(status=Status.ACCEPTED))
     )

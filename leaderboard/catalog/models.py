@@ -13,6 +13,7 @@ from django.db.models.functions import Lower, Now
 from leaderboard.accounts.models import User
 
 NAME_LENGTH = 255
+TASKS_LISTED = "tasks listed"
 APPEND_ONLY = pgtrigger.Update | pgtrigger.Delete
 AUDITED_OF_BENCHMARK = (
     "title",
@@ -55,6 +56,7 @@ class Visibility(models.TextChoices):
 @pghistory.track(
     pghistory.InsertEvent(),
     pghistory.UpdateEvent(condition=pghistory.AnyChange(*AUDITED_OF_BENCHMARK)),
+    pghistory.ManualEvent(TASKS_LISTED),
     fields=["slug", *AUDITED_OF_BENCHMARK],
     model_name="BenchmarkChange",
 )
@@ -133,6 +135,12 @@ class Membership(models.Model):
         return f"{self.user} as {self.role} of {self.benchmark}"
 
 
+@pghistory.track(
+    pghistory.InsertEvent(),
+    pghistory.UpdateEvent(),
+    fields=["benchmark", "role", "accepted_at", "revoked_at"],
+    model_name="InvitationChange",
+)
 class Invitation(models.Model):
     """A link that opens an account, or gives one a role; its secret is kept as a hash."""
 
@@ -362,6 +370,11 @@ class Policy(models.Model):
         return f"policy {self.number} of {self.benchmark}"
 
 
+@pghistory.track(
+    pghistory.UpdateEvent(condition=pghistory.AnyChange("retired_at")),
+    fields=["benchmark", "retired_at"],
+    model_name="TaskChange",
+)
 class Task(models.Model):
     """One task of a benchmark. Outcomes name it without a foreign key, so it is never deleted."""
 
@@ -415,6 +428,12 @@ class Model(models.Model):
         return self.name
 
 
+@pghistory.track(
+    pghistory.UpdateEvent("renamed", condition=pghistory.AnyChange("name")),
+    pghistory.UpdateEvent("merged", condition=pghistory.AnyChange("merged_into")),
+    fields=["benchmark", "merged_into"],  # no name: an erased one would stand here for good
+    model_name="AgentChange",
+)
 class Agent(models.Model):
     """A scaffold around a model, in one version, on one benchmark."""
 
@@ -440,10 +459,20 @@ class Agent(models.Model):
         related_name="merged",
         help_text="What it delivered counts as that agent's, and it stands on no board of its own.",
     )
+    merged_version = models.BigIntegerField(
+        null=True, blank=True, help_text="Data version from which on that holds."
+    )
 
     class Meta:
         ordering: ClassVar = ["benchmark", "name"]
-        constraints: ClassVar = [models.UniqueConstraint("benchmark", Lower("name"), name="agent_name_once")]
+        constraints: ClassVar = [
+            models.UniqueConstraint("benchmark", Lower("name"), name="agent_name_once"),
+            models.CheckConstraint(
+                condition=Q(merged_into__isnull=True, merged_version__isnull=True)
+                | Q(merged_into__isnull=False, merged_version__isnull=False),
+                name="agent_merged_with_version",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -38,6 +38,13 @@ def visible_benchmark(slug: str, user: User | None) -> Benchmark:
     raise NoSuchBenchmark
 
 
+def operated_benchmarks(user: User) -> QuerySet[Benchmark]:
+    """The benchmarks that this person operates: all, for staff."""
+    if user.is_staff:
+        return Benchmark.objects.all()
+    return Benchmark.objects.filter(memberships__user=user, memberships__role=Role.OPERATOR)
+
+
 def role_of(user: User, benchmark: Benchmark) -> Role | None:
     if user.is_staff:
         return Role.OPERATOR
@@ -57,6 +64,14 @@ def policy_in_force(benchmark: Benchmark) -> Policy:
 def active_tasks(benchmark: Benchmark) -> QuerySet[Task]:
     """The tasks that count, in task order: ascending by Unicode code point of the name."""
     return benchmark.tasks.filter(retired_at=None).order_by("name")
+
+
+def merged_agents(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:
+    """By the id of an agent that was merged, now or at a data version: whose its deliveries are."""
+    merged = benchmark.agents.exclude(merged_into=None)
+    if upto is not None:
+        merged = merged.filter(merged_version__lte=upto)
+    return dict(merged.values_list("id", "merged_into_id"))
 
 
 def agents_of(benchmark: Benchmark) -> QuerySet[Agent]:

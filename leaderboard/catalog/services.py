@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Lower
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import (
     Agent,
+    AgentAlias,
     Benchmark,
     Membership,
     Model,
@@ -101,12 +102,14 @@ def _check_categories(known: Mapping[str, str], delivered: Mapping[str, str | No
 def ensure_agents(
     *, benchmark: Benchmark, descriptions: Iterable[AgentDescription], owner: User | None
 ) -> dict[str, Agent]:
-    """Return the agents by name, made where new, each locked until the transaction ends.
+    """Return the agents by the names given, made where new, each locked until the transaction ends.
 
     The lock makes two deliveries for one agent wait for each other; it is taken in order of id, so that two
-    loads cannot wait in a circle.
+    loads cannot wait in a circle. An agent is found under a name that it had before, too, and in the place of
+    one that was merged stands the other.
     """
-    descriptions = list(descriptions)
+    stated = list(descriptions)
+    descriptions = _under_present_names(benchmark, stated)
     names = [d.name for d in descriptions]
     known = {folded(name) for name in _same_names(benchmark, names).values_list("name", flat=True)}
     new = [d for d in descriptions if folded(d.name) not in known]
@@ -115,10 +118,30 @@ def ensure_agents(
     if owner and new:
         _check_no_second_name(benchmark, new, owner)
     _create_agents(benchmark, new, owner)
-    locked = _same_names(benchmark, names).select_related("scaffold", "model", "owner")
-    agents = {folded(a.name): a for a in locked.order_by("id").select_for_update(of=("self",), no_key=True)}
+    agents = _locked(benchmark, names)
     _check_same(((agents[folded(d.name)], d) for d in descriptions), by_operator=owner is None)
-    return {d.name: agents[folded(d.name)] for d in descriptions}
+    by_id = {agent.pk: agent for agent in agents.values()}
+    found = (agents[folded(d.name)] for d in descriptions)
+    return {d.name: by_id.get(a.merged_into_id or 0, a) for d, a in zip(stated, found, strict=True)}
+
+
+def _under_present_names(benchmark: Benchmark, stated: list[AgentDescription]) -> list[AgentDescription]:
+    """Descriptions with the names that agents have now, where they had others before."""
+    aliases = AgentAlias.objects.filter(benchmark=benchmark).alias(lower=Lower("name"))
+    rows = aliases.filter(lower__in=[folded(d.name) for d in stated]).exclude(
+        name__in=benchmark.agents.values("name")  # merged, not renamed: it has a row of its own
+    )
+    now = {folded(name): present for name, present in rows.values_list("name", "agent__name")}
+    return [d._replace(name=now.get(folded(d.name), d.name)) for d in stated]
+
+
+def _locked(benchmark: Benchmark, names: list[str]) -> dict[str, Agent]:
+    """The agents of these names and those that they were merged into, by name."""
+    here = _same_names(benchmark, names)
+    rows = benchmark.agents.filter(Q(pk__in=here.values("pk")) | Q(merged__in=here.values("pk"))).distinct()
+    ids = sorted(rows.values_list("pk", flat=True))
+    locked = benchmark.agents.filter(pk__in=ids).select_related("scaffold", "model", "owner")
+    return {folded(a.name): a for a in locked.order_by("id").select_for_update(of=("self",), no_key=True)}
 
 
 def _create_agents(benchmark: Benchmark, new: list[AgentDescription], owner: User | None) -> None:
@@ -143,7 +166,8 @@ def _create_agents(benchmark: Benchmark, new: list[AgentDescription], owner: Use
 
 def _check_looks_like_none(benchmark: Benchmark, new: Iterable[AgentDescription]) -> None:
     """Refuse a new agent whose name reads like a known one; two that come at once may both be taken."""
-    known = {likeness(name): name for name in benchmark.agents.values_list("name", flat=True)}
+    before = AgentAlias.objects.filter(benchmark=benchmark).values_list("name", flat=True)
+    known = {likeness(name): name for name in (*before, *benchmark.agents.values_list("name", flat=True))}
     alike = [(d.name, known[likeness(d.name)]) for d in new if likeness(d.name) in known]
     if alike:
         lines = (

@@ -8,6 +8,8 @@ import pghistory
 from leaderboard.accounts.models import User
 from leaderboard.errors import Refusal
 
+AT_COMMAND_LINE = "at the command line"
+
 
 class ReasonMissing(Refusal):
     """Say why: what changes the state of a benchmark needs a reason."""

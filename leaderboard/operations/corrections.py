@@ -5,15 +5,17 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.catalog.queries import operates
 from leaderboard.errors import Conflict, Forbidden, Missing
+from leaderboard.operations.acting import acting
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Status, Submission
-from leaderboard.submissions.queries import deliveries, withheld
+from leaderboard.submissions.queries import Delivery, deliveries, withheld
 from leaderboard.submissions.services import append_changes, bump_data_version, change_status
 
 
@@ -51,7 +53,7 @@ class NothingToApprove(Conflict):
 
 def has_been_shown(agent: Agent) -> bool:
     """Whether a board has shown this agent, so that its owner knows how it came out."""
-    return Entry.objects.filter(agent=agent).exists()
+    return Entry.objects.filter(agent__in=filter(None, (agent.pk, agent.merged_into_id))).exists()
 
 
 @transaction.atomic
@@ -61,7 +63,7 @@ def withdraw(*, uuid: UUID, token: ApiToken, reason: str, as_of: datetime) -> Su
     Once a board has shown the agent, its owner's withdrawal leaves it without a rank until an operator
     approves.
     """
-    (submission,) = _locked([uuid])
+    (submission,) = locked_submissions([uuid])
     agent = submission.agent
     by_operator = operates(token, agent.benchmark)
     if agent.owner != token.user and not by_operator:
@@ -72,38 +74,50 @@ def withdraw(*, uuid: UUID, token: ApiToken, reason: str, as_of: datetime) -> Su
 
 
 @transaction.atomic
-def unload(*, uuids: Sequence[UUID], reason: str, as_of: datetime) -> list[Submission]:
+def unload(
+    *, uuids: Sequence[UUID], reason: str, as_of: datetime, by: User | None = None
+) -> list[Submission]:
     """Withdraw these submissions, which are of one benchmark, by an operator's hand."""
-    submissions = _locked(uuids)
+    submissions = locked_submissions(uuids)
     if len({submission.agent.benchmark_id for submission in submissions}) > 1:
         raise SeveralBenchmarks
-    _withdraw(submissions, by=None, reason=reason, as_of=as_of)
+    with acting(by=by, reason=reason):
+        _withdraw(submissions, by=by, reason=reason, as_of=as_of)
     return submissions
 
 
 @transaction.atomic
-def unload_latest(*, benchmark: Benchmark, reason: str, as_of: datetime) -> list[Submission]:
+def unload_latest(
+    *, benchmark: Benchmark, reason: str, as_of: datetime, by: User | None = None
+) -> list[Submission]:
     """Withdraw what still counts of the latest load."""
+    uuids = [one.uuid for one in latest_load(benchmark)]
+    if not uuids:
+        raise NothingToUnload
+    return unload(uuids=uuids, reason=reason, as_of=as_of, by=by)
+
+
+def latest_load(benchmark: Benchmark) -> list[Delivery]:
+    """What still counts of the latest load."""
     loaded = [one for one in deliveries(benchmark) if one.operator]
     latest = max((one.arrival for one in loaded), default=None)
-    if latest is None:
-        raise NothingToUnload
-    uuids = [one.uuid for one in loaded if one.arrival == latest]
-    return unload(uuids=uuids, reason=reason, as_of=as_of)
+    return [one for one in loaded if one.arrival == latest]
 
 
 @transaction.atomic
-def confirm(*, uuid: UUID, reason: str, as_of: datetime) -> Submission:
+def confirm(*, uuid: UUID, reason: str, as_of: datetime, by: User | None = None) -> Submission:
     """Confirm that the invalid outcomes of a submission are failures of the harness.
 
     From then on they are missing instead of failures, and their keys may be delivered again.
     """
-    (submission,) = _locked([uuid])
+    (submission,) = locked_submissions([uuid])
     obstacle = _why_not_to_confirm(submission)
     if obstacle:
         raise NothingToConfirm(f"There is nothing to confirm in {uuid}: {obstacle}.")
     version = bump_data_version(benchmark=submission.agent.benchmark)
-    InvalidConfirmation.objects.create(submission=submission, data_version=version, at=as_of, reason=reason)
+    InvalidConfirmation.objects.create(
+        submission=submission, data_version=version, at=as_of, by=by, reason=reason
+    )
     return submission
 
 
@@ -118,7 +132,9 @@ def _why_not_to_confirm(submission: Submission) -> str:
 
 
 @transaction.atomic
-def approve(*, benchmark: Benchmark, agent: str, reason: str, as_of: datetime) -> Agent:
+def approve(
+    *, benchmark: Benchmark, agent: str, reason: str, as_of: datetime, by: User | None = None
+) -> Agent:
     """Let an agent be ranked again that took outcomes back after a board had shown it, or a copy count."""
     found = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
     if found is None:
@@ -128,7 +144,7 @@ def approve(*, benchmark: Benchmark, agent: str, reason: str, as_of: datetime) -
             f"{agent!r} is neither withheld nor the copy of another: nothing needs to be approved."
         )
     version = bump_data_version(benchmark=benchmark)
-    Approval.objects.create(agent=found, data_version=version, at=as_of, reason=reason)
+    Approval.objects.create(agent=found, data_version=version, at=as_of, by=by, reason=reason)
     return found
 
 
@@ -141,9 +157,10 @@ def _is_copy(agent: Agent) -> bool:
     return now is not None and bool(dict(zip(now.agents, now.record.copy_of, strict=True)).get(agent))
 
 
-def _locked(uuids: Sequence[UUID]) -> list[Submission]:
+def locked_submissions(uuids: Sequence[UUID]) -> list[Submission]:
     """Return live submissions, their agents locked in the order in which deliveries lock them."""
-    agents = Agent.objects.filter(submissions__uuid__in=uuids).order_by("id")
+    named = Q(submissions__uuid__in=uuids) | Q(merged__submissions__uuid__in=uuids)
+    agents = Agent.objects.filter(named).order_by("id")
     ids = sorted(set(agents.values_list("id", flat=True)))
     list(Agent.objects.filter(pk__in=ids).order_by("id").select_for_update(no_key=True))
     found = Submission.objects.filter(uuid__in=uuids).select_related("agent__benchmark", "agent__owner")

@@ -5,13 +5,14 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef
 
-from leaderboard.operations.models import Delivery, DeliveryStatus, Event, JobRun
+from leaderboard.operations.models import Delivery, DeliveryStatus, Event, JobRun, Upload
 from leaderboard.operations.runs import OPEN
 from leaderboard.submissions.models import IdempotencyKey
 
 KEYS_KEPT = timedelta(days=30)
 RUNS_KEPT = timedelta(days=30)
 EVENTS_KEPT = timedelta(days=90)
+UPLOADS_KEPT = timedelta(days=1)
 
 
 @transaction.atomic
@@ -19,6 +20,7 @@ def clear(*, as_of: datetime) -> str:
     """Delete what is old, and say what it was."""
     _, by_model = IdempotencyKey.objects.filter(created_at__lt=as_of - KEYS_KEPT).delete()
     n_keys = by_model.get(IdempotencyKey._meta.label, 0)
+    Upload.objects.filter(created_at__lt=as_of - UPLOADS_KEPT).delete()
     n_runs = _clear_runs(as_of - RUNS_KEPT)
     waiting = Delivery.objects.filter(event=OuterRef("pk"), status=DeliveryStatus.WAITING)
     _, by_model = Event.objects.filter(~Exists(waiting), at__lt=as_of - EVENTS_KEPT).delete()

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
+from django.db.models import Q
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy, Review
@@ -108,7 +109,7 @@ def _deliver(
     agent = assignments.agent_of(
         benchmark=benchmark, described=described, by=token.user, by_operator=by_operator
     )
-    placed = Placed.of(parsed.flat, benchmark=benchmark, agents={agent.name: agent})
+    placed = Placed.of(parsed.flat, benchmark=benchmark, agents={described.name: agent})
     part = _part(parsed, placed, _replaced(parsed.replaces, agent), policy, as_of)
     _check_not_delivered(agent, placed, part)
     shown = not by_operator and has_been_shown(agent)
@@ -171,7 +172,8 @@ def _described(parsed: Body) -> AgentDescription:
 def _replaced(uuid: UUID | None, agent: Agent) -> list[Submission]:
     if uuid is None:
         return []
-    if old := Submission.objects.filter(uuid=uuid, agent=agent, status__in=LIVE).first():
+    theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent))
+    if old := theirs.filter(uuid=uuid, status__in=LIVE).first():
         return [old]
     raise NothingToReplace
 

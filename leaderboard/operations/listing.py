@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pghistory
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from leaderboard.catalog.models import Benchmark, Task, Visibility
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import TASKS_LISTED, Benchmark, Task, Visibility
 from leaderboard.catalog.services import N_NAMED, bump_shown_version, ensure_tasks, get_or_create_benchmark
 from leaderboard.errors import Conflict, Faulty
+from leaderboard.operations.acting import AT_COMMAND_LINE, acting
 from leaderboard.submissions.parsing.flat import Fault, name_rule
 from leaderboard.submissions.parsing.task_list import ListedTask
 from leaderboard.submissions.services import append_changes
@@ -32,8 +35,15 @@ class ListingReport:
 
 
 @transaction.atomic
-def list_tasks(*, slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
+def list_tasks(
+    *, slug: str, tasks: Sequence[ListedTask], by: User | None = None, reason: str = AT_COMMAND_LINE
+) -> ListingReport:
     """Make the tasks that are new; give category and group where there is none, and the positions listed."""
+    with acting(by=by, reason=reason):
+        return _list(slug, tasks)
+
+
+def _list(slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
     benchmark, is_new = get_or_create_benchmark(slug=slug, title=slug)
     before = dict(benchmark.tasks.values_list("name", "category"))
     n_new = ensure_tasks(benchmark=benchmark, categories={task.name: task.category for task in tasks})
@@ -47,6 +57,8 @@ def list_tasks(*, slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
     n_changed = len(renewed & before.keys())
     if n_changed:
         bump_shown_version(benchmark=benchmark)
+    if n_new or n_changed:
+        pghistory.create_event(benchmark, label=TASKS_LISTED)
     append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0)
     return ListingReport(len(tasks), n_new, n_changed, is_new)
 
@@ -73,7 +85,9 @@ def _take(task: Task, listed: ListedTask) -> bool:
 
 
 @transaction.atomic
-def describe_benchmark(*, benchmark: Benchmark, said: Mapping[str, str]) -> list[str]:
+def describe_benchmark(
+    *, benchmark: Benchmark, said: Mapping[str, str], by: User | None = None, reason: str = AT_COMMAND_LINE
+) -> list[str]:
     """Set what is said of a benchmark and return the names of the fields that changed."""
     locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
     unknown = [name for name in said if name not in DESCRIBED]
@@ -90,7 +104,8 @@ def describe_benchmark(*, benchmark: Benchmark, said: Mapping[str, str]) -> list
     if faults:
         raise Faulty("Nothing was changed.", faults=tuple(faults))
     if changed:
-        locked.save(update_fields=changed)
+        with acting(by=by, reason=reason):
+            locked.save(update_fields=changed)
         bump_shown_version(benchmark=locked)
     return changed
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
 
+from leaderboard.accounts.models import User
 from leaderboard.catalog.services import (
     AgentDescription,
     complete_agents,
@@ -49,6 +50,8 @@ def load(
     as_of: datetime,
     replace: bool = False,
     dry_run: bool = False,
+    by: User | None = None,
+    reason: str = "load",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LoadReport:
     """Store what is new in the file: a submission for each agent and run.
@@ -68,7 +71,8 @@ def load(
     if delivery.changed.any() and not replace:
         raise delivery.contradiction()
     parts = list(delivery.parts())
-    changes = _record(parts, delivery.placed, as_of, progress)
+    terms = Terms(as_of=as_of, loaded=True, by=by, reason=reason)
+    changes = _record(parts, delivery.placed, terms, progress)
     complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     append_changes(benchmark=benchmark, changes=changes, tasks_came=n_new_tasks > 0)
@@ -83,9 +87,8 @@ def _descriptions(stated: Stated) -> list[AgentDescription]:
 
 
 def _record(
-    parts: list[Part], placed: Placed, as_of: datetime, progress: Callable[[int, int], None]
+    parts: list[Part], placed: Placed, terms: Terms, progress: Callable[[int, int], None]
 ) -> list[StatusChange]:
-    terms = Terms(as_of=as_of, loaded=True, reason="load")
     changes: list[StatusChange] = []
     for done, part in enumerate(parts):
         progress(done, len(parts))

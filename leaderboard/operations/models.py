@@ -397,6 +397,11 @@ class DeliveryStatus(models.TextChoices):
     PARKED = "parked"
 
 
+@pghistory.track(
+    pghistory.UpdateEvent("sent again", condition=pghistory.AnyChange("first_at")),
+    fields=["status"],
+    model_name="DeliveryChange",
+)
 class Delivery(models.Model):
     """An event on its way to a webhook or a mail address: tried again for a day, then parked."""
 
@@ -472,6 +477,20 @@ class Dispute(models.Model):
 
     def __str__(self) -> str:
         return f"report of {self.agent}"
+
+
+class Upload(models.Model):
+    """A file that an operator sent and has not confirmed yet; it is dropped after a day."""
+
+    uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    benchmark = models.ForeignKey(Benchmark, models.CASCADE, related_name="+")
+    by = models.ForeignKey(User, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=NAME_LENGTH)
+    content = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Erasure(models.Model):

@@ -5,10 +5,12 @@ from typing import Any
 
 from django.db import transaction
 
+from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.catalog.rules import COMMON, RULES
 from leaderboard.errors import Conflict, Faulty
+from leaderboard.operations.acting import AT_COMMAND_LINE, acting
 from leaderboard.operations.coverage import common_tasks
 from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.waking import wake
@@ -59,10 +61,12 @@ def changes(before: Policy, after: Policy) -> dict[str, tuple[Any, Any]]:
 
 
 @transaction.atomic
-def put_in_force(*, policy: Policy) -> None:
+def put_in_force(*, policy: Policy, by: User | None = None, reason: str = AT_COMMAND_LINE) -> None:
     """Store a changed policy, unless another was stored since it was read."""
     Benchmark.objects.select_for_update(no_key=True).get(pk=policy.benchmark_id)
     if policy_in_force(policy.benchmark).number != policy.number - 1:
         raise PolicyChangedMeanwhile
-    policy.save(force_insert=True)
+    policy.created_by = by
+    with acting(by=by, reason=reason):
+        policy.save(force_insert=True)
     wake()

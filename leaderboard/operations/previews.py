@@ -1,8 +1,9 @@
-"""What a changed policy would change, before it is put in force: the same answer twice. Nothing is stored."""
+"""What another policy, or a task taken out, would change: the same answer twice. Nothing is stored."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 
-from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.operations.phase import known_reruns
 from leaderboard.studies.answers import Standings, words
 from leaderboard.studies.given import decided
@@ -16,21 +17,41 @@ N_NAMED = 5
 def preview(benchmark: Benchmark, changed: Policy) -> list[str]:
     """Say, a sentence each, what would change with this policy; nothing without outcomes."""
     reader = Reader(benchmark)
-    before = _standings(reader, reader.policy)
+
+    def change() -> None:
+        reader.policy = changed
+
+    return _told(reader, change, "With this policy")
+
+
+def preview_of_task(task: Task, *, as_of: datetime) -> list[str]:
+    """Say what would change were this task retired, or restored where it is retired."""
+    reader = Reader(task.benchmark)
+
+    def change() -> None:
+        for one in reader.tasks:
+            if one.pk == task.pk:
+                one.retired_at = None if one.retired_at else as_of
+
+    return _told(reader, change, "With this task restored" if task.retired_at else "Without this task")
+
+
+def _told(reader: Reader, change: Callable[[], None], given: str) -> list[str]:
+    before = _standings(reader)
     if before is None:
         return []
+    change()
     try:
-        after = _standings(reader, changed)
+        after = _standings(reader)
     except CoreError as error:
-        return [f"With this policy the present outcomes carry no board: {error}."]
+        return [f"{given} the present outcomes carry no board: {error}."]
     if after is None:
-        return ["With this policy there would be nothing to rank."]
+        return [f"{given} there would be nothing to rank."]
     return [*_subset(before, after), *_ranks(before, after)] or ["No rank changes, nor the subset."]
 
 
-def _standings(reader: Reader, policy: Policy) -> Standings | None:
-    """The answer by this policy, on the subset and calibration in use; a new fit comes with a recompute."""
-    reader.policy = policy
+def _standings(reader: Reader) -> Standings | None:
+    """The answer on the subset and calibration in use; a new fit comes with a recompute."""
     subset = active_subset(reader.benchmark)
     now = reader.now(subset)
     if now is None:

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from leaderboard.pages import views
+from leaderboard.pages.invitations import invitation
 
 app_name = "pages"
 urlpatterns = [
@@ -12,5 +13,6 @@ urlpatterns = [
     path("b/<slug:slug>/history", views.history, name="history"),
     path("b/<slug:slug>/validity", views.validity, name="validity"),
     path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),
+    path("invitation/<str:secret>", invitation, name="invitation"),
     path(".well-known/bandstand-key", views.signing_key, name="signing_key"),
 ]

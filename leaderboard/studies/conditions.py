@@ -73,6 +73,7 @@ def _kept(policy: Policy, agent: int) -> list[dict[str, Any]]:
     """What the other agents ran under each condition, as the last recompute read it."""
     live = Submission.objects.filter(agent__benchmark=policy.benchmark, status=Status.ACCEPTED)
     kept = AgentScores.objects.filter(agent_id__in=live.values("agent_id")).exclude(agent_id=agent)
+    kept = kept.filter(agent__merged_into=None)
     return [content["held"] for content in kept.order_by("agent_id").values_list("content", flat=True)]
 
 

@@ -61,6 +61,9 @@ class _Past:
     def __init__(self, benchmark: Benchmark) -> None:
         self.policy, *self.later = benchmark.policies.order_by("number")
         self.tasks = list(benchmark.tasks.values_list("since", "retired_at"))
+        merged = benchmark.agents.filter(merged_version__isnull=False).order_by("merged_version")
+        self.to_merge: list[Any] = list(merged.values_list("merged_version", "id", "merged_into_id"))
+        self.merged: dict[int, int] = {}
         self.version = 0
         self.at: datetime | None = None
         self.n_rows: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by agent and submission
@@ -76,14 +79,26 @@ class _Past:
     def apply(self, version: int, changes: list[Any]) -> bool:
         """Return whether one of the agents may have become complete."""
         self.version, self.at = version, changes[-1].at
+        self._merge(version)
         for change in changes:
-            mine = self.n_rows[change.submission__agent_id]
+            mine = self.n_rows[self._agent(change)]
             if change.status == Status.ACCEPTED:
                 mine[change.submission_id] = change.submission__n_outcomes
             else:
                 mine.pop(change.submission_id, None)
         needed = self._n_tasks()
-        return any(self._may_be_complete(change.submission__agent_id, needed) for change in changes)
+        return any(self._may_be_complete(self._agent(change), needed) for change in changes)
+
+    def _merge(self, version: int) -> None:
+        """Let the rows of agents that were merged up to this version be another's from here on."""
+        while self.to_merge and self.to_merge[0][0] <= version:
+            _, source, target = self.to_merge.pop(0)
+            self.merged[source] = target
+            self.n_rows[target] |= self.n_rows.pop(source, {})
+
+    def _agent(self, change: Any) -> int:
+        pk: int = change.submission__agent_id
+        return self.merged.get(pk, pk)
 
     def moment(self, *, is_delivery: bool) -> Moment:
         assert self.at is not None

@@ -1,6 +1,6 @@
 """Reads of submissions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ import pyarrow as pa
 from django.db.models import Max, QuerySet
 
 from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Resubmission
-from leaderboard.catalog.queries import policy_in_force
+from leaderboard.catalog.queries import merged_agents, policy_in_force
 from leaderboard.submissions.copying import copy_out
 from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Setting, Status, StatusChange
 from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHEMA, standing
@@ -23,11 +23,13 @@ OUTCOMES = """
 """
 
 LIVE_OUTCOMES = """
-    SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, o.value, o.valid,
-        NOT o.valid AND (s.loaded OR c.id IS NOT NULL)
+    SELECT o.submission_id, coalesce(a.merged_into_id, a.id), o.task_id, o.setting_id, o.trial, o.value,
+        o.valid, NOT o.valid AND (s.loaded OR c.id IS NOT NULL)
     FROM submissions_outcome o JOIN submissions_submission s ON s.id = o.submission_id
+    JOIN catalog_agent a ON a.id = s.agent_id
     LEFT JOIN submissions_invalidconfirmation c ON c.submission_id = s.id
-    WHERE s.agent_id = ANY(%s) AND s.status = ANY(%s)
+    WHERE s.agent_id IN (SELECT id FROM catalog_agent WHERE id = ANY(%s) OR merged_into_id = ANY(%s))
+        AND s.status = ANY(%s)
     ORDER BY o.submission_id, o.task_id, o.setting_id, o.trial
 """
 
@@ -47,11 +49,13 @@ MEASURED_OUTCOMES = """
 
 
 def live_outcomes(agents: Iterable[int]) -> pa.Table:
-    """All outcomes that stand for these agents: a new one may not hold the same key.
+    """All outcomes that stand for these agents, and for those merged into them: a new one may not hold the
+    same key.
 
     The key of a `free` one, a confirmed failure of the harness, may be delivered again.
     """
-    return copy_out(LIVE_OUTCOMES, [list(agents), list(LIVE)], schema=LIVE_SCHEMA)
+    ids = list(agents)
+    return copy_out(LIVE_OUTCOMES, [ids, ids, list(LIVE)], schema=LIVE_SCHEMA)
 
 
 def outcomes_of(submissions: Iterable[int]) -> pa.Table:
@@ -93,26 +97,30 @@ class Delivery:
 
 
 def deliveries(benchmark: Benchmark, upto: int | None = None) -> list[Delivery]:
-    """What counts now, or counted at the data version `upto`; by agent, in order of arrival."""
+    """What counts now, or counted at the data version `upto`; by agent, in order of arrival.
+
+    What an agent delivered that was merged is of the other one from that data version on.
+    """
     changes = _upto(StatusChange.objects.filter(submission__agent__benchmark=benchmark), upto)
     latest = changes.exclude(data_version=None).order_by("submission_id", "-id").distinct("submission_id")
     confirmations = _upto(InvalidConfirmation.objects.filter(submission__agent__benchmark=benchmark), upto)
     confirmed = set(confirmations.values_list("submission_id", flat=True))
+    merged = merged_agents(benchmark, upto)
     delivered = [
-        _delivery(change, confirmed)
+        _delivery(change, confirmed, merged)
         for change in latest.select_related("submission")
         if change.status == Status.ACCEPTED
     ]
     return sorted(delivered, key=lambda one: (one.agent_id, one.arrival, one.submission))
 
 
-def _delivery(accepted: StatusChange, confirmed: set[int]) -> Delivery:
+def _delivery(accepted: StatusChange, confirmed: set[int], merged: Mapping[int, int]) -> Delivery:
     submission = accepted.submission
     assert accepted.data_version is not None
     return Delivery(
         submission=submission.pk,
         uuid=submission.uuid,
-        agent_id=submission.agent_id,
+        agent_id=merged.get(submission.agent_id, submission.agent_id),
         arrival=accepted.data_version,
         operator=submission.loaded,
         asked=None if submission.asked is None else frozenset(submission.asked),
@@ -133,7 +141,7 @@ def withheld(
     statuses = taking_back(policy or policy_in_force(benchmark))
     changes = _after_board(benchmark, upto).filter(status__in=statuses)
     approved = approvals(benchmark, upto)
-    taken_back = _latest(changes, "submission__agent_id")
+    taken_back = _latest(changes, "submission__agent_id", merged_agents(benchmark, upto))
     return {
         agent: f"resubmitted: it took outcomes back on {at:%Y-%m-%d}, after a board had shown it, and waits "
         "for an operator to approve"
@@ -158,7 +166,8 @@ def run_again(benchmark: Benchmark, *, policy: Policy, upto: int | None = None) 
     if policy.resubmission == Resubmission.FREE or policy.duplicates != Duplicates.MEAN:
         return set()
     again = _after_board(benchmark, upto).filter(status=Status.ACCEPTED)
-    return set(again.values_list("submission__agent_id", flat=True))
+    merged = merged_agents(benchmark, upto)
+    return {merged.get(pk, pk) for pk in again.values_list("submission__agent_id", flat=True)}
 
 
 def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChange]:
@@ -168,13 +177,15 @@ def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChang
 
 def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:
     """The data version at which an operator last approved an agent, by its id."""
-    approved = _latest(_upto(Approval.objects.filter(agent__benchmark=benchmark), upto), "agent_id")
+    given = _upto(Approval.objects.filter(agent__benchmark=benchmark), upto)
+    approved = _latest(given, "agent_id", merged_agents(benchmark, upto))
     return {agent: version for agent, (version, _) in approved.items()}
 
 
-def _latest(events: QuerySet[Any], agent: str) -> dict[int, tuple[int, datetime]]:
+def _latest(events: QuerySet[Any], agent: str, merged: Mapping[int, int]) -> dict[int, tuple[int, datetime]]:
     rows = events.values_list(agent).annotate(version=Max("data_version"), last=Max("at"))
-    return {pk: (version, at) for pk, version, at in rows}
+    # Of several that are one agent by now the last event counts, for it comes last here.
+    return {merged.get(pk, pk): (version, at) for pk, version, at in rows.order_by("version")}
 
 
 def _upto(events: QuerySet[Any], version: int | None) -> QuerySet[Any]:

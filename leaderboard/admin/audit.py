@@ -1,0 +1,86 @@
+"""Who changed what, when and why: the recorded changes of all audited rows in one list."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nlargest
+from typing import Any
+
+from django.apps import apps
+from django.db.models import QuerySet
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import Benchmark
+
+N_SHOWN = 200
+# From a recorded change to its benchmark; None: of no one benchmark, and for staff alone.
+RECORDED: dict[str, str | None] = {
+    "catalog.BenchmarkChange": "pgh_obj",
+    "catalog.PolicyChange": "benchmark",
+    "catalog.TaskChange": "benchmark",
+    "catalog.AgentChange": "benchmark",
+    "catalog.MembershipChange": "benchmark",
+    "catalog.InvitationChange": "benchmark",
+    "operations.ReselectionChange": "benchmark",
+    "operations.WebhookChange": "benchmark",
+    "operations.DeliveryChange": "pgh_obj__event__benchmark",
+    "submissions.SubmissionChange": "pgh_obj__agent__benchmark",
+    "accounts.ApiTokenChange": None,
+}
+KEPT_BY_HISTORY = {"id", "pgh_id", "pgh_created_at", "pgh_label", "pgh_obj", "pgh_context"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One recorded change: what row became how, through whom, and why."""
+
+    at: datetime
+    what: str
+    about: str
+    became: str
+    by: str
+    reason: str
+    request_id: str
+
+
+def recorded(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[Change]:
+    """The latest changes, newest first."""
+    rows = [
+        row
+        for label, path in RECORDED.items()
+        if path or is_staff
+        for row in _rows(label, path, operated, is_staff=is_staff)
+    ]
+    latest = nlargest(N_SHOWN, rows, key=lambda row: (row.pgh_created_at, row.pgh_id))
+    contexts = [(row.pgh_context.metadata if row.pgh_context else {}) for row in latest]
+    people = dict(User.objects.filter(pk__in=_people(contexts)).values_list("pk", "email"))
+    return [_change(row, context, people) for row, context in zip(latest, contexts, strict=True)]
+
+
+def _rows(label: str, path: str | None, operated: QuerySet[Benchmark], *, is_staff: bool) -> QuerySet[Any]:
+    model = apps.get_model(label)
+    rows = model._default_manager.select_related("pgh_context", "pgh_obj").order_by("-pgh_id")
+    if path and not is_staff:
+        rows = rows.filter(**{f"{path}__in": operated.values("pk")})
+    return rows[:N_SHOWN]
+
+
+def _people(contexts: list[dict[str, Any]]) -> Iterator[int]:
+    return (context["user"] for context in contexts if context.get("user"))
+
+
+def _change(row: Any, context: dict[str, Any], people: dict[int, str]) -> Change:
+    told = {
+        field.name: field.value_from_object(row)
+        for field in row._meta.concrete_fields
+        if field.name not in KEPT_BY_HISTORY
+    }
+    return Change(
+        at=row.pgh_created_at,
+        what=f"{type(row).__name__.removesuffix('Change')} {row.pgh_label}",
+        about=str(row.pgh_obj) if row.pgh_obj else "(gone)",
+        became=", ".join(f"{name} {value}" for name, value in told.items() if value not in (None, "", [])),
+        by=people.get(context.get("user", 0), "the command line or the clock"),
+        reason=context.get("reason", ""),
+        request_id=context.get("request_id", ""),
+    )

@@ -1,0 +1,1 @@
+"""The things that an operator can do, by subject."""

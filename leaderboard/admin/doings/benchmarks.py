@@ -1,0 +1,219 @@
+"""What is done to a benchmark: opened, described, its switches, its rules."""
+
+from typing import Any
+
+from django import forms
+
+from leaderboard.admin.doing import Asked, Doing, Told, change_url
+from leaderboard.admin.forms import LongText, ReasonForm
+from leaderboard.catalog.models import Benchmark, Policy, Visibility
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.catalog.rules import RULES, shown
+from leaderboard.errors import Refusal
+from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
+from leaderboard.operations.listing import DESCRIBED, describe_benchmark, list_tasks
+from leaderboard.operations.policies import PolicyChangedMeanwhile, changed_policy, changes, put_in_force
+from leaderboard.operations.uploads import tasks_in
+
+TASKS_HELP = (
+    "One row for each task: a head <code>name</code> and, where you have them, <code>category</code>, "
+    "<code>group</code> and <code>position</code>; CSV or NDJSON."
+)
+
+
+class NothingChanges(Refusal):
+    """Nothing of this differs from what is in force."""
+
+
+class NoTasks(Refusal):
+    """Paste a list of tasks, or choose a file."""
+
+
+class TasksForm(ReasonForm):
+    needs_file = True
+    pasted = LongText(label="Tasks, pasted", required=False, help_text=TASKS_HELP)
+    file = forms.FileField(label="or a file of them", required=False)
+
+
+class CreateForm(TasksForm):
+    slug = forms.SlugField(
+        label="Name in addresses", max_length=100, help_text="Letters, digits, - and _. It never changes."
+    )
+    title = forms.CharField(label="Title", max_length=255)
+    field_order = ("slug", "title", "pasted", "file")
+
+
+class DescribeForm(ReasonForm):
+    def prepare(self) -> None:
+        for name in DESCRIBED:
+            field: Any = Benchmark._meta.get_field(name)
+            told: dict[str, Any] = {
+                "label": name.capitalize(),
+                "required": not field.blank,
+                "initial": getattr(self.row, name),
+                "help_text": field.help_text,
+            }
+            if name == "visibility":
+                self.fields[name] = forms.ChoiceField(choices=Visibility.choices, **told)
+            elif name in ("description", "citation"):
+                self.fields[name] = LongText(**told)
+            else:
+                self.fields[name] = forms.CharField(max_length=getattr(field, "max_length", None), **told)
+
+
+class PolicyForm(ReasonForm):
+    """A field for each rule, as text; its help says what it means and what it may be."""
+
+    number = forms.IntegerField(widget=forms.HiddenInput)
+
+    def prepare(self) -> None:
+        before = policy_in_force(self.row)
+        self.fields["number"].initial = before.number
+        for name, rule in RULES.items():
+            field: Any = Policy._meta.get_field(name)
+            told: dict[str, Any] = {
+                "label": name.replace("_", " ").capitalize(),
+                "required": False,
+                "initial": shown(name, getattr(before, name)),
+                "help_text": f"{str(field.help_text).rstrip('.')}. It is {rule.words}.",
+            }
+            if field.choices:
+                empty = [] if not field.blank else [("", "(the board chooses)")]
+                choices = [*empty, *((value, value) for value, _ in field.choices)]
+                self.fields[name] = forms.ChoiceField(choices=choices, **told)
+            elif isinstance(getattr(before, name), bool):
+                self.fields[name] = forms.ChoiceField(choices=[("yes", "yes"), ("no", "no")], **told)
+            else:
+                self.fields[name] = forms.CharField(**told)
+
+    def said(self) -> dict[str, str]:
+        """The fields that were changed."""
+        return {
+            name: self.cleaned_data[name]
+            for name in RULES
+            if self.cleaned_data[name] != self.fields[name].initial
+        }
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        return {**cleaned, "said": self.said() if not self.errors else {}}
+
+
+def _listed(asked: Asked) -> bytes:
+    file = asked.said["file"]
+    return file.read() if file else str(asked.said["pasted"]).encode()
+
+
+def _create(asked: Asked) -> Told:
+    said, content = asked.said, _listed(asked)
+    benchmark = create_benchmark(
+        slug=said["slug"],
+        title=said["title"],
+        tasks=tasks_in(content) if content.strip() else [],
+        by=asked.by,
+        reason=asked.reason,
+    )
+    n_tasks = benchmark.tasks.count()
+    return Told(f"{benchmark.title} is open with {n_tasks:,} tasks.", url=change_url(benchmark))
+
+
+def _add_tasks(asked: Asked) -> Told:
+    content = _listed(asked)
+    if not content.strip():
+        raise NoTasks
+    report = list_tasks(slug=asked.row.slug, tasks=tasks_in(content), by=asked.by, reason=asked.reason)
+    return Told(f"{report.n_tasks:,} tasks listed: {report.n_new:,} new, {report.n_changed:,} changed.")
+
+
+def _describe(asked: Asked) -> Told:
+    said = {name: asked.said[name] for name in DESCRIBED}
+    changed = describe_benchmark(benchmark=asked.row, said=said, by=asked.by, reason=asked.reason)
+    return Told(f"Changed: {', '.join(changed)}." if changed else "Nothing was changed.")
+
+
+def _policy_asked(asked: Asked) -> Policy:
+    before = policy_in_force(asked.row)
+    if asked.said["number"] != before.number:
+        raise PolicyChangedMeanwhile
+    after = changed_policy(benchmark=asked.row, said=asked.said["said"])
+    if not changes(before, after):
+        raise NothingChanges
+    return after
+
+
+def _preview_policy(asked: Asked) -> tuple[list[str], dict[str, str]]:
+    from leaderboard.operations.previews import preview
+
+    after = _policy_asked(asked)
+    told = [
+        f"{field.replace('_', ' ')}: {shown(field, old) or '(empty)'} → {shown(field, new) or '(empty)'}"
+        for field, (old, new) in changes(policy_in_force(asked.row), after).items()
+    ]
+    return [*told, *preview(asked.row, after)], {}
+
+
+def _set_policy(asked: Asked) -> Told:
+    after = _policy_asked(asked)
+    put_in_force(policy=after, by=asked.by, reason=asked.reason)
+    return Told(f"Policy {after.number} is in force; the board follows by itself.")
+
+
+def _turning(switch: Switch, on: bool, label: str, words: str) -> Doing:
+    def perform(asked: Asked) -> Told:
+        turn(benchmark=asked.row, switch=switch, on=on, by=asked.by, reason=asked.reason, as_of=asked.as_of)
+        return Told(f"{label}: done.")
+
+    return Doing(
+        name=f"{'' if on else 'end-'}{switch.replace('_', '-')}",
+        label=label,
+        words=words,
+        perform=perform,
+        is_open=lambda row: bool(getattr(row, f"{switch}_at")) != on,
+        is_dangerous=on,
+    )
+
+
+CREATE = Doing(
+    "create",
+    "Create a benchmark",
+    "Opens a benchmark under the default policy. Outcomes may come in as soon as its tasks are known; those "
+    "of a file make its tasks by themselves.",
+    _create,
+    form=CreateForm,
+    staff_only=True,
+)
+DESCRIBE = Doing(
+    "describe",
+    "Describe",
+    "Title, licence, citation, and who sees it. Private: members alone.",
+    _describe,
+    form=DescribeForm,
+)
+ADD_TASKS = Doing(
+    "tasks",
+    "Add tasks",
+    "Makes the tasks of a list that are not known yet; gives category, group and position to those that are.",
+    _add_tasks,
+    form=TasksForm,
+)
+POLICY = Doing(
+    "policy",
+    "Change the policy",
+    "The rules of the benchmark, in force from now on. You see what would change before you confirm.",
+    _set_policy,
+    form=PolicyForm,
+    preview=_preview_policy,
+)
+SWITCHES = (
+    _turning(Switch.FROZEN, True, "Freeze intake", "No submission and no assignment is taken; boards go on."),
+    _turning(Switch.FROZEN, False, "Take submissions again", "Ends the freeze."),
+    _turning(Switch.HIDDEN, True, "Hide", "Members alone see the benchmark, as if it were private."),
+    _turning(Switch.HIDDEN, False, "Show again", "Visitors see the benchmark as its visibility says."),
+    _turning(
+        Switch.FULL_RUNS_ONLY,
+        True,
+        "Ask for full runs only",
+        "New agents are asked for all tasks, and no subset is used, until you end it.",
+    ),
+    _turning(Switch.FULL_RUNS_ONLY, False, "Use the subset again", "New agents are asked for the subset."),
+)

@@ -1,0 +1,229 @@
+"""What is done with a benchmark's outcomes, jobs and people, from its page."""
+
+from typing import Any
+
+from django import forms
+
+from leaderboard.admin.doing import Asked, Doing, Told, change_url
+from leaderboard.admin.forms import ReasonForm
+from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.operations.corrections import latest_load, unload_latest
+from leaderboard.operations.jobs import JOBS, ask
+from leaderboard.operations.loading import LoadReport
+from leaderboard.operations.models import EventKind, Upload
+from leaderboard.operations.people import invite, link_of, set_role
+from leaderboard.operations.uploads import keep, look, store, upload_of
+from leaderboard.operations.webhooks import add_webhook
+from leaderboard.studies.answers import words
+from leaderboard.submissions.models import Submission
+
+OF_ALL = ("deliver", "housekeeping")  # jobs that are of no one benchmark
+
+
+class UploadForm(ReasonForm):
+    needs_file = True
+    file = forms.FileField(
+        label="File of outcomes",
+        required=False,
+        help_text="CSV, NDJSON or Parquet, at most 64 MiB: a row for each agent, task and trial.",
+    )
+    upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    replace = forms.BooleanField(
+        label="Supersede what the file contradicts",
+        required=False,
+        help_text="Else a changed outcome is a fault, and nothing is stored.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if not cleaned.get("file") and not cleaned.get("upload"):
+            self.add_error("file", "Choose a file.")
+        return cleaned
+
+
+class JobForm(ReasonForm):
+    kind = forms.ChoiceField(label="Job")
+
+    def prepare(self) -> None:
+        kinds = [kind for kind in JOBS if kind not in OF_ALL]
+        self.fields["kind"].choices = [(kind, kind) for kind in kinds]  # type: ignore[attr-defined]
+
+
+class PersonForm(ReasonForm):
+    email = forms.EmailField(label="E-mail address")
+    role = forms.ChoiceField(
+        label="Role",
+        choices=Role.choices,
+        initial=Role.SUBMITTER,
+        help_text="Viewers see it while it is private or hidden, submitters deliver, operators decide.",
+    )
+
+
+class WebhookForm(ReasonForm):
+    url = forms.URLField(label="Address", max_length=2_000, assume_scheme="https")
+    events = forms.MultipleChoiceField(
+        label="Tell it of",
+        choices=[(kind.value, kind.value) for kind in EventKind],
+        initial=EventKind.values,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+
+def _sent(asked: Asked) -> Upload:
+    if uuid := asked.said["upload"]:
+        return upload_of(uuid, benchmark=asked.row, by=asked.by)
+    file = asked.said["file"]
+    return keep(benchmark=asked.row, by=asked.by, name=file.name, content=file.read(), as_of=asked.as_of)
+
+
+def _look(asked: Asked) -> tuple[list[str], dict[str, str]]:
+    upload = _sent(asked)
+    report = look(upload=upload, replace=asked.said["replace"], as_of=asked.as_of)
+    return [f"Of {upload.name}:", *loaded(report, "would be")], {"upload": str(upload.uuid)}
+
+
+def _store(asked: Asked) -> Told:
+    report = store(
+        upload=_sent(asked),
+        replace=asked.said["replace"],
+        by=asked.by,
+        reason=asked.reason,
+        as_of=asked.as_of,
+    )
+    return Told(f"{' '.join(loaded(report, 'were'))} The board follows by itself.")
+
+
+def loaded(report: LoadReport, verb: str) -> list[str]:
+    """What a load did, or would do, in sentences."""
+    told = [
+        f"{words.counted(report.n_new, 'outcome')} {verb} stored as "
+        f"{words.counted(report.n_submissions, 'submission')} of {words.counted(report.n_agents, 'agent')}.",
+        f"{report.n_same:,} are there already.",
+    ]
+    if report.n_replaced:
+        told.append(f"{report.n_replaced:,} {verb} replaced.")
+    if report.n_new_tasks:
+        told.append(f"{words.counted(report.n_new_tasks, 'task')} {verb} made.")
+    return told
+
+
+def _what_goes(asked: Asked) -> tuple[list[str], dict[str, str]]:
+    gone = latest_load(asked.row)
+    n_outcomes = sum(
+        Submission.objects.filter(pk__in=[one.submission for one in gone]).values_list(
+            "n_outcomes", flat=True
+        )
+    )
+    n_agents = len({one.agent_id for one in gone})
+    return [
+        f"{words.counted(len(gone), 'submission')} of {words.counted(n_agents, 'agent')} with "
+        f"{words.counted(n_outcomes, 'outcome')} would be withdrawn.",
+        "They stay stored, and count no more; what they had replaced stays replaced.",
+    ], {}
+
+
+def _undo(asked: Asked) -> Told:
+    gone = unload_latest(benchmark=asked.row, reason=asked.reason, as_of=asked.as_of, by=asked.by)
+    return Told(f"Withdrew {words.counted(len(gone), 'submission')}; the board follows by itself.")
+
+
+def _propose(asked: Asked) -> Told:
+    run = ask(kind="reselect", benchmark=asked.row, by=asked.by, reason=asked.reason, as_of=asked.as_of)
+    return Told("Queued: the proposal appears under Reselections once it is computed.", url=change_url(run))
+
+
+def _run(asked: Asked) -> Told:
+    run = ask(
+        kind=asked.said["kind"], benchmark=asked.row, by=asked.by, reason=asked.reason, as_of=asked.as_of
+    )
+    return Told(f"Queued: {run.kind}.", url=change_url(run))
+
+
+def _invite(asked: Asked) -> Told:
+    invitation, secret = invite(
+        benchmark=asked.row,
+        email=asked.said["email"],
+        role=Role(asked.said["role"]),
+        by=asked.by,
+        reason=asked.reason,
+        as_of=asked.as_of,
+    )
+    return Told(
+        f"Send this link to {invitation.email}. It works once, until {invitation.expires_at:%Y-%m-%d}, and "
+        "is shown this once:",
+        secret=link_of(secret),
+    )
+
+
+def _member(asked: Asked) -> Told:
+    membership = set_role(
+        benchmark=asked.row,
+        email=asked.said["email"],
+        role=Role(asked.said["role"]),
+        by=asked.by,
+        reason=asked.reason,
+    )
+    return Told(f"{membership.user} is {membership.role} of {membership.benchmark}.")
+
+
+def _webhook(asked: Asked) -> Told:
+    webhook, secret = add_webhook(
+        benchmark=asked.row,
+        url=asked.said["url"],
+        events=asked.said["events"],
+        by=asked.by,
+        reason=asked.reason,
+        as_of=asked.as_of,
+    )
+    return Told(f"{webhook.url} is told from now on. Its secret, shown this once:", secret=secret)
+
+
+def _has_subset(benchmark: Benchmark) -> bool:
+    return benchmark.subsets.exists() and not benchmark.full_runs_only_at
+
+
+UPLOAD = Doing(
+    "upload",
+    "Upload outcomes",
+    "Stores a flat file of outcomes, whole or not at all. You see what it would do before you confirm.",
+    _store,
+    form=UploadForm,
+    preview=_look,
+)
+UNDO = Doing(
+    "undo-load",
+    "Undo the latest load",
+    "Withdraws what still counts of the latest file that an operator loaded.",
+    _undo,
+    preview=_what_goes,
+    is_dangerous=True,
+)
+PROPOSE = Doing(
+    "propose",
+    "Propose a reselection",
+    "Computes which tasks would be chosen today, and what that changes. Nothing changes until you approve.",
+    _propose,
+    is_open=_has_subset,
+)
+RUN = Doing("run", "Run a job now", "Queues a job for the scheduler, ahead of its time.", _run, form=JobForm)
+INVITE = Doing(
+    "invite",
+    "Invite somebody",
+    "Makes a link that opens an account, or gives one a role here. It works once, for 14 days.",
+    _invite,
+    form=PersonForm,
+)
+MEMBER = Doing(
+    "member",
+    "Give somebody a role",
+    "For a person who has an account; it may be more or less than the role they had.",
+    _member,
+    form=PersonForm,
+)
+WEBHOOK = Doing(
+    "webhook",
+    "Add a webhook",
+    "Has an https address told of events, each signed with a secret that is shown once.",
+    _webhook,
+    form=WebhookForm,
+)

@@ -1,0 +1,121 @@
+"""What all tables of the admin have in common: they show, filtered to what one operates, and offer doings."""
+
+from typing import Any, ClassVar
+
+from django.contrib.admin import SimpleListFilter
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from unfold.admin import ModelAdmin
+
+from leaderboard.admin.doing import Doing, DoingView, doing_url, named
+from leaderboard.catalog.queries import operated_benchmarks
+
+Benchmarks = QuerySet[Any]
+
+
+class OfBenchmark(SimpleListFilter):
+    """The benchmarks that the person operates, and no other's name."""
+
+    title = parameter_name = "benchmark"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        slugs = operated_benchmarks(request.user).order_by("slug").values_list("slug", flat=True)  # type: ignore[arg-type]
+        return [(slug, slug) for slug in slugs]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if not self.value():
+            return queryset
+        return queryset.filter(**{f"{self.admin_path}__slug": self.value()})
+
+    def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
+        self.admin_path = model_admin.benchmark
+        super().__init__(request, params, model, model_admin)
+
+
+class Rows(ModelAdmin):
+    """Read-only rows. `benchmark` is the way from a row to its benchmark; empty: for staff alone.
+
+    State changes by doings alone, each a page of its own.
+    """
+
+    benchmark: ClassVar[str] = "benchmark"
+    doings: ClassVar[tuple[Doing, ...]] = ()
+    list_doings: ClassVar[tuple[Doing, ...]] = ()
+    actions = None
+    list_per_page = 50
+    show_full_result_count = False
+    change_form_outer_before_template = "backoffice/doings.html"
+    list_before_template = "backoffice/list_doings.html"
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self.benchmark) or request.user.is_staff
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        if request.user.is_staff:
+            return rows
+        if not self.benchmark:
+            return rows.none()
+        return self.of_benchmarks(rows, operated_benchmarks(request.user))  # type: ignore[arg-type]
+
+    def of_benchmarks(self, rows: QuerySet[Any], operated: Benchmarks) -> QuerySet[Any]:
+        return rows.filter(**{f"{self.benchmark}__in": operated})
+
+    def get_urls(self) -> list[URLPattern]:
+        prefix = named(self.model)
+        of_row = [
+            path(
+                f"<path:object_id>/{doing.name}/",
+                self.admin_site.admin_view(DoingView.as_view(model_admin=self, doing=doing)),
+                name=f"{prefix}_{doing.name.replace('-', '_')}",
+            )
+            for doing in self.doings
+        ]
+        of_list = [
+            path(
+                f"{doing.name}/",
+                self.admin_site.admin_view(DoingView.as_view(model_admin=self, doing=doing, of_list=True)),
+                name=f"{prefix}_{doing.name.replace('-', '_')}",
+            )
+            for doing in self.list_doings
+        ]
+        return [*of_list, *of_row, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        row = self.get_object(request, object_id)
+        more = {"doings": self._offered(request, row), **self.beside(row)} if row else {}
+        return super().change_view(request, object_id, form_url, {**more, **(extra_context or {})})
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        offered = [
+            {"doing": doing, "url": f"{doing.name}/"}
+            for doing in self.list_doings
+            if doing.offered_to(request.user, None)  # type: ignore[arg-type]
+        ]
+        return super().changelist_view(request, {"list_doings": offered, **(extra_context or {})})
+
+    def beside(self, row: Any) -> dict[str, Any]:
+        """What else the page of a row shows."""
+        return {}
+
+    def _offered(self, request: HttpRequest, row: Model) -> list[dict[str, Any]]:
+        return [
+            {"doing": doing, "url": doing_url(row, doing.name)}
+            for doing in self.doings
+            if doing.offered_to(request.user, row)  # type: ignore[arg-type]
+        ]

@@ -1,0 +1,95 @@
+"""The site: who comes in, and what its pages may load."""
+
+from collections.abc import Callable
+from typing import Any
+
+from allauth.mfa.utils import is_mfa_enabled
+from csp.decorators import csp_update
+from django.conf import settings
+from django.contrib.auth.views import LogoutView, redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, resolve_url
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from unfold.sites import UnfoldAdminSite
+
+from leaderboard.accounts.models import User
+from leaderboard.admin.audit import N_SHOWN, recorded
+from leaderboard.admin.dashboard import dashboard, summary
+from leaderboard.admin.navigation import navigation
+from leaderboard.catalog.queries import operated_benchmarks
+
+
+def operates_something(request: HttpRequest) -> bool:
+    user = request.user
+    return isinstance(user, User) and user.is_active and (user.is_staff or operated_benchmarks(user).exists())
+
+
+def _user(request: HttpRequest) -> User:
+    """Who is signed in, which `has_permission` has seen to."""
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def lacks_second_factor(request: HttpRequest) -> bool:
+    return settings.REQUIRE_2FA and not is_mfa_enabled(request.user)
+
+
+class Desk(UnfoldAdminSite):
+    index_title = "What needs a decision"
+    index_template = "backoffice/dashboard.html"
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        return operates_something(request) and not lacks_second_factor(request)
+
+    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
+        allowed: Callable[..., Any] = csp_update(settings.ADMIN_CONTENT)(super().admin_view(view, cacheable))
+        return allowed
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Sign in by the one door; who is in already lacks the second factor, or the role."""
+        then = request.GET.get("next", reverse("admin:index"))
+        if not request.user.is_authenticated:
+            return redirect_to_login(then, resolve_url(settings.LOGIN_URL))
+        if not operates_something(request):
+            raise PermissionDenied
+        if lacks_second_factor(request):
+            return redirect("mfa_activate_totp")
+        return redirect("admin:index")
+
+    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return LogoutView.as_view(next_page="/")(request)
+
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return redirect("account_change_password")
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        user = _user(request)
+        desk = dashboard(operated_benchmarks(user), is_staff=user.is_staff, as_of=timezone.now())
+        return super().index(request, {"desk": desk, "subtitle": summary(desk), **(extra_context or {})})
+
+    def extra_urls(self) -> list[URLPattern]:
+        return [path("audit/", self.admin_view(self.audit), name="audit")]
+
+    def audit(self, request: HttpRequest) -> HttpResponse:
+        user = _user(request)
+        context = {
+            **self.each_context(request),
+            "title": "Audit",
+            "changes": recorded(operated_benchmarks(user), is_staff=user.is_staff),
+            "most": N_SHOWN,
+        }
+        return TemplateResponse(request, "backoffice/audit.html", context)
+
+    def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
+        groups = navigation(self, request)
+        for group in groups:
+            group["items"] = self._get_navigation_items(request, group["items"])
+        return groups
+
+
+site = Desk(name="admin")

@@ -1,0 +1,52 @@
+"""Figures of a proposal as the admin shows them; rounding happens here alone."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from django import template
+
+from leaderboard.studies.answers import validated
+
+if TYPE_CHECKING:  # every process imports this module, few compare
+    from leaderboard.operations.comparisons import Comparison
+
+register = template.Library()
+FIGURES = ("pairs_correct_full", "pairs_correct", "skill", "rho_rest")
+NOT_STATED = "not stated"
+
+
+@register.filter
+def told(value: float | None) -> str:
+    return NOT_STATED if value is None or value == "" else f"{value:.3g}"
+
+
+@register.filter
+def rate(value: float | None) -> str:
+    return NOT_STATED if value is None else f"{value:.0%}"
+
+
+@register.filter
+def place(stand: Mapping[str, Any]) -> str:
+    if stand["rank"] is None:
+        return f"unranked, {stand['how']}"
+    return f"{stand['rank']} ({stand['rank_lower']} to {stand['rank_upper']}), {stand['how']}"
+
+
+@register.simple_tag
+def figures_of(comparison: "Comparison", protocol: str) -> dict[str, Any] | None:
+    """The figures of one protocol, a row for each subset; the reason where there are none."""
+    kept = comparison.figures.get(protocol)
+    if kept is None or kept["reason"]:
+        return kept and {"reason": kept["reason"]}
+    subsets = [(f"Version {comparison.previous}, in use", kept)]
+    subsets += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
+    return {
+        "headers": [*(validated.FIGURES[name] for name in FIGURES), "Gained by full score", "Agents"],
+        "rows": [(label, _row(figures)) for label, figures in subsets],
+    }
+
+
+def _row(figures: Mapping[str, Any]) -> list[str]:
+    gained = figures["difference"]
+    se = f" ± {gained['se']:.2g}" if gained["se"] is not None else ""
+    return [*(told(figures[name]) for name in FIGURES), f"{told(gained['value'])}{se}", f"{figures['n']}"]

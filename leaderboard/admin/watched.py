@@ -1,0 +1,195 @@
+"""The tables of what happens: alerts, requests, proposals, jobs, deliveries, reports; and of people."""
+
+from typing import Any
+
+from django.contrib.admin import display
+from django.db.models import QuerySet
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.admin.doings import people, watching
+from leaderboard.admin.rows import Benchmarks, OfBenchmark, Rows
+from leaderboard.operations.models import Delivery, RerunRequest
+
+
+class AlertRows(Rows):
+    doings = (watching.CLOSE_ALERT,)
+    list_display = ("monitor", "benchmark", "level", "opened_at", "closed_at", "request")
+    list_filter = (OfBenchmark, "level", "monitor")
+    list_select_related = ("benchmark", "request__benchmark")
+    ordering = ("closed_at", "-opened_at")
+    fields = (
+        *("benchmark", "subset", "monitor", "level", "evidence", "request", "opened_at"),
+        *("closed_at", "closed_by", "closed_reason"),
+    )
+
+
+class RequestRows(Rows):
+    doings = (watching.CLOSE_REQUEST,)
+    list_display = ("id", "benchmark", "kind", "status", "opened_at", "deadline", "arrived")
+    list_filter = (OfBenchmark, "kind", "status")
+    list_select_related = ("benchmark",)
+    ordering = ("-opened_at",)
+    fields = (
+        *("benchmark", "kind", "status", "reason", "subset", "n_tasks", "cost_usd", "opened_at", "deadline"),
+        *("asked", "closed_at", "closed_by", "closed_reason"),
+    )
+    readonly_fields = ("asked",)
+
+    @display(description="Arrived")
+    def arrived(self, row: RerunRequest) -> str:
+        dates = list(row.agents.values_list("arrived_at", flat=True))
+        return f"{len(dates) - dates.count(None)} of {len(dates)}"
+
+    @display(description="Agents asked")
+    def asked(self, row: RerunRequest) -> SafeString:
+        lines = (
+            (
+                one.agent.name,
+                f"lacked {one.n_lacking:,} tasks",
+                f"arrived {one.arrived_at:%Y-%m-%d}" if one.arrived_at else "not arrived",
+                one.why,
+            )
+            for one in row.agents.select_related("agent").order_by("agent__name")
+        )
+        return format_html_join(mark_safe("<br>"), "{}: {}, {} ({})", lines)
+
+
+class ReselectionRows(Rows):
+    doings = (watching.APPROVE, watching.REJECT)
+    change_form_outer_before_template = "backoffice/proposal.html"
+    list_display = ("id", "benchmark", "status", "reason", "proposed_at", "decided_at", "variant")
+    list_filter = (OfBenchmark, "status")
+    list_select_related = ("benchmark",)
+    ordering = ("-id",)
+    fields = (
+        *("benchmark", "status", "reason", "alert", "previous", "proposed_by", "proposed_at"),
+        *("decided_by", "decided_at", "decided_reason", "variant", "subset"),
+    )
+
+    def beside(self, row: Any) -> dict[str, Any]:
+        return watching.compared(row)
+
+
+class JobRows(Rows):
+    doings = (watching.AGAIN,)
+    list_display = ("kind", "benchmark", "status", "created_at", "ended_at", "progress", "told")
+    list_filter = (OfBenchmark, "status", "kind")
+    list_select_related = ("benchmark",)
+    ordering = ("-id",)
+    fields = (
+        *("kind", "lane", "benchmark", "about", "status", "progress", "requested_by", "reason"),
+        *("created_at", "started_at", "heartbeat_at", "ended_at", "told", "error"),
+    )
+    readonly_fields = ("progress",)
+
+    @display(description="Progress")
+    def progress(self, row: Any) -> str:
+        return f"{row.n_done:,} of {row.n_total:,}" if row.n_total else "not counted"
+
+
+class WebhookRows(Rows):
+    doings = (watching.DISABLE,)
+    list_display = ("url", "benchmark", "events", "created_at", "disabled_at")
+    list_filter = (OfBenchmark,)
+    list_select_related = ("benchmark",)
+    fields = (*("benchmark", "url", "events", "created_by", "created_at", "disabled_at", "disabled_reason"),)
+
+
+class DeliveryRows(Rows):
+    benchmark = "event__benchmark"
+    doings = (watching.SEND,)
+    list_display = ("id", "event", "webhook", "email", "status", "n_attempts", "next_at", "last")
+    list_filter = (OfBenchmark, "status", "event__kind")
+    list_select_related = ("event__benchmark", "webhook")
+    ordering = ("-id",)
+    fields = ("event", "webhook", "email", "status", "n_attempts", "first_at", "next_at", "ended_at", "tries")
+    readonly_fields = ("tries",)
+
+    @display(description="Last answer")
+    def last(self, row: Delivery) -> str:
+        last = row.attempts.order_by("-id").first()
+        return f"{last.status or last.error}" if last else "not tried yet"
+
+    @display(description="Tries")
+    def tries(self, row: Delivery) -> SafeString:
+        lines = (
+            (f"{one.at:%Y-%m-%d %H:%M:%S}", one.status or "no answer", f"{one.seconds:.2f}", one.error)
+            for one in row.attempts.order_by("id")
+        )
+        return format_html_join(mark_safe("<br>"), "{}: {} after {} s {}", lines)
+
+
+class DisputeRows(Rows):
+    doings = (watching.DECIDE,)
+    list_display = ("agent", "benchmark", "created_at", "by", "decided_at", "upheld")
+    list_filter = (OfBenchmark, "upheld")
+    list_select_related = ("agent", "benchmark", "by")
+    ordering = ("decided_at", "-id")
+    fields = (
+        *("benchmark", "agent", "board_number", "text", "by", "contact", "created_at"),
+        *("upheld", "decided_by", "decided_at", "decided_reason"),
+    )
+
+
+class ErasureRows(Rows):
+    list_display = ("tombstone", "what", "benchmark", "at", "by", "reason")
+    list_filter = (OfBenchmark,)
+    fields = ("benchmark", "what", "tombstone", "reason", "at", "by")
+    ordering = ("-id",)
+
+
+class MembershipRows(Rows):
+    doings = (people.SET_ROLE, people.REMOVE)
+    list_display = ("user", "benchmark", "role")
+    list_filter = (OfBenchmark, "role")
+    list_select_related = ("user", "benchmark")
+    search_fields = ("user__email", "user__name")
+    fields = ("user", "benchmark", "role")
+
+
+class InvitationRows(Rows):
+    doings = (people.REVOKE_INVITATION,)
+    list_display = ("email", "benchmark", "role", "created_at", "expires_at", "accepted_at", "revoked_at")
+    list_filter = (OfBenchmark, "role")
+    ordering = ("-id",)
+    fields = (
+        *("email", "benchmark", "role", "created_by", "created_at", "expires_at"),
+        *("accepted_by", "accepted_at", "revoked_at"),
+    )
+
+
+class TokenRows(Rows):
+    """An operator sees the tokens that are for nothing but benchmarks of theirs."""
+
+    benchmark = "benchmarks"
+    doings = (people.REVOKE_TOKEN,)
+    list_display = ("name", "user", "public_id", "scopes", "benchmarks", "expires_at", "revoked_at")
+    list_select_related = ("user",)
+    search_fields = ("name", "user__email", "public_id")
+    ordering = ("-id",)
+    fields = (
+        *("name", "user", "public_id", "scopes", "benchmarks", "created_at", "expires_at"),
+        *("revoked_at", "last_used_at"),
+    )
+
+    def of_benchmarks(self, rows: QuerySet[ApiToken], operated: Benchmarks) -> QuerySet[ApiToken]:
+        slugs = list(operated.values_list("slug", flat=True))
+        return rows.filter(benchmarks__contained_by=slugs).exclude(benchmarks=[])
+
+
+class UserRows(Rows):
+    benchmark = ""
+    doings = (people.ERASE_ACCOUNT,)
+    list_display = ("email", "name", "is_active", "is_staff", "joined_at", "last_login")
+    list_filter = ("is_staff", "is_active")
+    search_fields = ("email", "name")
+    ordering = ("email",)
+    fields = ("email", "name", "is_active", "is_staff", "joined_at", "last_login", "roles")
+    readonly_fields = ("roles",)
+
+    @display(description="Roles")
+    def roles(self, row: User) -> str:
+        held = row.memberships.select_related("benchmark").order_by("benchmark__slug")
+        return ", ".join(f"{one.role} of {one.benchmark}" for one in held) or "none"

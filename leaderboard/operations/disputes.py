@@ -1,0 +1,56 @@
+"""Reports of an entry: anybody may say what is wrong with one, and an operator decides."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import Agent
+from leaderboard.errors import Conflict, Refusal
+from leaderboard.operations.acting import acting
+from leaderboard.operations.models import Dispute
+
+LONGEST = 5_000  # characters
+
+
+class NothingSaid(Refusal):
+    """Say what is wrong with the entry."""
+
+
+class SaidTooMuch(Refusal):
+    """A report has at most 5,000 characters."""
+
+
+class DecidedAlready(Conflict):
+    """This report has been decided already."""
+
+
+def report(
+    *, agent: Agent, text: str, by: User | None, as_of: datetime, board: int | None = None, contact: str = ""
+) -> Dispute:
+    """Store what somebody says of an agent's entry; it changes nothing until an operator acts."""
+    if not text.strip():
+        raise NothingSaid
+    if len(text) > LONGEST:
+        raise SaidTooMuch
+    return Dispute.objects.create(
+        benchmark=agent.benchmark,
+        agent=agent,
+        board_number=board,
+        text=text.strip(),
+        by=by,
+        contact=contact,
+        created_at=as_of,
+    )
+
+
+@transaction.atomic
+def decide(*, dispute: Dispute, upheld: bool, by: User | None, reason: str, as_of: datetime) -> Dispute:
+    """Say whether a report is right. What follows (withdraw, confirm, erase) is a step of its own."""
+    found = Dispute.objects.select_for_update().get(pk=dispute.pk)
+    if found.decided_at:
+        raise DecidedAlready
+    with acting(by=by, reason=reason):
+        found.decided_at, found.decided_by, found.decided_reason, found.upheld = as_of, by, reason, upheld
+        found.save(update_fields=["decided_at", "decided_by", "decided_reason", "upheld"])
+    return found

@@ -1,0 +1,189 @@
+"""Taking names out of what is kept for good: the one door through the triggers that forbid every change.
+
+An agent's name becomes a tombstone wherever it stands: in the catalog, on boards, in studies, evidence,
+events and reports. Scores, ranks and digests stay as they were published, so that a digest then speaks for
+what was there before. Names of scaffolds and models belong to everybody and stay.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pgtrigger
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from django.db import models, transaction
+from django.db.models import Q, TextField
+from django.db.models.functions import Cast
+
+from leaderboard.accounts.models import User
+from leaderboard.boards.models import Board, Entry
+from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, Invitation
+from leaderboard.catalog.services import bump_shown_version
+from leaderboard.errors import Conflict
+from leaderboard.operations.acting import acting
+from leaderboard.operations.models import (
+    Alert,
+    Delivery,
+    Dispute,
+    Erasure,
+    Event,
+    JobRun,
+    RerunAgent,
+    RerunRequest,
+    Reselection,
+)
+from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.submissions.models import IdempotencyKey, OutcomeDetail, StatusChange, Submission
+from leaderboard.submissions.services import bump_data_version
+
+SHORTEST_IN_TEXT = 4  # letters: a shorter name would be found in words that are none
+FORBIDDING = (
+    "boards.Board:board_is_append_only",
+    "boards.Entry:entry_is_append_only",
+    "operations.Event:event_never_changes",
+    "studies.DriftCheck:study_is_append_only",
+    "studies.ValidationStudy:study_is_append_only",
+    "studies.VarianceStudy:study_is_append_only",
+    "submissions.OutcomeDetail:outcomedetail_is_append_only",
+    "submissions.StatusChange:statuschange_is_append_only",
+    "submissions.Submission:submission_changes_status_only",
+)
+
+
+class ErasedAlready(Conflict):
+    """These names were erased already."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Fields in which names stand, and how a row is found from its benchmark."""
+
+    model: type[models.Model]
+    benchmark: str
+    fields: tuple[str, ...]
+
+
+PLACES = (
+    _Place(Board, "benchmark", ("content",)),
+    _Place(Entry, "board__benchmark", ("flags", "at")),
+    _Place(DriftCheck, "benchmark", ("result",)),
+    _Place(ValidationStudy, "benchmark", ("result",)),
+    _Place(VarianceStudy, "benchmark", ("result",)),
+    _Place(Alert, "benchmark", ("evidence", "closed_reason")),
+    _Place(RerunRequest, "benchmark", ("reason", "closed_reason")),
+    _Place(RerunAgent, "request__benchmark", ("why",)),
+    _Place(Reselection, "benchmark", ("content", "reason", "decided_reason")),
+    _Place(Event, "benchmark", ("payload",)),
+    _Place(JobRun, "benchmark", ("told", "error", "reason")),
+    _Place(Dispute, "benchmark", ("text", "decided_reason")),
+    _Place(StatusChange, "submission__agent__benchmark", ("reason",)),
+    _Place(AgentAlias, "benchmark", ("reason",)),
+    _Place(IdempotencyKey, "benchmark", ("body",)),
+)
+
+
+@transaction.atomic
+def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) -> Erasure:
+    """Replace every name of an agent by a tombstone, and drop what came beside its outcomes."""
+    rows = Agent.objects.select_related("benchmark").select_for_update(no_key=True, of=("self",))
+    found = rows.get(pk=agent.pk)
+    tombstone = f"erased agent {found.pk}"
+    if found.name == tombstone:
+        raise ErasedAlready
+    own = found.aliases.exclude(name__in=found.merged.values("name"))
+    names = [found.name, *own.values_list("name", flat=True)]
+    with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
+        _replace_everywhere(found.benchmark, names, tombstone)
+        _erase_rows(found, tombstone)
+        erasure = _recorded(found.benchmark, "agent", tombstone, by=by, reason=reason, as_of=as_of)
+        bump_shown_version(benchmark=found.benchmark)
+        bump_data_version(benchmark=found.benchmark)
+    return erasure
+
+
+def _erase_rows(agent: Agent, tombstone: str) -> None:
+    AgentAlias.objects.filter(benchmark=agent.benchmark, name=agent.name).delete()  # as one that was merged
+    agent.aliases.exclude(name__in=agent.merged.values("name")).delete()
+    Entry.objects.filter(agent=agent).update(name=tombstone, organisation="", version="", links={})
+    delivered = Submission.objects.filter(agent=agent)
+    delivered.exclude(links={}).update(links={})
+    OutcomeDetail.objects.filter(submission_id__in=delivered.values("pk")).update(metadata=None)
+    Agent.objects.filter(pk=agent.pk).update(name=tombstone, organisation="", version="")
+
+
+@transaction.atomic
+def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) -> Erasure:
+    """Close an account and replace its address and name by a tombstone; what it delivered stays."""
+    found = User.objects.select_for_update().get(pk=user.pk)
+    tombstone = f"erased-{found.pk}@erased.invalid"
+    if found.email == tombstone:
+        raise ErasedAlready
+    with acting(by=by, reason=reason):
+        for address in {
+            found.email,
+            *EmailAddress.objects.filter(user=found).values_list("email", flat=True),
+        }:
+            Invitation.objects.filter(email=address).update(email=tombstone)
+            Delivery.objects.filter(email=address).update(email=tombstone)
+            Dispute.objects.filter(contact=address).update(contact="")
+        EmailAddress.objects.filter(user=found).delete()
+        Authenticator.objects.filter(user=found).delete()
+        found.memberships.all().delete()
+        found.tokens.filter(revoked_at=None).update(revoked_at=as_of)
+        found.tokens.update(name=tombstone)
+        found.email, found.name = tombstone, ""
+        found.is_active = found.is_staff = found.is_superuser = False
+        found.set_unusable_password()
+        found.save()
+        return _recorded(None, "account", tombstone, by=by, reason=reason, as_of=as_of)
+
+
+def _recorded(
+    benchmark: Benchmark | None, what: str, tombstone: str, *, by: User | None, reason: str, as_of: datetime
+) -> Erasure:
+    return Erasure.objects.create(
+        benchmark=benchmark, what=what, tombstone=tombstone, reason=reason, at=as_of, by=by
+    )
+
+
+def _replace_everywhere(benchmark: Benchmark, names: Sequence[str], tombstone: str) -> None:
+    replaced = replacing(names, tombstone)
+    for place in PLACES:
+        for row in _holding(place, benchmark, names):
+            for field in place.fields:
+                setattr(row, field, replaced(getattr(row, field)))
+            row.save(update_fields=place.fields)
+
+
+def _holding(place: _Place, benchmark: Benchmark, names: Sequence[str]) -> models.QuerySet[Any]:
+    """The rows in which one of the names may stand; JSON keeps letters as they are."""
+    as_text = {f"{field}_text": Cast(field, TextField()) for field in place.fields}
+    anywhere = Q()
+    for name in names:
+        escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+        for field in as_text:
+            anywhere |= Q(**{f"{field}__contains": name}) | Q(**{f"{field}__contains": escaped})
+    rows = place.model._default_manager.filter(**{place.benchmark: benchmark})
+    return rows.alias(**as_text).filter(anywhere)
+
+
+def replacing(names: Sequence[str], tombstone: str) -> Callable[[Any], Any]:
+    """Return what replaces the names in a text or in JSON: whole texts, keys, and names inside sentences."""
+    inside = [re.escape(name) for name in names if len(name) >= SHORTEST_IN_TEXT]
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(inside)})(?!\w)") if inside else None
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, str):
+            if value in names:
+                return tombstone
+            return pattern.sub(tombstone, value) if pattern else value
+        if isinstance(value, dict):
+            return {replaced(key): replaced(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [replaced(one) for one in value]
+        return value
+
+    return replaced

@@ -1,0 +1,128 @@
+"""Names of agents, corrected by an operator: another name, or two that are one. Old names stay known."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, folded, likeness
+from leaderboard.errors import Conflict, Missing, Refusal
+from leaderboard.operations.acting import acting
+from leaderboard.operations.models import AssignmentStatus
+from leaderboard.submissions.parsing.flat import is_name
+from leaderboard.submissions.queries import live_outcomes
+from leaderboard.submissions.rows import KEY
+from leaderboard.submissions.services import bump_data_version
+
+
+class NoSuchAgent(Missing):
+    """There is no such agent."""
+
+
+class NotAName(Refusal):
+    """A name has 1 to 255 characters and none that cannot be seen."""
+
+
+class NameTaken(Conflict):
+    """Another agent has or had this name, or one that reads like it."""
+
+
+class MergedAlready(Conflict):
+    """This agent was merged into another already."""
+
+
+class CannotMerge(Conflict):
+    """These two cannot be merged."""
+
+
+def agent_named(benchmark: Benchmark, name: str) -> Agent:
+    if found := benchmark.agents.select_related("benchmark").filter(name=name).first():
+        return found
+    raise NoSuchAgent(f"There is no agent {name!r} on {benchmark}.")
+
+
+@transaction.atomic
+def rename(*, agent: Agent, name: str, by: User | None, reason: str, as_of: datetime) -> Agent:
+    """Call an agent by another name from now on; deliveries under the old one are still its own.
+
+    Boards that were published keep the name under which they showed it.
+    """
+    (found,) = _locked([agent])
+    if not is_name(name):
+        raise NotAName
+    _check_free(found, name)
+    with acting(by=by, reason=reason):
+        if folded(name) != folded(found.name):
+            found.aliases.filter(name=name).delete()
+            _alias(found, found.name, by=by, reason=reason, as_of=as_of)
+        found.name = name
+        found.save(update_fields=["name"])
+        bump_data_version(benchmark=found.benchmark)
+    return found
+
+
+@transaction.atomic
+def merge(*, agent: Agent, into: Agent, by: User | None, reason: str, as_of: datetime) -> Agent:
+    """Let all that an agent delivered, and what comes under its name, count as another agent's."""
+    locked = {one.pk: one for one in _locked([agent, into])}
+    source, target = locked[agent.pk], locked[into.pk]
+    _check_mergeable(source, target)
+    with acting(by=by, reason=reason):
+        version = bump_data_version(benchmark=target.benchmark)
+        source.merged.update(merged_into=target)
+        source.merged_into, source.merged_version = target, version
+        source.save(update_fields=["merged_into", "merged_version"])
+        source.aliases.update(agent=target)
+        _alias(target, source.name, by=by, reason=reason, as_of=as_of)
+        source.assignments.filter(status=AssignmentStatus.OPEN).update(
+            status=AssignmentStatus.EXPIRED, ended_at=as_of
+        )
+    return target
+
+
+def why_not_to_merge(source: Agent, target: Agent) -> str:
+    """Say what stands in the way, or nothing."""
+    if source.pk == target.pk:
+        return "they are one agent already"
+    if source.benchmark_id != target.benchmark_id:
+        return "they are of different benchmarks"
+    if target.merged_into_id:
+        return f"{target.name!r} was merged itself, into {target.merged_into}"
+    n_shared = _n_shared_keys(source, target)
+    if n_shared:
+        return f"both hold an outcome of the same task, setting and trial, {n_shared:,} times"
+    return ""
+
+
+def _check_mergeable(source: Agent, target: Agent) -> None:
+    if source.merged_into_id:
+        raise MergedAlready(f"{source.name!r} was merged into {source.merged_into} already.")
+    if why := why_not_to_merge(source, target):
+        raise CannotMerge(f"{source.name!r} cannot be merged into {target.name!r}: {why}.")
+
+
+def _n_shared_keys(source: Agent, target: Agent) -> int:
+    key = [name for name in KEY if name != "agent"]
+    one, other = (live_outcomes([agent.pk]).select(key) for agent in (source, target))
+    return int(one.join(other, keys=key, join_type="inner").num_rows)
+
+
+def _locked(agents: Iterable[Agent]) -> list[Agent]:
+    """The agents, locked in the order in which deliveries lock them."""
+    rows = Agent.objects.filter(pk__in=[agent.pk for agent in agents]).select_related("benchmark")
+    return list(rows.order_by("id").select_for_update(no_key=True, of=("self",)))
+
+
+def _check_free(agent: Agent, name: str) -> None:
+    others = agent.benchmark.agents.exclude(pk=agent.pk).values_list("name", flat=True)
+    gone = AgentAlias.objects.filter(benchmark=agent.benchmark).exclude(agent=agent)
+    for other in (*others, *gone.values_list("name", flat=True)):
+        if likeness(other) == likeness(name):
+            raise NameTaken(f"Another agent has or had the name {other!r}.")
+
+
+def _alias(agent: Agent, name: str, *, by: User | None, reason: str, as_of: datetime) -> None:
+    AgentAlias.objects.create(
+        agent=agent, benchmark=agent.benchmark, name=name, reason=reason, at=as_of, by=by
+    )

@@ -1,0 +1,164 @@
+"""Invitations, memberships and tokens: who may do what on a benchmark."""
+
+import hashlib
+import secrets
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.accounts.services import open_account
+from leaderboard.catalog.models import Benchmark, Invitation, Membership, Role
+from leaderboard.catalog.services import grant
+from leaderboard.errors import Conflict, Missing, Refusal
+from leaderboard.operations.acting import acting
+
+VALID_FOR = timedelta(days=14)
+LOCAL = "http://localhost:8000"  # where `make serve` serves
+
+
+class NotAnAddress(Refusal):
+    """This is not an e-mail address."""
+
+
+class NoSuchInvitation(Missing):
+    """This invitation is not known here."""
+
+
+class InvitationOver(Conflict):
+    """This invitation cannot be used any more."""
+
+
+class ForAnother(Conflict):
+    """This invitation is for another address; sign out first, or ask for one of your own."""
+
+
+class RevokedAlready(Conflict):
+    """This was revoked already."""
+
+
+class NoSuchAccount(Missing):
+    """There is no account of this address; invite it."""
+
+
+@transaction.atomic
+def invite(
+    *, benchmark: Benchmark, email: str, role: Role, by: User | None, reason: str, as_of: datetime
+) -> tuple[Invitation, str]:
+    """Return an invitation and the secret of its link, which is kept as a hash alone."""
+    address = email.strip().lower()
+    try:
+        validate_email(address)
+    except ValidationError:
+        raise NotAnAddress(f"{email!r} is not an e-mail address.") from None
+    secret = secrets.token_urlsafe(32)
+    with acting(by=by, reason=reason):
+        invitation = Invitation.objects.create(
+            benchmark=benchmark,
+            email=address,
+            role=role,
+            sha256=_sha256(secret),
+            created_by=by,
+            created_at=as_of,
+            expires_at=as_of + VALID_FOR,
+        )
+    return invitation, secret
+
+
+def link_of(secret: str) -> str:
+    """The page on which an invitation is accepted."""
+    return f"{settings.SITE_URL or LOCAL}/invitation/{secret}"
+
+
+def invitation_of(secret: str, *, as_of: datetime, locked: bool = False) -> Invitation:
+    """Return the invitation of this secret while it can be used."""
+    found = Invitation.objects.select_related("benchmark")
+    if locked:
+        found = found.select_for_update(of=("self",))
+    invitation = found.filter(sha256=_sha256(secret)).first()
+    if invitation is None:
+        raise NoSuchInvitation
+    if why := why_over(invitation, as_of=as_of):
+        raise InvitationOver(f"This invitation {why}. Ask whoever sent it for another one.")
+    return invitation
+
+
+def why_over(invitation: Invitation, *, as_of: datetime) -> str:
+    """Say why an invitation cannot be used any more; empty: it can."""
+    if invitation.accepted_at:
+        return f"was used on {invitation.accepted_at:%Y-%m-%d}"
+    if invitation.revoked_at:
+        return f"was revoked on {invitation.revoked_at:%Y-%m-%d}"
+    if invitation.expires_at <= as_of:
+        return f"expired on {invitation.expires_at:%Y-%m-%d}"
+    return ""
+
+
+@transaction.atomic
+def accept_invitation(
+    *, secret: str, user: User | None, as_of: datetime, name: str = "", password: str = ""
+) -> User:
+    """Give the role to the account of the invited address, which is opened where there is none.
+
+    Whoever holds the link has shown that mail to this address reaches them; an account that has a password
+    already must be signed in to (`user`).
+    """
+    invitation = invitation_of(secret, as_of=as_of, locked=True)
+    if user is not None and user.email != invitation.email:
+        raise ForAnother
+    guest = user or open_account(email=invitation.email, name=name, password=password)
+    with acting(by=guest, reason=f"invitation {invitation.pk}"):
+        grant(user=guest, benchmark=invitation.benchmark, role=Role(invitation.role))
+    invitation.accepted_by, invitation.accepted_at = guest, as_of
+    invitation.save(update_fields=["accepted_by", "accepted_at"])
+    return guest
+
+
+@transaction.atomic
+def revoke_invitation(*, invitation: Invitation, by: User | None, reason: str, as_of: datetime) -> None:
+    found = Invitation.objects.select_for_update().get(pk=invitation.pk)
+    if why := why_over(found, as_of=as_of):
+        raise InvitationOver(f"This invitation {why} already.")
+    with acting(by=by, reason=reason):
+        found.revoked_at = as_of
+        found.save(update_fields=["revoked_at"])
+
+
+@transaction.atomic
+def set_role(*, benchmark: Benchmark, email: str, role: Role, by: User | None, reason: str) -> Membership:
+    """Give a person this role, be it more or less than what they had."""
+    user = User.objects.filter(email=email.strip().lower()).first()
+    if user is None:
+        raise NoSuchAccount
+    with acting(by=by, reason=reason):
+        membership, is_new = Membership.objects.get_or_create(
+            user=user, benchmark=benchmark, defaults={"role": role}
+        )
+        if not is_new and membership.role != role:
+            membership.role = role
+            membership.save(update_fields=["role"])
+    return membership
+
+
+@transaction.atomic
+def remove_member(*, membership: Membership, by: User | None, reason: str) -> None:
+    """Take a person's role away; tokens allow no more than their owner's roles, so they end with it."""
+    with acting(by=by, reason=reason):
+        Membership.objects.filter(pk=membership.pk).delete()
+
+
+@transaction.atomic
+def revoke_token(*, token: ApiToken, by: User | None, reason: str, as_of: datetime) -> None:
+    found = ApiToken.objects.select_for_update().get(pk=token.pk)
+    if found.revoked_at:
+        raise RevokedAlready
+    with acting(by=by, reason=reason):
+        found.revoked_at = as_of
+        found.save(update_fields=["revoked_at"])
+
+
+def _sha256(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

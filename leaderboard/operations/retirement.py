@@ -1,0 +1,72 @@
+"""Taking a broken task out of the count, and back; each changes what is counted, and so the data version.
+
+A retired task leaves the subset, the full score and what complete means. Its outcomes stay stored, and count
+again once it is restored.
+"""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import Benchmark, Task
+from leaderboard.errors import Conflict, Missing
+from leaderboard.operations.acting import acting
+from leaderboard.submissions.services import bump_data_version
+
+
+class NoSuchTask(Missing):
+    """There is no such task on this benchmark."""
+
+
+class RetiredAlready(Conflict):
+    """This task is retired already."""
+
+
+class NotRetired(Conflict):
+    """This task is not retired."""
+
+
+class LastTask(Conflict):
+    """This is the last task that counts; freeze or hide the benchmark instead."""
+
+
+def task_of(benchmark: Benchmark, name: str) -> Task:
+    if found := benchmark.tasks.select_related("benchmark").filter(name=name).first():
+        return found
+    raise NoSuchTask(f"There is no task {name!r} on {benchmark}.")
+
+
+@transaction.atomic
+def retire(*, task: Task, by: User | None, reason: str, as_of: datetime) -> Task:
+    """Let a task count no more, from now on."""
+    found = _locked(task)
+    if found.retired_at:
+        raise RetiredAlready(f"{found.name!r} is retired since {found.retired_at:%Y-%m-%d}.")
+    if not found.benchmark.tasks.filter(retired_at=None).exclude(pk=found.pk).exists():
+        raise LastTask
+    return _set(found, retired_at=as_of, retired_reason=reason, by=by, reason=reason)
+
+
+@transaction.atomic
+def restore(*, task: Task, by: User | None, reason: str) -> Task:
+    """Let a retired task count again, with the outcomes that it has."""
+    found = _locked(task)
+    if not found.retired_at:
+        raise NotRetired
+    return _set(found, retired_at=None, retired_reason="", by=by, reason=reason)
+
+
+def _locked(task: Task) -> Task:
+    locked = Task.objects.select_for_update(no_key=True, of=("self",)).select_related("benchmark")
+    return locked.get(pk=task.pk)
+
+
+def _set(
+    task: Task, *, retired_at: datetime | None, retired_reason: str, by: User | None, reason: str
+) -> Task:
+    with acting(by=by, reason=reason):
+        task.retired_at, task.retired_reason = retired_at, retired_reason
+        task.save(update_fields=["retired_at", "retired_reason"])
+        bump_data_version(benchmark=task.benchmark)
+    return task

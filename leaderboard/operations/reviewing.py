@@ -1,0 +1,64 @@
+"""Submissions that wait for an operator, where the policy says that they are reviewed."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from leaderboard.accounts.models import User
+from leaderboard.errors import Conflict
+from leaderboard.operations.acting import acting
+from leaderboard.operations.arrivals import tell_of_arrivals
+from leaderboard.operations.corrections import locked_submissions
+from leaderboard.submissions.models import LIVE, Status, Submission
+from leaderboard.submissions.services import append_changes, change_status
+
+
+class NotWaiting(Conflict):
+    """This submission does not wait for review."""
+
+
+@transaction.atomic
+def accept(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Submission:
+    """Let a submission count; what it replaces is superseded with it.
+
+    The operator has looked at it, so that an agent that a board has shown needs no further approval.
+    """
+    submission = _waiting(uuid)
+    benchmark = submission.agent.benchmark
+    replaced = [old for old in (submission.replaces,) if old and old.status in LIVE]
+    with acting(by=by, reason=reason):
+        changes = change_status(
+            submissions=replaced,
+            status=Status.SUPERSEDED,
+            at=as_of,
+            by=by,
+            reason=f"by {submission.uuid}",
+        )
+        changes += change_status(
+            submissions=[submission], status=Status.ACCEPTED, at=as_of, by=by, reason=reason
+        )
+        submission.status = Status.ACCEPTED
+        tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
+        append_changes(benchmark=benchmark, changes=changes)
+    return submission
+
+
+@transaction.atomic
+def refuse(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Submission:
+    """Let a submission never count; its keys are free again."""
+    submission = _waiting(uuid)
+    with acting(by=by, reason=reason):
+        changes = change_status(
+            submissions=[submission], status=Status.REFUSED, at=as_of, by=by, reason=reason
+        )
+        append_changes(benchmark=submission.agent.benchmark, changes=changes)
+    submission.status = Status.REFUSED
+    return submission
+
+
+def _waiting(uuid: UUID) -> Submission:
+    (submission,) = locked_submissions([uuid])
+    if submission.status != Status.WAITING:
+        raise NotWaiting(f"The submission {uuid} is {submission.status}; it does not wait for review.")
+    return submission

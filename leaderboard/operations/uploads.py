@@ -1,0 +1,96 @@
+"""Files that an operator sends through the admin: looked at first, stored on confirmation."""
+
+from datetime import datetime
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+from uuid import UUID
+
+from django.db import transaction
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import NAME_LENGTH, Benchmark
+from leaderboard.errors import Missing, Refusal
+from leaderboard.operations.acting import acting
+from leaderboard.operations.loading import LoadReport, load
+from leaderboard.operations.models import Upload
+from leaderboard.submissions.parsing.flat import FlatFile, read_file
+from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
+
+LARGEST = 64 * 2**20  # bytes
+KINDS = (".csv", ".csv.gz", ".ndjson", ".ndjson.gz", ".jsonl", ".parquet")
+
+
+class TooLarge(Refusal):
+    """A file has at most 64 MiB here; load larger ones at the command line."""
+
+
+class UnknownKind(Refusal):
+    """A file of outcomes is CSV, NDJSON or Parquet, the first two also gzipped; its name says which."""
+
+
+class NoSuchUpload(Missing):
+    """This file was stored already, or dropped after a day; send it again."""
+
+
+def keep(*, benchmark: Benchmark, by: User, name: str, content: bytes, as_of: datetime) -> Upload:
+    """Keep a file until its sender confirms it."""
+    if len(content) > LARGEST:
+        raise TooLarge
+    short = PurePath(name.replace("\\", "/")).name[-NAME_LENGTH:]
+    if _suffix(short) is None:
+        raise UnknownKind
+    return Upload.objects.create(benchmark=benchmark, by=by, name=short, content=content, created_at=as_of)
+
+
+def look(*, upload: Upload, replace: bool, as_of: datetime) -> LoadReport:
+    """Say what storing the file would do, and store nothing."""
+    flat = _read(upload, as_of)
+    return load(flat=flat, slug=upload.benchmark.slug, as_of=as_of, replace=replace, dry_run=True)
+
+
+@transaction.atomic
+def store(*, upload: Upload, replace: bool, by: User, reason: str, as_of: datetime) -> LoadReport:
+    """Load the file, and keep it no longer."""
+    found = Upload.objects.select_for_update(of=("self",)).select_related("benchmark").filter(pk=upload.pk)
+    held = found.first()
+    if held is None:
+        raise NoSuchUpload
+    with acting(by=by, reason=reason):
+        report = load(
+            flat=_read(held, as_of),
+            slug=held.benchmark.slug,
+            as_of=as_of,
+            replace=replace,
+            by=by,
+            reason=reason,
+        )
+    held.delete()
+    return report
+
+
+def upload_of(uuid: UUID | str, *, benchmark: Benchmark, by: User) -> Upload:
+    """The file that this person sent for this benchmark."""
+    found = Upload.objects.select_related("benchmark").filter(uuid=uuid, benchmark=benchmark, by=by).first()
+    if found is None:
+        raise NoSuchUpload
+    return found
+
+
+def tasks_in(content: bytes) -> list[ListedTask]:
+    """Read a list of tasks that came as bytes or was pasted."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "tasks")
+        path.write_bytes(content)
+        return read_tasks(path)
+
+
+def _suffix(name: str) -> str | None:
+    return max((kind for kind in KINDS if name.lower().endswith(kind)), key=len, default=None)
+
+
+def _read(upload: Upload, as_of: datetime) -> FlatFile:
+    """The file's own name is nowhere a path."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"outcomes{_suffix(upload.name)}")
+        path.write_bytes(bytes(upload.content))
+        return read_file(path, as_of=as_of)

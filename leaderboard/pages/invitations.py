@@ -1,0 +1,47 @@
+"""The page of an invitation: it opens an account, or gives one a role. It alone knows who is signed in."""
+
+from django import forms
+from django.contrib.auth import authenticate, login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from leaderboard.accounts.models import User
+from leaderboard.errors import Refusal
+from leaderboard.operations.people import accept_invitation, invitation_of
+
+
+class NewAccount(forms.Form):
+    name = forms.CharField(label="Your name", max_length=255)
+    password = forms.CharField(
+        label="Password", widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+    )
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitation(request: HttpRequest, secret: str) -> HttpResponse:
+    """GET shows what is offered; POST accepts it, once."""
+    try:
+        found = invitation_of(secret, as_of=timezone.now())
+    except Refusal as refusal:
+        return render(request, "pages/invitation.html", {"refusal": refusal}, status=404)
+    user = request.user if isinstance(request.user, User) else None
+    known = User.objects.filter(email=found.email).first()
+    must_sign_in = user is None and known is not None and known.has_usable_password()
+    form = None if user or must_sign_in else NewAccount(request.POST or None)
+    context = {"invitation": found, "form": form, "must_sign_in": must_sign_in}
+    if request.method == "POST" and not must_sign_in and (form is None or form.is_valid()):
+        try:
+            said = form.cleaned_data if form else {}
+            accept_invitation(secret=secret, user=user, as_of=timezone.now(), **said)
+        except Refusal as refusal:
+            return render(request, "pages/invitation.html", context | {"refusal": refusal}, status=409)
+        if user is None:
+            guest = authenticate(request, email=found.email, password=said["password"])
+            if guest is not None:
+                login(request, guest)
+        return redirect("pages:board", found.benchmark.slug)
+    return render(request, "pages/invitation.html", context)
