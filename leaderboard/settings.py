@@ -177,6 +177,10 @@ CONTENT_SECURITY_POLICY = {
 # What the admin's scripts (Alpine) and styles need beyond that.
 ADMIN_CONTENT = {"script-src": [UNSAFE_EVAL], "style-src": [UNSAFE_INLINE]}
 UNFOLD = {
+    "SITE_TITLE": "Bandstand",
+    "SITE_HEADER": "Bandstand",
+    "SITE_SUBHEADER": "Operations",
+    "SITE_URL": "/",
     "STYLES": [lambda request: static("css/desk.css")],
     "SITE_SYMBOL": "leaderboard",
     # The accent of the public pages, from light to dark.

@@ -38,10 +38,8 @@ def lacks_second_factor(request: HttpRequest) -> bool:
 
 
 class Desk(UnfoldAdminSite):
-    site_title = site_header = "Bandstand"
     index_title = "What needs a decision"
     index_template = "backoffice/dashboard.html"
-    site_url = "/"
 
     def has_permission(self, request: HttpRequest) -> bool:
         return operates_something(request) and not lacks_second_factor(request)

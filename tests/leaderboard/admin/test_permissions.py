@@ -1,0 +1,251 @@
+"""Every address of the admin, as everybody; nothing is done by GET; nothing without a reason."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.apps import apps
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from leaderboard.accounts.models import Scope
+from leaderboard.admin.urls import TABLES
+from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.operations import disputes, people
+from leaderboard.operations.erasing import erase_agent
+from leaderboard.operations.events import emit
+from leaderboard.operations.jobs import ask
+from leaderboard.operations.models import (
+    Alert,
+    Delivery,
+    EventKind,
+    Level,
+    RerunRequest,
+)
+from leaderboard.operations.reselections import propose
+from leaderboard.operations.services import check_drift, issue_token, recompute
+from leaderboard.operations.webhooks import add_webhook
+from tests.leaderboard.desk import people as of_each_kind
+from tests.toys import AS_OF, moved
+
+KINDS = ("anonymous", "viewer", "submitter", "another's operator", "operator", "staff")
+
+
+@pytest.fixture
+def full(db):
+    """A benchmark with a row in each table of the admin."""
+    benchmark = moved()
+    recompute(benchmark=benchmark, as_of=AS_OF)
+    now = timezone.now()
+    subset = benchmark.subsets.get()
+    check, _ = check_drift(benchmark=benchmark, as_of=AS_OF)
+    request = RerunRequest.objects.create(
+        benchmark=benchmark,
+        kind="drift",
+        subset=subset,
+        reason="looks odd",
+        n_tasks=20,
+        opened_at=now,
+        deadline=now + timedelta(days=9),
+    )
+    Alert.objects.create(
+        benchmark=benchmark,
+        subset=subset,
+        monitor="fidelity",
+        level=Level.ALERT,
+        opened_by=check,
+        latest=check,
+        evidence={"rho": 0.7},
+        request=request,
+        opened_at=now,
+    )
+    propose(benchmark=benchmark, by=None, reason="moved", as_of=AS_OF)
+    hook(benchmark)
+    emit(benchmark=benchmark, kind=EventKind.DRIFT_ALERT, about="a", payload={}, as_of=now)
+    Delivery.objects.update(status="parked")
+    agents = list(benchmark.agents.order_by("name"))
+    disputes.report(agent=agents[0], text="too good", by=None, as_of=now)
+    erase_agent(agent=agents[-1], by=None, reason="asked for", as_of=now)
+    people.invite(
+        benchmark=benchmark, email="eve@example.org", role=Role.VIEWER, by=None, reason="new", as_of=now
+    )
+    issue_token(
+        email="ada@example.org", slug="toy", scope=Scope.SUBMIT, name="ci", as_of=now, life=timedelta(days=9)
+    )
+    ask(kind="validate", benchmark=benchmark, by=None, reason="to see", as_of=now)
+    return benchmark
+
+
+def hook(benchmark):
+    return add_webhook(
+        benchmark=benchmark,
+        url="https://example.org/hook",
+        events=EventKind.values,
+        by=None,
+        reason="news",
+        as_of=timezone.now(),
+    )
+
+
+def addresses(patterns, before=""):
+    """The addresses of the admin with their names; a row's id is left open."""
+    for pattern in patterns:
+        path = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from addresses(pattern.url_patterns, path)
+        elif isinstance(pattern, URLPattern):
+            yield pattern.name, "/" + path
+
+
+def admin_addresses():
+    found = [one for one in get_resolver().url_patterns if isinstance(one, URLResolver)]
+    every = [pair for pair in addresses(found) if pair[1].startswith("/admin/") and pair[0]]
+    return sorted(dict(every).items())
+
+
+def row_of(name, benchmark):
+    """The row that an address is about: the first one that belongs to the benchmark."""
+    for model, table in TABLES.items():
+        prefix = f"{model._meta.app_label}_{model._meta.model_name}_"
+        if name.startswith(prefix):
+            if table.benchmark == "":
+                return model.objects.get(email="staff@example.org")
+            if model._meta.model_name == "apitoken":
+                return model.objects.get(user__email="ada@example.org")
+            wanted = {table.benchmark: benchmark.pk} if table.benchmark != "pk" else {"pk": benchmark.pk}
+            return model.objects.filter(**wanted).order_by("pk").first()
+    return None
+
+
+FOR_STAFF = ("accounts_user_", "catalog_benchmark_create")
+NEVER = ("_add", "_delete")  # rows are made and ended by doings alone
+ANYWHERE = {
+    "autocomplete",
+    "login",
+    "logout",
+    "password_change",
+    "password_change_done",
+    "view_on_site",
+    "jsi18n",
+    "search",
+}
+
+
+def expected(kind, name, path):
+    if name.endswith(NEVER) and kind in ("another's operator", "operator", "staff"):
+        return {403, 404}
+    if kind == "anonymous":
+        return {302}
+    if kind in ("viewer", "submitter"):
+        return {302}
+    if kind != "staff" and name.startswith(FOR_STAFF):
+        return {403, 404, 302}
+    if "object_id" in path and kind == "another's operator":
+        return {302, 404}
+    return {200, 302}
+
+
+def test_every_address_as_everybody(client, full):
+    who = of_each_kind(full)
+    seen = {}
+    for kind in KINDS:
+        if who[kind]:
+            client.force_login(who[kind])
+        else:
+            client.logout()
+        for name, path in admin_addresses():
+            if name in ANYWHERE:
+                continue
+            row = row_of(name, full)
+            if "<path:object_id>" in path:
+                assert row is not None, f"no row for {name}"
+                address = path.replace("<path:object_id>", str(row.pk))
+            else:
+                address = path
+            if "<" in address or "(?P" in address:
+                continue
+            answer = client.get(address)
+            assert answer.status_code in expected(kind, name, path), f"{kind} {address}"
+            if answer.status_code == 302 and kind in KINDS[:3]:
+                assert answer.headers["Location"].startswith("/admin/login/"), address
+            seen[kind, name] = answer.status_code
+    assert len(seen) > 6 * 90
+    # Each page of a doing opens for operators, or says that there is nothing to do.
+    assert seen["operator", "catalog_benchmark_upload"] == 200
+    assert seen["operator", "accounts_apitoken_revoke"] == 200
+    assert seen["operator", "operations_reselection_approve"] == 200
+
+
+def test_who_has_no_business_is_told_so(client, toy):
+    client.force_login(of_each_kind(toy)["submitter"])
+    assert client.get("/admin/", follow=True).status_code == 403
+
+
+def test_lists_hold_what_one_operates(client, full):
+    who = of_each_kind(full)
+    client.force_login(who["another's operator"])
+    for model in TABLES:
+        answer = client.get(f"/admin/{model._meta.app_label}/{model._meta.model_name}/")
+        if answer.status_code == 200:
+            shown = answer.context["cl"].queryset
+            of_toy = [row for row in shown if "toy" in f"{row} {getattr(row, 'benchmark', '')}"]
+            assert of_toy == [], model
+    for page in ("/admin/", "/admin/audit/"):
+        assert re.search(r"\btoy\b", client.get(page).content.decode().replace("smart_toy", "")) is None
+
+
+def state():
+    """How many rows each table has, and what stands in those that doings change."""
+    counts = {
+        model._meta.label: model.objects.count()
+        for model in apps.get_models()
+        if not model._meta.label.startswith(("sessions.", "admin."))
+    }
+    return counts, list(Benchmark.objects.order_by("pk").values())
+
+
+def test_nothing_is_done_by_get_or_without_a_reason(client, full):
+    client.force_login(of_each_kind(full)["staff"])
+    before = state()
+    n = 0
+    for name, path in admin_addresses():
+        row = row_of(name, full)
+        doings = {doing.name.replace("-", "_") for table in TABLES.values() for doing in table.doings}
+        doings.add("create")
+        if row is None or not any(name.endswith(f"_{doing}") for doing in doings):
+            continue
+        address = path.replace("<path:object_id>", str(row.pk))
+        client.get(address)
+        answer = client.post(address, {"confirmed": "yes", "reason": " "})
+        assert answer.status_code == 422, address
+        assert client.delete(address).status_code == 405
+        n += 1
+    assert n > 30
+    assert state() == before
+
+
+def test_a_post_needs_its_own_form(toy):
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(of_each_kind(toy)["staff"])
+    answer = strict.post(f"/admin/catalog/benchmark/{toy.pk}/frozen/", {"reason": "forged"})
+    assert answer.status_code == 403
+    toy.refresh_from_db()
+    assert toy.frozen_at is None
+
+
+def test_an_operator_acts_on_no_other_benchmark(client, toy):
+    client.force_login(of_each_kind(toy)["another's operator"])
+    answer = client.post(f"/admin/catalog/benchmark/{toy.pk}/frozen/", {"reason": "not mine"})
+    assert answer.status_code == 404
+    answer = client.post("/admin/catalog/benchmark/create/", {"slug": "x", "title": "x", "reason": "mine"})
+    assert answer.status_code == 403
+    assert not Benchmark.objects.filter(slug="x").exists()
+
+
+def test_secrets_stand_on_no_page(client, toy):
+    client.force_login(of_each_kind(toy)["staff"])
+    webhook, secret = hook(toy)
+    page = client.get(f"/admin/operations/webhook/{webhook.pk}/change/").content.decode()
+    assert webhook.url in page
+    assert secret not in page
