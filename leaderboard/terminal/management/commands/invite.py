@@ -15,8 +15,8 @@ from leaderboard.terminal.printing import refusals_as_errors
 
 class Command(BaseCommand):
     help = (
-        f"Print a link that opens an account for an address, or gives the account that it has a role. It works "
-        f"once, for {VALID_FOR.days} days."
+        "Print a link that opens an account for an address, or gives the account that it has a role. "
+        f"It works once, for {VALID_FOR.days} days."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
