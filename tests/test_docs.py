@@ -222,7 +222,9 @@ def addresses(patterns, before="/"):
 
 
 def test_every_address_is_told():
-    found = list(addresses(get_resolver().url_patterns))
+    found = set(addresses(get_resolver().url_patterns))
     assert len(found) >= 6
+    # Tables of the admin, and steps of signing in, stand behind their first address.
+    behind = {one for one in found if one.startswith(("/admin/", "/accounts/"))}
     told = re.findall(r"^\| `(?:[A-Z]+ )?(/[^`]*)`", OPERATOR, re.MULTILINE)
-    assert set(found) == set(told)
+    assert (found - behind) | {"/admin/", "/accounts/login/"} == set(told)

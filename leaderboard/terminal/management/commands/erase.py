@@ -1,0 +1,50 @@
+"""Replace the names of an agent, or of an account, by a tombstone."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from leaderboard.accounts.models import User
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.erasing import erase_account, erase_agent
+from leaderboard.operations.models import Erasure
+from leaderboard.operations.naming import agent_named
+from leaderboard.terminal.arguments import USAGE, stated_reason
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Replace the names of an agent by a tombstone wherever they stand, published boards too, or close an "
+        "account and replace its address and name. Scores, ranks and digests stay. It cannot be undone."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", nargs="?", metavar="SLUG", help="of the agent")
+        parser.add_argument("agent", nargs="?")
+        parser.add_argument("--account", metavar="EMAIL", help="the account of this address instead")
+        parser.add_argument("--reason", required=True, help="why, without the name: it is kept")
+
+    def handle(
+        self, *, benchmark: str | None, agent: str | None, account: str | None, reason: str, **_: Any
+    ) -> None:
+        reason = stated_reason(reason)
+        if (account is None) == (benchmark is None or agent is None):
+            raise CommandError("Name a benchmark and an agent, or --account.", returncode=USAGE)
+        with refusals_as_errors():
+            erasure = _account(account, reason) if account else _agent(f"{benchmark}", f"{agent}", reason)
+        self.stdout.write(f"Erased: it is {erasure.tombstone} from now on.")
+
+
+def _agent(benchmark: str, agent: str, reason: str) -> Erasure:
+    found = agent_named(benchmark_of(benchmark), agent)
+    return erase_agent(agent=found, by=None, reason=reason, as_of=timezone.now())
+
+
+def _account(email: str, reason: str) -> Erasure:
+    user = User.objects.filter(email=email.strip().lower()).first()
+    if user is None:
+        raise CommandError(f"There is no account {email!r}.")
+    return erase_account(user=user, by=None, reason=reason, as_of=timezone.now())

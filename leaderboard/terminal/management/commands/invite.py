@@ -1,0 +1,42 @@
+"""Invite a person to a benchmark."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from leaderboard.catalog.models import Role
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.acting import AT_COMMAND_LINE
+from leaderboard.operations.people import VALID_FOR, invite, link_of
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Print a link that opens an account for an address, or gives the account that it has a role. "
+        f"It works once, for {VALID_FOR.days} days."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("email")
+        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        parser.add_argument("--role", choices=Role.values, default=Role.SUBMITTER.value)
+        parser.add_argument("--reason", default=AT_COMMAND_LINE, help="why; it is kept")
+
+    def handle(self, *, email: str, benchmark: str, role: str, reason: str, **_: Any) -> None:
+        with refusals_as_errors():
+            invitation, secret = invite(
+                benchmark=benchmark_of(benchmark),
+                email=email,
+                role=Role(role),
+                by=None,
+                reason=reason,
+                as_of=timezone.now(),
+            )
+        self.stderr.write(
+            f"{invitation.email} is invited as {role} of {benchmark} until {invitation.expires_at:%Y-%m-%d}. "
+            "The link is shown this once:"
+        )
+        self.stdout.write(link_of(secret))

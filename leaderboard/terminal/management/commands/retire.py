@@ -1,0 +1,47 @@
+"""Take a broken task out of the count, or back."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.previews import preview_of_task
+from leaderboard.operations.retirement import restore, retire, task_of
+from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Let a broken task count no more: it leaves scores, the subset and what complete means. Its outcomes "
+        "stay, and count again once it is restored."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        parser.add_argument("task")
+        parser.add_argument("--reason", required=True, help="why; it is kept")
+        parser.add_argument("--restore", action="store_true", help="let a retired task count again")
+        parser.add_argument("--dry-run", action="store_true", help="tell what would change, store nothing")
+
+    def handle(
+        self, *, benchmark: str, task: str, reason: str, restore: bool, dry_run: bool, **_: Any
+    ) -> None:
+        reason = stated_reason(reason)
+        with refusals_as_errors():
+            found = task_of(benchmark_of(benchmark), task)
+            for sentence in preview_of_task(found, as_of=timezone.now()):
+                self.stdout.write(sentence)
+            if not dry_run:
+                self.stdout.write(_done(found, reason, back=restore))
+                self.stdout.write(f"Next: manage.py recompute {benchmark}")
+
+
+def _done(task: Any, reason: str, *, back: bool) -> str:
+    if back:
+        restore(task=task, by=None, reason=reason)
+        return f"{task.name} counts again."
+    retire(task=task, by=None, reason=reason, as_of=timezone.now())
+    return f"{task.name} is retired."

@@ -1,0 +1,56 @@
+"""Show the submissions that wait for review, and accept or refuse them."""
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.operations.reviewing import accept, refuse
+from leaderboard.studies.answers import words
+from leaderboard.submissions.models import Status, Submission
+from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(BaseCommand):
+    help = "Show the submissions that wait for review (policy review=manual), and accept or refuse them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--accept", type=UUID, metavar="SUBMISSION", help="let it count")
+        what.add_argument("--refuse", type=UUID, metavar="SUBMISSION", help="let it never count")
+        parser.add_argument("--reason", default="", help="why; it is kept")
+
+    def handle(
+        self, *, benchmark: str, accept: UUID | None, refuse: UUID | None, reason: str, **_: Any
+    ) -> None:
+        with refusals_as_errors():
+            found = benchmark_of(benchmark)
+            uuid = accept or refuse
+            if uuid is None:
+                self.stdout.write(_waiting(found))
+                return
+            if not Submission.objects.filter(agent__benchmark=found, uuid=uuid).exists():
+                raise CommandError(f"There is no submission {uuid} on {benchmark}.")
+            self.stdout.write(_decided(uuid, stated_reason(reason), counts=accept is not None))
+
+
+def _waiting(benchmark: Any) -> str:
+    waiting = Submission.objects.filter(agent__benchmark=benchmark, status=Status.WAITING)
+    lines = [
+        f"{one.uuid}  {one.received_at:%Y-%m-%d}  {one.agent}, {words.counted(one.n_outcomes, 'outcome')}"
+        for one in waiting.select_related("agent").order_by("id")
+    ]
+    return "\n".join(lines) or "Nothing waits for review."
+
+
+def _decided(uuid: UUID, reason: str, *, counts: bool) -> str:
+    if counts:
+        accept(uuid=uuid, by=None, reason=reason, as_of=timezone.now())
+        return f"{uuid} counts from now on."
+    refuse(uuid=uuid, by=None, reason=reason, as_of=timezone.now())
+    return f"{uuid} is refused."

@@ -1,0 +1,123 @@
+"""Names that are taken out for good."""
+
+import io
+import json
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.db.utils import InternalError
+
+from leaderboard.accounts.models import User
+from leaderboard.accounts.queries import TokenRevoked, token_of
+from leaderboard.boards.models import Entry
+from leaderboard.catalog.models import Agent, Benchmark, Membership
+from leaderboard.operations.disputes import report
+from leaderboard.operations.erasing import ErasedAlready, erase_account, erase_agent, replacing
+from leaderboard.operations.models import Erasure
+from leaderboard.operations.naming import agent_named, rename
+from leaderboard.operations.people import invite
+from leaderboard.operations.services import check_drift, issue_token, validate
+from leaderboard.submissions.models import OutcomeDetail
+from tests.leaderboard.desk import person
+from tests.toys import AS_OF, csv_text, graded, lines_of, load_text, recomputed
+
+NAME = "Marguerite's agent"
+
+
+def everything():
+    """All text in the database, but for the audit's own reasons."""
+    texts = []
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT row_to_json(t)::text FROM "{table}" t')
+            texts += [(table, text) for (text,) in cursor.fetchall()]
+    return texts
+
+
+def holding(name):
+    written = json.dumps(name)[1:-1]
+    return {table for table, text in everything() if name in text or written in text}
+
+
+@pytest.fixture
+def told(db):
+    """An agent whose name stands wherever a name may stand."""
+    marks = graded(17, 24)
+    marks = {(NAME if name == "a03" else name): row for name, row in marks.items()}
+    load_text(csv_text(marks))
+    benchmark = Benchmark.objects.get(slug="toy")
+    recomputed()
+    validate(benchmark=benchmark, as_of=AS_OF)
+    recomputed()
+    check_drift(benchmark=benchmark, as_of=AS_OF)
+    agent = agent_named(benchmark, NAME)
+    report(agent=agent, text=f"{NAME} is too good", by=None, as_of=AS_OF)
+    return benchmark
+
+
+def test_a_name_stands_nowhere_afterwards_and_nothing_else_changes(told):
+    boards = list(told.boards.order_by("number").values_list("digest", "n_tasks"))
+    scores = list(Entry.objects.order_by("pk").values_list("rank", "position", "how"))
+    assert {"catalog_agent", "boards_entry", "operations_dispute"} <= holding(NAME)
+    erasure = erase_agent(agent=agent_named(told, NAME), by=None, reason="asked for", as_of=AS_OF)
+    assert holding(NAME) == set()
+    assert list(told.boards.order_by("number").values_list("digest", "n_tasks")) == boards
+    assert list(Entry.objects.order_by("pk").values_list("rank", "position", "how")) == scores
+    assert Entry.objects.filter(name=erasure.tombstone).count() == 2
+    assert told.disputes.get().text == f"{erasure.tombstone} is too good"
+    assert erasure.tombstone in lines_of(recomputed())
+    with pytest.raises(ErasedAlready):
+        erase_agent(agent=agent_named(told, erasure.tombstone), by=None, reason="again", as_of=AS_OF)
+
+
+def test_former_names_go_too_and_what_came_beside_the_outcomes(db):
+    text = csv_text({"Marguerite": "1", "b": "0"}).replace("valid\n", "valid,author\n", 1)
+    lines = text.splitlines()
+    load_text("\n".join([lines[0], *(f"{line},Marguerite R." for line in lines[1:])]) + "\n")
+    benchmark = Benchmark.objects.get(slug="toy")
+    rename(agent=agent_named(benchmark, "Marguerite"), name="Daisy", by=None, reason="x", as_of=AS_OF)
+    erase_agent(agent=agent_named(benchmark, "Daisy"), by=None, reason="asked for", as_of=AS_OF)
+    detail = OutcomeDetail.objects.filter(metadata__isnull=False)
+    assert detail.count() == 1  # of the other agent
+    assert "catalog_agentalias" not in holding("Marguerite")
+    assert holding("Daisy") == set()
+
+
+def test_the_door_closes_behind_it(told):
+    erase_agent(agent=agent_named(told, NAME), by=None, reason="asked for", as_of=AS_OF)
+    with pytest.raises(InternalError, match="Cannot update"):
+        Entry.objects.update(name="somebody else")
+
+
+def test_names_inside_sentences_and_json():
+    replaced = replacing(["Marguerite", "ab"], "gone")
+    assert replaced("Marguerite beats Marguerites, ab") == "gone beats Marguerites, ab"
+    assert replaced({"ab": ["ab", "abc", 1, None]}) == {"gone": ["gone", "abc", 1, None]}
+
+
+def test_an_account_is_closed_and_its_address_gone(toy):
+    ada = person("ada@example.org", role="operator", benchmark=toy)
+    life = timedelta(days=9)
+    _, secret = issue_token(
+        email="ada@example.org", slug="toy", scope="submit", name="ci", as_of=AS_OF, life=life
+    )
+    invite(benchmark=toy, email="ada@example.org", role="viewer", by=None, reason="x", as_of=AS_OF)
+    erasure = erase_account(user=ada, by=None, reason="asked for", as_of=AS_OF)
+    assert holding("ada@example.org") == set()
+    assert User.objects.get(pk=ada.pk).email == erasure.tombstone
+    assert not Membership.objects.filter(user=ada).exists()
+    with pytest.raises(TokenRevoked):
+        token_of(secret, as_of=AS_OF)
+    assert not User.objects.get(pk=ada.pk).is_active
+    assert Erasure.objects.get().reason == "asked for"
+
+
+def test_by_a_command(toy):
+    out = io.StringIO()
+    call_command("erase", "toy", "a03", reason="asked for", stdout=out)
+    assert f"erased agent {Agent.objects.get(name__startswith='erased').pk}" in out.getvalue()
+    person("eve@example.org")
+    call_command("erase", account="eve@example.org", reason="asked for", stdout=out)
+    assert "@erased.invalid" in out.getvalue()

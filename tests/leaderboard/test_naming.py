@@ -1,0 +1,183 @@
+"""Agents under another name, and two that are one: what they delivered, deliver, and stand by."""
+
+import io
+
+import pytest
+from django.core.management import call_command
+
+from leaderboard.catalog.models import Agent, AgentAlias, Benchmark
+from leaderboard.catalog.services import AgentDescribedOtherwise, LooksLikeAnother
+from leaderboard.operations.corrections import unload_latest
+from leaderboard.operations.naming import (
+    CannotMerge,
+    MergedAlready,
+    NameTaken,
+    NoSuchAgent,
+    NotAName,
+    agent_named,
+    merge,
+    rename,
+)
+from leaderboard.studies.history import moments
+from leaderboard.submissions.models import Submission
+from leaderboard.submissions.queries import deliveries, live_outcomes
+from tests.leaderboard.world import World
+from tests.toys import AS_OF, csv_text, lines_of, load_text, recomputed
+
+
+def agent(name):
+    return agent_named(Benchmark.objects.get(slug="toy"), name)
+
+
+def renamed(old, new):
+    return rename(agent=agent(old), name=new, by=None, reason="its owner asked", as_of=AS_OF)
+
+
+def merged(source, target):
+    return merge(agent=agent(source), into=agent(target), by=None, reason="one and the same", as_of=AS_OF)
+
+
+class TestRename:
+    def test_the_next_board_has_the_new_name_and_the_old_board_the_old_one(self, toy):
+        first = recomputed()
+        renamed("a03", "Aster")
+        second = recomputed()
+        assert second.number == 2
+        assert set(lines_of(first)) - set(lines_of(second)) == {"a03"}
+        assert lines_of(second)["Aster"].at["full"].score == lines_of(first)["a03"].at["full"].score
+        assert first.entries.get(name="a03").agent == agent("Aster")
+
+    def test_a_file_under_the_old_name_is_the_agents_own(self, toy):
+        renamed("a03", "Aster")
+        report = load_text(csv_text({"a03": "1" * 21}), replace=True)
+        assert (report.n_new_tasks, report.n_new) == (1, 1)
+        assert not Agent.objects.filter(name="a03").exists()
+        assert set(agent("Aster").submissions.values_list("agent__name", flat=True)) == {"Aster"}
+
+    def test_what_comes_through_the_interface_under_the_old_name_too(self, db):
+        world = World(n_founders=3, n_tasks=4)
+        world.newcomer()
+        renamed("n000", "Nova")
+        world.deliver("n000", [{"task": world.tasks[0], "trial": 2, "outcome": 1}])
+        assert agent("Nova").submissions.count() == 2
+
+    def test_a_name_can_come_back(self, toy):
+        renamed("a03", "Aster")
+        renamed("Aster", "a03")
+        assert list(AgentAlias.objects.values_list("name", flat=True)) == ["Aster"]
+
+    @pytest.mark.parametrize("name", ["a04", "A04", "Ａ04"])
+    def test_a_name_that_is_anothers_is_refused(self, toy, name):
+        with pytest.raises(NameTaken):
+            renamed("a03", name)
+
+    def test_a_name_that_another_had_is_refused(self, toy):
+        renamed("a03", "Aster")
+        with pytest.raises(NameTaken, match="a03"):
+            renamed("a04", "A03")
+        with pytest.raises(LooksLikeAnother):
+            load_text(csv_text({"Ａ03": "1" * 20}))
+
+    @pytest.mark.parametrize("name", ["", "x" * 256, "a\x00b"])
+    def test_what_is_no_name_is_refused(self, toy, name):
+        with pytest.raises(NotAName):
+            renamed("a03", name)
+
+    def test_by_a_command(self, toy):
+        out = io.StringIO()
+        call_command("rename", "toy", "a03", "Aster", reason="asked", stdout=out)
+        assert "a03 is Aster from now on" in out.getvalue()
+        with pytest.raises(NoSuchAgent):
+            agent("a03")
+
+
+class TestMerge:
+    """Of 20 tasks one name ran the first half, the other the second: together they are complete."""
+
+    @pytest.fixture
+    def halves(self, toy):
+        load_text(csv_text({"left": "1" * 10 + "." * 10, "right": "." * 10 + "0" * 10}))
+        return toy
+
+    def test_both_count_as_one(self, halves):
+        before = lines_of(recomputed())
+        assert before["left"].at["full"].rank is None
+        merged("left", "right")
+        after = lines_of(recomputed())
+        assert "left" not in after
+        assert after["right"].at["full"].score == pytest.approx(0.5)
+        assert (after["right"].n_tasks, after["right"].n_submissions) == (20, 2)
+
+    def test_before_it_they_were_two(self, halves):
+        version = Benchmark.objects.get(slug="toy").data_version
+        left, right = agent("left").pk, agent("right").pk
+        merged("left", "right")
+        then, now = ({one.agent_id for one in deliveries(halves, upto=upto)} for upto in (version, None))
+        assert {left, right} <= then
+        assert left not in now
+        assert sum(one.agent_id == right for one in deliveries(halves)) == 2
+
+    def test_the_order_of_deliveries_knows_when(self, halves):
+        version = Benchmark.objects.get(slug="toy").data_version
+        counts = [one.n_candidates for one in moments(halves, upto=version)]
+        merged("left", "right")
+        load_text(csv_text({"later": "1" * 20}))
+        now = Benchmark.objects.get(slug="toy").data_version
+        after = [one.n_candidates for one in moments(halves, upto=now)]
+        assert after[: len(counts)] == counts == [16]
+        assert after[-1] == 18  # the two halves together, and the later one
+
+    def test_deliveries_under_its_name_are_the_others(self, halves):
+        merged("left", "right")
+        load_text(csv_text({"left": "." * 20 + "1"}))
+        assert Submission.objects.latest("pk").agent == agent("right")
+        # What either of them holds may not come again otherwise.
+        report = load_text(csv_text({"left": "1" * 10 + "." * 10}))
+        assert (report.n_new, report.n_same) == (0, 10)
+
+    def test_what_stands_for_the_other_holds_both(self, halves):
+        merged("left", "right")
+        rows = live_outcomes([agent("right").pk])
+        assert rows.num_rows == 20
+        assert set(rows["agent"].to_pylist()) == {agent("right").pk}
+
+    def test_a_chain_ends_at_the_last(self, halves):
+        load_text(csv_text({"whole": "." * 20 + "1"}))
+        merged("left", "right")
+        merged("right", "whole")
+        assert agent("left").merged_into == agent("whole")
+        assert {one.agent_id for one in deliveries(halves)} & {agent("left").pk, agent("right").pk} == set()
+        assert lines_of(recomputed())["whole"].n_tasks == 21
+
+    def test_the_same_key_in_both_is_refused(self, toy):
+        with pytest.raises(CannotMerge, match="the same task, setting and trial, 20 times"):
+            merged("a01", "a02")
+
+    def test_other_refusals(self, halves):
+        with pytest.raises(CannotMerge, match="one agent already"):
+            merged("left", "left")
+        merged("left", "right")
+        with pytest.raises(MergedAlready):
+            merged("left", "a01")
+        with pytest.raises(CannotMerge, match="was merged itself"):
+            merged("a01", "left")
+        load_text(csv_text({"far": "1"}), slug="elsewhere")
+        far = agent_named(Benchmark.objects.get(slug="elsewhere"), "far")
+        with pytest.raises(CannotMerge, match="different benchmarks"):
+            merge(agent=agent("right"), into=far, by=None, reason="?", as_of=AS_OF)
+
+    def test_what_was_merged_may_be_taken_back(self, halves):
+        merged("left", "right")
+        assert len(unload_latest(benchmark=halves, reason="wrong", as_of=AS_OF)) == 2
+        assert "right" not in lines_of(recomputed())
+
+    def test_a_merged_agent_is_still_described_as_it_was(self, halves):
+        merged("left", "right")
+        text = csv_text({"left": "." * 20 + "1"}).replace("Model left", "Model other")
+        with pytest.raises(AgentDescribedOtherwise):
+            load_text(text)
+
+    def test_by_a_command(self, halves):
+        out = io.StringIO()
+        call_command("merge", "toy", "left", "right", reason="one", stdout=out)
+        assert "left counts as right" in out.getvalue()

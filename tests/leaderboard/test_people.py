@@ -1,0 +1,172 @@
+"""Invitations, memberships, tokens: by services, by the page, by commands."""
+
+import io
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth import get_user
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.accounts.queries import TokenRevoked, token_of
+from leaderboard.accounts.services import HasAccount, WeakPassword
+from leaderboard.catalog.models import Invitation, Membership, Role
+from leaderboard.operations import people
+from leaderboard.operations.services import issue_token
+from tests.leaderboard.desk import PASSWORD, person
+from tests.toys import AS_OF
+
+
+@pytest.fixture
+def invited(toy):
+    """An invitation of this moment, and its secret."""
+    return people.invite(
+        benchmark=toy,
+        email="Eve@Example.org",
+        role=Role.SUBMITTER,
+        by=None,
+        reason="a new team",
+        as_of=timezone.now(),
+    )
+
+
+def accept(secret, **more):
+    return people.accept_invitation(secret=secret, user=None, as_of=timezone.now(), **more)
+
+
+class TestInvitation:
+    def test_it_opens_an_account_with_its_role_once(self, toy, invited):
+        _, secret = invited
+        eve = accept(secret, name="Eve", password=PASSWORD)
+        assert (eve.email, eve.name, eve.check_password(PASSWORD)) == ("eve@example.org", "Eve", True)
+        assert eve.password.startswith("argon2")
+        assert Membership.objects.get(user=eve, benchmark=toy).role == Role.SUBMITTER
+        with pytest.raises(people.InvitationOver, match="was used on"):
+            accept(secret, name="Eve", password=PASSWORD)
+
+    def test_its_secret_is_nowhere(self, invited):
+        invitation, secret = invited
+        assert secret.encode() not in bytes(invitation.sha256)
+        assert str(secret) not in str(Invitation.objects.values().get())
+
+    def test_it_ends_after_two_weeks_and_when_revoked(self, invited):
+        invitation, secret = invited
+        with pytest.raises(people.InvitationOver, match="expired"):
+            people.invitation_of(secret, as_of=invitation.expires_at)
+        people.revoke_invitation(invitation=invitation, by=None, reason="sent astray", as_of=timezone.now())
+        with pytest.raises(people.InvitationOver, match="revoked"):
+            accept(secret, name="Eve", password=PASSWORD)
+        with pytest.raises(people.InvitationOver, match="revoked"):
+            people.revoke_invitation(invitation=invitation, by=None, reason="again", as_of=timezone.now())
+
+    def test_whoever_has_an_account_signs_in_first(self, toy, invited):
+        _, secret = invited
+        eve = person("eve@example.org")
+        with pytest.raises(HasAccount):
+            accept(secret, name="Mallory", password=PASSWORD)
+        people.accept_invitation(secret=secret, user=eve, as_of=timezone.now())
+        assert Membership.objects.get(user=eve).role == Role.SUBMITTER
+
+    def test_it_is_for_its_address_alone(self, invited):
+        _, secret = invited
+        with pytest.raises(people.ForAnother):
+            people.accept_invitation(secret=secret, user=person("mallory@example.org"), as_of=timezone.now())
+        with pytest.raises(people.NoSuchInvitation):
+            accept(secret[:-1], name="Eve", password=PASSWORD)
+
+    def test_a_password_that_is_easy_to_guess_leaves_nothing_behind(self, invited):
+        _, secret = invited
+        with pytest.raises(WeakPassword):
+            accept(secret, name="Eve", password="password")
+        assert not User.objects.exists()
+        assert Invitation.objects.get().accepted_at is None
+
+    def test_a_higher_role_stays(self, toy, invited):
+        _, secret = invited
+        eve = person("eve@example.org", role=Role.OPERATOR, benchmark=toy)
+        people.accept_invitation(secret=secret, user=eve, as_of=timezone.now())
+        assert Membership.objects.get(user=eve).role == Role.OPERATOR
+
+    @pytest.mark.parametrize("email", ["", "eve", "eve@", "a b@example.org"])
+    def test_what_is_no_address_is_refused(self, toy, email):
+        with pytest.raises(people.NotAnAddress):
+            people.invite(benchmark=toy, email=email, role="viewer", by=None, reason="x", as_of=AS_OF)
+
+
+class TestThePage:
+    def test_a_new_person_comes_in(self, client, toy, invited):
+        _, secret = invited
+        page = client.get(f"/invitation/{secret}")
+        assert page.status_code == 200
+        assert "eve@example.org" in page.content.decode()
+        assert User.objects.count() == 0
+        answer = client.post(f"/invitation/{secret}", {"name": "Eve", "password": PASSWORD})
+        assert (answer.status_code, answer.headers["Location"]) == (302, "/b/toy")
+        assert get_user(client).email == "eve@example.org"
+        assert client.get(f"/invitation/{secret}").status_code == 404
+
+    def test_faults_are_told(self, client, invited):
+        _, secret = invited
+        answer = client.post(f"/invitation/{secret}", {"name": "Eve", "password": "12345678"})
+        assert answer.status_code == 409
+        assert "numeric" in answer.content.decode() or "common" in answer.content.decode()
+
+    def test_whoever_has_an_account_is_sent_to_sign_in(self, client, invited):
+        _, secret = invited
+        eve = person("eve@example.org")
+        page = client.get(f"/invitation/{secret}").content.decode()
+        assert f"/accounts/login/?next=/invitation/{secret}" in page
+        assert client.post(f"/invitation/{secret}", {"name": "M", "password": PASSWORD}).status_code == 200
+        assert not Membership.objects.exists()
+        client.force_login(eve)
+        assert client.post(f"/invitation/{secret}").status_code == 302
+        assert Membership.objects.get().user == eve
+
+    def test_it_is_kept_by_nobody(self, client, invited):
+        answer = client.get(f"/invitation/{invited[1]}")
+        assert "no-store" in answer.headers["Cache-Control"]
+        assert answer.headers["Referrer-Policy"] == "same-origin"
+
+
+def test_a_role_may_become_less(toy):
+    eve = person("eve@example.org", role=Role.OPERATOR, benchmark=toy)
+    people.set_role(benchmark=toy, email="EVE@example.org", role=Role.VIEWER, by=None, reason="moved on")
+    membership = Membership.objects.get(user=eve)
+    assert membership.role == Role.VIEWER
+    people.remove_member(membership=membership, by=None, reason="left")
+    assert not Membership.objects.exists()
+    with pytest.raises(people.NoSuchAccount):
+        people.set_role(benchmark=toy, email="none@example.org", role=Role.VIEWER, by=None, reason="x")
+
+
+def test_a_revoked_token_is_refused_by_name(toy):
+    now = timezone.now()
+    token, secret = issue_token(
+        email="ada@example.org", slug="toy", scope="submit", name="ci", as_of=now, life=timedelta(days=9)
+    )
+    people.revoke_token(token=token, by=None, reason="leaked", as_of=now)
+    with pytest.raises(TokenRevoked):
+        token_of(secret, as_of=now)
+    with pytest.raises(people.RevokedAlready):
+        people.revoke_token(token=token, by=None, reason="leaked", as_of=now)
+    assert ApiToken.objects.get().revoked_at == now
+
+
+def test_an_invitation_by_a_command(toy, settings):
+    settings.SITE_URL = "https://board.example"
+    out, err = io.StringIO(), io.StringIO()
+    call_command("invite", "eve@example.org", benchmark="toy", role="viewer", stdout=out, stderr=err)
+    link = out.getvalue().strip()
+    assert link.startswith("https://board.example/invitation/")
+    assert accept(link.rpartition("/")[2], name="Eve", password=PASSWORD).email == "eve@example.org"
+    with pytest.raises(CommandError, match="not an e-mail address"):
+        call_command("invite", "eve", benchmark="toy", stdout=out, stderr=err)
+
+
+def test_the_first_account_by_a_command_signs_in(client, db, monkeypatch):
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
+    call_command("createsuperuser", email="ada@example.org", interactive=False, stdout=io.StringIO())
+    answer = client.post("/accounts/login/", {"login": "ada@example.org", "password": PASSWORD})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/")
+    assert client.get("/admin/").status_code == 200

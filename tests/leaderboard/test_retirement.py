@@ -1,0 +1,92 @@
+"""A broken task is taken out of the count, and back."""
+
+import pytest
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.acting import ReasonMissing
+from leaderboard.operations.previews import preview_of_task
+from leaderboard.operations.retirement import (
+    LastTask,
+    NoSuchTask,
+    NotRetired,
+    RetiredAlready,
+    restore,
+    retire,
+    task_of,
+)
+from tests.toys import AS_OF, csv_text, in_subset, lines_of, load_text, recomputed
+
+# By hand: without t2, which only b passes, a has 2 of 2 and b 1 of 2; with it both have 2 of 3.
+MARKS = {"a": "110", "b": "101"}
+
+
+@pytest.fixture
+def small(db):
+    load_text(csv_text(MARKS))
+    return Benchmark.objects.get(slug="toy")
+
+
+def scores():
+    return {name: line.at["full"].score for name, line in lines_of(recomputed()).items()}
+
+
+def last(benchmark):
+    return task_of(benchmark, "t02")
+
+
+def test_a_retired_task_leaves_the_scores_and_comes_back(small):
+    assert scores() == pytest.approx({"a": 2 / 3, "b": 2 / 3})
+    before = recomputed()
+    retire(task=last(small), by=None, reason="its checker is broken", as_of=AS_OF)
+    assert scores() == pytest.approx({"a": 1.0, "b": 0.5})
+    assert recomputed().n_tasks == 2
+    restore(task=last(small), by=None, reason="mended")
+    after = recomputed()
+    assert after.number == 3
+    assert after.digest == before.digest
+
+
+def test_its_reason_is_kept_and_that_of_its_return(small, django_user_model):
+    ada = django_user_model.objects.create_user("ada@example.org")
+    retire(task=last(small), by=ada, reason="its checker is broken", as_of=AS_OF)
+    assert (last(small).retired_at, last(small).retired_reason) == (AS_OF, "its checker is broken")
+    restore(task=last(small), by=ada, reason="mended")
+    changes = last(small).events.select_related("pgh_context").order_by("pgh_id")
+    told = [(one.pgh_context.metadata["reason"], one.pgh_context.metadata["user"]) for one in changes]
+    assert told == [("its checker is broken", ada.pk), ("mended", ada.pk)]
+
+
+def test_refusals(small):
+    with pytest.raises(NotRetired):
+        restore(task=last(small), by=None, reason="why not")
+    retire(task=last(small), by=None, reason="broken", as_of=AS_OF)
+    with pytest.raises(RetiredAlready, match="since 2026-06-01"):
+        retire(task=last(small), by=None, reason="broken", as_of=AS_OF)
+    retire(task=task_of(small, "t01"), by=None, reason="broken", as_of=AS_OF)
+    with pytest.raises(LastTask):
+        retire(task=task_of(small, "t00"), by=None, reason="broken", as_of=AS_OF)
+    with pytest.raises(NoSuchTask):
+        task_of(small, "t99")
+    with pytest.raises(ReasonMissing):
+        restore(task=last(small), by=None, reason=" ")
+    assert last(small).retired_at is not None
+
+
+def test_a_preview_says_what_comes_true_twice_and_changes_nothing(toy):
+    before = recomputed()
+    name = in_subset(before)[0]
+    version = Benchmark.objects.get(slug="toy").data_version
+    told = preview_of_task(task_of(toy, name), as_of=AS_OF)
+    assert preview_of_task(task_of(toy, name), as_of=AS_OF) == told
+    assert Benchmark.objects.get(slug="toy").data_version == version
+    assert task_of(toy, name).retired_at is None
+    assert told[0] == "19 tasks would be active instead of 20."
+    assert f"{len(in_subset(before)) - 1} tasks instead of {len(in_subset(before))}" in told[1]
+    retire(task=task_of(toy, name), by=None, reason="broken", as_of=AS_OF)
+    after = recomputed()
+    assert after.n_tasks == 19
+    assert set(in_subset(before)) - set(in_subset(after)) == {name}
+    ranks = [{n: line.at["full"].rank for n, line in lines_of(one).items()} for one in (before, after)]
+    n_moved = sum(ranks[0][name] != ranks[1][name] for name in ranks[0])
+    assert n_moved == 0 or f"{n_moved} of 16 agents would change rank" in told[-1]
+    assert preview_of_task(task_of(toy, name), as_of=AS_OF)[0] == "20 tasks would be active instead of 19."
