@@ -208,7 +208,7 @@ preview = client.post(said.pop("path"), said)
 modules = sorted(name for name, module in sys.modules.items() if module is not None)
 print(json.dumps([answer.status_code, modules, answered, preview.content.decode()]))
 """
-GIVEN = {"slug": "toy", "name": "a01", "number": 1, "n": 1, "agent": "a01", "task": "t01"}
+GIVEN = {"secret": "none", "slug": "toy", "name": "a01", "number": 1, "n": 1, "agent": "a01", "task": "t01"}
 
 
 def routes(patterns, before=""):
