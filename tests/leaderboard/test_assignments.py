@@ -313,7 +313,7 @@ class TestDelivering:
 
 
 def test_audit_tasks_reach_their_monitor(db, monkeypatch):
-    """Newcomers who suit the subset no more than the rest; drawn in secret, one in forty would be warned of."""
+    """Who suits the subset no more than the rest; drawn in secret, one in forty would be warned of."""
     draws = Random(0)
     monkeypatch.setattr("leaderboard.operations.assignments.SystemRandom", lambda: draws)
     world = World(seed=2)
