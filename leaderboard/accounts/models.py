@@ -32,6 +32,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False, help_text="May operate every benchmark.")
     joined_at = models.DateTimeField(db_default=Now())
+    told_by_mail = models.BooleanField(
+        default=False, help_text="Of review, refusal and changed ranks of one's agents."
+    )
 
     objects = Users()
     USERNAME_FIELD = "email"

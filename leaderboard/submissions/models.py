@@ -91,6 +91,9 @@ class Submission(models.Model):
     n_invalid = models.PositiveIntegerField()
     replaces = models.ForeignKey("self", models.PROTECT, null=True, related_name="replaced_by")
     links = models.JSONField(default=dict)
+    embargo_until = models.DateTimeField(
+        null=True, help_text="Before this it waits, and no page shows that it came."
+    )
     loaded = models.BooleanField(
         default=False,
         help_text="By an operator's load: all its trials count, and its invalid outcomes are confirmed.",
@@ -172,6 +175,20 @@ class StatusChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.submission} became {self.status}"
+
+
+class MachineCheck(models.Model):
+    """What the machine found in a submission; shown on its page, and none of it refuses by itself."""
+
+    submission = models.OneToOneField(Submission, models.PROTECT, related_name="machine_check")
+    found = models.JSONField(help_text="Each: name, level (passed, noted, warned), told.")
+    at = models.DateTimeField()
+
+    class Meta:
+        triggers: ClassVar = [pgtrigger.Protect(name="machinecheck_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"checks of {self.submission}"
 
 
 class InvalidConfirmation(models.Model):
