@@ -44,3 +44,11 @@ class Faulty(Refusal):
 
 class Frozen(Refusal):
     """Intake of this benchmark is frozen."""
+
+
+class Exhausted(Refusal):
+    """No more of this for now. `retry_after`: seconds until there is again."""
+
+    def __init__(self, message: str = "", *, retry_after: int, **details: Any) -> None:
+        self.retry_after = retry_after
+        super().__init__(message, **details)

@@ -217,6 +217,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["leaderboard.api.parsers.BoundedJSON"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "EXCEPTION_HANDLER": "leaderboard.api.errors.problem_response",
+    "URL_FORMAT_OVERRIDE": None,  # `format` names that of a file which is delivered
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
 }

@@ -11,13 +11,14 @@ the end (``across``), and then either every fault is told (``faults``) or all is
 from analytics.flat_file.columns import ALIASES, KNOWN, MAX_COLUMNS, OPTIONAL, REQUIRED
 from analytics.flat_file.contents import FlatFile, Setting
 from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, excerpt
-from analytics.flat_file.limits import FILE, MAX_VALUE_BYTES, SUBMISSION
-from analytics.flat_file.reading import from_arrow, from_records, read
+from analytics.flat_file.limits import DELIVERED, FILE, MAX_VALUE_BYTES, SUBMISSION, Limits
+from analytics.flat_file.reading import Beside, from_arrow, from_records, read
 from analytics.flat_file.texts import text_of
 from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule
 
 __all__ = [
     "ALIASES",
+    "DELIVERED",
     "FILE",
     "KNOWN",
     "MAX_COLUMNS",
@@ -27,9 +28,11 @@ __all__ = [
     "OPTIONAL",
     "REQUIRED",
     "SUBMISSION",
+    "Beside",
     "Fault",
     "FlatFile",
     "FlatFileError",
+    "Limits",
     "Setting",
     "excerpt",
     "from_arrow",

@@ -113,6 +113,8 @@ def contents(table: Table) -> FlatFile:
 def _check_one_benchmark(table: Table) -> None:
     """Refuse several benchmarks, whatever else is wrong with the file, or none that is the one asked for."""
     names = sorted(table.names["benchmark"].code)
+    if "benchmark" in table.fixed:
+        return  # rows of another one contradict it
     if len(names) > 1 and table.only is None:
         rule = (
             f"the file holds {len(names):,} benchmarks ({_listed(names)}), and one is read at a time:"

@@ -1,6 +1,7 @@
 """The ways in: a file of any of the formats, and records or columns that are in memory."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +20,31 @@ Progress = Callable[[int, int | None], None]
 NDJSON_NAMES = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What is known of a file beside it.
+
+    Attributes
+    ----------
+    constants : mapping of str to object
+        Columns that are equal in all rows. The file may lack them; where it has them it says the same.
+    known_as : mapping of str to sequence of str
+        Other texts that a file may have for a constant.
+    optional : collection of str
+        Required columns that the file may lack all the same.
+    strange_task : callable, optional
+        Says why a task of a good name cannot stand in the file, or None: it can.
+    """
+
+    constants: Mapping[str, object] = field(default_factory=dict)
+    known_as: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    optional: Collection[str] = ()
+    strange_task: Callable[[str], str | None] | None = None
+
+
+NOTHING_BESIDE = Beside()
+
+
 def read(
     source: Path | BinaryIO,
     *,
@@ -27,6 +53,7 @@ def read(
     progress: Progress | None = None,
     only: str | None = None,
     limits: Limits = FILE,
+    beside: Beside = NOTHING_BESIDE,
 ) -> FlatFile:
     """Read and check a flat file: CSV or NDJSON, plain or compressed by gzip, or Parquet.
 
@@ -48,6 +75,8 @@ def read(
         file of several is refused.
     limits : Limits
         How much the file may hold.
+    beside : Beside
+        What is known without the file; faults in it have no row.
 
     Returns
     -------
@@ -64,7 +93,10 @@ def read(
         If `as_of` has no time zone.
     """
     called = name or (source.name if isinstance(source, Path) else None)
-    table = Table(_in_utc(as_of), limits, only)
+    table = Table(_in_utc(as_of), limits, only, beside.strange_task)
+    table.fix(table.add_constants(_constant_texts(beside.constants, table)), beside.known_as)
+    for column in beside.optional:
+        table.excuse(column)
     try:
         with streams.opened(source) as opened:
             for batch in _batches(opened, table, called or ""):
@@ -82,6 +114,7 @@ def from_records(
     constants: Mapping[str, object],
     as_of: datetime,
     limits: Limits = SUBMISSION,
+    strange_task: Callable[[str], str | None] | None = None,
 ) -> FlatFile:
     """Check records that are in memory, as from a JSON body, by the rules of the flat file.
 
@@ -95,6 +128,8 @@ def from_records(
         With time zone; a later `submitted_at` lies in the future.
     limits : Limits
         How much the records may hold.
+    strange_task : callable, optional
+        Says why a task of a good name cannot stand in a record, or None: it can.
 
     Returns
     -------
@@ -109,7 +144,7 @@ def from_records(
         If `as_of` has no time zone.
     """
     limits.check_rows(len(records))
-    table = Table(_in_utc(as_of), limits)
+    table = Table(_in_utc(as_of), limits, strange_task=strange_task)
     fixed = table.add_constants(_constant_texts(constants, table))
     batch = Records(table, tuple(constants)).batch(records, 0)
     repeated = {column: pa.repeat(texts[0], len(batch.rows)) for column, texts in fixed.items()}

@@ -1,6 +1,6 @@
 """The coded columns of a flat file, filled batch by batch; the faults of every row are told on the way."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from analytics.arrays import Mask
 from analytics.flat_file.columns import KNOWN, LABELS, NAMED, NEVER_EMPTY, REQUIRED, SETTING, missing_rule
-from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, excerpt
+from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, excerpt, quoted
 from analytics.flat_file.limits import Limits
 from analytics.flat_file.values import METADATA, OUTCOME, Kind, Names, kinds
 
@@ -45,6 +45,15 @@ class Column:
     values: npt.NDArray[Any]
     bad: Mask
     empty: Mask
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What a column has to say in every row: its text, other texts for the same, and its value."""
+
+    text: Any
+    known_as: tuple[str, ...]
+    value: Any
 
 
 class Pieces:
@@ -104,15 +113,22 @@ class Table:
         Columns seen, in order of appearance, by canonical name.
     """
 
-    def __init__(self, as_of: datetime, limits: Limits, only: str | None = None) -> None:
+    def __init__(
+        self,
+        as_of: datetime,
+        limits: Limits,
+        only: str | None = None,
+        strange_task: Callable[[str], str | None] | None = None,
+    ) -> None:
         self.n = 0
         self.limits = limits
         self.only = only
+        self.fixed: dict[str, Fixed] = {}
         self.n_metadata_bytes: dict[str, int] = {}
         self.faults = Faults()
         self.aliases: dict[str, str] = {}
         self.seen: dict[str, None] = {}
-        self.names = {column: Names(column) for column in NAMED}
+        self.names = {column: Names(column) for column in NAMED} | {"task": Names("task", strange_task)}
         self.rows = Pieces(0, np.int64)
         self.doubtful = Pieces(False, np.bool_)
         self.texts: dict[str, list[tuple[int, Any]]] = {}
@@ -154,6 +170,13 @@ class Table:
                 good[name] = texts
         return good
 
+    def fix(self, columns: Mapping[str, Any], known_as: Mapping[str, Sequence[str]]) -> None:
+        """Let columns without fault, one text each, stand for all rows; a row may repeat what they say."""
+        for name, texts in columns.items():
+            self.seen.setdefault(name)
+            known = tuple(known_as.get(name, ()))
+            self.fixed[name] = Fixed(texts[0], known, self._read(name, texts).values[0])
+
     def _constant_fault(self, name: str, texts: Any, column: Column) -> bool:
         if column.empty[0] and name in NEVER_EMPTY:
             self.faults.add(Fault(None, name, None, _empty_rule(name)))
@@ -173,10 +196,13 @@ class Table:
             If the table then holds more than it may.
         """
         batch = batch if self.only is None else _of_benchmark(batch, self.only, self.names["benchmark"])
+        if self.fixed:
+            batch = Batch(batch.rows, _with_fixed(batch, self.fixed), batch.refused)
         columns = {name: self._read(name, texts) for name, texts in batch.columns.items()}
         for name, column in columns.items():
             self.seen.setdefault(name)
             self._tell_bad(batch, name, column)
+            self._tell_other(batch, name, column)
             self._keep(name, column, batch.columns[name])
         self._tell_empty(batch, columns)
         self._keep_doubt(batch, columns)
@@ -207,6 +233,19 @@ class Table:
             faults = (Fault(row, shown, excerpt(text), rule(text)) for row, text in found)
             self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 
+    def _tell_other(self, batch: Batch, name: str, column: Column) -> None:
+        """Tell where a row contradicts what is fixed for all."""
+        if name not in self.fixed:
+            return
+        fixed = self.fixed[name]
+        places = np.flatnonzero((column.values != fixed.value) & ~column.bad & ~column.empty)
+        if len(places):
+            texts, shown = batch.columns[name], self.shown(name)
+            said = quoted(fixed.text.as_py())
+            rule = f"beside the file stands {said}; leave one of the two out, or let them agree"
+            faults = (Fault(int(batch.rows[i]), shown, excerpt(texts[int(i)].as_py()), rule) for i in places)
+            self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
+
     def _tell_empty(self, batch: Batch, columns: Mapping[str, Column]) -> None:
         """Tell where a field is empty that may not be; what is absent so far may yet be absent throughout."""
         for name, may_not in self._may_not_be_empty(len(batch.rows), columns).items():
@@ -232,7 +271,7 @@ class Table:
 
     def _keep(self, name: str, column: Column, texts: Any) -> None:
         """Keep values, and texts where they are metadata; a file at fault is not handed out, so no texts."""
-        if self.faults.n:
+        if self.faults.n or self._has_too_much_metadata():
             self.texts.clear()
         elif name not in KNOWN or name in LABELS:
             self.texts.setdefault(name, []).append((self.n, texts))
@@ -261,9 +300,13 @@ class Table:
                 self._tell_blank(name, blank)
         self._tell_metadata()
 
+    def _has_too_much_metadata(self) -> bool:
+        most = self.limits.n_metadata_bytes
+        return most is not None and sum(self.n_metadata_bytes.values()) > most
+
     def _tell_metadata(self) -> None:
-        most, n_bytes = self.limits.n_metadata_bytes, sum(self.n_metadata_bytes.values())
-        if most is not None and n_bytes > most:
+        if self._has_too_much_metadata():
+            most, n_bytes = self.limits.n_metadata_bytes, sum(self.n_metadata_bytes.values())
             largest = max(self.n_metadata_bytes, key=self.n_metadata_bytes.__getitem__)
             rule = (
                 f"the rows hold {n_bytes:,} bytes of metadata, {self.n_metadata_bytes[largest]:,} of them in"
@@ -292,6 +335,21 @@ def _of_benchmark(batch: Batch, only: str, names: Names) -> Batch:
         {name: texts.filter(wanted) for name, texts in batch.columns.items()},
         {name: refused[mask] for name, refused in batch.refused.items()},
     )
+
+
+def _with_fixed(batch: Batch, fixed: Mapping[str, Fixed]) -> dict[str, Any]:
+    """Give the columns with what is fixed where they say nothing, or the same by another text."""
+    columns = dict(batch.columns)
+    for name, one in fixed.items():
+        if name not in columns:
+            columns[name] = pa.repeat(one.text, len(batch.rows))
+            continue
+        texts = columns[name]
+        if one.known_as:
+            texts = pc.if_else(pc.is_in(texts, pa.array(one.known_as, pa.string())), one.text, texts)
+        told = pc.is_valid(texts) if name not in batch.refused else pa.array(batch.refused[name])
+        columns[name] = pc.if_else(pc.or_(told, pc.is_valid(texts)), texts, one.text)
+    return columns
 
 
 def _filled(parts: list[tuple[int, Any]], n: int) -> Iterator[Any]:

@@ -267,10 +267,18 @@ def _measured(name: str) -> Kind:
 
 
 class Names:
-    """The names of one column: each is checked once, and gets the next code when first seen."""
+    """The names of one column: each is checked once, and gets the next code when first seen.
 
-    def __init__(self, column: str) -> None:
+    Parameters
+    ----------
+    column : str
+    strange : callable, optional
+        Says of a good name why it cannot stand in this column, or None: it can.
+    """
+
+    def __init__(self, column: str, strange: Callable[[str], str | None] | None = None) -> None:
         self.column = column
+        self.strange = strange or (lambda _: None)
         self.code: dict[str, int] = {}
         self.n_characters = 0
 
@@ -281,7 +289,7 @@ class Names:
 
     def rule(self, text: str) -> str:
         """Say which rule of names `text` breaks."""
-        return name_rule(text, self.what) or ""
+        return name_rule(text, self.what) or self.strange(text) or ""
 
     @property
     def what(self) -> str:
@@ -298,7 +306,7 @@ class Names:
         known = self.code.get(text)
         if known is not None:
             return known
-        if name_rule(text) is not None:
+        if name_rule(text) is not None or self.strange(text) is not None:
             return -1
         self.n_characters += len(text)
         return self.code.setdefault(text, len(self.code))

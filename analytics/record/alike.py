@@ -131,16 +131,28 @@ def _gains(trials: Trials, order: CodeArray, n_agents: int) -> list[str]:
     mine = np.flatnonzero(several[trials.rows.agent])
     for i, part in enumerate(_by_agent(_where(trials, mine), n_agents)):
         if several[i]:
-            told[i] = _only_better(part, order[part.rows.delivery])
+            told[i] = only_better(part.rows.task, part.outcome, order[part.rows.delivery])
     return told
 
 
-def _only_better(part: Trials, place: CodeArray) -> str:
-    n_tasks = int(part.rows.task.max()) + 1
-    earlier, later = (
-        _means(part.rows.task[place == one], part.outcome[place == one], n_tasks)
-        for one in np.unique(place)[-2:]
-    )
+def only_better(task: CodeArray, outcome: FloatArray, place: CodeArray) -> str:
+    """Say that the last of several deliveries is better on some tasks and worse on none than the one before.
+
+    Parameters
+    ----------
+    task, outcome, place : arrays, shape (n_rows,)
+        Of valid rows; `place` is that of the delivery in the order of acceptance.
+
+    Returns
+    -------
+    str
+        Empty where it is not so, or where there are fewer than two deliveries.
+    """
+    places = np.unique(place)[-2:]
+    if places.size < 2:
+        return ""
+    n_tasks = int(task.max()) + 1
+    earlier, later = (_means(task[place == one], outcome[place == one], n_tasks) for one in places)
     found = only_gains(earlier, later)
     if found is None:
         return ""

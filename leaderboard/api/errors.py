@@ -11,7 +11,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from leaderboard.errors import Conflict, Faulty, Forbidden, Frozen, Missing, Refusal
+from leaderboard.errors import Conflict, Exhausted, Faulty, Forbidden, Frozen, Missing, Refusal
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = "5"  # seconds
@@ -24,6 +24,7 @@ STATUS = (
     (Conflict, HTTPStatus.CONFLICT),
     (Faulty, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Frozen, HTTPStatus.LOCKED),
+    (Exhausted, HTTPStatus.TOO_MANY_REQUESTS),
 )
 
 
@@ -54,6 +55,8 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
 
 
 def _described(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None:
+    if isinstance(error, Exhausted):
+        return _refused(error), {"Retry-After": str(error.retry_after)}
     if isinstance(error, Refusal):
         return _refused(error), {}
     if isinstance(error, OperationalError | InterfaceError):

@@ -1,14 +1,32 @@
-"""The one reader of request bodies: bounded in bytes and depth, and strict about what JSON is."""
+"""The readers of request bodies: bounded in bytes and depth, strict about what JSON is, files on disk.
+
+A file comes as the part `file` of a multipart body. Beside it stands the envelope: as one part `submission`
+of JSON, or as a field for each of its own, named by its path (`agent.name`).
+"""
 
 import json
 from collections.abc import Mapping
-from typing import IO, Any, NoReturn
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import IO, Any, NoReturn, cast
 
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler
+from django.http import QueryDict
+from django.http.multipartparser import MultiPartParser, MultiPartParserError
+from django.utils.datastructures import MultiValueDict
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing.envelope import fault
+from leaderboard.submissions.parsing.files import UploadedPart
+
 MAX_BYTES = 16 * 2**20
+MAX_FILE_BYTES = 64 * 2**20
+MAX_BESIDE_BYTES = 3 * 2**20  # of all else in a body with a file
 MAX_MARKS = 1_000_000  # 20,000 rows of 30 fields have 620,000; what stands at one takes up to 100 bytes
 MAX_SHOWN = 80  # characters of a key
 
@@ -40,12 +58,152 @@ class BoundedJSON(BaseParser):
         return parse_json(body)
 
 
+@dataclass(frozen=True)
+class Multipart:
+    """A file, open at its beginning, and the fields of the envelope beside it."""
+
+    upload: UploadedPart
+    fields: dict[str, Any]
+
+
+class BoundedMultipart(BaseParser):
+    media_type = "multipart/form-data"
+
+    def parse(
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        on_disk = _OnDisk((parser_context or {})["request"])
+        try:
+            fields, files = _parts(stream, media_type or "", on_disk)
+            return Multipart(_the_file(files), _envelope(fields))
+        except BaseException:
+            on_disk.close()
+            raise
+
+
+def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[QueryDict, MultiValueDict]:
+    tail = _Tail(stream)
+    meta = on_disk.asked.META | {"CONTENT_TYPE": media_type}
+    try:
+        parts = MultiPartParser(meta, cast(Any, tail), [on_disk], "utf-8").parse()
+    except RequestDataTooBig as error:
+        raise BodyTooLarge("The fields beside a file are at most 2.5 MB together.") from error
+    except (MultiPartParserError, SuspiciousOperation) as error:
+        raise ParseError(f"The body is no multipart body: {error}.") from error
+    if not tail.ends_with_boundary(media_type):
+        raise ParseError("The multipart body was cut off: its closing boundary is missing.")
+    return parts
+
+
+class _Tail:
+    """Keeps the last bytes that pass."""
+
+    N_KEPT = 1024
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._kept = stream, b""
+
+    def read(self, n: int = -1) -> bytes:
+        data = self._stream.read(n)
+        self._kept = (self._kept + data[-self.N_KEPT :])[-self.N_KEPT :]
+        return data
+
+    def ends_with_boundary(self, media_type: str) -> bool:
+        boundary = media_type.partition("boundary=")[2].split(";")[0].strip().strip('"')
+        return f"--{boundary}--".encode("latin-1", "replace") in self._kept
+
+
+class _OnDisk(FileUploadHandler):
+    """Writes files to disk, under no name, as they come."""
+
+    chunk_size = 2**20
+
+    def __init__(self, asked: Request) -> None:
+        super().__init__()
+        self.asked = asked
+        self._files: list[IO[bytes]] = []
+        self._n_bytes = 0
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        super().new_file(*args, **kwargs)
+        self._files.append(TemporaryFile(prefix="bst-"))  # noqa: SIM115  `close`, or whoever answers
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        self._n_bytes += len(raw_data)  # of all files together
+        if self._n_bytes > MAX_FILE_BYTES:
+            raise BodyTooLarge(f"A file is at most {MAX_FILE_BYTES // 2**20} MiB.")
+        self._files[-1].write(raw_data)
+
+    def file_complete(self, file_size: int) -> UploadedFile:
+        self._files[-1].seek(0)
+        return UploadedFile(self._files[-1], name=self.file_name, size=file_size)
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+def _the_file(files: MultiValueDict) -> UploadedPart:
+    parts = files.getlist("file")
+    strange = sorted(set(files) - {"file"})
+    if len(parts) == 1 and not strange:
+        return UploadedPart(parts[0].file, parts[0].name or "", parts[0].size or 0)
+    rules = [fault(name, None, "is no file part; the file is called file") for name in strange[:5]]
+    if len(parts) != 1:
+        rules.append(
+            fault("file", None, "comes twice" if parts else "is required: one part with a file name")
+        )
+    raise Faulty("The delivery has faults; nothing was stored.", faults=tuple(rules))
+
+
+def _envelope(parts: QueryDict) -> dict[str, Any]:
+    """The fields by their paths, or the one part that holds them all."""
+    twice = [name for name in parts if len(parts.getlist(name)) > 1]
+    foreign = [name for name, value in parts.items() if "\ufffd" in f"{name}{value}"]
+    faults = [fault(name, None, "comes twice") for name in twice[:5]]
+    faults += [fault(name, parts[name], "is UTF-8 text") for name in foreign[:5]]
+    if "submission" in parts and len(parts) > 1:
+        faults.append(fault("submission", None, "holds the whole envelope; no other field stands beside it"))
+    if faults:
+        raise Faulty("The delivery has faults; nothing was stored.", faults=tuple(faults))
+    if "submission" not in parts:
+        return _nested(parts)
+    fields = parse_json(str(parts["submission"]).encode())
+    if not isinstance(fields, dict):
+        rule = "is a JSON object"
+        raise Faulty(
+            "The delivery has faults; nothing was stored.", faults=(fault("submission", None, rule),)
+        )
+    return fields
+
+
+def _nested(parts: QueryDict) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in parts.items():
+        outer, dot, inner = name.partition(".")
+        if dot and isinstance(fields.setdefault(outer, {}), dict):
+            fields[outer][inner] = value
+        else:
+            fields[name] = value
+    return fields
+
+
+def is_multipart(request: Request) -> bool:
+    return (request.content_type or "").lower().startswith(BoundedMultipart.media_type)
+
+
 def require_length(request: Request) -> None:
     """Refuse a body without a length, which would be taken for an empty one, or with too great a one."""
     length = request.META.get("CONTENT_LENGTH") or ""
     if not length.isdigit():
         raise LengthRequired
-    if int(length) > MAX_BYTES:
+    if is_multipart(request):
+        if int(length) > MAX_FILE_BYTES + MAX_BESIDE_BYTES:
+            raise BodyTooLarge(f"A file is at most {MAX_FILE_BYTES // 2**20} MiB.")
+    elif int(length) > MAX_BYTES:
         raise BodyTooLarge
 
 

@@ -1,6 +1,5 @@
 """What an agent without an assignment is asked to run, and what a delivery lacks of it."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -39,14 +38,23 @@ def n_outside(rows: pa.Table, asked: Collection[int] | None) -> int:
 def lacking(
     outcomes: pa.Table, names: Mapping[int, str], missing: str, *, unranked: bool = True
 ) -> Iterator[str]:
-    """Say what an agent's outcomes lack of the tasks asked for, whose names these are, what becomes of it by
-    the policy on `missing` outcomes, and trials that cannot count because other tasks have fewer.
+    """Say what an agent's outcomes lack of the tasks asked for, and which of its trials cannot count."""
+    yield from absent(outcomes, names, missing, unranked=unranked)
+    yield from uneven(outcomes, names)
 
-    Not `unranked`: these are the rest of a full run, without which the agent stands where it stood.
+
+def absent(
+    outcomes: pa.Table, names: Mapping[int, str], missing: str, *, unranked: bool = True
+) -> Iterator[str]:
+    """Say which of the tasks asked for, whose names these are, have no outcome, and what becomes of that by
+    the policy on `missing` outcomes.
+
+    `outcomes` has a row for each task and condition, with the number `n` of its outcomes. Not `unranked`:
+    these are the rest of a full run, without which the agent stands where it stood.
     """
     delivered = set(outcomes["task"].to_pylist())
-    absent = [name for pk, name in names.items() if pk not in delivered]
-    if absent:
+    lacks = [name for pk, name in names.items() if pk not in delivered]
+    if lacks:
         meanwhile = (
             "its score on all tasks is estimated"
             if not unranked
@@ -55,15 +63,15 @@ def lacking(
             else "the agent is listed without a rank"
         )
         yield (
-            f"{len(absent):,} of the {len(names):,} tasks asked for {'has' if len(absent) == 1 else 'have'} "
-            f"no outcome ({_first(absent)}): until all are delivered, {meanwhile}"
+            f"{len(lacks):,} of the {len(names):,} tasks asked for {'has' if len(lacks) == 1 else 'have'} "
+            f"no outcome ({_first(lacks)}): until all are delivered, {meanwhile}"
         )
-    yield from _uneven(outcomes, names)
 
 
-def _uneven(outcomes: pa.Table, names: Mapping[int, str]) -> Iterator[str]:
-    pairs = zip(outcomes["task"].to_pylist(), outcomes["condition"].to_pylist(), strict=True)
-    n_trials = Counter(pair for pair in pairs if pair[0] in names)
+def uneven(outcomes: pa.Table, names: Mapping[int, str]) -> Iterator[str]:
+    """Say which trials cannot count because other tasks have fewer."""
+    triples = zip(*(outcomes[name].to_pylist() for name in ("task", "condition", "n")), strict=True)
+    n_trials = {(task, condition): n for task, condition, n in triples if task in names}
     fewest = min(n_trials.values(), default=0)
     if fewest == max(n_trials.values(), default=0):
         return

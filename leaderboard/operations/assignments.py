@@ -236,9 +236,14 @@ def is_late(assignment: Assignment, as_of: datetime) -> bool:
 
 
 def settle(*, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime) -> None:
-    """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it."""
+    """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it.
+
+    `outcomes` has a row for each task and condition, with the number `n` of its outcomes.
+    """
     assignment.submissions.add(submission)
-    n = Counter(outcomes["task"].to_pylist())
+    n = Counter[int]()
+    for task, n_outcomes in zip(outcomes["task"].to_pylist(), outcomes["n"].to_pylist(), strict=True):
+        n[task] += n_outcomes
     covers = all(n[task] >= assignment.n_trials for task in assignment.tasks)
     if covers and assignment.status == AssignmentStatus.OPEN and not is_late(assignment, as_of):
         assignment.status, assignment.ended_at = AssignmentStatus.FULFILLED, as_of

@@ -51,9 +51,10 @@ class NothingToApprove(Conflict):
     """This agent is not withheld."""
 
 
-def has_been_shown(agent: Agent) -> bool:
-    """Whether a board has shown this agent, so that its owner knows how it came out."""
-    return Entry.objects.filter(agent__in=filter(None, (agent.pk, agent.merged_into_id))).exists()
+def has_been_shown(agent: Agent, before: datetime | None = None) -> bool:
+    """Whether a board has shown this agent, so that its owner knows, or knew before, how it came out."""
+    shown = Entry.objects.filter(agent__in=filter(None, (agent.pk, agent.merged_into_id)))
+    return (shown if before is None else shown.filter(board__published_at__lte=before)).exists()
 
 
 @transaction.atomic

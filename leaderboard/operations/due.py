@@ -42,6 +42,23 @@ def reconcile(as_of: datetime) -> Iterator[Due]:
             yield Due(benchmark, ", ".join(f"{name} {value or 'none'}" for name, value in key.items()))
 
 
+def check(as_of: datetime) -> Iterator[Due]:
+    """Submissions that were too long to be checked as they came."""
+    waiting = Submission.objects.filter(status=Status.CHECKING, agent__benchmark__replayed=False)
+    for one in waiting.select_related("agent__benchmark").order_by("id"):
+        yield Due(one.agent.benchmark, str(one.uuid))
+
+
+def embargo(as_of: datetime) -> Iterator[Due]:
+    """Submissions whose embargo has ended, where no operator has to look at them."""
+    from leaderboard.operations.embargoes import ends_by_itself, over
+
+    for pk in over(as_of).order_by("agent__benchmark").values_list("agent__benchmark", flat=True).distinct():
+        benchmark = Benchmark.objects.get(pk=pk)
+        if ends_by_itself(benchmark):
+            yield Due(benchmark)
+
+
 def drift(as_of: datetime) -> Iterator[Due]:
     """After each board, and in each hour."""
     for benchmark in _with_outcomes():

@@ -36,7 +36,13 @@ from leaderboard.operations.models import (
     Reselection,
 )
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
-from leaderboard.submissions.models import IdempotencyKey, OutcomeDetail, StatusChange, Submission
+from leaderboard.submissions.models import (
+    IdempotencyKey,
+    MachineCheck,
+    OutcomeDetail,
+    StatusChange,
+    Submission,
+)
 from leaderboard.submissions.services import bump_data_version
 
 SHORTEST_IN_TEXT = 4  # letters: a shorter name would be found in words that are none
@@ -47,6 +53,7 @@ FORBIDDING = (
     "studies.DriftCheck:study_is_append_only",
     "studies.ValidationStudy:study_is_append_only",
     "studies.VarianceStudy:study_is_append_only",
+    "submissions.MachineCheck:machinecheck_is_append_only",
     "submissions.OutcomeDetail:outcomedetail_is_append_only",
     "submissions.StatusChange:statuschange_is_append_only",
     "submissions.Submission:submission_changes_status_only",
@@ -80,6 +87,7 @@ PLACES = (
     _Place(JobRun, "benchmark", ("told", "error", "reason")),
     _Place(Dispute, "benchmark", ("text", "decided_reason")),
     _Place(StatusChange, "submission__agent__benchmark", ("reason",)),
+    _Place(MachineCheck, "submission__agent__benchmark", ("found",)),
     _Place(AgentAlias, "benchmark", ("reason",)),
     _Place(IdempotencyKey, "benchmark", ("body",)),
 )

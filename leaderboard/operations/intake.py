@@ -1,37 +1,42 @@
-"""A submission through the API: one agent's outcomes, checked and stored in one transaction."""
+"""A submission through the API, as JSON or as a file: one agent's outcomes, stored in one transaction."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from django.db import transaction
 from django.db.models import Q
 
-from leaderboard.accounts.models import ApiToken, User
-from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy, Review
+from leaderboard.accounts.models import ApiToken
+from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict, Faulty
-from leaderboard.operations import asking, assignments
+from leaderboard.operations import asking, assignments, checking, quotas
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.corrections import has_been_shown
+from leaderboard.operations.delivered import Delivered, divided, is_again, outcomes_of
 from leaderboard.operations.models import Assignment
+from leaderboard.operations.stated import Stated, stated_in
 from leaderboard.studies import conditions
-from leaderboard.studies.queries import active_subset, loaded_is_pass_fail
-from leaderboard.submissions.delivering import Part, Placed, Terms, record
-from leaderboard.submissions.models import LIVE, IdempotencyKey, Setting, Status, StatusChange, Submission
+from leaderboard.studies.queries import active_subset
+from leaderboard.submissions.delivering import Part, Placed, Terms, proposed, record
+from leaderboard.submissions.models import LIVE, IdempotencyKey, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
+from leaderboard.submissions.parsing.files import Place, UploadedPart, read_upload
 from leaderboard.submissions.parsing.flat import Fault, FlatFile
 from leaderboard.submissions.queries import taking_back, withheld
-from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import append_changes
+from leaderboard.waking import wake
 
 N_NAMED_KEYS = 100
+IN_BACKGROUND = (
+    "the checks of so many outcomes take a while: it counts, or waits for review, once they are done"
+)
 
 
 class AlreadyDelivered(Conflict):
@@ -54,10 +59,14 @@ class NothingToReplace(Conflict):
 
 @dataclass(frozen=True)
 class Receipt:
-    """The answer to a delivery. `replayed`: it was given before and nothing happened now."""
+    """The answer to a delivery. `replayed`: it was given before and nothing happened now.
+
+    `left`: of the quotas; None where there is no bound, or where it was given before.
+    """
 
     content: dict[str, Any]
     replayed: bool
+    left: quotas.Quotas | None = None
 
 
 def submit(
@@ -67,82 +76,202 @@ def submit(
     body: object,
     idempotency_key: str | None,
     as_of: datetime,
+    dry_run: bool = False,
 ) -> Receipt:
-    """Store a delivery, or refuse it whole; with a known idempotency key repeat the stored answer."""
-    tasks = benchmark.tasks.values_list("name", flat=True)
-    parsed = read_body(body, benchmark=benchmark.slug, tasks=list(tasks), as_of=as_of)
-    with transaction.atomic():
-        claim = None
-        if idempotency_key is not None:
-            claim, is_new = _claim(idempotency_key, benchmark, token.user, parsed.sha256, as_of)
-            if not is_new:
-                return Receipt(claim.body or {}, replayed=True)
-        submission, content, changes = _deliver(parsed, benchmark=benchmark, token=token, as_of=as_of)
-        if claim:
-            IdempotencyKey.objects.filter(pk=claim.pk).update(submission=submission, status=201, body=content)
-        tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
-        append_changes(benchmark=benchmark, changes=changes)
-    return Receipt(content, replayed=False)
+    """Store a delivery, or refuse it whole; with a known idempotency key repeat the stored answer.
+
+    A dry run says what would be stored, by the same rules, and stores nothing.
+    """
+    parsed = read_body(body, benchmark=benchmark.slug, tasks=_task_names(benchmark), as_of=as_of)
+    delivery = _Delivery(parsed, benchmark, token, as_of)
+    return delivery.tried() if dry_run else delivery.stored(idempotency_key)
 
 
-def _claim(
-    key: str, benchmark: Benchmark, user: User, sha256: bytes, as_of: datetime
-) -> tuple[IdempotencyKey, bool]:
-    """Take the key, or wait for the twin that took it and return its answer."""
-    claim, is_new = IdempotencyKey.objects.get_or_create(
-        user=user, benchmark=benchmark, key=key, defaults={"request_sha256": sha256, "created_at": as_of}
-    )
-    if not is_new and bytes(claim.request_sha256) != sha256:
-        raise KeyReused
-    return claim, is_new
+def submit_file(
+    *,
+    benchmark: Benchmark,
+    token: ApiToken,
+    upload: UploadedPart,
+    fields: Mapping[str, Any],
+    idempotency_key: str | None,
+    as_of: datetime,
+    dry_run: bool = False,
+    form: str | None = None,
+) -> Receipt:
+    """Do the same with the rows of a file, and the envelope's `fields` beside it; `form` names its format."""
+    place = Place(benchmark.slug, benchmark.title, _task_names(benchmark))
+    parsed = read_upload(upload, fields, place=place, form=form, as_of=as_of)
+    delivery = _Delivery(parsed, benchmark, token, as_of)
+    return delivery.tried() if dry_run else delivery.stored(idempotency_key)
 
 
-def _deliver(
-    parsed: Body, *, benchmark: Benchmark, token: ApiToken, as_of: datetime
-) -> tuple[Submission, dict[str, Any], list[StatusChange]]:
-    assignments.check_open(benchmark)
-    policy = policy_in_force(benchmark)
-    by_operator = operates(token, benchmark)
-    if not by_operator:
-        _check_date(parsed.flat, policy, as_of)
-    described = _described(parsed)
-    agent = assignments.agent_of(
-        benchmark=benchmark, described=described, by=token.user, by_operator=by_operator
-    )
-    placed = Placed.of(parsed.flat, benchmark=benchmark, agents={described.name: agent})
-    part = _part(parsed, placed, _replaced(parsed.replaces, agent), policy, as_of)
-    _check_not_delivered(agent, placed, part)
-    shown = not by_operator and has_been_shown(agent)
-    assignment = assignments.answered(
-        agent=agent, named=parsed.assignment, replaces=part.replaces, as_of=as_of
-    )
-    terms = Terms(
-        as_of=as_of,
-        status=Status.WAITING if policy.review == Review.MANUAL else Status.ACCEPTED,
-        by=token.user,
-        token=token,
-        asked=assignments.asked_by(assignment, benchmark),
-        n_trials=assignments.n_counted(assignment),
-        taken_back_after_board=bool(part.replaces) and shown,
-        again_after_board=shown and _is_again(part, placed, policy),
-    )
-    submission, changes = record(part, placed=placed, terms=terms)
-    if assignment:
-        assignments.settle(
-            assignment=assignment, submission=submission, outcomes=_standing(part, placed), as_of=as_of
+def _task_names(benchmark: Benchmark) -> list[str]:
+    return list(benchmark.tasks.values_list("name", flat=True))
+
+
+class _Delivery:
+    """One delivery on its way in; the rows are let go of once they are stored."""
+
+    def __init__(self, parsed: Body, benchmark: Benchmark, token: ApiToken, as_of: datetime) -> None:
+        self.parsed, self.benchmark, self.token, self.as_of = parsed, benchmark, token, as_of
+        self.stated = stated_in(parsed.flat)
+
+    def stored(self, idempotency_key: str | None) -> Receipt:
+        with transaction.atomic():
+            claim = None
+            if idempotency_key is not None:
+                claim, is_new = self._claim(idempotency_key)
+                if not is_new:
+                    return Receipt(claim.body or {}, replayed=True)
+            submission, receipt, changes = self._deliver(dry_run=False)
+            if claim:
+                kept = IdempotencyKey.objects.filter(pk=claim.pk)
+                kept.update(submission=submission, status=201, body=receipt.content)
+            if submission.status == Status.CHECKING:
+                wake()
+            tell_of_arrivals(benchmark=self.benchmark, changes=changes, as_of=self.as_of)
+            append_changes(benchmark=self.benchmark, changes=changes)
+        return receipt
+
+    def tried(self) -> Receipt:
+        with transaction.atomic():
+            _, receipt, _ = self._deliver(dry_run=True)
+            transaction.set_rollback(True)
+        return replace(receipt, content=receipt.content | {"id": None, "dry_run": True})
+
+    def _claim(self, key: str) -> tuple[IdempotencyKey, bool]:
+        """Take the key, or wait for the twin that took it and return its answer."""
+        sha256 = self.parsed.sha256()
+        claim, is_new = IdempotencyKey.objects.get_or_create(
+            user=self.token.user,
+            benchmark=self.benchmark,
+            key=key,
+            defaults={"request_sha256": sha256, "created_at": self.as_of},
         )
-    return submission, _content(submission, part, placed, policy, changes, assignment), changes
+        if not is_new and bytes(claim.request_sha256) != sha256:
+            raise KeyReused
+        return claim, is_new
 
+    def _deliver(self, *, dry_run: bool) -> tuple[Submission, Receipt, list[StatusChange]]:
+        benchmark, as_of = self.benchmark, self.as_of
+        assignments.check_open(benchmark)
+        policy = policy_in_force(benchmark)
+        by_operator = operates(self.token, benchmark)
+        if not by_operator:
+            _check_date(self.parsed.flat, policy, as_of)
+        described = _described(self.parsed, self.stated)
+        agent = assignments.agent_of(
+            benchmark=benchmark, described=described, by=self.token.user, by_operator=by_operator
+        )
+        if not dry_run:
+            quotas.count_one(policy=policy, token=self.token, agent=agent, as_of=as_of, stored=False)
+        placed = Placed.of(self.stated.flat, benchmark=benchmark, agents={described.name: agent})
+        part = self._part(placed, _replaced(self.parsed.envelope.replaces, agent), policy)
+        _check_not_delivered(agent, placed, part)
+        shown = not by_operator and has_been_shown(agent)
+        assignment = assignments.answered(
+            agent=agent, named=self.parsed.envelope.assignment, replaces=part.replaces, as_of=as_of
+        )
+        before, replaced = divided(placed.stored, [old.pk for old in part.replaces])
+        again = shown and is_again(part.rows, before, settings=placed.settings, policy=policy)
+        terms = self._terms(part, policy, assignment, taken_back=bool(part.replaces) and shown, again=again)
+        submission, changes = (proposed if dry_run else record)(part, placed=placed, terms=terms)
+        delivered = Delivered(
+            submission=submission,
+            policy=policy,
+            rows=part.rows,
+            before=before,
+            replaced=replaced,
+            settings=placed.settings,
+            assignment=assignment,
+        )
+        if assignment and not dry_run:
+            assignments.settle(
+                assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
+            )
+        left = self._quotas(policy, agent, dry_run=dry_run)
+        content = self._content(delivered, changes, left, keep=not dry_run)
+        return submission, Receipt(content, replayed=False, left=left), changes
 
-def _part(parsed: Body, placed: Placed, replaces: list[Submission], policy: Policy, as_of: datetime) -> Part:
-    return Part(
-        rows=placed.rows,
-        submitted_at=_submitted_at(parsed.flat),
-        imprecise=bool(parsed.flat.imprecise[0]),
-        backdated=_is_backdated(parsed.flat, policy, as_of),
-        links=parsed.links,
-        replaces=replaces,
-    )
+    def _part(self, placed: Placed, replaces: list[Submission], policy: Policy) -> Part:
+        flat = self.parsed.flat
+        links = [self.parsed.envelope.links, *self.stated.links]
+        return Part(
+            rows=placed.rows,
+            submitted_at=_submitted_at(flat),
+            imprecise=bool(flat.imprecise[_first_dated(flat)]),
+            backdated=_is_backdated(flat, policy, self.as_of),
+            links={name: link for one in reversed(links) for name, link in one.items()},
+            replaces=replaces,
+        )
+
+    def _terms(
+        self, part: Part, policy: Policy, assignment: Assignment | None, *, taken_back: bool, again: bool
+    ) -> Terms:
+        embargo = self.parsed.envelope.embargo_until
+        status, reason = checking.status_now(
+            n_outcomes=part.rows.num_rows, embargo_until=embargo, policy=policy, as_of=self.as_of
+        )
+        return Terms(
+            as_of=self.as_of,
+            status=status,
+            by=self.token.user,
+            token=self.token,
+            reason=reason,
+            asked=assignments.asked_by(assignment, self.benchmark),
+            n_trials=assignments.n_counted(assignment),
+            embargo_until=embargo,
+            taken_back_after_board=taken_back,
+            again_after_board=again,
+        )
+
+    def _quotas(self, policy: Policy, agent: Agent, *, dry_run: bool) -> quotas.Quotas | None:
+        if dry_run:
+            return quotas.left(benchmark=self.benchmark, token=self.token, agent=agent, as_of=self.as_of)
+        return quotas.count_one(policy=policy, token=self.token, agent=agent, as_of=self.as_of, stored=True)
+
+    def _content(
+        self,
+        delivered: Delivered,
+        changes: list[StatusChange],
+        left: quotas.Quotas | None,
+        *,
+        keep: bool,
+    ) -> dict[str, Any]:
+        submission, as_of = delivered.submission, self.as_of
+        in_background = submission.status == Status.CHECKING
+        found = [] if in_background else checking.found_in(delivered, self._texts())
+        if keep and not in_background:
+            checking.keep(submission, found, as_of=as_of)
+        return {
+            "id": str(submission.uuid),
+            "status": submission.status,
+            "agent": submission.agent.name,
+            "n_outcomes": submission.n_outcomes,
+            "n_invalid": submission.n_invalid,
+            "n_outside": asking.n_outside(delivered.rows, delivered.wanted),
+            "warnings": [
+                *(f"{alias} was read as {name}" for alias, name in self.parsed.flat.aliases.items()),
+                *self.parsed.notes,
+                *assignments.lateness(delivered.assignment, as_of),
+                *(self._lacking(delivered) if in_background else checking.warnings(found)),
+                *([] if in_background else _uncounted(delivered)),
+                *_doubts(delivered, changes),
+            ],
+            "assignment": assignments.told(delivered.assignment, as_of),
+            "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),
+            "checks": None if in_background else checking.as_plain(found),
+            "quota": left and left.as_plain(),
+        }
+
+    def _lacking(self, delivered: Delivered) -> Iterator[str]:
+        yield IN_BACKGROUND
+        unranked = delivered.wanted == delivered.submission.asked
+        missing = delivered.policy.missing
+        yield from asking.lacking(delivered.standing, delivered.names_asked, missing, unranked=unranked)
+
+    def _texts(self) -> Iterable[tuple[str, pa.Array]]:
+        return self.stated.flat.metadata.items()
 
 
 def _check_date(flat: FlatFile, policy: Policy, as_of: datetime) -> None:
@@ -150,23 +279,40 @@ def _check_date(flat: FlatFile, policy: Policy, as_of: datetime) -> None:
         rule = (
             f"lies more than {policy.backdating_days} days before this delivery; older dates need an operator"
         )
-        fault = Fault(row=None, field="submitted_at", value=str(flat.submitted_at[0]), rule=rule)
-        raise Faulty("The body has faults; nothing was stored.", faults=(fault,))
+        at = flat.submitted_at[_first_dated(flat)]
+        fault = Fault(row=None, field="submitted_at", value=str(at), rule=rule)
+        raise Faulty("The delivery has faults; nothing was stored.", faults=(fault,))
 
 
 def _is_backdated(flat: FlatFile, policy: Policy, as_of: datetime) -> bool:
     return _submitted_at(flat) < as_of - timedelta(days=policy.backdating_days)
 
 
+def _first_dated(flat: FlatFile) -> int:
+    """The row with the earliest date; some row has one."""
+    dated = np.flatnonzero(~np.isnat(flat.submitted_at))
+    return int(dated[np.argmin(flat.submitted_at[dated])])
+
+
 def _submitted_at(flat: FlatFile) -> datetime:
-    return flat.submitted_at[0].item().replace(tzinfo=UTC)
+    at: datetime = flat.submitted_at[_first_dated(flat)].item()
+    return at.replace(tzinfo=UTC)
 
 
-def _described(parsed: Body) -> AgentDescription:
-    flat = parsed.flat
-    return AgentDescription(
-        flat.agents[0], flat.scaffolds[0], flat.models[0], parsed.version, parsed.organisation
+def _described(parsed: Body, stated: Stated) -> AgentDescription:
+    """The agent as the envelope says, or the file; where both do, they have to agree."""
+    flat, envelope = parsed.flat, parsed.envelope
+    said = {"version": envelope.version, "organisation": envelope.organisation}
+    of_file = {"version": stated.versions[0], "organisation": stated.organisations[0]}
+    faults = tuple(
+        Fault(None, name, of_file[name], f"beside the file stands {value!r}; leave one of the two out")
+        for name, value in said.items()
+        if value and of_file[name] not in ("", value)
     )
+    if faults:
+        raise Faulty("The delivery has faults; nothing was stored.", faults=faults)
+    told = {name: value or of_file[name] for name, value in said.items()}
+    return AgentDescription(flat.agents[0], flat.scaffolds[0], flat.models[0], **told)
 
 
 def _replaced(uuid: UUID | None, agent: Agent) -> list[Submission]:
@@ -202,90 +348,24 @@ def _named_keys(held: np.ndarray, placed: Placed) -> list[dict[str, Any]]:
     ]
 
 
-def _content(
-    submission: Submission,
-    part: Part,
-    placed: Placed,
-    policy: Policy,
-    changes: list[StatusChange],
-    assignment: Assignment | None,
-) -> dict[str, Any]:
-    as_of = submission.received_at
-    wanted = assignments.wanted_by(assignment, submission)
-    return {
-        "id": str(submission.uuid),
-        "status": submission.status,
-        "agent": submission.agent.name,
-        "n_outcomes": submission.n_outcomes,
-        "n_invalid": submission.n_invalid,
-        "n_outside": asking.n_outside(part.rows, wanted),
-        "warnings": [
-            *(f"{alias} was read as {name}" for alias, name in placed.flat.aliases.items()),
-            *assignments.lateness(assignment, as_of),
-            *asking.lacking(
-                _standing(part, placed),
-                asking.names_asked(policy, wanted),
-                policy.missing,
-                unranked=wanted == submission.asked,
-            ),
-            *_uncounted(submission, part, placed, policy),
-            *_doubts(submission, policy, changes),
-            *_fractions(part, policy),
-        ],
-        "assignment": assignments.told(assignment, as_of),
-    }
-
-
-def _standing(part: Part, placed: Placed) -> pa.Table:
-    """Task and condition of all that the agent has delivered, this included; a run is no condition."""
-    kept = _kept(part, placed)
-    every = pa.concat_tables([kept.select(KEY), part.rows.select(KEY)]).group_by(KEY).aggregate([])
-    condition = {pk: str(facets[: Setting.N_CONDITION]) for pk, facets in placed.settings.items()}
-    return every.append_column("condition", pa.array([condition[pk] for pk in every["setting"].to_pylist()]))
-
-
-def _kept(part: Part, placed: Placed) -> pa.Table:
-    """What stands for the agent from before."""
-    replaced = pa.array([old.pk for old in part.replaces], pa.int32())
-    return placed.stored.filter(pc.invert(pc.is_in(placed.stored["submission"], replaced)))
-
-
-def _is_again(part: Part, placed: Placed, policy: Policy) -> bool:
-    """Whether the agent has delivered such tasks before; any, where the last delivery counts alone."""
-    before = _kept(part, placed)
-    before = before.filter(pc.invert(before["free"]))
-    if policy.duplicates == Duplicates.LATEST:
-        return bool(before.num_rows)
-    return not _ran(part.rows, placed).isdisjoint(_ran(before, placed))
-
-
-def _ran(rows: pa.Table, placed: Placed) -> set[tuple[object, ...]]:
-    """Task, prompt and judge of each row; a few outcomes at another temperature are a run like any other."""
-    under = {pk: facets[:2] for pk, facets in placed.settings.items()}
-    keys = zip(rows["task"].to_pylist(), rows["setting"].to_pylist(), strict=True)
-    return {(task, *under[setting]) for task, setting in keys}
-
-
-def _uncounted(submission: Submission, part: Part, placed: Placed, policy: Policy) -> list[str]:
+def _uncounted(of: Delivered) -> list[str]:
     """Say which outcomes are of conditions that the board does not compare."""
-    if not conditions.several(placed.settings.values()):
+    if not conditions.several(of.settings.values()):
         return []
-    columns = [*OUTCOME, "free"]
-    new = part.rows.select(OUTCOME)
-    new = new.append_column("free", pa.array(np.zeros(new.num_rows, bool)))
     return conditions.uncounted(
-        pa.concat_tables([_kept(part, placed).select(columns), new], promote_options="permissive"),
-        agent=submission.agent_id,
-        policy=policy,
-        subset=active_subset(policy.benchmark),
-        tasks=asking.names_asked(policy, None),
-        asked=submission.asked,
-        settings=placed.settings,
+        outcomes_of(of, of.submission.pk or 0),
+        agent=of.submission.agent_id,
+        policy=of.policy,
+        subset=active_subset(of.policy.benchmark),
+        tasks=asking.names_asked(of.policy, None),
+        asked=of.submission.asked,
+        settings=of.settings,
     )
 
 
-def _doubts(submission: Submission, policy: Policy, changes: list[StatusChange]) -> Iterator[str]:
+def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
     """Say what keeps the outcomes from counting as they stand."""
+    submission, policy = of.submission, of.policy
     if submission.n_invalid:
         yield (
             f"{submission.n_invalid:,} invalid outcomes count as failures until an operator confirms that"
@@ -306,15 +386,4 @@ def _doubts(submission: Submission, policy: Policy, changes: list[StatusChange])
         yield (
             "tasks of this agent were delivered before, and a board has shown it since: both runs count, and "
             "the board flags the agent for the operator"
-        )
-
-
-def _fractions(part: Part, policy: Policy) -> Iterator[str]:
-    """Say that outcomes lie between 0 and 1, where those that an operator loaded are passes and failures."""
-    value = part.rows["value"].to_numpy()
-    n_graded = int(np.count_nonzero((value > 0) & (value < 1)))
-    if n_graded and loaded_is_pass_fail(policy.benchmark):
-        yield (
-            f"{n_graded:,} outcomes lie between 0 and 1; all that an operator loaded here are 0 or 1: the "
-            "board flags the agent for the operator (a mean of several runs says so by n_averaged)"
         )

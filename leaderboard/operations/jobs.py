@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
@@ -71,6 +72,19 @@ def ask(
 
 
 # ---------------------------------------------------------------------------------------------- what they do
+
+
+def _check(run: JobRun, as_of: datetime, progress: Progress) -> str:
+    """`about` names the submission."""
+    from leaderboard.operations.checking import conclude
+
+    return conclude(uuid=UUID(run.about), as_of=as_of, hold=lambda: held(run))
+
+
+def _embargo(run: JobRun, as_of: datetime, progress: Progress) -> str:
+    from leaderboard.operations.embargoes import end_due
+
+    return end_due(benchmark=_benchmark(run), as_of=as_of)
 
 
 def _reconcile(run: JobRun, as_of: datetime, progress: Progress) -> str:
@@ -158,6 +172,8 @@ ALERT = "alert "
 JOBS = {
     job.kind: job
     for job in (
+        Job("check", Lane.PROMPT, due.check, _check),
+        Job("embargo", Lane.PROMPT, due.embargo, _embargo),
         Job("reconcile", Lane.PROMPT, due.reconcile, _reconcile),
         Job("drift", Lane.PROMPT, due.drift, _drift),
         Job("validation runs", Lane.PROMPT, due.validation_runs, _validation_runs),

@@ -9,7 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from leaderboard.accounts.models import User
+from leaderboard.accounts.models import ApiToken, User
 from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark
 from leaderboard.studies.models import DriftCheck, TaskSubset
 from leaderboard.submissions.models import Submission
@@ -449,6 +449,17 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt at {self.delivery}"
+
+
+class Tries(models.Model):
+    """Deliveries of a token that stored nothing, faulty ones and dry runs, in a minute."""
+
+    token = models.OneToOneField(ApiToken, models.CASCADE, primary_key=True, related_name="tries")
+    since = models.DateTimeField(help_text="When the minute began.")
+    n = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.n} tries of {self.token}"
 
 
 class Dispute(models.Model):

@@ -217,7 +217,8 @@ class _Fed:
         terms = Terms(as_of=day, loaded=True, reason="replay", asked=asked)
         submission, changes = record(part, placed=self.source.placed, terms=terms)
         if assignment:
-            settle(assignment=assignment, submission=submission, outcomes=rows, as_of=day)
+            n = rows.group_by("task").aggregate([([], "count_all")]).rename_columns(["task", "n"])
+            settle(assignment=assignment, submission=submission, outcomes=n, as_of=day)
         append_changes(benchmark=self.benchmark, changes=changes)
         ran |= set(rows["task"].to_pylist())
         self.usd += self.source.cost(rows)

@@ -18,6 +18,10 @@ class NotWaiting(Conflict):
     """This submission does not wait for review."""
 
 
+class UnderEmbargo(Conflict):
+    """This submission is not to be shown yet."""
+
+
 @transaction.atomic
 def accept(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Submission:
     """Let a submission count; what it replaces is superseded with it.
@@ -25,6 +29,28 @@ def accept(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Subm
     The operator has looked at it, so that an agent that a board has shown needs no further approval.
     """
     submission = _waiting(uuid)
+    if submission.embargo_until and submission.embargo_until > as_of:
+        raise UnderEmbargo(
+            f"The submission {uuid} is under embargo until {submission.embargo_until:%Y-%m-%d %H:%M} UTC."
+        )
+    let_count(submission=submission, by=by, reason=reason, as_of=as_of)
+    return submission
+
+
+def let_count(
+    *,
+    submission: Submission,
+    by: User | None,
+    reason: str,
+    as_of: datetime,
+    taken_back: bool = False,
+    again: bool = False,
+) -> None:
+    """Let a locked submission count from now on, at the end of the caller's transaction.
+
+    `taken_back`: after a board had shown the agent, its owner takes back what this replaces; `again`: and
+    had delivered such tasks before.
+    """
     benchmark = submission.agent.benchmark
     replaced = [old for old in (submission.replaces,) if old and old.status in LIVE]
     with acting(by=by, reason=reason):
@@ -34,14 +60,19 @@ def accept(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Subm
             at=as_of,
             by=by,
             reason=f"by {submission.uuid}",
-        )
-        changes += change_status(
-            submissions=[submission], status=Status.ACCEPTED, at=as_of, by=by, reason=reason
+            after_board=taken_back,
         )
         submission.status = Status.ACCEPTED
+        changes += change_status(
+            submissions=[submission],
+            status=Status.ACCEPTED,
+            at=as_of,
+            by=by,
+            reason=reason,
+            after_board=again,
+        )
         tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
         append_changes(benchmark=benchmark, changes=changes)
-    return submission
 
 
 @transaction.atomic

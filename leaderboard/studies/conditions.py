@@ -43,8 +43,8 @@ def uncounted(
         All active ones where not given.
     settings : mapping of id to (prompt_variant, judge, temperature, run)
     """
-    others = _kept(policy, agent)
-    by_temperature = any(one[TEMPERATURE] is not None for part in others for one in part["conditions"])
+    others = kept(policy, agent)
+    temperatures = by_temperature(others)
     counting = counting_of(policy, subset)
     names = dict(sorted(tasks.items(), key=lambda task: task[1]))
     mine = held(
@@ -54,9 +54,9 @@ def uncounted(
         settings=list(settings.values()),
         deliveries=[_delivery(names, asked)],
         counting=counting,
-        by_temperature=by_temperature,
+        by_temperature=temperatures,
     )
-    every = joined([*others, *split(mine)], len(names), by_temperature)
+    every = joined([*others, *split(mine)], len(names), temperatures)
     return _told(mine, every, compare(every, counting))
 
 
@@ -69,7 +69,12 @@ def _told(mine: Held, every: Held, compared: Compared) -> list[str]:
     return [words.uncounted_beside(beside, compared.words)] if beside else []
 
 
-def _kept(policy: Policy, agent: int) -> list[dict[str, Any]]:
+def by_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether agents are known under conditions that differ in temperature."""
+    return any(one[TEMPERATURE] is not None for part in parts for one in part["conditions"])
+
+
+def kept(policy: Policy, agent: int) -> list[dict[str, Any]]:
     """What the other agents ran under each condition, as the last recompute read it."""
     live = Submission.objects.filter(agent__benchmark=policy.benchmark, status=Status.ACCEPTED)
     kept = AgentScores.objects.filter(agent_id__in=live.values("agent_id")).exclude(agent_id=agent)

@@ -97,6 +97,7 @@ class Terms:
     reason: str = ""
     asked: Sequence[int] | None = None
     n_trials: int | None = None
+    embargo_until: datetime | None = None
     taken_back_after_board: bool = False
     again_after_board: bool = False
 
@@ -141,6 +142,17 @@ def record(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, lis
     return submission, changes
 
 
+def proposed(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, list[StatusChange]]:
+    """Return what `record` would store, and store nothing."""
+    submission = _submission(part, placed, terms)
+    changes = [
+        StatusChange(status=Status.SUPERSEDED, after_board=terms.taken_back_after_board)
+        for _ in part.replaces
+    ]
+    changes.append(StatusChange(status=submission.status, after_board=terms.again_after_board))
+    return submission, changes if submission.status == Status.ACCEPTED else []
+
+
 def _submission(part: Part, placed: Placed, terms: Terms) -> Submission:
     rows = part.rows
     return Submission(
@@ -160,4 +172,5 @@ def _submission(part: Part, placed: Placed, terms: Terms) -> Submission:
         loaded=terms.loaded,
         asked=None if terms.asked is None else list(terms.asked),
         n_trials=terms.n_trials,
+        embargo_until=terms.embargo_until,
     )

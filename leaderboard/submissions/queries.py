@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from django.db.models import Max, QuerySet
 
 from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Resubmission
@@ -48,6 +49,12 @@ MEASURED_OUTCOMES = """
 """
 
 
+TEXTS = """
+    SELECT DISTINCT m.key, m.value FROM submissions_outcomedetail d, jsonb_each_text(d.metadata) m
+    WHERE d.submission_id = %s
+"""
+
+
 def live_outcomes(agents: Iterable[int]) -> pa.Table:
     """All outcomes that stand for these agents, and for those merged into them: a new one may not hold the
     same key.
@@ -66,6 +73,16 @@ def outcomes_of(submissions: Iterable[int]) -> pa.Table:
 def measured_outcomes_of(submissions: Iterable[int]) -> pa.Table:
     """Return the outcomes with the cost in US dollars, the tokens and the seconds of each trial."""
     return standing(copy_out(MEASURED_OUTCOMES, [list(submissions)], schema=MEASURED_SCHEMA))
+
+
+def texts_of(submission: int) -> list[tuple[str, pa.Array]]:
+    """The distinct texts of a submission's metadata, by column."""
+    schema = pa.schema({"name": pa.string(), "text": pa.string()})
+    found = copy_out(TEXTS, [submission], schema=schema)
+    return [
+        (name, found.filter(pc.equal(found["name"], name))["text"])
+        for name in pc.unique(found["name"]).to_pylist()
+    ]
 
 
 def settings_of(benchmark: Benchmark) -> dict[tuple[object, ...], int]:

@@ -419,7 +419,8 @@ class TestBodies:
     def test_other_media_types(self, client, submit_token):
         response = client.post(
             "/api/v1/benchmarks/toy/submissions",
-            {"a": "b"},
+            "task,trial,outcome",
+            content_type="text/csv",
             headers={"Authorization": f"Bearer {submit_token}"},
         )
         assert (response.status_code, response["Content-Type"]) == (415, "application/problem+json")

@@ -1,0 +1,114 @@
+"""A delivery over HTTP: its parameters, its body or file, and the answer with what is left of the quotas."""
+
+import threading
+from contextlib import nullcontext
+from datetime import datetime
+from typing import NamedTuple, cast
+
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework import status
+from rest_framework.exceptions import APIException, ParseError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from leaderboard.accounts.models import ApiToken
+from leaderboard.api.errors import problem_response
+from leaderboard.api.parsers import Multipart, require_length
+from leaderboard.api.throttles import rate_limit_headers
+from leaderboard.catalog.models import Benchmark
+from leaderboard.errors import Exhausted, Refusal
+from leaderboard.operations import quotas, tries
+from leaderboard.operations.intake import Receipt, submit, submit_file
+
+MAX_KEY_LENGTH = 255
+PARAMETERS = ("dry_run", "format")
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
+LARGE = 1 << 20  # bytes of a file; a process reads one such at a time, for its rows take memory
+
+_reading = threading.Lock()
+
+
+class _Asked(NamedTuple):
+    """What the address asks for."""
+
+    dry_run: bool
+    form: str | None
+
+
+def delivered(request: Request, benchmark: Benchmark) -> Response:
+    """Answer a delivery of somebody who may deliver; what stores nothing is counted."""
+    token, as_of = cast("ApiToken", request.auth), timezone.now()
+    left = None
+    try:
+        tries.check(token=token, as_of=as_of)
+        asked = _asked(request)
+        receipt = _received(request, benchmark, token, asked, as_of)
+        response, left = _told(request, benchmark, receipt, asked), receipt.left
+        counts = asked.dry_run
+    except (Refusal, APIException) as refusal:
+        response = cast("Response", problem_response(refusal, {}))
+        counts = not isinstance(refusal, Exhausted)
+    if counts:
+        tries.count(token=token, as_of=as_of)
+    left = left or quotas.left(benchmark=benchmark, token=token, agent=None, as_of=as_of)
+    for name, value in rate_limit_headers(left, as_of=as_of).items():
+        response[name] = value
+    return response
+
+
+def _asked(request: Request) -> _Asked:
+    asked = request.query_params
+    if strange := sorted(set(asked) - set(PARAMETERS)):
+        named = ", ".join(strange[:5])
+        raise ParseError(f"A delivery takes {' and '.join(PARAMETERS)} in its address, not {named[:200]}.")
+    dry_run = asked.get("dry_run", "false")
+    if dry_run not in TRUTH:
+        raise ParseError(f"dry_run is true or false, not {dry_run[:80]!r}.")
+    return _Asked(TRUTH[dry_run], asked.get("format"))
+
+
+def _received(
+    request: Request, benchmark: Benchmark, token: ApiToken, asked: _Asked, as_of: datetime
+) -> Receipt:
+    require_length(request)
+    key = _idempotency_key(request)
+    body = request.data
+    if not isinstance(body, Multipart):
+        if asked.form is not None:
+            raise ParseError("format names that of a file; a JSON body has its own.")
+        return submit(
+            benchmark=benchmark,
+            token=token,
+            body=body,
+            idempotency_key=key,
+            as_of=as_of,
+            dry_run=asked.dry_run,
+        )
+    with body.upload.file, _reading if body.upload.n_bytes > LARGE else nullcontext():
+        return submit_file(
+            benchmark=benchmark,
+            token=token,
+            upload=body.upload,
+            fields=body.fields,
+            idempotency_key=key,
+            as_of=as_of,
+            dry_run=asked.dry_run,
+            form=asked.form,
+        )
+
+
+def _told(request: Request, benchmark: Benchmark, receipt: Receipt, asked: _Asked) -> Response:
+    links = {"board": request.build_absolute_uri(reverse("api:board", args=[benchmark.slug]))}
+    headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
+    code = status.HTTP_200_OK if asked.dry_run else status.HTTP_201_CREATED
+    return Response(receipt.content | {"links": links}, status=code, headers=headers)
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not (0 < len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()):
+        raise ParseError(
+            "An Idempotency-Key has 1 to 255 printable ASCII characters.", code="malformed_idempotency_key"
+        )
+    return key

@@ -1,0 +1,261 @@
+"""Machine checks: what a delivery lacks, what is odd in it, what it should not hold.
+
+They are shown with the submission, and none of them refuses it. A short delivery is checked in the request
+that brings it; a longer one waits as `checking` until the scheduler has. Its checks and what becomes of it
+are stored in one transaction, so that it is found again by whoever comes after a process that died.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from django.db import transaction
+
+from leaderboard.catalog.models import Policy, Review
+from leaderboard.catalog.queries import operates, policy_in_force
+from leaderboard.operations import asking
+from leaderboard.operations.corrections import CountsNoMore, has_been_shown, locked_submissions
+from leaderboard.operations.delivered import Delivered, divided, is_again, outcomes_of
+from leaderboard.operations.reviewing import let_count
+from leaderboard.operations.secrets_in import secrets_in
+from leaderboard.studies.flags import flags
+from leaderboard.studies.queries import active_subset, loaded_is_pass_fail
+from leaderboard.submissions.models import MachineCheck, Status, Submission
+from leaderboard.submissions.queries import live_outcomes, settings_of, texts_of
+from leaderboard.submissions.services import append_changes, change_status
+
+N_IN_REQUEST = 20_000  # outcomes; what has more is checked by the scheduler
+N_NAMED = 10
+CHECKED = "the scheduler has checked it"
+
+Texts = Iterable[tuple[str, pa.Array]]
+
+
+class Level(StrEnum):
+    """`NOTED` is for the operator, `WARNED` for the submitter too."""
+
+    PASSED = "passed"
+    NOTED = "noted"
+    WARNED = "warned"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one check says."""
+
+    name: str
+    level: Level
+    told: str
+
+
+def check(submission: Submission) -> list[Found]:
+    """Check a stored submission."""
+    return found_in(_stored(submission), texts_of(submission.pk))
+
+
+def found_in(delivered: Delivered, texts: Texts) -> list[Found]:
+    """Check a delivery; `texts` are its metadata by column."""
+    return [
+        *_coverage(delivered),
+        *_trials(delivered),
+        *_flags(delivered),
+        *_fractions(delivered),
+        *_secrets(delivered, texts),
+        *_dates(delivered),
+    ]
+
+
+def keep(submission: Submission, found: Sequence[Found], *, as_of: datetime) -> None:
+    """Store what was found."""
+    MachineCheck.objects.create(submission=submission, found=[asdict(one) for one in found], at=as_of)
+
+
+def status_now(
+    *, n_outcomes: int, embargo_until: datetime | None, policy: Policy, as_of: datetime, checked: bool = False
+) -> tuple[Status, str]:
+    """What becomes of a submission, and why it does not count; empty where it does."""
+    if n_outcomes > N_IN_REQUEST and not checked:
+        return Status.CHECKING, f"it has more than {N_IN_REQUEST:,} outcomes"
+    if policy.review == Review.MANUAL:
+        return Status.WAITING, "an operator reviews it"
+    if embargo_until and embargo_until > as_of:
+        return Status.WAITING, f"under embargo until {embargo_until:%Y-%m-%d %H:%M} UTC"
+    return Status.ACCEPTED, ""
+
+
+def conclude(*, uuid: UUID, as_of: datetime, hold: Callable[[], None] = lambda: None) -> str:
+    """Check a submission that waits for it, and let it count or wait; `hold` keeps the run's claim."""
+    submission = Submission.objects.select_related("agent__benchmark", "token__user").get(uuid=uuid)
+    if submission.status != Status.CHECKING:
+        return f"{submission.agent} is {submission.status} already"
+    found = check(submission)
+    with transaction.atomic():
+        hold()
+        return _concluded(uuid, found, as_of)
+
+
+def _concluded(uuid: UUID, found: list[Found], as_of: datetime) -> str:
+    try:
+        (submission,) = locked_submissions([uuid])
+    except CountsNoMore as taken_back:
+        return str(taken_back)
+    if submission.status != Status.CHECKING:
+        return f"{submission.agent} is {submission.status} already"
+    benchmark = submission.agent.benchmark
+    keep(submission, found, as_of=as_of)
+    status, why = status_now(
+        n_outcomes=submission.n_outcomes,
+        embargo_until=submission.embargo_until,
+        policy=policy_in_force(benchmark),
+        as_of=as_of,
+        checked=True,
+    )
+    if status == Status.ACCEPTED:
+        accept_unseen(submission, reason=CHECKED, as_of=as_of)
+    else:
+        changes = change_status(submissions=[submission], status=status, at=as_of, by=None, reason=why)
+        append_changes(benchmark=benchmark, changes=changes)
+    n_warned = sum(one.level == Level.WARNED for one in found)
+    return f"{submission.n_outcomes:,} outcomes of {submission.agent}: {n_warned} warnings, now {status}"
+
+
+def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> None:
+    """Let a locked submission count that no operator has looked at: as if it had counted at once.
+
+    What its owner took back or ran again is marked, where a board had shown the agent before it came.
+    """
+    agent, token = submission.agent, submission.token
+    by_operator = token is None or operates(token, agent.benchmark)
+    shown = not by_operator and has_been_shown(agent, before=submission.received_at)
+    let_count(
+        submission=submission,
+        by=None,
+        reason=reason,
+        as_of=as_of,
+        taken_back=shown and submission.replaces_id is not None,
+        again=shown and _ran_again(submission),
+    )
+
+
+def _ran_again(submission: Submission) -> bool:
+    delivered = _stored(submission)
+    return is_again(delivered.rows, delivered.before, settings=delivered.settings, policy=delivered.policy)
+
+
+def _stored(submission: Submission) -> Delivered:
+    """A stored submission beside what was delivered before it."""
+    agent = submission.agent
+    live = live_outcomes([agent.pk])
+    rows = live.filter(pc.equal(live["submission"], submission.pk))
+    earlier = live.filter(pc.less(live["submission"], submission.pk))
+    before, replaced = divided(earlier, [submission.replaces_id] if submission.replaces_id else [])
+    return Delivered(
+        submission=submission,
+        policy=policy_in_force(agent.benchmark),
+        rows=rows,
+        before=before,
+        replaced=replaced,
+        settings={pk: facets for facets, pk in settings_of(agent.benchmark).items()},
+        assignment=submission.assignments.first(),
+    )
+
+
+def _told(name: str, said: Iterable[str], otherwise: str, *, level: Level = Level.WARNED) -> Iterator[Found]:
+    """What there is to say, or that there is nothing."""
+    told = list(said)
+    yield from (Found(name, level, one) for one in told)
+    if not told:
+        yield Found(name, Level.PASSED, otherwise)
+
+
+def _coverage(of: Delivered) -> Iterator[Found]:
+    unranked = of.wanted == of.submission.asked
+    lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=unranked)
+    yield from _told("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")
+    if n := asking.n_outside(of.rows, of.wanted):
+        yield Found("coverage", Level.NOTED, f"{n:,} outcomes lie on tasks that were not asked for")
+
+
+def _trials(of: Delivered) -> Iterator[Found]:
+    pairs = zip(of.standing["task"].to_pylist(), of.standing["n"].to_pylist(), strict=True)
+    fewest = min((n for task, n in pairs if task in of.names_asked), default=0)
+    yield from _told("trials", asking.uneven(of.standing, of.names_asked), f"{fewest:,} of each task")
+    if of.submission.n_invalid:
+        yield Found("trials", Level.NOTED, f"{of.submission.n_invalid:,} outcomes are invalid")
+
+
+def _flags(of: Delivered) -> Iterator[Found]:
+    benchmark = of.policy.benchmark
+    new = of.submission.pk or 0  # a dry run has no id
+    found = flags(
+        outcomes_of(of, new),
+        of.replaced if of.replaced.num_rows else _latest(of.before),
+        agent=of.submission.agent_id,
+        submissions=_submissions(of, new),
+        policy=of.policy,
+        subset=active_subset(benchmark),
+        tasks=asking.names_asked(of.policy, None),
+        settings=of.settings,
+    )
+    others = ", ".join(map(repr, found.identical[:N_NAMED]))
+    alike = [f"the same outcome as {others} on every task"] if found.identical else []
+    yield from _told("copies", filter(None, [found.copies]), "its trials do not repeat each other")
+    gains, otherwise = filter(None, [found.gains]), "it does not only gain on the delivery before"
+    yield from _told("gains", gains, otherwise, level=Level.NOTED)
+    yield from _told("identical", alike, "no other agent has the same outcomes")
+
+
+def _latest(before: pa.Table) -> pa.Table:
+    last = pc.max(before["submission"]).as_py()
+    return before.filter(pc.equal(before["submission"], -1 if last is None else last))
+
+
+def _submissions(of: Delivered, new: int) -> dict[int, Submission]:
+    ids = pc.unique(of.before["submission"]).to_pylist()
+    return {**Submission.objects.order_by("id").in_bulk(ids), new: of.submission}
+
+
+def _fractions(of: Delivered) -> Iterator[Found]:
+    value = of.rows["value"].to_numpy()
+    n_graded = int(np.count_nonzero((value > 0) & (value < 1)))
+    odd = bool(n_graded) and loaded_is_pass_fail(of.policy.benchmark)
+    told = (
+        f"{n_graded:,} outcomes lie between 0 and 1; all that an operator loaded here are 0 or 1: the "
+        "board flags the agent for the operator (a mean of several runs says so by n_averaged)"
+    )
+    yield from _told("fractions", [told] * odd, "outcomes are of the kind that this benchmark has")
+
+
+def _secrets(of: Delivered, texts: Texts) -> Iterator[Found]:
+    links = [(f"links.{name}", pa.array([link])) for name, link in of.submission.links.items()]
+    revoke = "it will be published with the outcomes: take the submission back, and revoke it"
+    told = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
+    yield from _told("secrets", told, "nothing looks like a token or a key")
+
+
+def _dates(of: Delivered) -> Iterator[Found]:
+    one, days = of.submission, of.policy.backdating_days
+    if one.backdated:
+        told = f"dated {one.submitted_at:%Y-%m-%d}, more than {days} days before it came: marked backdated"
+        yield Found("dates", Level.NOTED, told)
+    if one.imprecise:
+        yield Found("dates", Level.NOTED, "only the month or year of submitted_at is known")
+    if not (one.backdated or one.imprecise):
+        yield Found(
+            "dates", Level.PASSED, f"dated {one.submitted_at:%Y-%m-%d}" if one.submitted_at else "not dated"
+        )
+
+
+def warnings(found: Iterable[Found]) -> list[str]:
+    """What a receipt tells of the checks."""
+    return [one.told for one in found if one.level == Level.WARNED]
+
+
+def as_plain(found: Iterable[Found]) -> list[dict[str, Any]]:
+    return [asdict(one) for one in found]

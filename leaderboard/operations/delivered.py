@@ -1,0 +1,86 @@
+"""A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from leaderboard.catalog.models import Duplicates, Policy
+from leaderboard.operations import asking, assignments
+from leaderboard.operations.models import Assignment
+from leaderboard.submissions.models import Setting, Submission
+from leaderboard.submissions.rows import KEY, OUTCOME
+
+
+@dataclass(frozen=True, eq=False)
+class Delivered:
+    """Rows that came, under a submission that is stored or would be.
+
+    `rows` has the key of each outcome, its value and whether it is valid. `before` and `replaced` have the
+    submission and whether the key is free beside: what stood and goes on to stand, and what goes.
+    """
+
+    submission: Submission
+    policy: Policy
+    rows: pa.Table
+    before: pa.Table
+    replaced: pa.Table
+    settings: Mapping[int, tuple[object, ...]]
+    assignment: Assignment | None
+
+    @cached_property
+    def wanted(self) -> list[int] | None:
+        """Ids of the tasks that it was asked for; None: all active ones."""
+        return assignments.wanted_by(self.assignment, self.submission)
+
+    @cached_property
+    def names_asked(self) -> dict[int, str]:
+        return asking.names_asked(self.policy, self.wanted)
+
+    @cached_property
+    def standing(self) -> pa.Table:
+        return standing(self.rows, self.before, self.settings)
+
+
+def divided(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.Table]:
+    """What stands for an agent, without and with the submissions of these ids alone."""
+    goes = pc.is_in(stored["submission"], pa.array(replaces, pa.int32()))
+    return stored.filter(pc.invert(goes)), stored.filter(goes)
+
+
+def standing(rows: pa.Table, before: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> pa.Table:
+    """By task and condition, of which a run is no part, the number `n` of the outcomes that an agent has."""
+    keys = rows.select(KEY)
+    if before.num_rows:  # a failure of the harness and what was delivered in its place are one
+        keys = pa.concat_tables([before.select(KEY), keys]).group_by(KEY).aggregate([])
+    n = keys.group_by(["task", "setting"]).aggregate([([], "count_all")])
+    condition = [str(settings[pk][: Setting.N_CONDITION]) for pk in n["setting"].to_pylist()]
+    named = pa.table({"task": n["task"], "condition": condition, "n": n["count_all"]})
+    return named.group_by(["task", "condition"]).aggregate([("n", "sum")]).rename_columns(named.column_names)
+
+
+def is_again(
+    rows: pa.Table, before: pa.Table, *, settings: Mapping[int, tuple[object, ...]], policy: Policy
+) -> bool:
+    """Whether the agent has delivered such tasks before; any, where the last delivery counts alone."""
+    before = before.filter(pc.invert(before["free"]))
+    if policy.duplicates == Duplicates.LATEST:
+        return bool(before.num_rows)
+    return not _ran(rows, settings).isdisjoint(_ran(before, settings))
+
+
+def _ran(rows: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> set[tuple[object, ...]]:
+    """Tasks with prompt and judge; a few outcomes at another temperature are a run like any other."""
+    pairs = rows.group_by(["task", "setting"]).aggregate([]).to_pylist()
+    return {(one["task"], *settings[one["setting"]][:2]) for one in pairs}
+
+
+def outcomes_of(delivered: Delivered, new: int) -> pa.Table:
+    """All that stands for the agent, in order of delivery; what is new as of the submission `new`."""
+    n = delivered.rows.num_rows
+    ids = pa.repeat(pa.scalar(new, pa.int32()), n)
+    rows = delivered.rows.select(OUTCOME).add_column(0, "submission", ids)
+    rows = rows.append_column("free", pa.repeat(pa.scalar(False), n))
+    return pa.concat_tables([delivered.before.select(rows.column_names), rows], promote_options="permissive")

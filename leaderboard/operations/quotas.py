@@ -1,0 +1,94 @@
+"""How many submissions a token makes, and an agent gets, in a UTC day. Those that are stored count.
+
+They are counted in the submission's own transaction: deliveries of one agent wait for each other since its
+row is locked, those of one token at the end, when its row is. Operators are exempt, and so is what they load.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import Any
+
+from leaderboard.accounts.models import ApiToken
+from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.catalog.queries import operates, policy_in_force
+from leaderboard.errors import Exhausted
+from leaderboard.submissions.models import Submission
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Quota:
+    """Submissions of a UTC day: how many there may be, and how many there are."""
+
+    limit: int
+    n: int
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - self.n)
+
+
+@dataclass(frozen=True)
+class Quotas:
+    """Those of a token and, where it is known, of an agent; `resets_at` is the end of the day."""
+
+    token: Quota
+    agent: Quota | None
+    resets_at: datetime
+
+    def as_plain(self) -> dict[str, Any]:
+        told = {name: {"limit": one.limit, "left": one.left} for name, one in self.by_name().items()}
+        return told | {"resets_at": f"{self.resets_at:%Y-%m-%dT%H:%M:%SZ}"}
+
+    def by_name(self) -> Mapping[str, Quota]:
+        return {"token": self.token} | ({"agent": self.agent} if self.agent else {})
+
+
+class QuotaSpent(Exhausted):
+    """No more submissions today."""
+
+
+def left(*, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas | None:
+    """What a token and an agent have left on a benchmark; None for operators, who have no bound."""
+    if operates(token, benchmark):
+        return None
+    policy, day = policy_in_force(benchmark), _day(as_of)
+    today = Submission.objects.filter(
+        agent__benchmark=benchmark, loaded=False, received_at__gte=day, received_at__lt=day + DAY
+    )
+    of_agent = Quota(policy.quota_per_agent, today.filter(agent=agent).count()) if agent else None
+    return Quotas(Quota(policy.quota_per_token, today.filter(token=token).count()), of_agent, day + DAY)
+
+
+def count_one(
+    *, policy: Policy, token: ApiToken, agent: Agent, as_of: datetime, stored: bool
+) -> Quotas | None:
+    """Refuse a submission that would be one too many; `stored`: it is in the database and counts itself.
+
+    A stored one is counted while the token is locked, until the transaction ends.
+    """
+    if stored:
+        ApiToken.objects.select_for_update(no_key=True).get(pk=token.pk)
+    found = left(benchmark=policy.benchmark, token=token, agent=agent, as_of=as_of)
+    for name, quota in found.by_name().items() if found else ():
+        if quota.n + (not stored) > quota.limit:
+            raise _spent(name, quota, found.resets_at if found else as_of, as_of)
+    return found
+
+
+def _spent(name: str, quota: Quota, resets_at: datetime, as_of: datetime) -> QuotaSpent:
+    whose = "this token makes" if name == "token" else "an agent gets"
+    return QuotaSpent(
+        f"On this benchmark {whose} {quota.limit:,} submissions in a UTC day; the next day begins at "
+        f"{resets_at:%Y-%m-%dT%H:%MZ}.",
+        retry_after=ceil((resets_at - as_of).total_seconds()),
+        quota=name,
+        limit=quota.limit,
+    )
+
+
+def _day(as_of: datetime) -> datetime:
+    return as_of.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

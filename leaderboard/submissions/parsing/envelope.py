@@ -1,0 +1,151 @@
+"""What stands around the rows of a submission, whether they come in a JSON body or in a file."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from heapq import nsmallest
+from typing import Any
+from uuid import UUID
+
+from analytics.flat_file import Fault, excerpt, name_rule, text_of
+
+COLUMN = {"name": "agent", "scaffold": "scaffold", "model": "model"}  # of the flat file
+AGENT_OPTIONAL = ("version", "organisation")
+IDS = {"replaces": "is the id of a submission", "assignment": "is the id of an assignment"}
+LINKS = ("commit", "logs")
+FIELDS = ("agent", "submitted_at", "run", "links", "embargo_until", *IDS)
+LONGEST_EMBARGO = timedelta(days=90)
+MAX_LINK_LENGTH = 2_000
+N_STRANGE = 100  # fields that are none, told of one object: a body has room for a million
+NOTHING = (None, "")
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """An envelope without faults, but for what it says of the rows."""
+
+    version: str
+    organisation: str
+    replaces: UUID | None
+    assignment: UUID | None
+    links: dict[str, str]
+    embargo_until: datetime | None
+
+
+def envelope_of(fields: Mapping[str, Any]) -> Envelope:
+    agent, embargo = fields.get("agent") or {}, fields.get("embargo_until")
+    return Envelope(
+        version=agent.get("version") or "",
+        organisation=agent.get("organisation") or "",
+        replaces=UUID(fields["replaces"]) if fields.get("replaces") else None,
+        assignment=UUID(fields["assignment"]) if fields.get("assignment") else None,
+        links=dict(fields.get("links") or {}),
+        embargo_until=None if embargo in NOTHING else moment(embargo),
+    )
+
+
+def columns_of(fields: Mapping[str, Any]) -> dict[str, object]:
+    """What the envelope says of all rows, by column of the flat file."""
+    agent = fields.get("agent")
+    described = agent if isinstance(agent, Mapping) else {}
+    columns = {column: described[key] for key, column in COLUMN.items() if described.get(key) not in NOTHING}
+    return columns | {
+        name: fields[name] for name in ("submitted_at", "run") if fields.get(name) not in NOTHING
+    }
+
+
+def faults_of(fields: Mapping[str, Any], *, as_of: datetime, required: Collection[str] = ()) -> list[Fault]:
+    """Every fault of the envelope; `required` are fields that must be there, all of an agent's among them.
+
+    Whether `run` and `submitted_at` are good is told with the rows.
+    """
+    known = (*FIELDS, *required)
+    return [
+        *_strange("", fields, known, "is not a field of a submission"),
+        *(fault(name, None, "is required") for name in required if fields.get(name) in (*NOTHING, [], {})),
+        *_agent(fields, is_required="agent" in required),
+        *_ids(fields),
+        *_links(fields),
+        *_embargo(fields, as_of),
+    ]
+
+
+def fault(field: str, value: object, rule: str) -> Fault:
+    """Describe a fault of the envelope; a list or an object is not shown."""
+    shown = value if isinstance(value, str) else text_of(value)
+    return Fault(
+        row=None, field=excerpt(field), value=excerpt(shown) if isinstance(shown, str) else None, rule=rule
+    )
+
+
+def moment(value: object) -> datetime | None:
+    """A date, which is its first moment, or a date and time; without a zone in UTC. None: it is neither."""
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at
+
+
+def _strange(where: str, found: Mapping[str, Any], known: Collection[str], rule: str) -> Iterator[Fault]:
+    """Tell the fields of an object that are none, in alphabetical order, and how many more there are."""
+    strange = found.keys() - set(known)
+    for name in nsmallest(N_STRANGE, strange):
+        yield fault(f"{where}{name}", found[name], rule)
+    if len(strange) > N_STRANGE:
+        rest = f"has {len(strange) - N_STRANGE:,} more fields that are not known"
+        yield fault(where.rstrip(".") or "body", None, rest)
+
+
+def _agent(fields: Mapping[str, Any], *, is_required: bool) -> Iterator[Fault]:
+    agent = fields.get("agent")
+    if not isinstance(agent, Mapping):
+        if agent not in (*NOTHING, []):  # which is told as absent
+            yield fault("agent", agent, "is an object with name, scaffold and model")
+        return
+    if is_required:
+        yield from (fault(f"agent.{f}", None, "is required") for f in COLUMN if agent.get(f) in NOTHING)
+    known = (*COLUMN, *AGENT_OPTIONAL)
+    yield from _strange("agent.", agent, known, "is not a field of an agent")
+    for field in known:
+        value = agent.get(field)
+        if value not in NOTHING and (
+            rule := name_rule(value) if isinstance(value, str) else "a name is text"
+        ):
+            yield fault(f"agent.{field}", value, rule)
+
+
+def _ids(fields: Mapping[str, Any]) -> Iterator[Fault]:
+    for field, rule in IDS.items():
+        value = fields.get(field)
+        try:
+            _ = value in NOTHING or UUID(value)
+        except (ValueError, AttributeError, TypeError):
+            yield fault(field, value, rule)
+
+
+def _links(fields: Mapping[str, Any]) -> Iterator[Fault]:
+    links = {} if fields.get("links") is None else fields["links"]
+    if not isinstance(links, Mapping):
+        yield fault("links", links, f"is an object with {' and '.join(LINKS)}")
+        return
+    yield from _strange("links.", links, LINKS, f"is not a link; known are {', '.join(LINKS)}")
+    for name, value in ((name, links[name]) for name in LINKS if name in links):
+        if not (isinstance(value, str) and len(value) <= MAX_LINK_LENGTH and value.isprintable()):
+            yield fault(f"links.{name}", value, "is a text of at most 2,000 printable characters")
+        elif not value.startswith(("https://", "http://")):
+            yield fault(f"links.{name}", value, "begins with https:// or http://")
+
+
+def _embargo(fields: Mapping[str, Any], as_of: datetime) -> Iterator[Fault]:
+    value = fields.get("embargo_until")
+    if value in NOTHING:
+        return
+    until = moment(value)
+    if until is None:
+        yield fault("embargo_until", value, "is a date like 2026-09-30, or a date and time with its zone")
+    elif until <= as_of:
+        yield fault("embargo_until", value, f"does not lie after the delivery ({as_of:%Y-%m-%d %H:%M} UTC)")
+    elif until > as_of + LONGEST_EMBARGO:
+        rule = f"lies more than {LONGEST_EMBARGO.days} days after the delivery ({as_of:%Y-%m-%d})"
+        yield fault("embargo_until", value, rule)

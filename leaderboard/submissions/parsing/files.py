@@ -1,0 +1,187 @@
+"""A submission as a file, CSV, NDJSON or Parquet, and the fields of its envelope beside it.
+
+What the envelope says the file need not: where both say it, they have to agree. The file's own name is
+nowhere a path.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from gzip import GzipFile
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from analytics.flat_file import DELIVERED, Beside, Fault, FlatFile, FlatFileError, read, text_of
+from leaderboard.errors import Refusal
+from leaderboard.submissions.parsing.body import Body, together
+from leaderboard.submissions.parsing.envelope import COLUMN, columns_of, envelope_of, fault, faults_of
+from leaderboard.submissions.parsing.known_tasks import KnownTasks
+
+FLAT = "flat"
+GZIP = b"\x1f\x8b"
+BLOCK_BYTES = 1 << 20
+IMPORTERS = "leaderboard.submissions.parsing.importers"
+SUFFIXES = (".csv", ".gz", ".ndjson", ".jsonl", ".json", ".parquet", ".zip", ".eval")
+
+
+class UnknownFormat(Refusal):
+    """There is no such format."""
+
+
+@dataclass(frozen=True)
+class UploadedPart:
+    """A file as it came: open, and at its beginning; `name` is the sender's."""
+
+    file: BinaryIO
+    name: str
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """The benchmark that a file is for: its slug, its title, and the names of its tasks."""
+
+    slug: str
+    title: str
+    tasks: Iterable[str]
+
+
+def formats() -> tuple[str, ...]:
+    """The names of the formats that can be read."""
+    if find_spec(IMPORTERS) is None:
+        return (FLAT,)
+    return tuple(dict.fromkeys((FLAT, *import_module(IMPORTERS).FORMATS)))
+
+
+def read_upload(
+    upload: UploadedPart, fields: Mapping[str, Any], *, place: Place, form: str | None, as_of: datetime
+) -> Body:
+    """Check envelope and file and return them, or raise Faulty with every fault at once."""
+    if form is not None and form not in formats():
+        raise UnknownFormat(f"There is no format {form[:80]!r}; known are {', '.join(formats())}.")
+    faults = faults_of(fields, as_of=as_of)
+    known = KnownTasks(place.tasks)
+    columns = {name: said for name, said in columns_of(fields).items() if not _is_told(name, faults)}
+    try:
+        if form in (None, FLAT):
+            flat = _flat(upload, columns, faults, place, known, as_of)
+            notes: tuple[str, ...] = ()
+        elif faults:
+            raise together(faults, (), 0)
+        else:
+            flat, notes = _imported(upload, fields, place, form, as_of)
+    except FlatFileError as error:
+        raise together(faults, error.faults, error.n_faults) from None
+    if faults := [*faults, *_misplaced(flat, known)]:
+        raise together(faults, (), 0)
+    sha256 = partial(_sha256, upload.file, dict(fields), form or FLAT)
+    return Body(sha256=sha256, flat=_dated(flat, as_of), envelope=envelope_of(fields), notes=notes)
+
+
+def _is_told(column: str, faults: Iterable[Fault]) -> bool:
+    path = next((f"agent.{key}" for key, of in COLUMN.items() if of == column), column)
+    return any(one.field in ("agent", path) for one in faults if column in COLUMN.values())
+
+
+def _flat(
+    upload: UploadedPart,
+    columns: Mapping[str, object],
+    faults: Iterable[Fault],
+    place: Place,
+    known: KnownTasks,
+    as_of: datetime,
+) -> FlatFile:
+    told = [column for column in COLUMN.values() if _is_told(column, faults)]
+    beside = Beside(
+        constants={"benchmark": place.slug, **columns},
+        known_as={"benchmark": (place.title,)},
+        optional=("submitted_at", *told),
+        strange_task=known,
+    )
+    upload.file.seek(0)
+    return read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, beside=beside)
+
+
+def _imported(
+    upload: UploadedPart, fields: Mapping[str, Any], place: Place, form: str, as_of: datetime
+) -> tuple[FlatFile, tuple[str, ...]]:
+    """Let an importer read the file, which needs one with a path."""
+    importers, agent = import_module(IMPORTERS), fields.get("agent") or {}
+    said = {key: agent.get(key) or None for key in ("scaffold", "model", "version", "organisation")}
+    stated = importers.Stated(
+        agent=agent.get("name") or None,
+        **said,
+        submitted_at=_text(fields, "submitted_at"),
+        run=_text(fields, "run"),
+    )
+    with _with_path(upload) as path:
+        found = importers.read(
+            path,
+            name=form,
+            stated=stated,
+            benchmark=place.slug,
+            tasks=list(place.tasks),
+            as_of=as_of,
+            limits=DELIVERED,
+        )
+    return found.flat, tuple(found.notes)
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str | None:
+    text = text_of(fields.get(name))
+    if isinstance(text, ValueError):
+        raise together([fault(name, fields[name], str(text))], (), 0)
+    return text or None
+
+
+@contextmanager
+def _with_path(upload: UploadedPart) -> Iterator[Path]:
+    suffixes = "".join(one for one in PurePath(upload.name.lower()).suffixes[-2:] if one in SUFFIXES)
+    with TemporaryDirectory(prefix="bst-") as folder:
+        path = Path(folder, f"upload{suffixes}")
+        upload.file.seek(0)
+        with path.open("wb") as copy:
+            copyfileobj(upload.file, copy)
+        yield path
+
+
+def _misplaced(flat: FlatFile, known: KnownTasks) -> Iterator[Fault]:
+    """Tell a second agent, and tasks that are none where no reader has looked."""
+    if len(flat.agents) > 1:
+        row = int(np.flatnonzero(flat.agent != flat.agent[0])[0])
+        rule = f"a delivery holds one agent, and row 1 is of {flat.agents[flat.agent[0]]!r}"
+        yield Fault(row + 1, "agent", flat.agents[flat.agent[row]], rule)
+    strange = [code for code, name in enumerate(flat.tasks) if known(name)]
+    for row in np.flatnonzero(np.isin(flat.task, strange)).tolist() if strange else ():
+        name = flat.tasks[flat.task[row]]
+        yield Fault(row + 1, "task", name, known(name) or "")
+
+
+def _dated(flat: FlatFile, as_of: datetime) -> FlatFile:
+    """Date a file that has no date by its delivery."""
+    if not np.isnat(flat.submitted_at).all():
+        return flat
+    now = np.datetime64(as_of.astimezone(UTC).replace(tzinfo=None), "s")
+    return replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=np.zeros(flat.n_rows, np.bool_))
+
+
+def _sha256(file: BinaryIO, fields: Mapping[str, Any], form: str) -> bytes:
+    """What was decoded, and the bytes of the file once decompressed."""
+    digest = hashlib.sha256(json.dumps([form, fields], sort_keys=True).encode())
+    file.seek(0)
+    is_zipped = file.read(len(GZIP)) == GZIP
+    file.seek(0)
+    plain = GzipFile(fileobj=file) if is_zipped else file
+    while block := plain.read(BLOCK_BYTES):
+        digest.update(block)
+    return digest.digest()

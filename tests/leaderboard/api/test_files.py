@@ -1,0 +1,284 @@
+"""Outcomes as a file: the same rules, whatever the format; what stands beside it, the file need not say."""
+
+import gzip
+import json
+from typing import ClassVar
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Review
+from leaderboard.operations.services import recompute
+from leaderboard.submissions.models import (
+    IdempotencyKey,
+    MachineCheck,
+    Outcome,
+    OutcomeDetail,
+    Setting,
+    Submission,
+)
+from leaderboard.submissions.parsing.files import formats
+from tests.leaderboard.api.deliver import (
+    ADDRESS,
+    AGENT,
+    FORMS,
+    body,
+    csv_of,
+    ndjson_of,
+    parquet_of,
+    rows,
+    send,
+    send_file,
+    today,
+)
+from tests.toys import AS_OF, lines_of
+
+WHOLE = {"benchmark": "Toy", "agent": "newcomer", "scaffold": "Loop", "model": "Model 9"}
+
+
+def stored():
+    models = (Agent, Submission, Outcome, OutcomeDetail, Setting, IdempotencyKey, MachineCheck)
+    return [model.objects.count() for model in models]
+
+
+def faults_of(response):
+    assert response.status_code == 422, response.content
+    return [(one["row"], one["field"]) for one in response.json()["faults"]]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_format_is_a_delivery_like_any_other(submit_token, toy, name):
+    response = send_file(FORMS[name](rows()), token=submit_token, name=name)
+    assert response.status_code == 201, response.content
+    answer = response.json()
+    assert (answer["status"], answer["n_outcomes"], answer["agent"]) == ("accepted", 20, "newcomer")
+    board, _ = recompute(benchmark=toy, as_of=AS_OF)
+    line = lines_of(board)["newcomer"]
+    assert (line.at["full"].score, line.scaffold, line.model, line.run_by) == (0.5, "Loop", "Model 9", "self")
+
+
+def test_it_stores_what_the_same_json_body_stores(submit_token):
+    first = send(body("one"), token=submit_token)
+    fields = {"agent.name": "two", "agent.scaffold": "Loop", "agent.model": "M two"}
+    second = send_file(csv_of(rows()), fields, token=submit_token)
+    hashes = Submission.objects.filter(uuid__in=[one.json()["id"] for one in (first, second)])
+    assert len({bytes(one.content_sha256) for one in hashes}) == 1
+    told = [{**one.json(), "id": "", "agent": "", "quota": ""} for one in (first, second)]
+    assert "the same outcome as 'one'" not in str(told[1])  # no recompute has seen it
+    assert told[0] == told[1]
+
+
+def test_the_envelope_may_be_one_part_of_json(submit_token):
+    envelope = {
+        "agent": {"name": "newcomer", "scaffold": "Loop", "model": "Model 9", "version": "2"},
+        "submitted_at": today(),
+        "run": "night",
+        "links": {"commit": "https://example.org/c"},
+    }
+    response = send_file(csv_of(rows()), {"submission": json.dumps(envelope)}, token=submit_token)
+    assert response.status_code == 201, response.content
+    submission = Submission.objects.get(uuid=response.json()["id"])
+    assert (submission.links, submission.agent.version) == ({"commit": "https://example.org/c"}, "2")
+    (setting,) = Setting.objects.filter(run="night")
+    assert Outcome.objects.filter(submission_id=submission.pk, setting_id=setting.pk).count() == 20
+
+
+def test_a_whole_file_needs_no_field_beside_it(submit_token):
+    whole = rows(version="3", link="https://example.org/x", note="kept", submitted_at=today(), **WHOLE)
+    response = send_file(csv_of(whole), {}, token=submit_token)
+    assert response.status_code == 201, response.content
+    submission = Submission.objects.get(uuid=response.json()["id"])
+    assert (submission.agent.version, submission.links) == ("3", {"link": "https://example.org/x"})
+    details = OutcomeDetail.objects.filter(submission_id=submission.pk)
+    assert set(details.values_list("metadata__note", flat=True)) == {"kept"}
+
+
+def test_the_benchmark_is_known_by_title_and_slug(submit_token):
+    assert send_file(csv_of(rows(benchmark="toy")), token=submit_token).status_code == 201
+    mixed = [
+        row | {"benchmark": name} for row, name in zip(rows(run="b"), ["Toy", "toy", ""] * 7, strict=False)
+    ]
+    assert send_file(csv_of(mixed), token=submit_token).status_code == 201
+    other = send_file(csv_of(rows(benchmark="Other", run="c")), token=submit_token)
+    assert faults_of(other) == [(row, "benchmark") for row in range(1, 21)]
+    assert 'beside the file stands "toy"' in other.json()["faults"][0]["rule"]
+
+
+@pytest.mark.parametrize(
+    ("column", "other"),
+    [("agent", "someone"), ("scaffold", "Tree"), ("model", "M"), ("agent_id", "someone")],
+)
+@pytest.mark.parametrize("form", [csv_of, ndjson_of, parquet_of])
+def test_where_both_say_it_they_agree(submit_token, column, other, form):
+    before = stored()
+    found = rows()
+    found[4][column] = other
+    assert (5, column) in faults_of(send_file(form(found), token=submit_token))
+    assert stored() == before
+    same = AGENT[f"agent.{'name' if column.startswith('agent') else column}"]
+    found[4][column] = same
+    assert send_file(form(found), token=submit_token).status_code == 201
+
+
+def test_dates_agree_whatever_their_form(submit_token):
+    fields = AGENT | {"submitted_at": f"{today()}T00:00:00Z"}
+    assert send_file(csv_of(rows(submitted_at=today())), fields, token=submit_token).status_code == 201
+    other = send_file(csv_of(rows(submitted_at="2026-01-05", run="b")), fields, token=submit_token)
+    assert faults_of(other)[0] == (1, "submitted_at")
+
+
+def test_of_several_dates_the_earliest_holds(submit_token):
+    days = ["", f"{today()}T00:00:00Z", f"{today()}T00:00:01Z"]
+    found = [row | {"submitted_at": day} for row, day in zip(rows(), days * 7, strict=False)]
+    uuid = send_file(csv_of(found), token=submit_token).json()["id"]
+    assert Submission.objects.get(uuid=uuid).submitted_at.isoformat() == f"{today()}T00:00:00+00:00"
+
+
+def test_version_is_said_once_or_alike(submit_token):
+    fields = AGENT | {"agent.version": "2"}
+    assert faults_of(send_file(csv_of(rows(version="3")), fields, token=submit_token)) == [(None, "version")]
+    assert send_file(csv_of(rows(version="2")), fields, token=submit_token).status_code == 201
+
+
+def test_a_file_holds_one_agent(submit_token):
+    found = [*rows(10, **WHOLE), *rows(3, **(WHOLE | {"agent": "second"}))]
+    response = send_file(csv_of(found), {}, token=submit_token)
+    assert faults_of(response) == [(11, "agent")]
+    assert "'newcomer'" in response.json()["faults"][0]["rule"]
+
+
+def test_unknown_tasks_and_other_faults_come_at_once(submit_token):
+    found = rows()
+    found[2]["task"], found[5]["outcome"], found[7]["trial"] = "t9x", 2, -1
+    fields = AGENT | {"agent.scaffold": "", "links.commit": "ftp://x", "colour": "red"}
+    response = send_file(csv_of(found), fields, token=submit_token)
+    assert set(faults_of(response)) == {
+        *((None, name) for name in ("scaffold", "links.commit", "colour")),
+        *((3, "task"), (6, "outcome"), (8, "trial")),
+    }
+    (task,) = [one for one in response.json()["faults"] if one["field"] == "task"]
+    assert "is not a task of this benchmark" in task["rule"]
+
+
+def test_near_tasks_are_named(submit_token):
+    found = rows()
+    found[0]["task"] = "t00 "[:3] + "0"
+    rule = send_file(csv_of(found), token=submit_token).json()["faults"][0]["rule"]
+    assert "'t00'" in rule
+
+
+def test_more_rows_than_a_body_may_have(submit_token):
+    found = [{"task": f"t{j % 20:02d}", "trial": j // 20, "outcome": 1} for j in range(20_020)]
+    response = send_file(csv_of(found), token=submit_token)
+    assert response.status_code == 201, response.content
+    answer = response.json()
+    assert (answer["status"], answer["checks"], answer["n_outcomes"]) == ("checking", None, 20_020)
+    assert "a while" in answer["warnings"][0]
+
+
+class TestIdempotency:
+    KEY: ClassVar = {"Idempotency-Key": "ci-run-17"}
+
+    def test_the_answer_is_repeated_whatever_the_compression(self, submit_token):
+        first = send_file(csv_of(rows()), token=submit_token, **self.KEY)
+        before = stored()
+        again = send_file(gzip.compress(csv_of(rows())), token=submit_token, name="x.gz", **self.KEY)
+        assert (again.status_code, again.json()) == (201, first.json())
+        assert (again["Idempotent-Replayed"], stored()) == ("true", before)
+
+    def test_fields_by_path_and_as_one_part_are_the_same(self, submit_token):
+        send_file(csv_of(rows()), token=submit_token, **self.KEY)
+        envelope = {"agent": {"model": "Model 9", "name": "newcomer", "scaffold": "Loop"}}
+        again = send_file(
+            csv_of(rows()), {"submission": json.dumps(envelope)}, token=submit_token, **self.KEY
+        )
+        assert again["Idempotent-Replayed"] == "true"
+
+    @pytest.mark.parametrize(
+        ("content", "fields"), [(csv_of(rows(19)), AGENT), (csv_of(rows()), AGENT | {"run": "2"})]
+    )
+    def test_another_file_or_field_is_refused(self, submit_token, content, fields):
+        send_file(csv_of(rows()), token=submit_token, **self.KEY)
+        other = send_file(content, fields, token=submit_token, **self.KEY)
+        assert (other.status_code, other.json()["type"][-10:]) == (409, "key_reused")
+
+
+class TestDryRun:
+    @pytest.mark.parametrize("as_file", [True, False])
+    def test_it_says_what_would_be_stored_and_stores_nothing(self, submit_token, as_file, toy):
+        before = stored(), Benchmark.objects.get().data_version
+        if as_file:
+            found = send_file(csv_of(rows()), token=submit_token, query="?dry_run=true")
+        else:
+            found = send(body(), token=submit_token, query="?dry_run=true")
+        assert found.status_code == 200, found.content
+        assert (stored(), Benchmark.objects.get().data_version) == before
+        really = (
+            send_file(csv_of(rows()), token=submit_token) if as_file else send(body(), token=submit_token)
+        )
+        told, said = found.json(), really.json()
+        assert (told.pop("id"), told.pop("dry_run")) == (None, True)
+        for name in ("status", "agent", "n_outcomes", "n_outside", "warnings", "checks", "assignment"):
+            assert told[name] == said[name]
+
+    def test_the_same_rules_hold(self, submit_token):
+        assert faults_of(send_file(csv_of(rows(trial=-1)), token=submit_token, query="?dry_run=true"))
+        send_file(csv_of(rows()), token=submit_token)
+        again = send_file(csv_of(rows()), token=submit_token, query="?dry_run=true")
+        assert again.json()["type"].endswith("already_delivered")
+
+    def test_it_ignores_keys(self, submit_token):
+        key = {"Idempotency-Key": "one"}
+        assert send(body(), token=submit_token, query="?dry_run=1", **key).status_code == 200
+        assert not IdempotencyKey.objects.exists()
+        send(body(), token=submit_token, **key)
+        other = send(body("other"), token=submit_token, query="?dry_run=1", **key)
+        assert (other.status_code, "Idempotent-Replayed" in other) == (200, False)
+
+    def test_review_is_told(self, submit_token, toy):
+        Policy.objects.create(benchmark=toy, number=2, review=Review.MANUAL)
+        assert send(body(), token=submit_token, query="?dry_run=true").json()["status"] == "waiting"
+
+
+class TestMultipart:
+    @pytest.mark.parametrize("query", ["?colour=red", "?dry_run=maybe", "?format=none", "?dryrun=true"])
+    def test_parameters(self, submit_token, query):
+        assert send_file(csv_of(rows()), token=submit_token, query=query).status_code == 400
+
+    def test_formats(self, submit_token):
+        assert "flat" in formats()
+        assert send_file(csv_of(rows()), token=submit_token, query="?format=flat").status_code == 201
+        assert send(body("other"), token=submit_token, query="?format=flat").status_code == 400
+
+    def test_no_file_two_files_and_others(self, submit_token):
+        assert (None, "file") in faults_of(send_file(None, token=submit_token))
+        assert (None, "file") in faults_of(send_file(None, {"file": "a,b"}, token=submit_token))
+        two = {"file": [SimpleUploadedFile("a.csv", b"a"), SimpleUploadedFile("b.csv", b"b")]}
+        assert (None, "file") in faults_of(send_file(None, two, token=submit_token))
+        other = {"data": SimpleUploadedFile("a.csv", b"a")}
+        assert (None, "data") in faults_of(send_file(csv_of(rows()), other, token=submit_token))
+
+    @pytest.mark.parametrize(
+        "name", ["../../etc/passwd", "/tmp/x.csv", "a\\b.csv", "x" * 300 + ".csv", "é.csv"]
+    )
+    def test_a_name_is_no_path(self, submit_token, name):
+        assert send_file(csv_of(rows()), token=submit_token, name=name).status_code == 201
+
+    def test_too_large(self, submit_token, monkeypatch):
+        monkeypatch.setattr("leaderboard.api.parsers.MAX_FILE_BYTES", 1000)
+        response = send_file(b"x" * 1001, token=submit_token)
+        assert (response.status_code, response["Content-Type"]) == (413, "application/problem+json")
+
+    def test_a_body_that_was_cut_off(self, submit_token):
+        whole = b'--B\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n' + csv_of(
+            rows()
+        )
+        for content, code in ((whole, 400), (whole + b"\r\n--B--\r\n", 422)):
+            response = Client().post(
+                ADDRESS,
+                content,
+                content_type="multipart/form-data; boundary=B",
+                headers={"Authorization": f"Bearer {submit_token}"},
+            )
+            assert response.status_code == code, response.content
