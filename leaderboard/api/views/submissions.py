@@ -11,32 +11,11 @@ from rest_framework.views import APIView
 
 from leaderboard.accounts.models import ApiToken
 from leaderboard.api.parsers import require_length
-from leaderboard.api.permissions import Anyone, MaySubmit, reaches, token_in
-from leaderboard.boards.presentation import visible
-from leaderboard.boards.queries import latest_board
-from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.queries import visible_benchmark
+from leaderboard.api.permissions import MaySubmit
+from leaderboard.api.views.asked import benchmark_for
 from leaderboard.operations.intake import submit
 
 MAX_KEY_LENGTH = 255
-
-
-def benchmark_for(request: Request, slug: str) -> Benchmark:
-    """Return the benchmark as the token's owner sees it, or as a stranger where the token does not reach."""
-    token = token_in(request)
-    benchmark = visible_benchmark(slug, token.user if token else None)
-    return benchmark if token is None or reaches(token, benchmark) else visible_benchmark(slug, None)
-
-
-class BoardView(APIView):
-    """The latest board."""
-
-    permission_classes = (Anyone,)
-
-    def get(self, request: Request, slug: str) -> Response:
-        board = latest_board(benchmark_for(request, slug))
-        cache = "private, no-store" if request.auth else "public, max-age=0, must-revalidate"
-        return Response(visible(board), headers={"Cache-Control": cache})
 
 
 class SubmissionsView(APIView):
