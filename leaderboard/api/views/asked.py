@@ -58,7 +58,7 @@ class Asked(APIView):
 
     def initial(self, request: Request, *arguments: Any, **named: Any) -> None:
         """Refuse in this order: the method, the caller, the query, the benchmark, the caller's role on it."""
-        if not hasattr(self, (request.method or "").lower()):
+        if request.method == "OPTIONS" or not hasattr(self, (request.method or "").lower()):
             raise MethodNotAllowed(request.method or "")
         super().initial(request, *arguments, **named)
         self.asked = read_query(request.query_params, self.parameters if self.is_read else {})

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.db.models import QuerySet
 from django.http import HttpResponseBase
 from django.utils.cache import get_conditional_response
+from django.utils.http import http_date
 from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -47,7 +48,8 @@ class OneBoard(Asked):
         if older:
             told = changes_since(older, board)
             content["since"] = {"number": older.number, "changes": _plain(told)}
-        return Response(content, headers={"ETag": tag})
+        dated = {"Last-Modified": http_date(last_modified)} if last_modified else {}
+        return Response(content, headers={"ETag": tag} | dated)
 
     def _older(self, board: Board) -> Board | None:
         if self.asked["since"] is None:
@@ -85,8 +87,7 @@ class BoardView(OneBoard):
 
     def get(self, request: Request, slug: str) -> HttpResponseBase:
         board = latest_board(self.benchmark)
-        answer = self.answer(board, last_modified=int(board.published_at.timestamp()))
-        return answer
+        return self.answer(board, last_modified=int(board.published_at.timestamp()))
 
 
 class BoardNumbered(OneBoard):
