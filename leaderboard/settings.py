@@ -145,7 +145,7 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "Bandstand: "
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Bandstand"
 LOGIN_URL = "account_login"
-LOGIN_REDIRECT_URL = "/admin/"
+LOGIN_REDIRECT_URL = "/account"
 
 # A cookie that opens the admin travels over TLS alone, but on the embedded server, which has none.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not EMBEDDED)
