@@ -72,6 +72,8 @@ INSTALLED_APPS = [
     "pghistory",
     "pgtrigger",
     "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "leaderboard.accounts",
     "leaderboard.catalog",
     "leaderboard.submissions",
@@ -143,7 +145,7 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "Bandstand: "
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Bandstand"
 LOGIN_URL = "account_login"
-LOGIN_REDIRECT_URL = "/admin/"
+LOGIN_REDIRECT_URL = "/account"
 
 # A cookie that opens the admin travels over TLS alone, but on the embedded server, which has none.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not EMBEDDED)
@@ -176,6 +178,8 @@ CONTENT_SECURITY_POLICY = {
 }
 # What the admin's scripts (Alpine) and styles need beyond that.
 ADMIN_CONTENT = {"script-src": [UNSAFE_EVAL], "style-src": [UNSAFE_INLINE]}
+# What Swagger needs beyond that.
+DOCS_CONTENT = {"style-src": [UNSAFE_INLINE]}
 UNFOLD = {
     "SITE_TITLE": "Bandstand",
     "SITE_HEADER": "Bandstand",
@@ -217,9 +221,25 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["leaderboard.api.parsers.BoundedJSON"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "EXCEPTION_HANDLER": "leaderboard.api.errors.problem_response",
+    "DEFAULT_SCHEMA_CLASS": "leaderboard.api.schema.Described",
+    "DEFAULT_METADATA_CLASS": None,  # nothing is told to OPTIONS: the schema tells it
     "URL_FORMAT_OVERRIDE": None,  # `format` names that of a file which is delivered
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Bandstand",
+    "DESCRIPTION": "Leaderboards of AI agents on a third of the tasks, with honest error bars.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["leaderboard.api.schema.every_code"],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "validatorUrl": None},
+    "SERVE_INCLUDE_SCHEMA": False,
 }
 
 

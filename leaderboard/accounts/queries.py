@@ -4,7 +4,7 @@ import hmac
 from datetime import datetime
 
 from leaderboard.accounts import secrets
-from leaderboard.accounts.models import ApiToken
+from leaderboard.accounts.models import ApiToken, User
 from leaderboard.errors import Refusal
 
 
@@ -40,3 +40,10 @@ def token_of(text: str, *, as_of: datetime) -> ApiToken:
     if not token.user.is_active:
         raise AccountClosed
     return token
+
+
+def has_confirmed_address(user: User) -> bool:
+    """Whether mail to the account has reached its owner."""
+    from allauth.account.models import EmailAddress  # its tables come after those of accounts
+
+    return EmailAddress.objects.filter(user=user, verified=True).exists()

@@ -12,6 +12,7 @@ from leaderboard.accounts.models import ApiToken, User
 from leaderboard.errors import Conflict, Refusal
 
 LONGEST_LIFE = timedelta(days=365)
+NOTED_EVERY = timedelta(hours=1)
 
 
 def get_or_create_user(*, email: str) -> tuple[User, bool]:
@@ -80,3 +81,10 @@ def create_token(
         expires_at=expires_at,
     )
     return token, secret.text
+
+
+def note_use(*, token: ApiToken, as_of: datetime) -> None:
+    """Keep when a token was used, to the hour, so that not every request writes."""
+    if token.last_used_at is None or as_of - token.last_used_at >= NOTED_EVERY:
+        hour = as_of.replace(minute=0, second=0, microsecond=0)
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=hour)

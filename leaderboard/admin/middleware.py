@@ -7,7 +7,7 @@ from uuid import uuid4
 import pghistory
 from django.http import HttpRequest, HttpResponse
 
-SIGNED_IN = ("/admin/", "/accounts/", "/invitation/")
+SIGNED_IN = ("/admin/", "/account", "/invitation/")
 
 
 class Audited:

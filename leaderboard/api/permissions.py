@@ -6,8 +6,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from leaderboard.accounts.models import ApiToken, Scope
-from leaderboard.catalog.models import Benchmark, Role
-from leaderboard.catalog.queries import role_of
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import operates, submits
 
 if TYPE_CHECKING:  # rest_framework.views imports this module by the settings
     from rest_framework.views import APIView
@@ -22,6 +22,23 @@ class Denied(BasePermission):
 
 class Anyone(BasePermission):
     """What is public needs no token; what is not, the view answers with 404."""
+
+
+class Known(BasePermission):
+    """Whoever has a token; what of it they may see, the view asks."""
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        return token_in(request) is not None
+
+
+class MayOperate(BasePermission):
+    message = "This needs a token with the scope operate, of an operator of this benchmark."
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        return token_in(request) is not None
+
+    def has_object_permission(self, request: Request, view: "APIView", obj: Any) -> bool:
+        return may_operate(token_in(request), obj)
 
 
 class MaySubmit(BasePermission):
@@ -42,10 +59,14 @@ def reaches(token: ApiToken, benchmark: Benchmark) -> bool:
     return not token.benchmarks or benchmark.slug in token.benchmarks
 
 
+def may_operate(token: ApiToken | None, benchmark: Benchmark) -> bool:
+    return token is not None and reaches(token, benchmark) and operates(token, benchmark)
+
+
 def may_submit(token: ApiToken | None, benchmark: Benchmark) -> bool:
     return (
         token is not None
         and reaches(token, benchmark)
         and Scope.SUBMIT in token.scopes
-        and role_of(token.user, benchmark) in (Role.SUBMITTER, Role.OPERATOR)
+        and submits(token.user, benchmark)
     )

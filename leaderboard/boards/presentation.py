@@ -1,10 +1,11 @@
 """A board as plain values, the same for the API and for `standings --format json`."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from leaderboard.boards.models import Board
-from leaderboard.boards.reading import plain_of
+from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.reading import plain_of, standings_with
 from leaderboard.boards.signing import identity, signed
 from leaderboard.studies.answers import Line, Standings, words
 
@@ -20,6 +21,15 @@ def visible(board: Board) -> dict[str, Any]:
     if tells_costs(board):
         return shown
     return shown | without_costs(Standings.of_plain(shown)).as_plain()
+
+
+def visible_lines(board: Board, entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """Some lines of a board, as `visible` tells them."""
+    standings = standings_with(board, entries)
+    told: list[dict[str, Any]] = (standings if tells_costs(board) else without_costs(standings)).as_plain()[
+        "agents"
+    ]
+    return told
 
 
 def tells_costs(board: Board) -> bool:

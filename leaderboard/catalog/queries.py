@@ -3,6 +3,7 @@
 from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import ApiToken, Scope, User
+from leaderboard.accounts.queries import has_confirmed_address
 from leaderboard.catalog.models import Agent, Benchmark, Membership, Policy, Role, Task, Visibility
 from leaderboard.errors import Missing
 
@@ -50,6 +51,17 @@ def role_of(user: User, benchmark: Benchmark) -> Role | None:
         return Role.OPERATOR
     role = Membership.objects.filter(user=user, benchmark=benchmark).values_list("role", flat=True).first()
     return Role(role) if role else None
+
+
+def submits(user: User, benchmark: Benchmark) -> bool:
+    """Whether this person may deliver: as a member, or as anybody where the policy of a public one lets them.
+
+    Anybody is whoever has confirmed an address.
+    """
+    if role_of(user, benchmark) in (Role.SUBMITTER, Role.OPERATOR):
+        return True
+    is_public = benchmark.visibility == Visibility.PUBLIC and not benchmark.hidden_at
+    return is_public and not policy_in_force(benchmark).members_only and has_confirmed_address(user)
 
 
 def operates(token: ApiToken, benchmark: Benchmark) -> bool:

@@ -70,7 +70,8 @@ def withdraw(*, uuid: UUID, token: ApiToken, reason: str, as_of: datetime) -> Su
     if agent.owner != token.user and not by_operator:
         raise NotYourSubmission
     shown = not by_operator and has_been_shown(agent)
-    _withdraw([submission], by=token.user, reason=reason, as_of=as_of, after_board=shown)
+    with acting(by=token.user, reason=reason):
+        _withdraw([submission], by=token.user, reason=reason, as_of=as_of, after_board=shown)
     return submission
 
 

@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
 
-from leaderboard.accounts.models import ApiToken, User
-from leaderboard.accounts.services import open_account
+from leaderboard.accounts.models import ApiToken, Scope, User
+from leaderboard.accounts.services import create_token, open_account
 from leaderboard.catalog.models import Benchmark, Invitation, Membership, Role
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Conflict, Missing, Refusal
@@ -148,6 +148,28 @@ def remove_member(*, membership: Membership, by: User | None, reason: str) -> No
     """Take a person's role away; tokens allow no more than their owner's roles, so they end with it."""
     with acting(by=by, reason=reason):
         Membership.objects.filter(pk=membership.pk).delete()
+
+
+@transaction.atomic
+def make_token(
+    *, user: User, name: str, scope: Scope, benchmarks: list[str], days: int, as_of: datetime
+) -> tuple[ApiToken, str]:
+    """Make a token for oneself, and return its secret too; a scope includes the lesser ones."""
+    scopes = [*Scope.values][: [*Scope].index(scope) + 1]
+    with acting(by=user, reason="made on the account's page"):
+        return create_token(
+            user=user,
+            name=name,
+            scopes=scopes,
+            benchmarks=benchmarks,
+            created_at=as_of,
+            expires_at=as_of + timedelta(days=days),
+        )
+
+
+def wish_for_mail(*, user: User, told: bool) -> None:
+    """Keep whether this person wants mail of review, refusal and changed ranks of their agents."""
+    User.objects.filter(pk=user.pk).update(told_by_mail=told)
 
 
 @transaction.atomic

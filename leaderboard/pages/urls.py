@@ -2,7 +2,8 @@
 
 from django.urls import path
 
-from leaderboard.pages import views
+from leaderboard.pages import account, views
+from leaderboard.pages.followed import submission
 from leaderboard.pages.invitations import invitation
 
 app_name = "pages"
@@ -13,6 +14,11 @@ urlpatterns = [
     path("b/<slug:slug>/history", views.history, name="history"),
     path("b/<slug:slug>/validity", views.validity, name="validity"),
     path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),
+    path("account", account.account, name="account"),
+    path("account/tokens", account.token_made, name="token_made"),
+    path("account/tokens/<str:public_id>/revoke", account.token_revoked, name="token_revoked"),
+    path("account/mail", account.mail, name="mail"),
+    path("submissions/<uuid:uuid>", submission, name="submission"),
     path("invitation/<str:secret>", invitation, name="invitation"),
     path(".well-known/bandstand-key", views.signing_key, name="signing_key"),
 ]

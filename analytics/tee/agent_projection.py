@@ -1,0 +1,137 @@
+"""What a design would make of the error of one agent's mean, from the components of a whole benchmark.
+
+Model
+-----
+`analytics.tee.benchmark` fits all agents at once. For the mean of one agent a component and its interaction
+with the agent are one: what shifts all agents alike shifts this one too. So the terms of the D-study are::
+
+    item         N    σ²_task + σ²_agent:task              judge         M    σ_λ² + σ²_agent:judge
+    prompt       V    σ²_prompt + σ²_agent:prompt          temperature   H    σ_τ² + σ²_agent:temperature
+    item:prompt  NV   σ²_task:prompt                       item:judge    NM   σ²_task:judge
+    Residual     NVMHR                                     run           R    σ²_agent:run
+
+σ²_agent is what a leaderboard is for, and no error. A run shifts all tasks of one replicate at once, so that
+its part is σ²_agent:run/R, which no number of tasks averages out; it is added to what
+`analytics.tee.dstudy.project` gives.
+
+Symbols
+-------
+==================  =========================================  ===============================  =========
+symbol              code                                       shape                            unit
+==================  =========================================  ===============================  =========
+σ²_T                ``result["components"]``                   term → variance                  outcome²
+σ_λ², σ_τ²          `_panel`, population variance of effects   scalar                           outcome²
+N V M H R           ``design``                                 letter → count, at least 1       levels
+==================  =========================================  ===============================  =========
+
+Not done here
+-------------
+No component is estimated, and how well one is known is no part of the error. A difference of two agents, in
+which shared parts cancel, is `analytics.differences`.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10. The sums with the agent are this project's
+own.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from analytics.tee.components import FIXED, Component, Components
+from analytics.tee.dstudy import Reading, project
+
+ITEM, RUN, RESIDUAL = "item", "run", "Residual"
+LEVELS = {"N": "task", "V": "prompt", "M": "judge", "H": "temperature"}
+RANDOM = {
+    "prompt": (("prompt", "agent:prompt"), "V"),
+    "item:prompt": (("task:prompt",), "NV"),
+    "item:judge": (("task:judge",), "NM"),
+}
+PANELS = {"judge": "M", "temperature": "H"}
+
+
+def project_agent(
+    result: Mapping[str, Any], design: Mapping[str, int], *, estimand: str, sensitivity: str
+) -> dict[str, Any]:
+    """Project Var(θ̂) of one agent's mean, + σ²_agent:run/R.
+
+    Parameters
+    ----------
+    result : mapping
+        What `analytics.tee.benchmark.variance_study` told, available.
+    design : mapping of str to int
+        Proposed levels by letter; what is absent is as in the study, and R is 1.
+    estimand : {"domain", "finite"}
+    sensitivity : {"exclude", "include"}
+
+    Returns
+    -------
+    dict
+        ``design``, ``estimand``, ``sensitivity``, ``interval``, ``variance``, ``se``, ``shares``,
+        ``not_measured``.
+
+    Raises
+    ------
+    DStudyRefused
+        As `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that varies, ….
+    """
+    whole = {letter: result["levels"][facet] for letter, facet in LEVELS.items()} | {"R": 1} | dict(design)
+    reading = Reading(estimand=cast(Any, estimand), sensitivity=cast(Any, sensitivity))
+    parts = {one["name"]: float(one["variance"]) for one in result["components"]}
+    projection = project(agent_components(parts, result["fixed"]), whole, reading)
+    contributions = dict(projection.contributions)
+    if "agent:run" in parts:
+        contributions[RUN] = parts["agent:run"] / whole["R"]
+    variance = sum(contributions.values())
+    return {
+        "design": whole,
+        "estimand": estimand,
+        "sensitivity": sensitivity,
+        "interval": reading.interval_name,
+        "variance": variance,
+        "se": float(np.sqrt(variance)),
+        "shares": {name: part / variance for name, part in contributions.items()}
+        | dict.fromkeys(projection.left_out, 0.0),
+        "not_measured": list(result["not_measured"]),
+    }
+
+
+def agent_components(parts: Mapping[str, float], fixed: Mapping[str, float]) -> Components:
+    """Return the components of one agent's mean; without a repeated trial the residual is pooled.
+
+    Parameters
+    ----------
+    parts : mapping of str to float
+        Term → variance, outcome².
+    fixed : mapping of str to float
+        Treatment contrasts by name, such as ``judge[j2]``.
+    """
+    entries = [
+        Component(ITEM, parts["task"] + parts.get("agent:task", 0.0), frozenset("N")),
+        *_random(parts),
+        *_panels(parts, fixed),
+        Component(RESIDUAL, parts[RESIDUAL], frozenset("R")),
+    ]
+    return Components(tuple(entries), pooled="agent:task" not in parts)
+
+
+def _random(parts: Mapping[str, float]) -> Iterator[Component]:
+    for name, (terms, letters) in RANDOM.items():
+        if known := [parts[term] for term in terms if term in parts]:
+            yield Component(name, sum(known), frozenset(letters))
+
+
+def _panels(parts: Mapping[str, float], fixed: Mapping[str, float]) -> Iterator[Component]:
+    for facet, letter in PANELS.items():
+        effects = [effect for name, effect in fixed.items() if name.startswith(f"{facet}[")]
+        if effects or f"agent:{facet}" in parts:
+            variance = _panel(effects) + parts.get(f"agent:{facet}", 0.0)
+            yield Component(f"{facet}{FIXED}", variance, frozenset(letter), fixed=True)
+
+
+def _panel(effects: list[float]) -> float:
+    """Return the population variance of a panel's effects: the base level 0, the others by contrast."""
+    return float(np.var([0.0, *effects]))

@@ -1,0 +1,153 @@
+"""What may be said in a body: each form checked whole, every fault told at once, as a submission's is."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing.flat import Fault, name_rule
+
+MOST_TEXT = 5_000  # characters
+LONGEST_SHOWN = 80
+FAULTY = "The body has faults; nothing was stored."
+
+
+def no_controls(text: str) -> None:
+    if any(not (sign.isprintable() or sign in "\n\t") for sign in text):
+        raise serializers.ValidationError("has signs that cannot be seen")
+
+
+def keeps_names(text: str) -> None:
+    """The rule that names keep in a file."""
+    if rule := name_rule(text):
+        raise serializers.ValidationError(rule)
+
+
+class Words(serializers.CharField):
+    """Text of a person, some signs long."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"max_length": MOST_TEXT, "validators": [no_controls], **options})
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return str(super().to_internal_value(data))
+
+
+class Name(Words):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=255, trim_whitespace=False, validators=[keeps_names], **options)
+
+
+class Reason(Words):
+    def __init__(self) -> None:
+        super().__init__(help_text="Why: it is kept for good.")
+
+
+class Truth(serializers.BooleanField):
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class Said(serializers.Serializer):
+    """A body; a field that is none is a fault."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping) and (strange := sorted(map(str, set(data) - set(self.fields)))):
+            known = ", ".join(self.fields)
+            rule = f"is not a field here; known are {known}"
+            raise serializers.ValidationError({name[:LONGEST_SHOWN]: [rule] for name in strange[:100]})
+        return super().to_internal_value(data)
+
+    @classmethod
+    def read(cls, body: Any) -> dict[str, Any]:
+        """Return what was said, or raise Faulty."""
+        if not isinstance(body, Mapping):
+            raise Faulty(FAULTY, faults=(Fault(None, "body", None, "is a JSON object"),))
+        form = cls(data=body)
+        if not form.is_valid():
+            raise Faulty(FAULTY, faults=tuple(_faults(form.errors)))
+        return dict(form.validated_data)
+
+
+def _faults(errors: Mapping[str, Any], before: str = "") -> Iterator[Fault]:
+    for name, told in errors.items():
+        field = f"{before}{name}"
+        if isinstance(told, Mapping):
+            yield from _faults(told, f"{field}.")
+        else:
+            for rule in told:
+                yield Fault(
+                    None, before.rstrip(".") if name == "non_field_errors" else field, None, str(rule)
+                )
+
+
+class AgentSaid(Said):
+    name = Name(help_text="Its own on this benchmark.")
+    scaffold = Name()
+    model = Name()
+    version = Name(required=False, allow_blank=True, default="")
+    organisation = Name(required=False, allow_blank=True, default="")
+
+
+class Links(Said):
+    commit = serializers.URLField(required=False)
+    logs = serializers.URLField(required=False)
+
+
+class OutcomeSaid(serializers.Serializer):
+    """One trial on one task; fields that are not known here are kept beside it."""
+
+    task = serializers.CharField()
+    trial = serializers.IntegerField(min_value=0, max_value=32_767)
+    outcome = serializers.FloatField(min_value=0, max_value=1)
+    valid = Truth(required=False)
+
+
+class Delivery(Said):
+    """Told for the schema alone: `submissions.parsing.body` reads it."""
+
+    agent = AgentSaid()
+    submitted_at = serializers.DateTimeField(required=False)
+    run = serializers.CharField(required=False)
+    assignment = serializers.UUIDField(required=False)
+    replaces = serializers.UUIDField(required=False)
+    links = Links(required=False)
+    outcomes = OutcomeSaid(many=True)
+
+
+class AssignmentSaid(Said):
+    agent = AgentSaid()
+
+
+class ReasonSaid(Said):
+    reason = Reason()
+
+
+class ApprovalSaid(Said):
+    variant = serializers.ChoiceField(["plain", "hysteresis"], help_text="Which of the proposed subsets.")
+    reason = Reason()
+
+
+class FreezeSaid(Said):
+    frozen = Truth()
+    reason = Reason()
+
+
+class PolicySaid(Said):
+    values = serializers.DictField(
+        help_text="Fields of the policy to set; the others stay.", allow_empty=False
+    )
+    reason = Reason()
+
+
+class ReportSaid(Said):
+    text = Words(help_text="What is wrong with the entry.")
+    board = serializers.IntegerField(
+        min_value=1, max_value=2**31 - 1, required=False, allow_null=True, help_text="Number of the board."
+    )
+    contact = serializers.EmailField(required=False, allow_blank=True, help_text="Where one may ask back.")

@@ -1,0 +1,99 @@
+"""What an address may ask for in its query: declared once, for who reads it and for who describes it."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import QueryDict
+from rest_framework.exceptions import ParseError
+
+MOST_ROWS, DEFAULT_ROWS = 1_000, 100
+LARGEST = 2**31 - 1
+LONGEST = 255  # characters
+N_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """`read` turns text into the value, or raises ValueError where it breaks the rule `words`.
+
+    `form` is its JSON schema; one that is `many` may come several times and is a list.
+    """
+
+    told: str
+    words: str
+    read: Callable[[str], Any]
+    form: Mapping[str, Any]
+    default: Any = None
+    many: bool = False
+    required: bool = field(default=False, kw_only=True)
+
+
+Parameters = dict[str, Parameter]
+
+
+def text(told: str, *, many: bool = False) -> Parameter:
+    def read(value: str) -> str:
+        if not 0 < len(value) <= LONGEST or "\0" in value:
+            raise ValueError(value)
+        return value
+
+    form = {"type": "string", "minLength": 1, "maxLength": LONGEST}
+    return Parameter(told, f"a text of 1 to {LONGEST} characters", read, form, many=many, required=many)
+
+
+def whole(told: str, *, least: int = 1, most: int = LARGEST, default: int | None = None) -> Parameter:
+    def read(value: str) -> int:
+        number = int(value) if value.isascii() and value.isdecimal() and len(value) < 20 else -1
+        if not least <= number <= most:
+            raise ValueError(value)
+        return number
+
+    form = {"type": "integer", "minimum": least, "maximum": most} | (
+        {} if default is None else {"default": default}
+    )
+    return Parameter(told, f"a whole number from {least} to {most}", read, form, default)
+
+
+def one_of(told: str, values: Collection[str]) -> Parameter:
+    def read(value: str) -> str:
+        if value not in values:
+            raise ValueError(value)
+        return value
+
+    return Parameter(told, f"one of {', '.join(values)}", read, {"type": "string", "enum": list(values)})
+
+
+def flag(told: str) -> Parameter:
+    def read(value: str) -> bool:
+        return {"true": True, "false": False}[value]
+
+    return Parameter(told, "true or false", read, {"type": "boolean"})
+
+
+PAGE: Parameters = {
+    "limit": whole("How many rows a page has at most.", most=MOST_ROWS, default=DEFAULT_ROWS),
+    "offset": whole("How many rows come before the page.", least=0, default=0),
+}
+
+
+def read_query(query: QueryDict, known: Parameters) -> dict[str, Any]:
+    """Read all that is known, and refuse by name what is not."""
+    if unknown := sorted(set(query) - set(known)):
+        named = ", ".join(unknown[:N_NAMED])[:200]
+        told = f"known are {', '.join(known)}" if known else "there is none here"
+        raise ParseError(f"There is no parameter {named}; {told}.", code="unknown_parameter")
+    return {name: _read(name, query.getlist(name), one) for name, one in known.items()}
+
+
+def _read(name: str, given: list[str], known: Parameter) -> Any:
+    if not given and not known.required:
+        return known.default
+    if not given or (len(given) > 1 and not known.many):
+        times = "is needed" if not given else "comes once"
+        raise ParseError(f"The parameter {name} {times}.", code="malformed_parameter")
+    try:
+        values = [known.read(value) for value in given]
+    except (ValueError, KeyError):
+        raise ParseError(f"The parameter {name} is {known.words}.", code="malformed_parameter") from None
+    return values if known.many else values[0]

@@ -1,0 +1,170 @@
+"""The OpenAPI description, made from what each view declares; examples, and every code that may be answered.
+
+Only /api/schema/ and /api/docs/ import what makes it.
+"""
+
+import json
+import re
+from functools import lru_cache
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+
+from leaderboard.api.errors import MEDIA_TYPE
+from leaderboard.api.examples import BODIES
+from leaderboard.api.permissions import Anyone
+
+PROBLEM = {"$ref": "#/components/schemas/Problem"}
+ALWAYS = {
+    400: "A parameter or the body is malformed; `detail` names it.",
+    401: "The token is missing, unknown, expired or revoked.",
+    404: "There is no such thing, or not for this token.",
+    406: "Only JSON is answered.",
+    429: "Too many requests; Retry-After says when to come again.",
+    503: "The database does not answer; Retry-After says when to come again.",
+}
+OF_BODIES = {
+    403: "The token or its owner may not do this.",
+    409: "It contradicts what is stored.",
+    411: "A body states its length.",
+    413: "The body is too large.",
+    415: "The body is of another media type.",
+    422: "The body has faults, all told at once; nothing was stored.",
+    423: "Intake is frozen.",
+}
+FOR_SOME = {403: "The token or its owner may not see this.", 409: "What is stored does not carry this."}
+SUBJECTS = {
+    "index": "What there is",
+    "benchmarks": "Benchmarks and their tasks",
+    "agents": "Agents",
+    "assignments": "What an agent is asked to run",
+    "submissions": "What was delivered",
+    "boards": "Rankings",
+    "subsets": "Which tasks new agents run",
+    "studies": "Numbers behind the rankings",
+    "watching": "Alerts and rerun requests",
+    "reselections": "Proposals of another subset",
+    "rules": "Policy, and closing intake",
+}
+
+
+class Described(AutoSchema):
+    """One address, by what its view declares (`views.asked.Asked`); of another view what can be guessed."""
+
+    def get_operation_id(self) -> str:
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self.view).__name__).lower()
+        return f"{self.method.lower()}_{name.removesuffix('_view')}"
+
+    def get_tags(self) -> list[str]:
+        return [getattr(self.view, "subject", "") or "others"]
+
+    def get_summary(self) -> str:
+        return self.get_description().split("\n")[0].rstrip(".")
+
+    def get_description(self) -> str:  # type: ignore[override]
+        told: str = super().get_description()
+        marked = re.search(rf"{self.method}: ([^.]*\.)", told)
+        return marked[1][:1].upper() + marked[1][1:] if marked else told
+
+    def get_override_parameters(self) -> list[Any]:
+        if self.method != "GET":
+            return []
+        return [
+            OpenApiParameter(
+                name=name,
+                type=dict(one.form) if not one.many else {"type": "array", "items": dict(one.form)},
+                required=one.required,
+                description=one.told,
+                explode=True if one.many else None,
+                style="form" if one.many else None,
+            )
+            for name, one in getattr(self.view, "parameters", {}).items()
+        ]
+
+    def get_request_serializer(self) -> Any:
+        return self.view.takes if self.method == "POST" and hasattr(self.view, "takes") else None
+
+    def get_response_serializers(self) -> Any:
+        told = getattr(self.view, "answers", {}).get(self.method, {})
+        return {status: OpenApiResponse(form, description="Done.") for status, form in told.items()}
+
+    def get_auth(self) -> list[dict[str, list[str]]]:
+        """A token, or none where anyone may call."""
+        needed = self.method in getattr(self.view, "permissions", {"POST": None})
+        return [{"token": []}] if needed and not self._is_open() else [{"token": []}, {}]
+
+    def _is_open(self) -> bool:
+        return getattr(self.view, "permissions", {}).get(self.method) is Anyone
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        return False
+
+
+class BearerScheme(OpenApiAuthenticationExtension):
+    target_class = "leaderboard.api.authentication.BearerToken"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "bst_…"}
+
+
+def every_code(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """Declare each error that an operation may answer, and put an example beside what it takes."""
+    schemas = result["components"].setdefault("schemas", {})
+    schemas["Problem"] = _problem(schemas)
+    for path, operations in result["paths"].items():
+        for method, operation in operations.items():
+            _describe(path, method, operation)
+    result["tags"] = [{"name": name, "description": told} for name, told in SUBJECTS.items()]
+    return result
+
+
+def _describe(path: str, method: str, operation: dict[str, Any]) -> None:
+    codes = ALWAYS | (OF_BODIES if method == "post" else FOR_SOME)
+    for status, told in sorted(codes.items()):
+        content = {MEDIA_TYPE: {"schema": PROBLEM}}
+        operation["responses"].setdefault(str(status), {"description": told, "content": content})
+    if operation["operationId"] in ("get_board", "get_board_numbered"):
+        operation["responses"]["304"] = {"description": "As it was when its ETag was given."}
+    example = BODIES.get(operation["operationId"])
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if example and body is not None:
+        body["example"] = example
+
+
+def _problem(schemas: dict[str, Any]) -> dict[str, Any]:
+    """The form of an error; other fields tell what an error of its kind is about."""
+    described = {name: {"type": "string"} for name in ("type", "title", "detail")}
+    nullable = {"type": ["string", "null"]}
+    fault = {
+        "type": "object",
+        "properties": {
+            "row": {"type": ["integer", "null"]},
+            "field": nullable,
+            "value": nullable,
+            "rule": nullable,
+        },
+        "required": ["row", "field", "value", "rule"],
+    }
+    faults = {"n_faults": {"type": "integer"}, "faults": {"type": "array", "items": fault}}
+    return {
+        "type": "object",
+        "description": "An error, by RFC 9457. `type` is urn:bandstand:problem: and a code.",
+        "properties": {**described, "status": {"type": "integer"}, **faults},
+        "required": ["type", "title", "status", "detail"],
+        "example": {
+            "type": "urn:bandstand:problem:unknown_parameter",
+            "title": "Unknown parameter",
+            "status": 400,
+            "detail": "There is no parameter colour; known are limit, offset.",
+        },
+    }
+
+
+@lru_cache(maxsize=1)
+def as_text() -> bytes:
+    """The whole description; it depends on nothing but the code."""
+    return json.dumps(SchemaGenerator().get_schema(request=None, public=True), ensure_ascii=False).encode()

@@ -1,0 +1,82 @@
+"""The forms of what is answered."""
+
+from leaderboard.api.serializers.base import Form, Index, page_of
+from leaderboard.api.serializers.boards import BoardOne, BoardRow, Compared, Entry
+from leaderboard.api.serializers.catalog import (
+    AgentOne,
+    AgentRow,
+    BenchmarkRow,
+    Delivered,
+    Reported,
+    Switch,
+    TaskRow,
+)
+from leaderboard.api.serializers.deliveries import (
+    AssignmentOne,
+    AssignmentRow,
+    Became,
+    Check,
+    Receipt,
+    SubmissionOne,
+    SubmissionRow,
+    Withdrawn,
+)
+from leaderboard.api.serializers.studies import (
+    CalibrationOne,
+    CalibrationRow,
+    Projected,
+    StudyOne,
+    StudyRow,
+    SubsetOne,
+    SubsetRow,
+    SubsetTask,
+)
+from leaderboard.api.serializers.watching import (
+    AlertRow,
+    AskedAgent,
+    Freeze,
+    PolicyOne,
+    RerunRow,
+    ReselectionOne,
+    ReselectionRow,
+)
+
+__all__ = [
+    "AgentOne",
+    "AgentRow",
+    "AlertRow",
+    "AskedAgent",
+    "AssignmentOne",
+    "AssignmentRow",
+    "Became",
+    "BenchmarkRow",
+    "BoardOne",
+    "BoardRow",
+    "CalibrationOne",
+    "CalibrationRow",
+    "Check",
+    "Compared",
+    "Delivered",
+    "Entry",
+    "Form",
+    "Freeze",
+    "Index",
+    "PolicyOne",
+    "Projected",
+    "Receipt",
+    "Reported",
+    "RerunRow",
+    "ReselectionOne",
+    "ReselectionRow",
+    "StudyOne",
+    "StudyRow",
+    "SubmissionOne",
+    "SubmissionRow",
+    "SubsetOne",
+    "SubsetRow",
+    "SubsetTask",
+    "Switch",
+    "TaskRow",
+    "Withdrawn",
+    "page_of",
+]

@@ -1,0 +1,29 @@
+"""What all forms of answers share."""
+
+from typing import Any
+
+from django.urls import reverse
+from rest_framework.serializers import CharField, DictField, IntegerField, Serializer, URLField
+
+
+class Form(Serializer):
+    """What is only ever read."""
+
+    def link(self, name: str, *arguments: Any) -> str:
+        return str(self.context["request"].build_absolute_uri(reverse(f"api:{name}", args=arguments)))
+
+
+def page_of(row: type[Serializer]) -> type[Serializer]:
+    """The form of a page of rows."""
+    fields: dict[str, Any] = {
+        "count": IntegerField(help_text="Rows on all pages."),
+        "next": URLField(allow_null=True),
+        "previous": URLField(allow_null=True),
+        "results": row(many=True),
+    }
+    return type(f"{row.__name__}Page", (Serializer,), fields)
+
+
+class Index(Form):
+    version = CharField()
+    links = DictField(child=CharField(), help_text="Where to go on; {…} is to be filled in.")

@@ -1,0 +1,117 @@
+"""What came, and what was asked for."""
+
+from typing import Any
+
+from rest_framework.serializers import (
+    CharField,
+    DateTimeField,
+    DictField,
+    IntegerField,
+    JSONField,
+    ListField,
+    SerializerMethodField,
+    UUIDField,
+)
+
+from leaderboard.api.serializers.base import Form
+from leaderboard.api.serializers.catalog import Delivered
+
+
+class SubmissionRow(Delivered):
+    agent = CharField()
+    agent_id = IntegerField()
+    embargo_until = DateTimeField(allow_null=True)
+    links = SerializerMethodField()  # type: ignore[assignment]
+
+    def get_links(self, submission: Any) -> dict[str, str]:
+        return submission.links | {"self": self.link("submission", submission.uuid)}
+
+
+class Became(Form):
+    status = CharField()
+    at = DateTimeField()
+    reason = CharField()
+
+
+class Check(Form):
+    name = CharField()
+    level = CharField(help_text="passed, noted or warned")
+    told = CharField()
+
+
+class AssignmentRow(Form):
+    id = UUIDField(source="uuid")
+    agent = CharField()
+    mode = CharField(help_text="subset, full, or delta: what the agent still lacks.")
+    reason = CharField()
+    status = CharField()
+    subset = IntegerField(allow_null=True, source="subset.number", default=None)
+    n_tasks = SerializerMethodField()
+    n_trials = IntegerField(help_text="Asked for on each task.")
+    n_trials_recommended = IntegerField(allow_null=True)
+    created_at = DateTimeField()
+    expires_at = DateTimeField()
+    ended_at = DateTimeField(allow_null=True)
+    links = SerializerMethodField()
+
+    def get_n_tasks(self, assignment: Any) -> int:
+        return len(assignment.tasks)
+
+    def get_links(self, assignment: Any) -> dict[str, str]:
+        slug = self.context["view"].benchmark.slug
+        return {
+            "self": self.link("assignment", slug, assignment.uuid),
+            "submissions": self.link("submissions", slug),
+        }
+
+
+class AssignmentOne(AssignmentRow):
+    tasks = SerializerMethodField(help_text="Names of the tasks to run; they never change.")
+    submissions = SerializerMethodField(help_text="Ids of what was delivered for it.")
+
+    def get_tasks(self, assignment: Any) -> list[str]:
+        from leaderboard.operations.assignments import names_of
+
+        return list(names_of(assignment))
+
+    def get_submissions(self, assignment: Any) -> list[str]:
+        return [str(uuid) for uuid in assignment.submissions.order_by("id").values_list("uuid", flat=True)]
+
+
+class SubmissionOne(SubmissionRow):
+    benchmark = CharField(source="told_benchmark")
+    lacking = ListField(
+        child=CharField(),
+        source="told_lacking",
+        help_text="What the agent lacks of what was asked for, in words.",
+    )
+    history = Became(many=True, source="told_history")
+    checks = Check(many=True, source="told_checks", allow_null=True, help_text="Null until they were made.")
+    quota = JSONField(source="told_quota", help_text="What token and agent may still deliver today; or null.")
+    assignment = JSONField(source="told_assignment", help_text="That it answers: id, mode, status; or null.")
+    replaces = UUIDField(source="told_replaces", allow_null=True)
+    replaced_by = UUIDField(source="told_replaced_by", allow_null=True)
+    board = IntegerField(
+        source="told_board", allow_null=True, help_text="The latest, where it lists the agent."
+    )
+    entry = JSONField(source="told_entry", help_text="The agent's line on that board; or null.")
+    standing = CharField(source="told_standing", help_text="What the board did with it, in words.")
+
+
+class Withdrawn(Form):
+    id = UUIDField(source="uuid")
+    status = CharField()
+
+
+class Receipt(Form):
+    """A delivery that was stored."""
+
+    id = UUIDField()
+    status = CharField()
+    agent = CharField()
+    n_outcomes = IntegerField()
+    n_invalid = IntegerField()
+    n_outside = IntegerField()
+    warnings = ListField(child=CharField())
+    assignment = JSONField(help_text="The one that this answers; or null.")
+    links = DictField(child=CharField())

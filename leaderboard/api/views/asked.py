@@ -1,0 +1,136 @@
+"""What all addresses share: who asks, what for, and of which benchmark."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import urlencode
+
+from django.db.models import Model, QuerySet
+from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
+
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.api.bodies import Said
+from leaderboard.api.parameters import PAGE, Parameters, read_query
+from leaderboard.api.parsers import require_length
+from leaderboard.api.permissions import Anyone, may_operate, reaches, token_in
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import visible_benchmark
+from leaderboard.errors import Missing
+
+Row = TypeVar("Row", bound=Model)
+Answers = Mapping[str, Mapping[int, type[BaseSerializer]]]
+
+
+class NoSuchThing(Missing):
+    """There is no such thing on this benchmark."""
+
+
+def benchmark_for(request: Request, slug: str) -> Benchmark:
+    """Return the benchmark as the token's owner sees it, or as a stranger where the token does not reach."""
+    token = token_in(request)
+    benchmark = visible_benchmark(slug, token.user if token else None)
+    return benchmark if token is None or reaches(token, benchmark) else visible_benchmark(slug, None)
+
+
+class Asked(APIView):
+    """An address. What it takes, may be asked and answers is declared; the schema is made from that.
+
+    `permissions`: by method, where not anyone may call it. `answers`: by method and status. `takes`: the form
+    of a body.
+    """
+
+    permissions: ClassVar[Mapping[str, type[BasePermission]]] = {}
+    parameters: ClassVar[Parameters] = {}
+    answers: ClassVar[Answers] = {}
+    takes: ClassVar[type[Said] | None] = None
+    subject: ClassVar[str] = ""
+
+    def get_permissions(self) -> Sequence[BasePermission]:
+        return [self.permissions.get("GET" if self.is_read else "POST", Anyone)()]
+
+    @property
+    def is_read(self) -> bool:
+        return self.request.method in ("GET", "HEAD")
+
+    def initial(self, request: Request, *arguments: Any, **named: Any) -> None:
+        """Refuse in this order: the method, the caller, the query, the benchmark, the caller's role on it."""
+        if request.method == "OPTIONS" or not hasattr(self, (request.method or "").lower()):
+            raise MethodNotAllowed(request.method or "")
+        super().initial(request, *arguments, **named)
+        self.asked = read_query(request.query_params, self.parameters if self.is_read else {})
+        if not self.is_read:
+            require_length(request)
+        if "slug" in named:
+            self.benchmark = benchmark_for(request, named["slug"])
+            self.check_object_permissions(request, self.benchmark)
+
+    def finalize_response(self, request: Request, response: Any, *arguments: Any, **named: Any) -> Response:
+        answer: Response = super().finalize_response(request, response, *arguments, **named)
+        if not answer.has_header("Cache-Control"):
+            is_open = self.is_read and not getattr(request, "auth", None) and answer.status_code == 200
+            answer["Cache-Control"] = "public, max-age=0, must-revalidate" if is_open else "private, no-store"
+        return answer
+
+    @property
+    def token(self) -> ApiToken | None:
+        return token_in(self.request)
+
+    @property
+    def user(self) -> User:
+        """Whose token it is; a permission has seen to it that there is one."""
+        assert self.token is not None
+        return self.token.user
+
+    @property
+    def operates(self) -> bool:
+        return may_operate(self.token, self.benchmark)
+
+    def said(self) -> dict[str, Any]:
+        """The body, checked by the form that the address takes."""
+        assert self.takes is not None
+        return self.takes.read(self.request.data)
+
+    def found(self, rows: "QuerySet[Row]", **named: Any) -> Row:
+        """The one row, or 404."""
+        if row := rows.filter(**named).first():
+            return row
+        raise NoSuchThing
+
+
+class Listing(Asked):
+    """Rows of one form, by pages."""
+
+    parameters = PAGE
+    row: ClassVar[type[BaseSerializer]]
+
+    def rows(self) -> Any:
+        """Return all rows in order, as far as asked for; a query or a list."""
+        raise NotImplementedError
+
+    def get(self, request: Request, **named: Any) -> Response:
+        rows = self.rows()
+        return Response(self.page(rows))
+
+    def page(self, rows: Any) -> dict[str, Any]:
+        n = rows.count() if isinstance(rows, QuerySet) else len(rows)
+        offset, limit = self.asked["offset"], self.asked["limit"]
+        shown = rows[offset : offset + limit]
+        return {
+            "count": n,
+            "next": self._at(offset + limit) if offset + limit < n else None,
+            "previous": self._at(max(0, offset - limit)) if offset else None,
+            "results": self.row(list(shown), many=True, context={"view": self, "request": self.request}).data,
+        }
+
+    def _at(self, offset: int) -> str:
+        asked = [(name, value) for name, value in self._stated() if name != "offset"]
+        query = urlencode([*asked, ("offset", offset)])
+        return self.request.build_absolute_uri(f"{self.request.path}?{query}")
+
+    def _stated(self) -> list[tuple[str, str]]:
+        query = self.request.query_params
+        return [(name, value) for name in query for value in query.getlist(name)]

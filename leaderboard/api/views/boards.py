@@ -1,0 +1,162 @@
+"""What was published: boards, their entries, and agents compared."""
+
+import hashlib
+import json
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from django.http import HttpResponseBase
+from django.utils.cache import get_conditional_response
+from django.utils.http import http_date
+from rest_framework.exceptions import ParseError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from leaderboard.api import serializers
+from leaderboard.api.parameters import PAGE, flag, one_of, text, whole
+from leaderboard.api.views.asked import Asked, Listing
+from leaderboard.boards.history import changes_since
+from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.presentation import tells_costs, visible, visible_lines
+from leaderboard.boards.queries import (
+    NoSuchBoard,
+    board_numbered,
+    boards_of,
+    entries_of,
+    latest_board,
+    withdrawn_agents,
+)
+from leaderboard.boards.signing import public_key
+from leaderboard.catalog.models import Target
+
+FORM = 1  # of the answer; raised by hand where it changes and its numbers do not
+FEWEST, MOST = 2, 5  # agents that are compared
+
+
+class OneBoard(Asked):
+    parameters: ClassVar = {"since": whole("Tell also what changed since the board of this number.")}
+    answers: ClassVar = {"GET": {200: serializers.BoardOne}}
+    subject = "boards"
+
+    def answer(self, board: Board, *, last_modified: int | None = None) -> HttpResponseBase:
+        older = self._older(board)
+        tag = self._tag(board, older)
+        not_modified = get_conditional_response(self.request._request, etag=tag, last_modified=last_modified)
+        if not_modified is not None:
+            return not_modified
+        content = visible(board)
+        if older:
+            told = changes_since(older, board)
+            content["since"] = {"number": older.number, "changes": _plain(told)}
+        dated = {"Last-Modified": http_date(last_modified)} if last_modified else {}
+        return Response(content, headers={"ETag": tag} | dated)
+
+    def _older(self, board: Board) -> Board | None:
+        if self.asked["since"] is None:
+            return None
+        if self.asked["since"] >= board.number:
+            raise NoSuchBoard(f"There is no board {self.asked['since']} before board {board.number}.")
+        return board_numbered(self.benchmark, self.asked["since"])
+
+    def _tag(self, board: Board, older: Board | None) -> str:
+        """Of all that the answer is made from; withdrawals, which `since` tells, are other data versions."""
+        made_from = [
+            FORM,
+            board.pk,
+            board.digest,
+            self.benchmark.shown_version,
+            tells_costs(board),
+            public_key(),
+        ]
+        if older:
+            made_from += [older.pk, self.benchmark.data_version]
+        return f'"{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]}"'
+
+
+def _plain(changes: Any) -> dict[str, Any]:
+    told = dict(vars(changes))
+    told["moved"] = [
+        moved._asdict() | {"before": moved.before._asdict(), "now": moved.now._asdict()}
+        for moved in changes.moved
+    ]
+    return told
+
+
+class BoardView(OneBoard):
+    """The latest board, for all targets."""
+
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        board = latest_board(self.benchmark)
+        return self.answer(board, last_modified=int(board.published_at.timestamp()))
+
+
+class BoardNumbered(OneBoard):
+    """The board of this number, as it was published."""
+
+    def get(self, request: Request, slug: str, number: int) -> HttpResponseBase:
+        return self.answer(board_numbered(self.benchmark, number))
+
+
+class Boards(Listing):
+    """All boards, the latest first."""
+
+    row = serializers.BoardRow
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.BoardRow)}}
+    subject = "boards"
+
+    def rows(self) -> QuerySet[Board]:
+        return boards_of(self.benchmark).defer("content").order_by("-number")
+
+
+class Entries(Listing):
+    """The lines of a board, by place."""
+
+    parameters = PAGE | {
+        "agent": text("The line of this agent."),
+        "scaffold": text("Lines of agents on this scaffold."),
+        "model": text("Lines of agents of this model."),
+        "ranked": flag("Those with a rank for the board's own target, or the others."),
+    }
+    row = serializers.Entry
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.Entry)}}
+    subject = "boards"
+
+    def rows(self) -> list[dict[str, Any]]:
+        self.board = board_numbered(self.benchmark, self.kwargs["number"])
+        entries = [entry for entry in entries_of(self.board) if self._is_asked(entry)]
+        gone = withdrawn_agents(self.benchmark) if entries else set()
+        lines = visible_lines(self.board, entries)
+        return [
+            {"position": entry.position, "withdrawn": entry.agent_id in gone} | line
+            for entry, line in zip(entries, lines, strict=True)
+        ]
+
+    def _is_asked(self, entry: Entry) -> bool:
+        fields = {"agent": entry.name, "scaffold": entry.scaffold, "model": entry.model}
+        is_ranked = self.asked["ranked"]
+        return all(self.asked[name] in (None, value) for name, value in fields.items()) and (
+            is_ranked is None or is_ranked == (entry.rank is not None)
+        )
+
+
+class Compare(Asked):
+    """Two to five agents compared on the present data, each difference with its error."""
+
+    parameters: ClassVar = {
+        "agents": text("Names of agents: the parameter comes two to five times.", many=True),
+        "target": one_of("What the difference is about; by default what the board ranks by.", Target.values),
+    }
+    answers: ClassVar = {"GET": {200: serializers.Compared}}
+    subject = "boards"
+
+    def get(self, request: Request, slug: str) -> Response:
+        from leaderboard.studies.pairs import compared  # few compare, and it imports what ranks
+
+        names = list(dict.fromkeys(self.asked["agents"]))
+        if not FEWEST <= len(names) <= MOST:
+            raise ParseError(
+                f"Name {FEWEST} to {MOST} different agents, each as agents=….", code="malformed_parameter"
+            )
+        latest = self.benchmark.boards.order_by("-number").values_list("number", flat=True).first()
+        found = compared(benchmark=self.benchmark, agents=names, target=self.asked["target"])
+        return Response({"board": latest, **found})

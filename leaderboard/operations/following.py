@@ -1,0 +1,142 @@
+"""What became of a submission, for its owner and operators: what arrived, what it lacks, what a board did."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+from django.db.models import Q, QuerySet
+
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.queries import boards_of
+from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.catalog.queries import policy_in_force, role_of, visible_benchmarks
+from leaderboard.operations.asking import lacking, names_asked
+from leaderboard.operations.assignments import wanted_by
+from leaderboard.operations.corrections import NoSuchSubmission
+from leaderboard.operations.models import Assignment
+from leaderboard.submissions.models import LIVE, Setting, Status, Submission
+from leaderboard.submissions.queries import live_outcomes, settings_of
+from leaderboard.submissions.rows import KEY
+
+QUOTAS = "leaderboard.operations.quotas"
+OF_STATUS = {
+    Status.CHECKING: "It is being checked.",
+    Status.WAITING: "It waits for review, or for the end of its embargo, and does not count yet.",
+    Status.REFUSED: "It was refused and does not count.",
+    Status.SUPERSEDED: "Another submission took its place; it does not count any more.",
+    Status.WITHDRAWN: "It was withdrawn and does not count any more.",
+}
+
+
+def submissions_of(user: User, benchmark: Benchmark | None = None) -> QuerySet[Submission]:
+    """What this person delivered, and what their agents did; the latest first."""
+    found = Submission.objects.filter(Q(submitted_by=user) | Q(agent__owner=user))
+    if benchmark is not None:
+        found = found.filter(agent__benchmark=benchmark)
+    return found.select_related("agent__benchmark").order_by("-id")
+
+
+def followed_by(user: User, uuid: UUID) -> Submission:
+    """The submission, to whoever delivered it, its agent's owner, and operators; to others there is none."""
+    found = Submission.objects.select_related("agent__benchmark", "replaces", "submitted_by").filter(
+        uuid=uuid
+    )
+    submission = found.filter(agent__benchmark__in=visible_benchmarks(user).values("pk")).first()
+    if submission is None or not _may_follow(user, submission):
+        raise NoSuchSubmission
+    return submission
+
+
+def _may_follow(user: User, submission: Submission) -> bool:
+    if user.pk in (submission.submitted_by_id, submission.agent.owner_id):
+        return True
+    return role_of(user, submission.agent.benchmark) == Role.OPERATOR
+
+
+@dataclass(frozen=True)
+class Followed:
+    """`lacking` is in words and empty for a whole run; `checks` is None until they were made.
+
+    `quota` is what the token and the agent may still deliver today, None where nobody counts.
+    """
+
+    submission: Submission
+    lacking: list[str]
+    history: list[Any]
+    checks: list[dict[str, str]] | None
+    quota: Any
+    assignment: Assignment | None
+    replaced_by: Submission | None
+    board: Board | None
+    entry: Entry | None
+
+    @property
+    def standing(self) -> str:
+        """What the board did with it."""
+        if told := OF_STATUS.get(Status(self.submission.status)):
+            return told
+        if self.entry is None or self.board is None:
+            return "It counts; no board has shown it yet."
+        return f"Board {self.board.number} shows {self.entry.name}: {_place(self.board, self.entry)}"
+
+
+def _place(board: Board, entry: Entry) -> str:
+    told = entry.at.get(board.target) or {}
+    if told.get("rank") is None:
+        return f"listed without a rank: {told.get('reason') or 'no reason is stored'}."
+    lower, upper = told.get("rank_lower"), told.get("rank_upper")
+    between = f", between {lower} and {upper} with 95%" if lower is not None else ""
+    return f"rank {told['rank']}{between}."
+
+
+def followed(submission: Submission, *, token: ApiToken | None, as_of: datetime) -> Followed:
+    """Read what became of it."""
+    assignment = submission.assignments.select_related("subset").order_by("-id").first()
+    board, entry = _entry_of(submission)
+    check = getattr(submission, "machine_check", None)
+    return Followed(
+        submission=submission,
+        lacking=_lacking(submission, assignment) if submission.status in LIVE else [],
+        history=list(submission.status_changes.order_by("id")),
+        checks=check.found if check else None,
+        quota=_left(token or submission.token, submission, as_of),
+        assignment=assignment,
+        replaced_by=submission.replaced_by.order_by("-id").first(),
+        board=board,
+        entry=entry,
+    )
+
+
+def _entry_of(submission: Submission) -> tuple[Board | None, Entry | None]:
+    """The agent's line on the latest board."""
+    agent = submission.agent
+    board = boards_of(agent.benchmark).order_by("-number").first()
+    entry = board.entries.filter(agent_id=agent.merged_into_id or agent.pk).first() if board else None
+    return (board, entry) if entry else (None, None)
+
+
+def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]:
+    """What the agent still lacks of what this delivery was asked for, with all that it delivered since."""
+    benchmark = submission.agent.benchmark
+    policy = policy_in_force(benchmark)
+    wanted = wanted_by(assignment, submission)
+    every = (
+        live_outcomes([submission.agent.merged_into_id or submission.agent_id]).group_by(KEY).aggregate([])
+    )
+    condition = {pk: str(facets[: Setting.N_CONDITION]) for facets, pk in settings_of(benchmark).items()}
+    told = every.append_column("condition", pa.array([condition[pk] for pk in every["setting"].to_pylist()]))
+    return list(
+        lacking(told, names_asked(policy, wanted), policy.missing, unranked=wanted == submission.asked)
+    )
+
+
+def _left(token: ApiToken | None, submission: Submission, as_of: datetime) -> Any:
+    """What of today's quotas is left; None where no quota is counted."""
+    if token is None or find_spec(QUOTAS) is None:
+        return None
+    return import_module(QUOTAS).left(token, submission.agent, as_of)

@@ -1,0 +1,30 @@
+"""What another design would make of the stored variance components; arithmetic on a few numbers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from analytics.errors import CoreError
+from analytics.tee.agent_projection import project_agent
+from leaderboard.errors import Conflict, Refusal
+from leaderboard.studies.models import VarianceStudy
+
+
+class NoComponents(Conflict):
+    """The latest variance study has no components."""
+
+
+class CannotProject(Refusal):
+    """The components do not carry this design."""
+
+
+def projected(
+    *, study: VarianceStudy, design: Mapping[str, int], estimand: str, sensitivity: str
+) -> dict[str, Any]:
+    """Project the error of one agent's mean; what the design leaves open is as in the study."""
+    if not study.result["available"]:
+        raise NoComponents(f"The latest variance study has no components: {study.result['reason']}.")
+    try:
+        found = project_agent(study.result, design, estimand=estimand, sensitivity=sensitivity)
+    except CoreError as refusal:
+        raise CannotProject(f"The components do not carry this design: {refusal}.") from refusal
+    return {"data_version": study.data_version, **found}

@@ -1,0 +1,227 @@
+"""The account's page and a submission's: by whoever is signed in, without JavaScript."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.accounts.queries import token_of
+from leaderboard.catalog.models import Benchmark, Role, Visibility
+from leaderboard.operations.intake import submit
+from leaderboard.operations.people import make_token
+from leaderboard.operations.services import recompute
+from leaderboard.submissions.models import MachineCheck, Submission
+from tests.leaderboard.desk import PASSWORD, person
+from tests.seen import text_of
+from tests.toys import AS_OF
+
+ACCOUNT, TOKENS, MAIL = "/account", "/account/tokens", "/account/mail"
+NEW = {"name": "nightly run", "scope": "submit", "days": "30"}
+
+
+@pytest.fixture
+def ada(toy):
+    return person("ada@example.org", role=Role.SUBMITTER, benchmark=toy)
+
+
+@pytest.fixture
+def signed_in(client, ada):
+    client.force_login(ada)
+    return client
+
+
+def secret_in(response):
+    (found,) = re.findall(r"<code>(bst_\w{49})</code>", response.content.decode())
+    return found
+
+
+def test_who_is_not_signed_in_is_sent_to_the_door(client, ada):
+    for path in (ACCOUNT, f"/submissions/{'0' * 8}-0000-0000-0000-{'0' * 12}"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["Location"]) == (302, f"/accounts/login/?next={path}")
+    assert client.post(TOKENS, NEW).status_code == 302
+    assert not ApiToken.objects.exists()
+
+
+def test_signing_in_leads_here(client, ada):
+    answer = client.post("/accounts/login/", {"login": ada.email, "password": PASSWORD})
+    assert answer.headers["Location"] == ACCOUNT
+    page = client.get(ACCOUNT)
+    assert page.status_code == 200
+    assert "submitter of Toy" in text_of(page)
+    assert "no-store" in page["Cache-Control"]
+
+
+def test_a_secret_is_shown_once_and_works(signed_in, ada):
+    made = signed_in.post(TOKENS, NEW)
+    secret = secret_in(made)
+    token = token_of(secret, as_of=timezone.now())
+    assert (token.user, token.name, token.scopes, token.benchmarks) == (
+        ada,
+        "nightly run",
+        ["read", "submit"],
+        [],
+    )
+    assert timedelta(days=29) < token.expires_at - timezone.now() < timedelta(days=30)
+    page = signed_in.get(ACCOUNT)
+    assert secret not in page.content.decode()
+    assert f"bst_{token.public_id}" in text_of(page)
+    asked = Client().get("/api/v1/benchmarks/toy/submissions", headers={"Authorization": f"Bearer {secret}"})
+    assert asked.status_code == 200
+
+
+def test_it_reaches_the_benchmarks_chosen(signed_in, ada):
+    Benchmark.objects.create(slug="other", title="Other", visibility=Visibility.PRIVATE)
+    assert signed_in.post(TOKENS, NEW | {"benchmarks": ["other"]}).status_code == 422  # nobody told them
+    signed_in.post(TOKENS, NEW | {"benchmarks": ["toy"]})
+    assert ada.tokens.get().benchmarks == ["toy"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"days": "366"}, {"days": "0"}, {"name": ""}, {"name": "a\0b"}, {"scope": "rule"}, {"scope": ""}],
+)
+def test_a_token_that_makes_no_sense_is_refused(signed_in, change):
+    assert signed_in.post(TOKENS, NEW | change).status_code == 422
+    assert not ApiToken.objects.exists()
+
+
+def test_what_is_revoked_or_expired_is_named(signed_in, ada):
+    now = timezone.now()
+    _, gone = make_token(
+        user=ada, name="a", scope="read", benchmarks=[], days=2, as_of=now - timedelta(days=9)
+    )
+    kept, secret = make_token(user=ada, name="b", scope="read", benchmarks=[], days=2, as_of=now)
+    at = f"/account/tokens/{kept.public_id}/revoke"
+    assert signed_in.get(at).status_code == 405
+    assert signed_in.post(at).headers["Location"] == ACCOUNT
+    assert signed_in.post(at).status_code == 409
+    page = text_of(signed_in.get(ACCOUNT))
+    assert f"revoked on {now:%Y-%m-%d}" in page
+    assert f"expired on {now - timedelta(days=7):%Y-%m-%d}" in page
+    for text, told in (
+        (secret, f"revoked on {now:%Y-%m-%d}"),
+        (gone, f"expired on {now - timedelta(days=7):%Y-%m-%d}"),
+    ):
+        answer = Client().get("/api/v1/", headers={"Authorization": f"Bearer {text}"})
+        assert answer.status_code == 401
+        assert told in answer.json()["detail"]
+
+
+def test_another_s_token_does_not_exist(signed_in, toy):
+    eve = person("eve@example.org")
+    theirs, _ = make_token(user=eve, name="b", scope="read", benchmarks=[], days=2, as_of=timezone.now())
+    assert signed_in.post(f"/account/tokens/{theirs.public_id}/revoke").status_code == 404
+    theirs.refresh_from_db()
+    assert theirs.revoked_at is None
+
+
+def test_use_is_noted_to_the_hour(signed_in, ada):
+    secret = secret_in(signed_in.post(TOKENS, NEW))
+    assert "never" in text_of(signed_in.get(ACCOUNT))
+    Client().get("/api/v1/", headers={"Authorization": f"Bearer {secret}"})
+    used = ada.tokens.get().last_used_at
+    assert (used.minute, used.second) == (0, 0)
+    assert timezone.now() - used < timedelta(hours=1, seconds=5)
+    assert "never" not in text_of(signed_in.get(ACCOUNT))
+
+
+def test_wishes_for_mail(signed_in, ada):
+    for said, kept in (({"told": "yes"}, True), ({}, False)):
+        signed_in.post(MAIL, said)
+        assert User.objects.get(pk=ada.pk).told_by_mail is kept
+
+
+def test_no_form_works_without_its_token_against_forgery(ada):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(ada)
+    for path in (TOKENS, MAIL):
+        assert client.post(path, NEW).status_code == 403
+    assert client.get(ACCOUNT).content.decode().count("csrfmiddlewaretoken") == 2
+
+
+def test_operators_need_their_second_factor(client, toy, settings):
+    settings.REQUIRE_2FA = True
+    client.force_login(person("op@example.org", role=Role.OPERATOR, benchmark=toy))
+    for answer in (client.get(ACCOUNT), client.post(TOKENS, NEW)):
+        assert answer.headers["Location"] == "/accounts/2fa/totp/activate/"
+    assert not ApiToken.objects.exists()
+    client.force_login(person("sub@example.org", role=Role.SUBMITTER, benchmark=toy))
+    assert client.get(ACCOUNT).status_code == 200
+
+
+# --------------------------------------------------------------------------------------------- a submission
+
+
+@pytest.fixture
+def delivered(ada, toy):
+    recompute(benchmark=toy, as_of=AS_OF)
+    now = timezone.now()
+    token, _ = make_token(user=ada, name="ci", scope="submit", benchmarks=[], days=9, as_of=now)
+    body = {
+        "agent": {"name": "Tree <1>", "scaffold": "Tree", "model": "M"},
+        "outcomes": [{"task": f"t{j:02d}", "trial": 1, "outcome": 1} for j in range(9)],
+    }
+    submit(benchmark=toy, token=token, body=body, idempotency_key=None, as_of=now)
+    return Submission.objects.get(agent__name="Tree <1>")
+
+
+def test_the_first_line_says_what_is_missing(signed_in, delivered):
+    page = text_of(signed_in.get(f"/submissions/{delivered.uuid}"))
+    subset = set(delivered.agent.benchmark.subsets.get().tasks.values_list("name", flat=True))
+    n_lacking = len(subset - {f"t{j:02d}" for j in range(9)})
+    verb = "has" if n_lacking == 1 else "have"
+    told = f"A partial run: {n_lacking} of the {len(subset)} tasks asked for {verb} no outcome"
+    heading = "Tree <1>"
+    assert told in page
+    assert page.index(heading) < page.index(told) < page.index("It counts; no board has shown it yet.")
+
+
+def test_what_the_board_did_with_it(signed_in, delivered, toy):
+    board, _ = recompute(benchmark=toy, as_of=timezone.now())
+    page = text_of(signed_in.get(f"/submissions/{delivered.uuid}"))
+    assert f"Board {board.number} shows Tree <1>: listed without a rank" in page
+    assert "The machine has not looked at it yet." in page
+    found = [{"name": "coverage", "level": "warned", "told": "9 of 12 tasks"}]
+    MachineCheck.objects.create(submission=delivered, found=found, at=AS_OF)
+    assert "coverage : 9 of 12 tasks" in text_of(signed_in.get(f"/submissions/{delivered.uuid}")).replace(
+        "coverage:", "coverage :"
+    )
+
+
+def test_it_is_its_owner_s_and_the_operators_(client, delivered, toy):
+    for kind, role, code in (
+        ("other", Role.SUBMITTER, 404),
+        ("viewer", Role.VIEWER, 404),
+        ("op", Role.OPERATOR, 200),
+    ):
+        client.force_login(person(f"{kind}@example.org", role=role, benchmark=toy))
+        assert client.get(f"/submissions/{delivered.uuid}").status_code == code
+
+
+def test_what_one_has_is_listed(signed_in, delivered):
+    page = text_of(signed_in.get(ACCOUNT))
+    assert "Tree <1>" in page
+    assert f"/submissions/{delivered.uuid}" in signed_in.get(ACCOUNT).content.decode()
+
+
+def test_the_number_of_queries_does_not_grow(signed_in, delivered, ada, django_assert_max_num_queries):
+    now = timezone.now()
+    for n in range(5):
+        make_token(user=ada, name=f"{n}", scope="read", benchmarks=[], days=9, as_of=now)
+    with django_assert_max_num_queries(9):
+        signed_in.get(ACCOUNT)
+
+
+# -------------------------------------------------------------------------------------------- registration
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_accounts_come_by_registration_where_the_settings_say_so(client, db, settings, is_open):
+    settings.OPEN_REGISTRATION = is_open
+    said = {"email": "new@example.org", "password1": PASSWORD, "password2": PASSWORD}
+    client.post("/accounts/signup/", said)
+    assert User.objects.filter(email="new@example.org").exists() == is_open
