@@ -1,0 +1,143 @@
+"""Readers of other projects' results: one file a format, with the quirks that it knows.
+
+Each turns what it reads into rows of the flat file, which go through the rules of the flat file like all
+others. Which project, file and version a reader follows stands at its head.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, Progress
+from leaderboard.submissions.parsing.importers import (
+    flat,
+    hal,
+    harbor,
+    helm,
+    inspect_logs,
+    lm_eval,
+    swe_bench,
+    terminal_bench,
+)
+from leaderboard.submissions.parsing.importers.document import Told, keys, names_of
+from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Stated
+from leaderboard.submissions.parsing.importers.settling import checked, settled
+from leaderboard.submissions.parsing.importers.source import Source, head
+
+__all__ = ["FORMATS", "Imported", "Importer", "Stated", "read", "sniff"]
+
+FORMATS: Mapping[str, Importer] = MappingProxyType(
+    {
+        module.IMPORTER.name: module.IMPORTER
+        for module in (flat, hal, terminal_bench, harbor, swe_bench, inspect_logs, lm_eval, helm)
+    }
+)
+
+
+def sniff(path: Path, *, called: str | None = None) -> str | None:
+    """Tell the format of a file, or of the first file of a folder that has one; None where none is seen."""
+    if not path.is_dir():
+        return _sniffed(called or path.name, head(path))
+    source = Source.of(path, called=called)
+    for name, importer in FORMATS.items():
+        for file in source.named(*importer.files)[:20]:
+            if _sniffed(file.name, head(file)) == name:
+                return name
+    return None
+
+
+def read(
+    path: Path,
+    *,
+    name: str | None,
+    stated: Stated = Stated(),
+    benchmark: str,
+    tasks: Collection[str] | None = None,
+    as_of: datetime,
+    limits: Limits = FILE,
+    progress: Progress | None = None,
+    called: str | None = None,
+    only: str | None = None,
+) -> Imported:
+    """Read a file or a folder of a named format, or of the one that is seen.
+
+    `tasks` are those of the benchmark, where it has some; `called` is the name of a file that was sent under
+    another; `only` is for a flat file of several benchmarks. Raises Faulty.
+    """
+    known_as = called or path.name
+    seen = sniff(path, called=called) if path.is_dir() or path.is_file() else flat.IMPORTER.name
+    if name not in (None, *FORMATS):
+        raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
+    if name is None and seen is None:
+        raise _refused(_unknown(known_as), "format", None)
+    if name is not None and seen not in (None, name):
+        raise _refused(f"{known_as} is no {name} file; it looks like {seen}.", "format", name)
+    importer = FORMATS[name or seen or ""]
+    if importer.name == flat.IMPORTER.name:
+        return flat.imported(
+            path, stated=stated, as_of=as_of, limits=limits, progress=progress, called=called, only=only
+        )
+    source = Source.of(path, called=called, limits=limits, progress=progress)
+    reading = Reading(source, stated, Told(is_folder=source.is_folder))
+    return _imported(importer, reading, benchmark=benchmark, tasks=tasks, as_of=as_of)
+
+
+def _imported(
+    importer: Importer,
+    reading: Reading,
+    *,
+    benchmark: str,
+    tasks: Collection[str] | None,
+    as_of: datetime,
+) -> Imported:
+    source, told, notes = reading.source, reading.told, reading.notes
+    runs = [run for run in importer.runs(reading) if run.trials]
+    pairs = settled(runs, reading.stated, source.called) if not told.n else [(run, {}) for run in runs]
+    found = checked(
+        pairs,
+        told,
+        called=source.called,
+        fields=dict(importer.fields),
+        benchmark=benchmark,
+        as_of=as_of,
+        limits=source.limits,
+    )
+    if source.n_links:
+        notes.append(f"Symbolic links are not followed; there are {source.n_links:,}.")
+    if tasks:
+        notes += _beside(set(found.tasks), set(tasks))
+    return Imported(found, importer.name, notes)
+
+
+def _beside(delivered: set[str], known: set[str]) -> list[str]:
+    """Say how a file's tasks and the benchmark's differ: what is asked for is the benchmark's to say."""
+    notes = []
+    if lacking := known - delivered:
+        notes.append(
+            f"{len(lacking):,} of the benchmark's {len(known):,} tasks are not in it, and stay missing:"
+            f" {names_of(lacking)}."
+        )
+    if new := delivered - known:
+        notes.append(f"{len(new):,} of its tasks are not the benchmark's: {names_of(new)}.")
+    return notes
+
+
+def _sniffed(name: str, data: bytes) -> str | None:
+    found = keys(data) if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else frozenset()
+    if data[:4] == inspect_logs.ZIP:
+        return inspect_logs.IMPORTER.name
+    seen = (importer.name for importer in FORMATS.values() if importer.is_one(name, found))
+    foreign = next(filter(lambda one: one != flat.IMPORTER.name, seen), None) if found else None
+    return foreign or (flat.IMPORTER.name if flat.is_flat(name, data, found) else None)
+
+
+def _unknown(called: str) -> str:
+    looked = "".join(f"\n  {importer.name}: {importer.looked_for}" for importer in FORMATS.values())
+    return f"{called} is of no format that is known. Looked for was:{looked}"
+
+
+def _refused(message: str, field: str, value: str | None) -> Faulty:
+    rule = f"is one of {', '.join(FORMATS)}"
+    return Faulty(message, faults=(Fault(None, field, value, rule),))
