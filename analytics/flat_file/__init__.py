@@ -11,7 +11,7 @@ the end (``across``), and then either every fault is told (``faults``) or all is
 from analytics.flat_file.columns import ALIASES, KNOWN, MAX_COLUMNS, OPTIONAL, REQUIRED
 from analytics.flat_file.contents import FlatFile, Setting
 from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, excerpt
-from analytics.flat_file.limits import FILE, MAX_VALUE_BYTES, SUBMISSION
+from analytics.flat_file.limits import FILE, MAX_VALUE_BYTES, SUBMISSION, Limits
 from analytics.flat_file.reading import from_arrow, from_records, read
 from analytics.flat_file.texts import text_of
 from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule
@@ -30,6 +30,7 @@ __all__ = [
     "Fault",
     "FlatFile",
     "FlatFileError",
+    "Limits",
     "Setting",
     "excerpt",
     "from_arrow",

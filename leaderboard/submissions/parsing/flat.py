@@ -13,6 +13,7 @@ from analytics.flat_file import (
     Fault,
     FlatFile,
     FlatFileError,
+    Limits,
     excerpt,
     from_records,
     name_rule,
@@ -27,16 +28,17 @@ __all__ = [
     "SUBMISSION",
     "Fault",
     "FlatFile",
+    "Limits",
     "excerpt",
     "faults_of",
     "is_name",
     "name_rule",
+    "printable",
     "read_file",
     "refused",
 ]
 
 Progress = Callable[[int, int | None], None]
-Limits = type(FILE)
 COLUMNS = frozenset((*KNOWN, *ALIASES))
 
 
@@ -70,6 +72,11 @@ def refused(called: str, faults: Sequence[Fault], n_faults: int | None = None) -
     n = len(faults) if n_faults is None else n_faults
     number = "a fault" if n == 1 else f"{n:,} faults"
     return Faulty(f"{called} has {number}; nothing was stored.", faults=tuple(faults), n_faults=n)
+
+
+def printable(text: str) -> str:
+    """A text with what cannot be seen spelled out, as in U+001B; line feeds stay."""
+    return "".join(c if c.isprintable() or c == "\n" else f"U+{ord(c):04X}" for c in text)
 
 
 def is_name(text: str) -> bool:

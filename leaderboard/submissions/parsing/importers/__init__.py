@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from leaderboard.errors import Faulty
-from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, Progress
+from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, Progress, printable
 from leaderboard.submissions.parsing.importers import (
     flat,
     hal,
@@ -23,7 +23,7 @@ from leaderboard.submissions.parsing.importers import (
 )
 from leaderboard.submissions.parsing.importers.document import Told, keys, names_of
 from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Stated
-from leaderboard.submissions.parsing.importers.settling import checked, settled
+from leaderboard.submissions.parsing.importers.settling import WHO, checked, settled
 from leaderboard.submissions.parsing.importers.source import Source, head
 
 __all__ = ["FORMATS", "Imported", "Importer", "Stated", "read", "sniff"]
@@ -34,6 +34,10 @@ FORMATS: Mapping[str, Importer] = MappingProxyType(
         for module in (flat, hal, terminal_bench, harbor, swe_bench, inspect_logs, lm_eval, helm)
     }
 )
+
+
+NOTHING = Stated()
+PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
 
 
 def sniff(path: Path, *, called: str | None = None) -> str | None:
@@ -52,7 +56,7 @@ def read(
     path: Path,
     *,
     name: str | None,
-    stated: Stated = Stated(),
+    stated: Stated = NOTHING,
     benchmark: str,
     tasks: Collection[str] | None = None,
     as_of: datetime,
@@ -94,7 +98,10 @@ def _imported(
 ) -> Imported:
     source, told, notes = reading.source, reading.told, reading.notes
     runs = [run for run in importer.runs(reading) if run.trials]
-    pairs = settled(runs, reading.stated, source.called) if not told.n else [(run, {}) for run in runs]
+    if told.n:  # what stands in the rows is told beside it; who ran them is asked for when all can be read
+        pairs = [(run, dict(PLACEHOLDER)) for run in runs]
+    else:
+        pairs = settled(runs, reading.stated, source.called)
     found = checked(
         pairs,
         told,
@@ -108,7 +115,7 @@ def _imported(
         notes.append(f"Symbolic links are not followed; there are {source.n_links:,}.")
     if tasks:
         notes += _beside(set(found.tasks), set(tasks))
-    return Imported(found, importer.name, notes)
+    return Imported(found, importer.name, [printable(note) for note in notes])
 
 
 def _beside(delivered: set[str], known: set[str]) -> list[str]:

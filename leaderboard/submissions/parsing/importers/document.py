@@ -7,13 +7,14 @@ asks for what it wants without looking first, and every fault of a file is told 
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, excerpt
+from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, excerpt, printable
 
 MAX_DEPTH = 200  # objects and lists in each other; Python itself gives up near 1,000
 MAX_LINE_BYTES = 64 << 20
@@ -43,7 +44,7 @@ class Told:
         if len(self.faults) < MAX_FAULTS:
             shown = excerpt(value) if isinstance(value, str) else None
             rule += f" (in {excerpt(file)})" if self.is_folder and file else ""
-            self.faults.append(Fault(row, excerpt(where) or None, shown, rule))
+            self.faults.append(Fault(row, printable(excerpt(where)) or None, shown, printable(rule)))
 
 
 class Unreadable(ValueError):
@@ -170,8 +171,7 @@ def _check_marks(data: bytes, n_values: int) -> None:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found := dict(pairs)) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
         raise ValueError(f"an object names {json.dumps(excerpt(twice))} twice")
     return found
 

@@ -55,7 +55,7 @@ def _runs(reading: Reading) -> list[Run]:
 
 IMPORTER = Importer(
     name="flat",
-    looked_for="CSV with the columns benchmark, agent, …, task, trial, outcome; the same as NDJSON or Parquet",
+    looked_for="CSV, NDJSON or Parquet with the columns benchmark, agent, …, task, trial, outcome",
     files=(),
     is_one=_is_one,
     runs=_runs,

@@ -1,11 +1,11 @@
 """HAL: the ``…_UPLOAD.json`` of one run.
 
-Follows princeton-pli/hal-harness, ``BaseBenchmark.process_results`` (hal/benchmarks/base_benchmark.py) and the
-``get_metrics`` of its benchmarks, as of 2025: ``config`` with agent_name, benchmark_name, date and run_id;
-``results`` with the lists successful_tasks and failed_tasks, and total_cost.
+Follows princeton-pli/hal-harness, ``BaseBenchmark.process_results`` (hal/benchmarks/base_benchmark.py) and
+the ``get_metrics`` of its benchmarks, as of 2025: ``config`` with agent_name, benchmark_name, date and
+run_id; ``results`` with the lists successful_tasks and failed_tasks, and total_cost.
 
-- A task in neither list is missing, not failed: only tasks with an answer are listed, and some benchmarks list
-  a reward between 0 and 1 nowhere. What `accuracy` divides by is ignored.
+- A task in neither list is missing, not failed: only tasks with an answer are listed, and some benchmarks
+  list a reward between 0 and 1 nowhere. What `accuracy` divides by is ignored.
 - A task in both lists is a fault.
 - `agent_name` is "Scaffold (Model)"; the model is the last pair of parentheses, which may hold others:
   "HAL Generalist Agent (Claude Haiku 4.5 (October 2025))".

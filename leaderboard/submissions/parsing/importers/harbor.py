@@ -3,15 +3,17 @@
 Follows laude-institute/harbor 0.25.0, `TrialResult` (harbor/models/trial/result.py), its policy of errors
 (models/trial/error_policy.py) and `JobResult` (models/job/result.py).
 
-- A reward counts where every exception of the trial, its steps included, was the agent's own doing: its time or
-  its tokens ran out, or it refused. So a reward counts even with a time-out of the agent.
-- Any other exception voids the reward, and a trial without a reward has none to count: invalid. Harbor's own
-  means count both as 0; they are ignored.
-- Rewards have names. One that is called `reward` is taken, or the only one; else the metric has to be stated.
-- A job's own ``result.json`` has another shape, and repeats its trials when the job has ended; a trial is known
-  by its `id`, and met again it counts once, also where one job lies in another's folder.
+- A reward counts where every exception of the trial, its steps included, was the agent's own doing: its
+  time or its tokens ran out, or it refused. So a reward counts even with a time-out of the agent.
+- Any other exception voids the reward, and a trial without a reward has none to count: invalid. Harbor's
+  own means count both as 0; they are ignored.
+- Rewards have names. One that is called `reward` is taken, or the only one; else the metric has to be
+  stated.
+- A job's own ``result.json`` has another shape, and repeats its trials when the job has ended; a trial is
+  known by its `id`, and met again it counts once, also where one job lies in another's folder.
 - Names of trials are random. Within a job and task they are numbered by when they started.
-- A model may have a provider; its name is taken without it. No model is named where the agent chose it itself.
+- A model may have a provider; its name is taken without it. No model is named where the agent chose it
+  itself.
 - Tokens and costs of trials with several steps stand in the steps.
 """
 
@@ -135,7 +137,7 @@ def _reward(trial: Node, metric: str | None) -> float | None:
     chosen = metric or (REWARD if REWARD in rewards.value else None)
     if chosen is None and len(rewards.value) == 1:
         chosen = next(iter(rewards.value))
-    if chosen not in rewards.value:
+    if chosen is None or chosen not in rewards.value:
         rewards.fault(f"which reward counts? There are {names_of(rewards.value)}; --metric names one")
         return None
     return rewards.get(chosen).number()

@@ -3,17 +3,17 @@
 Follows stanford-crfm/helm 0.5.16: `PerInstanceStats` (src/helm/benchmark/metrics/metric.py), `Stat`
 (metrics/statistic.py) and the runner that writes them without what is None (runner.py).
 
-- One instance has an entry for each metric that was computed, not one in all: entries of the same instance,
-  perturbation and trial are put together.
-- Which metric is the score stands in a schema that is no part of the run: it has to be stated, unless there is
-  only one. The mean is taken; over one instance it is the value.
-- The writer leaves out figures that are NaN. An instance that has others but not this one was not scored: invalid.
-  So is one with a count of 0. Files of old versions have NaN itself.
+- One instance has an entry for each metric that was computed, not one in all: entries of the same
+  instance, perturbation and trial are put together.
+- Which metric is the score stands in a schema that is no part of the run: it has to be stated, unless
+  there is only one. The mean is taken; over one instance it is the value.
+- The writer leaves out figures that are NaN. An instance that has others but not this one was not scored:
+  invalid. So is one with a count of 0. Files of old versions have NaN itself.
 - A perturbation (typos, dialects) is another prompt of the same task: a prompt variant.
 - `train_trial_index` counts from 0; trials count from 1 here.
-- ``run_spec.json`` beside it names model, temperature and scenario. Ids of instances begin anew in each scenario, so
-  that where it is known the task is ``SCENARIO/ID``: the name of the run without its model. Nothing says when it ran,
-  or what the scaffold is.
+- ``run_spec.json`` beside it names model, temperature and scenario. Ids of instances begin anew in each
+  scenario, so that where it is known the task is ``SCENARIO/ID``: the name of the run without its model.
+  Nothing says when it ran, or what the scaffold is.
 """
 
 import math

@@ -1,21 +1,21 @@
 """Inspect: logs of inspect_ai, ``.eval`` or ``.json``, or a folder of such.
 
 Follows UKGovernmentBEIS/inspect_ai 0.3.285: `EvalLog`, `EvalSpec`, `EvalSample` and `EvalSampleSummary`
-(log/_log.py), the archive of log/_recorders/eval.py, and `value_to_float` (scorer/_metric.py). Read directly,
-not by inspect_ai (docs/decisions/importers.md); but archives are compressed by Zstandard today, which takes the
-extra `inspect`.
+(log/_log.py), the archive of log/_recorders/eval.py, and `value_to_float` (scorer/_metric.py). Read
+directly, not by inspect_ai (docs/decisions/importers.md); but archives are compressed by Zstandard today,
+which takes the extra `inspect`.
 
-- Scores are C (1), P (0.5), I and N (0), words for yes and no, or numbers. inspect_ai turns what it does not know
-  into 0; here it is a fault.
-- NaN is how a scorer says that it could not score, in older logs null: invalid. So is a sample without a score
-  (its run broke off by an error), and one that was invalidated afterwards.
+- Scores are C (1), P (0.5), I and N (0), words for yes and no, or numbers. inspect_ai turns what it does
+  not know into 0; here it is a fault.
+- NaN is how a scorer says that it could not score, in older logs null: invalid. So is a sample without a
+  score (its run broke off by an error), and one that was invalidated afterwards.
 - An epoch is a trial, a sample's id a task; ids that are numbers become text.
-- Of several scorers the one is taken that the task declares for its headline, else the first; the choice is told.
-  A score that is an object of figures takes `--metric SCORER/FIGURE`.
-- Archives repeat the scores in ``summaries.json``, a thousandth of the size of the samples. Only where samples were
-  invalidated, and in logs of unfinished runs, which lack it, the samples themselves are read.
-- A retried evaluation writes a new log that repeats the samples that were done; by their `uuid` they count once.
-  A summary may stand twice; the last holds.
+- Of several scorers the one is taken that the task declares for its headline, else the first; the choice
+  is told. A score that is an object of figures takes `--metric SCORER/FIGURE`.
+- Archives repeat the scores in ``summaries.json``, a thousandth of the size of the samples. Only where
+  samples were invalidated, and in logs of unfinished runs, which lack it, the samples themselves are read.
+- A retried evaluation writes a new log that repeats the samples that were done; by their `uuid` they count
+  once. A summary may stand twice; the last holds.
 - Logs before 2024-06 have `score` in place of `scores`.
 - One log is of one task of inspect_ai, which is a benchmark here: logs of several are refused.
 """
@@ -104,7 +104,7 @@ def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: Reading, *, wh
     """One member, if its stated size and what it grows to are within what may be read."""
     file, told = reading.source.shown(path), reading.told
     reading.source.check(path, info.file_size, info.compress_size)
-    broken: tuple[type[Exception], ...] = (BadZipFile, EOFError, OSError, RuntimeError, zlib.error)
+    broken: tuple[type[Exception], ...] = (BadZipFile, EOFError, NotImplementedError, OSError, zlib.error)
     if info.compress_type == ZSTANDARD:
         try:
             importlib.import_module("zipfile_zstd")  # teaches zipfile the method
@@ -115,7 +115,7 @@ def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: Reading, *, wh
     try:
         with archive.open(info) as member:
             data = member.read(info.file_size)
-    except (*broken, NotImplementedError) as error:
+    except broken as error:
         told.add(file, info.filename, f"cannot be read: {error}")
         return None
     reading.source.count(len(data))
@@ -155,7 +155,8 @@ def _trials(header: Node, samples: Iterator[Node], met: set[str], reading: Readi
         yield Trial(place, _columns(header, sample, chosen))
     if chosen and len(others) > 1 and reading.stated.metric is None:
         reading.notes.append(
-            f"{header.file}: the score of {chosen} counts; there are {names_of(others)}. --metric names another."
+            f"{header.file}: the score of {chosen} counts; there are {names_of(others)},"
+            " of which --metric names another."
         )
 
 

@@ -3,16 +3,17 @@
 Follows EleutherAI/lm-evaluation-harness 0.4.13: the samples of lm_eval/evaluator.py as written by
 `EvaluationTracker.save_results_samples` (lm_eval/loggers/evaluation_tracker.py).
 
-- The samples do not say of which task they are; the name of their file does, and the date of the run. The task of
-  a row is that task and the sample's `doc_id`: ``gsm8k/17``.
-- A task may read each answer by several filters, and then has a line for each. The first of the file counts, or the
-  one that was stated; which, is told. Files before 0.4.5 name no filter, and their lines repeat then: a fault.
-- Of several metrics the first that is a number counts, or the one that was stated. A metric of a whole corpus
-  (BLEU, perplexity) has a list in each sample, which is no outcome.
-- "N/A" stands where a metric does not apply: there is no outcome, and nothing is missing. NaN and null are a metric
-  that failed: invalid.
-- ``results_DATE.json`` beside it has `model_name`. Where no model is named there, lm-eval makes a name up; it counts
-  only if it stands in the model's arguments. Nothing says what the scaffold is.
+- The samples do not say of which task they are; the name of their file does, and the date of the run. The
+  task of a row is that task and the sample's `doc_id`: ``gsm8k/17``.
+- A task may read each answer by several filters, and then has a line for each. The first of the file
+  counts, or the one that was stated; which, is told. Files before 0.4.5 name no filter, and their lines
+  repeat then: a fault.
+- Of several metrics the first that is a number counts, or the one that was stated. A metric of a whole
+  corpus (BLEU, perplexity) has a list in each sample, which is no outcome.
+- "N/A" stands where a metric does not apply: there is no outcome, and nothing is missing. NaN and null are
+  a metric that failed: invalid.
+- ``results_DATE.json`` beside it has `model_name`. Where no model is named there, lm-eval makes a name up;
+  it counts only if it stands in the model's arguments. Nothing says what the scaffold is.
 - Repeats of a sample are folded by the filter; a run has one trial.
 """
 

@@ -5,7 +5,7 @@ both are told and nothing is stored: a loader who names another model than the f
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 from leaderboard.errors import Faulty
@@ -17,6 +17,7 @@ from leaderboard.submissions.parsing.flat import (
     excerpt,
     faults_of,
     name_rule,
+    printable,
     refused,
 )
 from leaderboard.submissions.parsing.importers.document import Told
@@ -24,7 +25,8 @@ from leaderboard.submissions.parsing.importers.importer import Carried, Run, Sta
 
 WHO = ("agent", "scaffold", "model")
 ASKED = (*WHO, "submitted_at")
-OF_RUN = (*ASKED, "run", "version", "organisation")
+OF_AGENT = ("version", "organisation")
+OF_RUN = (*ASKED, "run", *OF_AGENT)
 ROW = re.compile(r"\brow (\d+)")
 
 
@@ -48,7 +50,7 @@ def check_stated(stated: Stated, called: str) -> None:
     """Refuse what was stated and is no name."""
     faults = [
         Fault(None, field, excerpt(value), rule)
-        for field in (*WHO, "version", "organisation", "run")
+        for field in (*WHO, *OF_AGENT, "run")
         if (value := getattr(stated, field)) is not None and (rule := name_rule(value))
     ]
     if faults:
@@ -73,8 +75,8 @@ def _check_agreement(carried: list[Carried], stated: Stated, called: str) -> Non
         )
         for name in names:
             if said is not None and said != name:
-                rule = f'the file names {field} "{excerpt(name)}" and {flag(field)} another; leave {flag(field)} out'
-                faults.append(Fault(None, field, excerpt(said), rule))
+                rule = f'the file names {field} "{excerpt(name)}"; leave {flag(field)} out if that is right'
+                faults.append(Fault(None, field, excerpt(said), printable(rule)))
     if faults:
         raise Faulty(
             f"What was stated contradicts {called}; nothing was stored.",
@@ -142,9 +144,9 @@ def checked(
     return found
 
 
-def _parted(columns: dict[str, str | None]) -> tuple[dict[str, str | None], dict[str, str | None]]:
+def _parted(columns: dict[str, str | None]) -> tuple[dict[str, str], dict[str, str | None]]:
     given = {field: value for field, value in columns.items() if value}
-    once = {field: given.pop(field) for field in ("version", "organisation") if field in given}
+    once = {field: given.pop(field) for field in OF_AGENT if field in given}
     return once, {"submitted_at": None, **given}
 
 

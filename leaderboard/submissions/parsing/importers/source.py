@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, refused
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, printable, refused
 
 MAX_ENTRIES = 200_000  # looked at in a folder: a run of 80 tasks and 5 trials keeps some 4,000 files
 MAX_NESTED = 16  # folders in folders
@@ -107,10 +108,10 @@ class Source:
         if self.n_read + n_bytes > self.limits.n_bytes:
             raise self.refused(path, f"there are more than {self.limits.n_bytes:,} bytes to read")
 
-    def refused(self, path: Path, rule: str) -> Exception:
+    def refused(self, path: Path, rule: str) -> Faulty:
         """The refusal for a fault that leaves nothing else to check."""
         where = f" (in {self.shown(path)})" if self.is_folder else ""
-        return refused(self.called, (Fault(None, None, None, rule + where),))
+        return refused(self.called, (Fault(None, None, None, printable(rule + where)),))
 
 
 def head(path: Path) -> bytes:

@@ -1,16 +1,18 @@
 """SWE-bench: the report of a run, `schema_version` 2.
 
-Follows SWE-bench/SWE-bench 5.0.2, ``make_run_report`` (swebench/harness/reporting.py) and its classification of
-failures (harness/infra_failure.py); reports of 2 to 4 have the same lists but for the two of failures.
+Follows SWE-bench/SWE-bench 5.0.2, ``make_run_report`` (swebench/harness/reporting.py) and its
+classification of failures (harness/infra_failure.py); reports of 2 to 4 have the same lists but for the
+two of failures.
 
 - Resolved is 1; unresolved, an empty patch and an error (mostly a patch that does not apply) are 0, as in
   SWE-bench's own score.
-- `infra_failure_ids` and `ambiguous_failure_ids` name instances that failed by the environment, or perhaps so;
-  they stand among the unresolved and the errors too. Both are invalid.
-- `incomplete_ids` are those of the data set without a prediction. They are missing, as are tasks that the report
-  does not know: the report divides by the data set of its run, a board by the tasks of its benchmark.
-- The report says nothing of who ran it: the name of its file, ``MODEL.RUN.json``, has model and run, but with
-  points in both nobody can tell where one ends.
+- `infra_failure_ids` and `ambiguous_failure_ids` name instances that failed by the environment, or perhaps
+  so; they stand among the unresolved and the errors too. Both are invalid.
+- `incomplete_ids` are those of the data set without a prediction. They are missing, as are tasks that the
+  report does not know: the report divides by the data set of its run, a board by the tasks of its
+  benchmark.
+- The report says nothing of who ran it: the name of its file, ``MODEL.RUN.json``, has model and run, but
+  with points in both nobody can tell where one ends.
 - A prediction for an instance outside of the data set is in `submitted_ids` alone; it has no outcome.
 """
 
@@ -91,8 +93,8 @@ def _note(report: Node, told: dict[str, str], reading: Reading) -> None:
     errors = report.get("error_ids").value
     if errors and "infra_failure_ids" not in report.value:
         reading.notes.append(
-            f"{report.file}: {len(errors):,} errors count as failures; reports before 5.0 do not tell those of"
-            " the environment apart."
+            f"{report.file}: {len(errors):,} errors count as failures; reports before 5.0 do not tell"
+            " those of the environment apart."
         )
 
 

@@ -3,12 +3,12 @@
 Follows laude-institute/terminal-bench 0.2.18, `RunMetadata`, `TrialResults` and `BenchmarkResults`
 (terminal_bench/harness/models.py) as written by its harness (harness/harness.py).
 
-- `is_resolved` is null where tests were not run or not understood (`failure_mode` says why): invalid. An agent's
-  time-out leaves tests to run, so that it has true or false.
+- `is_resolved` is null where tests were not run or not understood (`failure_mode` says why): invalid. An
+  agent's time-out leaves tests to run, so that it has true or false.
 - `accuracy` counts null as a failure; it is ignored.
 - `model_name` is null where the agent chose its model itself; `agent_name` is the scaffold.
-- Runs come as copies and lie in each other's folders: people unpack archives into runs. A trial is known by its
-  `id`, else by its name and run; met again it counts once, and with another result it is a fault.
+- Runs come as copies and lie in each other's folders: people unpack archives into runs. A trial is known
+  by its `id`, else by its name and run; met again it counts once, and with another result it is a fault.
 - Folders of trials hold a ``results.json`` of their own, of another shape, which the run's repeats.
 - A trial's number stands in its name, ``task.2-of-5.run``; after resuming, trials are not in order.
 - Agents that do not count tokens write 0; that is nothing stated.
