@@ -112,7 +112,7 @@ def _imported(
         limits=source.limits,
     )
     if source.n_links:
-        notes.append(f"Symbolic links are not followed; there are {source.n_links:,}.")
+        notes.append(f"Symbolic links, which are not followed: {source.n_links:,}.")
     if tasks:
         notes += _beside(set(found.tasks), set(tasks))
     return Imported(found, importer.name, [printable(note) for note in notes])
@@ -123,11 +123,11 @@ def _beside(delivered: set[str], known: set[str]) -> list[str]:
     notes = []
     if lacking := known - delivered:
         notes.append(
-            f"{len(lacking):,} of the benchmark's {len(known):,} tasks are not in it, and stay missing:"
-            f" {names_of(lacking)}."
+            f"Tasks of the benchmark that are not in it and stay missing: {len(lacking):,} of {len(known):,}"
+            f" ({names_of(lacking)})."
         )
     if new := delivered - known:
-        notes.append(f"{len(new):,} of its tasks are not the benchmark's: {names_of(new)}.")
+        notes.append(f"Its tasks that are not the benchmark's: {len(new):,} ({names_of(new)}).")
     return notes
 
 

@@ -54,7 +54,7 @@ def runs(reading: Reading) -> Iterator[Run]:
         elif not trial.where:
             n_again += 1
     if n_again:
-        reading.notes.append(f"{n_again:,} trials were met twice and count once.")
+        reading.notes.append(f"Trials met twice, which count once: {n_again:,}.")
     for carried, trials in of_run.items():
         yield Run(_earliest(carried, trials), list(_numbered(trials, reading)))
 

@@ -92,7 +92,7 @@ def _trials(task: str, path: Path, reading: Reading, counted: dict[Counted, list
     others = tuple(sorted(of_filter.keys() - {taken}))
     counted[metric or "nothing", taken, others].append(task)
     if n_without:
-        reading.notes.append(f"{task}: {n_without:,} samples have {NOT_APPLICABLE} and no outcome.")
+        reading.notes.append(f"{task}: samples with {NOT_APPLICABLE}, which have no outcome: {n_without:,}.")
     return of_filter.get(taken, [])
 
 

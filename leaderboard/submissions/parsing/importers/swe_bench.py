@@ -83,19 +83,17 @@ def _ids(node: Node) -> Iterator[str]:
 
 def _note(report: Node, told: dict[str, str], reading: Reading) -> None:
     without = {entry.value for entry in report.get("incomplete_ids").listed() if isinstance(entry.value, str)}
-    if n := len(without - told.keys()):
-        reading.notes.append(f"{report.file}: {n:,} instances without a prediction are missing, not failed.")
     submitted = {
         entry.value for entry in report.get("submitted_ids").listed() if isinstance(entry.value, str)
     }
-    if n := len(submitted - told.keys()):
-        reading.notes.append(f"{report.file}: {n:,} predictions are of no instance of its data set.")
-    errors = report.get("error_ids").value
-    if errors and "infra_failure_ids" not in report.value:
-        reading.notes.append(
-            f"{report.file}: {len(errors):,} errors count as failures; reports before 5.0 do not tell"
-            " those of the environment apart."
-        )
+    errors = report.get("error_ids").value if "infra_failure_ids" not in report.value else ()
+    for n, what in (
+        (len(without - told.keys()), "Instances without a prediction, missing and not failed"),
+        (len(submitted - told.keys()), "Predictions for no instance of the data set"),
+        (len(errors or ()), "Errors, counted as failures: reports before 5.0 do not say whose they are"),
+    ):
+        if n:
+            reading.notes.append(f"{report.file}: {what}: {n:,}.")
 
 
 def _is_one(name: str, keys: frozenset[str]) -> bool:

@@ -59,8 +59,7 @@ def runs(reading: Reading) -> Iterator[Run]:
         metadata = reading.object_at(beside) if beside else None
         yield _run(node, metadata, met, reading)
     if met.n_runs:
-        times = "run was" if met.n_runs == 1 else "runs were"
-        reading.notes.append(f"{met.n_runs:,} {times} met twice and count once.")
+        reading.notes.append(f"Runs met twice, which count once: {met.n_runs:,}.")
 
 
 def _results(reading: Reading) -> list[Path]:
