@@ -104,8 +104,10 @@ def test_the_shape_by_hand_is_the_one_that_inspect_reads(log):
 
 @pytest.mark.parametrize(
     ("value", "outcome"),
-    [("C", 1), ("I", 0), ("P", 0.5), ("N", 0), (True, 1), (False, 0), (1, 1), (0.25, 0.25)]
-    + [("yes", 1), ("No", 0), ("TRUE", 1), ("0.5", 0.5), (math.nan, None), (None, None)],
+    [
+        *[("C", 1), ("I", 0), ("P", 0.5), ("N", 0), (True, 1), (False, 0), (1, 1), (0.25, 0.25)],
+        *[("yes", 1), ("No", 0), ("TRUE", 1), ("0.5", 0.5), (math.nan, None), (None, None)],
+    ],
 )
 def test_values_of_scores(outcomes, log, value, outcome):
     assert outcomes(log(inspect_sample("a", value=value))) == {("a", 1): outcome}

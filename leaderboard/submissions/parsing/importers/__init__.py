@@ -36,6 +36,7 @@ FORMATS: Mapping[str, Importer] = MappingProxyType(
 )
 
 
+FLAT = flat.IMPORTER.name
 NOTHING = Stated()
 PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
 
@@ -43,7 +44,9 @@ PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
 def sniff(path: Path, *, called: str | None = None) -> str | None:
     """Tell the format of a file, or of the first file of a folder that has one; None where none is seen."""
     if not path.is_dir():
-        return _sniffed(called or path.name, head(path))
+        name, data = called or path.name, head(path)
+        meant = FLAT if flat.ends_like_one(name) or not data.strip() else None
+        return _sniffed(name, data) or meant
     source = Source.of(path, called=called)
     for name, importer in FORMATS.items():
         for file in source.named(*importer.files)[:20]:
@@ -70,22 +73,30 @@ def read(
     `tasks` are those of the benchmark, where it has some; `called` is the name of a file that was sent under
     another; `only` is for a flat file of several benchmarks. Raises Faulty.
     """
-    known_as = called or path.name
-    seen = sniff(path, called=called) if path.is_dir() or path.is_file() else flat.IMPORTER.name
     if name not in (None, *FORMATS):
         raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
-    if name is None and seen is None:
-        raise _refused(_unknown(known_as), "format", None)
-    if name is not None and seen not in (None, name):
-        raise _refused(f"{known_as} is no {name} file; it looks like {seen}.", "format", name)
-    importer = FORMATS[name or seen or ""]
-    if importer.name == flat.IMPORTER.name:
+    importer = FORMATS[_format(path, name, called)]
+    if importer.name == FLAT:
         return flat.imported(
             path, stated=stated, as_of=as_of, limits=limits, progress=progress, called=called, only=only
         )
     source = Source.of(path, called=called, limits=limits, progress=progress)
     reading = Reading(source, stated, Told(is_folder=source.is_folder))
     return _imported(importer, reading, benchmark=benchmark, tasks=tasks, as_of=as_of)
+
+
+def _format(path: Path, name: str | None, called: str | None) -> str:
+    """The format that was named, or else is seen; refused where another one than the named stands in it."""
+    if not (path.is_dir() or path.is_file()):
+        return name or FLAT  # a pipe is read once
+    if name is None:
+        if (seen := sniff(path, called=called)) is None:
+            raise _refused(_unknown(called or path.name), "format", None)
+        return seen
+    seen = sniff(path, called=called) if path.is_dir() else _sniffed(called or path.name, head(path))
+    if seen not in (None, name):
+        raise _refused(f"{called or path.name} is no {name} file; it looks like {seen}.", "format", name)
+    return name
 
 
 def _imported(
@@ -132,12 +143,14 @@ def _beside(delivered: set[str], known: set[str]) -> list[str]:
 
 
 def _sniffed(name: str, data: bytes) -> str | None:
-    found = keys(data) if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else frozenset()
+    """Tell the format by what stands in a file; what is another project's comes before what is flat."""
     if data[:4] == inspect_logs.ZIP:
         return inspect_logs.IMPORTER.name
-    seen = (importer.name for importer in FORMATS.values() if importer.is_one(name, found))
-    foreign = next(filter(lambda one: one != flat.IMPORTER.name, seen), None) if found else None
-    return foreign or (flat.IMPORTER.name if flat.is_flat(name, data, found) else None)
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+        return FLAT if flat.has_columns(data) else None
+    found = keys(data)
+    seen = [importer.name for importer in FORMATS.values() if importer.is_one(name, found)]
+    return next((one for one in seen if one != FLAT), None) or next(iter(seen), None)
 
 
 def _unknown(called: str) -> str:

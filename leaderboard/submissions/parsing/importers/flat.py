@@ -35,18 +35,20 @@ def imported(
     return Imported(read, "flat", [])
 
 
-def is_flat(name: str, data: bytes, keys: frozenset[str]) -> bool:
-    """Whether a file is Parquet, has the columns of one, is empty, or says so by its name."""
-    if data[:4] == PARQUET or not data.strip() or name.lower().endswith(ENDINGS):
-        return True
-    if keys:
-        return bool(keys & {"task", "task_id"}) and bool(keys & {"outcome", "score"})
+def ends_like_one(name: str) -> bool:
+    """Whether a file says by its name that it is meant to be flat."""
+    return name.lower().endswith(ENDINGS)
+
+
+def has_columns(data: bytes) -> bool:
+    """Whether a file is Parquet, or has a column of the flat file in its first line."""
     header = data.split(b"\n", 1)[0].decode("utf-8-sig", "replace").strip()
-    return any(COLUMNS & {cell.strip('" ') for cell in header.split(mark)} for mark in SEPARATORS)
+    cells = (header.split(mark) for mark in SEPARATORS)
+    return data[:4] == PARQUET or any(COLUMNS & {cell.strip('" ') for cell in row} for row in cells)
 
 
 def _is_one(name: str, keys: frozenset[str]) -> bool:
-    return is_flat(name, b"{", keys)
+    return bool(keys & {"task", "task_id"}) and bool(keys & {"outcome", "score"})
 
 
 def _runs(reading: Reading) -> list[Run]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leaderboard.submissions.parsing.flat import FlatFile
-from leaderboard.submissions.parsing.importers.document import Node, Told, Unreadable, parsed
-from leaderboard.submissions.parsing.importers.source import Source
+from leaderboard.submissions.parsing.importers.document import Node, Told, Unreadable, keys, parsed
+from leaderboard.submissions.parsing.importers.source import Source, head
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,18 @@ class Reading:
     stated: Stated
     told: Told
     notes: list[str] = field(default_factory=list)
+
+    def among(self, is_one: Callable[[str, frozenset[str]], bool], *patterns: str) -> list[Path]:
+        """Of the files of a folder whose names match, those that look like one; or the one file."""
+        found = self.source.named(*patterns)
+        if not self.source.is_folder:
+            return found
+        ours = [path for path in found if is_one(path.name, keys(head(path)))]
+        if len(ours) < len(found):
+            self.notes.append(
+                f"Files that are something else, and were left alone: {len(found) - len(ours):,}."
+            )
+        return ours
 
     def document(self, path: Path) -> Node | None:
         """The document in a file; None where it cannot be read, which is a fault."""

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from leaderboard.submissions.parsing.importers.document import Node, keys, names_of
+from leaderboard.submissions.parsing.importers.document import Node, names_of
 from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
 from leaderboard.submissions.parsing.importers.source import head
 
@@ -46,16 +46,19 @@ RULE = "a score is C, I, P, N, yes, no, true, false or a number from 0 to 1"
 def runs(reading: Reading) -> Iterator[Run]:
     met: set[str] = set()
     first: tuple[str, str] | None = None
-    for path in reading.source.named("*.eval", "*.json"):
-        start = head(path)
-        if start[:4] != ZIP and reading.source.is_folder and not _is_one(path.name, keys(start)):
-            continue
-        for header, samples in _archive(path, reading) if start[:4] == ZIP else _document(path, reading):
+    for path in _files(reading):
+        is_archive = head(path)[:4] == ZIP
+        for header, samples in _archive(path, reading) if is_archive else _document(path, reading):
             task = header.at("eval", "task").text() or ""
             first = first or (task, header.file)
             if task != first[0]:
                 header.at("eval", "task").fault(f"{first[1]} is of {first[0]}; load one task at a time")
             yield Run(_carried(header), list(_trials(header, samples, met, reading)))
+
+
+def _files(reading: Reading) -> list[Path]:
+    documents = reading.among(_is_one, "*.json")
+    return documents + reading.source.named("*.eval") if reading.source.is_folder else documents
 
 
 def _document(path: Path, reading: Reading) -> Iterator[tuple[Node, Iterator[Node]]]:

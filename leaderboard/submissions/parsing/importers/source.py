@@ -120,15 +120,10 @@ def head(path: Path) -> bytes:
         data = file.read(HEAD_BYTES)
     if data[:2] != GZIP:
         return data
-    parts: list[bytes] = []
     try:
-        for part in _inflated(data):
-            parts.append(part)
-            if sum(map(len, parts)) >= HEAD_BYTES:
-                break
-    except (OSError, EOFError, zlib.error):
-        pass  # cut off, as a head is
-    return b"".join(parts)[:HEAD_BYTES]
+        return zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES)  # cut off, as a head may be
+    except zlib.error:
+        return b""
 
 
 def _inflated(data: bytes) -> Iterator[bytes]:

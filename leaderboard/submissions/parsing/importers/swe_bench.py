@@ -18,9 +18,8 @@ two of failures.
 
 from collections.abc import Iterator
 
-from leaderboard.submissions.parsing.importers.document import Node, keys
+from leaderboard.submissions.parsing.importers.document import Node
 from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
-from leaderboard.submissions.parsing.importers.source import head
 
 OUTCOMES = {"resolved_ids": 1, "unresolved_ids": 0, "empty_patch_ids": 0, "error_ids": 0}
 INVALID = {"infra_failure_ids": "infrastructure failure", "ambiguous_failure_ids": "ambiguous failure"}
@@ -28,9 +27,7 @@ VERSION = 2
 
 
 def runs(reading: Reading) -> Iterator[Run]:
-    for path in reading.source.named("*.json"):
-        if reading.source.is_folder and not _is_one(path.name, keys(head(path))):
-            continue  # of one instance, or of anything else
+    for path in reading.among(_is_one, "*.json"):
         node = reading.object_at(path)
         if node is not None and _has_version(node):
             yield Run(Carried(node.file), list(_trials(node, reading)))
