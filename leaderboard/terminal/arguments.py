@@ -13,9 +13,9 @@ USAGE = 2
 
 
 @contextmanager
-def reading(file: Path, expected: str) -> Iterator[None]:
+def reading(file: Path, expected: str, *, folders: bool = False) -> Iterator[None]:
     """Refuse a path without a file that can be read, with the exit code of a wrong argument."""
-    if file.is_dir():
+    if file.is_dir() and not folders:
         raise CommandError(f"{file} is a folder; expected is {expected}.", returncode=USAGE)
     if not file.exists():
         raise CommandError(f"There is no file {file}; expected is {expected}.", returncode=USAGE)

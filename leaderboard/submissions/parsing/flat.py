@@ -1,26 +1,82 @@
 """The flat file (CSV, NDJSON, Parquet), read and checked by `analytics.flat_file`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, name_rule, read
+from analytics.flat_file import (
+    ALIASES,
+    FILE,
+    KNOWN,
+    MAX_FAULTS,
+    SUBMISSION,
+    Fault,
+    FlatFile,
+    FlatFileError,
+    Limits,
+    excerpt,
+    from_records,
+    name_rule,
+    read,
+)
 from leaderboard.errors import Faulty
 
-__all__ = ["MAX_FAULTS", "Fault", "FlatFile", "is_name", "name_rule", "read_file"]
+__all__ = [
+    "COLUMNS",
+    "FILE",
+    "MAX_FAULTS",
+    "SUBMISSION",
+    "Fault",
+    "FlatFile",
+    "Limits",
+    "excerpt",
+    "faults_of",
+    "is_name",
+    "name_rule",
+    "printable",
+    "read_file",
+    "refused",
+]
 
 Progress = Callable[[int, int | None], None]
+COLUMNS = frozenset((*KNOWN, *ALIASES))
 
 
 def read_file(
-    path: Path, *, as_of: datetime, progress: Progress | None = None, only: str | None = None
+    path: Path,
+    *,
+    as_of: datetime,
+    progress: Progress | None = None,
+    only: str | None = None,
+    limits: Limits = FILE,
+    called: str | None = None,
 ) -> FlatFile:
     try:
-        return read(path, as_of=as_of, progress=progress, only=only)
+        return read(path, as_of=as_of, progress=progress, only=only, limits=limits, name=called)
     except FlatFileError as error:
-        n_faults = "a fault" if error.n_faults == 1 else f"{error.n_faults:,} faults"
-        message = f"{path.name} has {n_faults}; nothing was stored."
-        raise Faulty(message, faults=error.faults, n_faults=error.n_faults) from error
+        raise refused(called or path.name, error.faults, error.n_faults) from error
+
+
+def faults_of(
+    records: Sequence[Mapping[str, object]], *, benchmark: str, as_of: datetime, limits: Limits = FILE
+) -> FlatFile | FlatFileError:
+    """Check records that another format's reader made; what is wrong with them is given back."""
+    try:
+        return from_records(records, constants={"benchmark": benchmark}, as_of=as_of, limits=limits)
+    except FlatFileError as error:
+        return error
+
+
+def refused(called: str, faults: Sequence[Fault], n_faults: int | None = None) -> Faulty:
+    """The refusal of a whole file, by the name that it is called."""
+    n = len(faults) if n_faults is None else n_faults
+    number = "a fault" if n == 1 else f"{n:,} faults"
+    return Faulty(f"{called} has {number}; nothing was stored.", faults=tuple(faults), n_faults=n)
+
+
+def printable(text: str) -> str:
+    """A text with what cannot be seen spelled out, as in U+001B; line feeds stay."""
+    return "".join(c if c.isprintable() or c == "\n" else f"U+{ord(c):04X}" for c in text)
 
 
 def is_name(text: str) -> bool:

@@ -7,26 +7,44 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
+from leaderboard.catalog.models import Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.coverage import is_partial, offered, warnings
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.stated import stated_in
 from leaderboard.studies.answers import words
+from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
+from leaderboard.submissions.parsing.importers import FORMATS, Imported, Stated
 from leaderboard.terminal.arguments import check_slug, reading
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+
+STATED = {
+    "agent": "name of the agent",
+    "scaffold": "harness around the model",
+    "model": "the model",
+    "submitted_at": "date of the submission",
+    "run": "label of the run",
+    "metric": "metric, scorer or reward that counts",
+    "filter": "filter of answers that counts (lm-eval)",
+}
 
 
 class Command(BaseCommand):
     help = (
-        "Load a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md) into a "
-        "benchmark, which is made if it is new. All rows are stored or none; rows that are stored "
-        "already are skipped."
+        "Load a file of outcomes into a benchmark, which is made if it is new: a flat file (CSV, CSV.gz, "
+        "NDJSON or Parquet; see docs/flat-file.md), or the results of another project, as a file or a folder "
+        "(see docs/formats.md). All rows are stored or none; rows that are stored already are skipped."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
         parser.add_argument("--benchmark", required=True, metavar="SLUG", help="its name in addresses")
+        parser.add_argument(
+            "--format", metavar="NAME", help=f"of the file, where it is not told: {', '.join(FORMATS)}"
+        )
+        for name, told in STATED.items():
+            parser.add_argument(f"--{name.replace('_', '-')}", help=f"{told}, where the file does not say")
         parser.add_argument("--only", metavar="NAME", help="the one to load, of a file of several benchmarks")
         parser.add_argument("--dry-run", action="store_true", help="check and count, store nothing")
         parser.add_argument(
@@ -34,12 +52,22 @@ class Command(BaseCommand):
         )
 
     def handle(
-        self, *, file: Path, benchmark: str, only: str | None, dry_run: bool, replace: bool, **_: Any
+        self,
+        *,
+        file: Path,
+        benchmark: str,
+        format: str | None,  # as the option is called
+        only: str | None,
+        dry_run: bool,
+        replace: bool,
+        **options: Any,
     ) -> None:
+        stated = Stated(**{name: options.get(name) for name in STATED})
         with refusals_as_errors():
-            flat = read(file, only=only)
+            imported = read_any(file, name=format, stated=stated, slug=benchmark, only=only)
+            flat = imported.flat
             report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
-        self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
+        self.stdout.write(read_as(imported, file) + summary(report, dry_run=dry_run) + notes(flat))
         if not dry_run:
             self.stdout.write(
                 _warned(flat, benchmark) + _offer(flat, benchmark) + f"Next: manage.py recompute {benchmark}"
@@ -50,6 +78,35 @@ def read(file: Path, *, only: str | None = None) -> FlatFile:
     expected = "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)"
     with reading(file, expected), progress_bar(f"Reading {file.name}") as progress:
         return read_file(file, as_of=timezone.now(), progress=progress, only=only)
+
+
+def read_any(file: Path, *, name: str | None, stated: Stated, slug: str, only: str | None) -> Imported:
+    """Read a file or a folder of any format, by its name or as it looks."""
+    check_slug(slug)
+    expected = "a file or a folder of outcomes (see docs/formats.md)"
+    with reading(file, expected, folders=True), progress_bar(f"Reading {file.name}") as progress:
+        return importers.read(
+            file,
+            name=name,
+            stated=stated,
+            benchmark=slug,
+            tasks=_tasks(slug),
+            as_of=timezone.now(),
+            progress=progress,
+            only=only,
+        )
+
+
+def _tasks(slug: str) -> list[str]:
+    """The names of the benchmark's tasks; none of one that is not there yet."""
+    return list(Task.objects.filter(benchmark__slug=slug, retired_at=None).values_list("name", flat=True))
+
+
+def read_as(imported: Imported, file: Path) -> str:
+    """Say what a file was taken for, and what its reader has to tell; of a flat file nothing."""
+    if imported.format == "flat":
+        return ""
+    return "".join(f"{line}\n" for line in (f"Read as {imported.format}: {file.name}.", *imported.notes))
 
 
 def store(flat: FlatFile, *, slug: str, dry_run: bool = False, replace: bool = False) -> LoadReport:

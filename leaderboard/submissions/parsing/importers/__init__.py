@@ -1,0 +1,163 @@
+"""Readers of other projects' results: one file a format, with the quirks that it knows.
+
+Each turns what it reads into rows of the flat file, which go through the rules of the flat file like all
+others. Which project, file and version a reader follows stands at its head.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, Progress, printable
+from leaderboard.submissions.parsing.importers import (
+    flat,
+    hal,
+    harbor,
+    helm,
+    inspect_logs,
+    lm_eval,
+    swe_bench,
+    terminal_bench,
+)
+from leaderboard.submissions.parsing.importers.document import Told, keys, names_of
+from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Stated
+from leaderboard.submissions.parsing.importers.settling import WHO, checked, settled
+from leaderboard.submissions.parsing.importers.source import Source, head
+
+__all__ = ["FORMATS", "Imported", "Importer", "Stated", "read", "sniff"]
+
+FORMATS: Mapping[str, Importer] = MappingProxyType(
+    {
+        module.IMPORTER.name: module.IMPORTER
+        for module in (flat, hal, terminal_bench, harbor, swe_bench, inspect_logs, lm_eval, helm)
+    }
+)
+
+
+FLAT = flat.IMPORTER.name
+NOTHING = Stated()
+PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
+
+
+def sniff(path: Path, *, called: str | None = None) -> str | None:
+    """Tell the format of a file, or of the first file of a folder that has one; None where none is seen."""
+    if not path.is_dir():
+        name, data = called or path.name, head(path)
+        meant = FLAT if flat.ends_like_one(name) or not data.strip() else None
+        return _sniffed(name, data) or meant
+    source = Source.of(path, called=called)
+    for name, importer in FORMATS.items():
+        for file in source.named(*importer.files)[:20]:
+            if _sniffed(file.name, head(file)) == name:
+                return name
+    return None
+
+
+def read(
+    path: Path,
+    *,
+    name: str | None,
+    stated: Stated = NOTHING,
+    benchmark: str,
+    tasks: Collection[str] | None = None,
+    as_of: datetime,
+    limits: Limits = FILE,
+    progress: Progress | None = None,
+    called: str | None = None,
+    only: str | None = None,
+) -> Imported:
+    """Read a file or a folder of a named format, or of the one that is seen.
+
+    `tasks` are those of the benchmark, where it has some; `called` is the name of a file that was sent under
+    another; `only` is for a flat file of several benchmarks. Raises Faulty.
+    """
+    if name not in (None, *FORMATS):
+        raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
+    importer = FORMATS[_format(path, name, called)]
+    if importer.name == FLAT:
+        return flat.imported(
+            path, stated=stated, as_of=as_of, limits=limits, progress=progress, called=called, only=only
+        )
+    source = Source.of(path, called=called, limits=limits, progress=progress)
+    reading = Reading(source, stated, Told(is_folder=source.is_folder))
+    return _imported(importer, reading, benchmark=benchmark, tasks=tasks, as_of=as_of)
+
+
+def _format(path: Path, name: str | None, called: str | None) -> str:
+    """The format that was named, or else is seen; refused where another one than the named stands in it."""
+    if not (path.is_dir() or path.is_file()):
+        return name or FLAT  # a pipe is read once
+    if name is None:
+        if (seen := sniff(path, called=called)) is None:
+            raise _refused(_unknown(called or path.name), "format", None)
+        return seen
+    seen = sniff(path, called=called) if path.is_dir() else _sniffed(called or path.name, head(path))
+    if seen not in (None, name):
+        raise _refused(f"{called or path.name} is no {name} file; it looks like {seen}.", "format", name)
+    return name
+
+
+def _imported(
+    importer: Importer,
+    reading: Reading,
+    *,
+    benchmark: str,
+    tasks: Collection[str] | None,
+    as_of: datetime,
+) -> Imported:
+    source, told, notes = reading.source, reading.told, reading.notes
+    runs = [run for run in importer.runs(reading) if run.trials]
+    if told.n:  # what stands in the rows is told beside it; who ran them is asked for when all can be read
+        pairs = [(run, dict(PLACEHOLDER)) for run in runs]
+    else:
+        pairs = settled(runs, reading.stated, source.called)
+    found = checked(
+        pairs,
+        told,
+        called=source.called,
+        fields=dict(importer.fields),
+        benchmark=benchmark,
+        as_of=as_of,
+        limits=source.limits,
+    )
+    if source.n_links:
+        notes.append(f"Symbolic links, which are not followed: {source.n_links:,}.")
+    if tasks:
+        notes += _beside(set(found.tasks), set(tasks))
+    return Imported(found, importer.name, [printable(note) for note in notes])
+
+
+def _beside(delivered: set[str], known: set[str]) -> list[str]:
+    """Say how a file's tasks and the benchmark's differ: what is asked for is the benchmark's to say."""
+    notes = []
+    if lacking := known - delivered:
+        notes.append(
+            f"Tasks of the benchmark that are not in it and stay missing: {len(lacking):,} of {len(known):,}"
+            f" ({names_of(lacking)})."
+        )
+    if new := delivered - known:
+        notes.append(f"Its tasks that are not the benchmark's: {len(new):,} ({names_of(new)}).")
+    return notes
+
+
+def _sniffed(name: str, data: bytes) -> str | None:
+    """Tell the format by what stands in a file; what is another project's comes before what is flat."""
+    if data[:4] == inspect_logs.ZIP:
+        return inspect_logs.IMPORTER.name
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+        return FLAT if flat.has_columns(data) else None
+    found = keys(data)
+    seen = [importer.name for importer in FORMATS.values() if importer.is_one(name, found)]
+    return next((one for one in seen if one != FLAT), None) or next(iter(seen), None)
+
+
+def _unknown(called: str) -> str:
+    looked = "".join(f"\n  {importer.name}: {importer.looked_for}" for importer in FORMATS.values())
+    return f"{called} is of no format that is known. Looked for was:{looked}"
+
+
+def _refused(message: str, field: str, value: str | None) -> Faulty:
+    rule = f"is one of {', '.join(FORMATS)}"
+    return Faulty(message, faults=(Fault(None, field, value, rule),))

@@ -1,0 +1,65 @@
+"""The project's own format: CSV, NDJSON or Parquet; docs/flat-file.md.
+
+- It states agents, dates and runs in its columns, so that nothing of them is taken from elsewhere.
+- A file that bears one of its endings is taken for flat, so that what is wrong with it is told as of one.
+"""
+
+from datetime import datetime
+from pathlib import Path
+
+from leaderboard.submissions.parsing.flat import COLUMNS, Fault, Limits, Progress, read_file, refused
+from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Run, Stated
+from leaderboard.submissions.parsing.importers.settling import flag
+
+ENDINGS = (".csv", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
+PARQUET = b"PAR1"
+SEPARATORS = (",", ";", "\t", "|")
+
+
+def imported(
+    path: Path,
+    *,
+    stated: Stated,
+    as_of: datetime,
+    limits: Limits,
+    progress: Progress | None,
+    called: str | None,
+    only: str | None,
+) -> Imported:
+    given = [field for field, value in vars(stated).items() if value is not None]
+    if given:
+        rule = "is said by a column of a flat file; leave {} out"
+        faults = [Fault(None, field, None, rule.format(flag(field))) for field in given]
+        raise refused(called or path.name, faults)
+    read = read_file(path, as_of=as_of, progress=progress, only=only, limits=limits, called=called)
+    return Imported(read, "flat", [])
+
+
+def ends_like_one(name: str) -> bool:
+    """Whether a file says by its name that it is meant to be flat."""
+    return name.lower().endswith(ENDINGS)
+
+
+def has_columns(data: bytes) -> bool:
+    """Whether a file is Parquet, or has a column of the flat file in its first line."""
+    header = data.split(b"\n", 1)[0].decode("utf-8-sig", "replace").strip()
+    cells = (header.split(mark) for mark in SEPARATORS)
+    return data[:4] == PARQUET or any(COLUMNS & {cell.strip('" ') for cell in row} for row in cells)
+
+
+def _is_one(name: str, keys: frozenset[str]) -> bool:
+    return bool(keys & {"task", "task_id"}) and bool(keys & {"outcome", "score"})
+
+
+def _runs(reading: Reading) -> list[Run]:
+    raise NotImplementedError  # read as a whole, by `imported`
+
+
+IMPORTER = Importer(
+    name="flat",
+    looked_for="CSV, NDJSON or Parquet with the columns benchmark, agent, …, task, trial, outcome",
+    files=(),
+    is_one=_is_one,
+    runs=_runs,
+    fields={},
+)

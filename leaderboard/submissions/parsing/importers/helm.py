@@ -1,0 +1,134 @@
+"""HELM: the ``per_instance_stats.json`` of a run, or a folder of runs.
+
+Follows stanford-crfm/helm 0.5.16: `PerInstanceStats` (src/helm/benchmark/metrics/metric.py), `Stat`
+(metrics/statistic.py) and the runner that writes them without what is None (runner.py).
+
+- One instance has an entry for each metric that was computed, not one in all: entries of the same
+  instance, perturbation and trial are put together.
+- Which metric is the score stands in a schema that is no part of the run: it has to be stated, unless
+  there is only one. The mean is taken; over one instance it is the value.
+- The writer leaves out figures that are NaN. An instance that has others but not this one was not scored:
+  invalid. So is one with a count of 0. Files of old versions have NaN itself.
+- A perturbation (typos, dialects) is another prompt of the same task: a prompt variant.
+- `train_trial_index` counts from 0; trials count from 1 here.
+- ``run_spec.json`` beside it names model, temperature and scenario. Ids of instances begin anew in each
+  scenario, so that where it is known the task is ``SCENARIO/ID``: the name of the run without its model.
+  Nothing says when it ran, or what the scaffold is.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from leaderboard.submissions.parsing.importers.document import Node, names_of
+from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+
+FILE, SPEC = "per_instance_stats.json", "run_spec.json"
+OF_MODEL = ("model=", "model_deployment=")
+N_NAMED = 20
+
+Key = tuple[str, str | None, int]  # instance, perturbation, trial
+
+
+@dataclass
+class _Scored:
+    """What is known of one trial: where it stands first, and its figures by metric."""
+
+    place: Node
+    figures: dict[str, Node] = field(default_factory=dict)
+
+
+def runs(reading: Reading) -> Iterator[Run]:
+    source = reading.source
+    for path in source.named(FILE):
+        node = reading.document(path)
+        beside = source.beside(path, SPEC)
+        spec = reading.object_at(beside) if beside else None
+        if node is None:
+            continue
+        scored = _put_together(node)
+        metric = _metric(node, scored, reading)
+        shared = _shared(spec)
+        trials = [_trial(key, one, metric, shared, spec) for key, one in scored.items()] if metric else []
+        model = spec.at("adapter_spec", "model").text() if spec else None
+        alone = (model.partition("/")[2],) if model and "/" in model else ()
+        yield Run(Carried(source.shown(path), model=model, models=alone), trials)
+
+
+def _put_together(node: Node) -> dict[Key, _Scored]:
+    found: dict[Key, _Scored] = {}
+    for entry in node.objects(required=True):
+        number = entry.get("train_trial_index").number()
+        perturbation = entry.get("perturbation")
+        variant = perturbation.get("name").text() if perturbation.value and perturbation.is_object() else None
+        key = (str(entry.get("instance_id").text() or ""), variant, int(number or 0))
+        place = Node(None, entry.file, entry.where, entry.told)
+        scored = found.setdefault(key, _Scored(place))
+        for stat in entry.get("stats").objects(required=True):
+            _take(stat, scored)
+    return found
+
+
+def _take(stat: Node, scored: _Scored) -> None:
+    name = stat.at("name", "name").text()
+    if name is None:
+        stat.at("name", "name").fault("a metric has a name")
+        return
+    first = scored.figures.setdefault(name, stat)
+    if first is not stat and first.get("mean").value != stat.get("mean").value:
+        stat.fault(f"{name} stands at {first.where} too, with another value")
+
+
+def _metric(node: Node, scored: dict[Key, _Scored], reading: Reading) -> str | None:
+    """The metric that counts; None where that has to be stated first."""
+    names = {name for one in scored.values() for name in one.figures}
+    chosen = reading.stated.metric or (next(iter(names)) if len(names) == 1 else None)
+    if chosen in names:
+        return chosen
+    shown = names_of({name for name in names if _is_score(name, scored)} or names, N_NAMED)
+    if names:
+        said = f"there is no {chosen}" if chosen else "which metric is the score?"
+        node.told.add(node.file, "metric", f"{said} --metric names one of {shown}", value=chosen)
+    return None
+
+
+def _is_score(name: str, scored: dict[Key, _Scored]) -> bool:
+    values = [one.figures[name].get("mean").value for one in scored.values() if name in one.figures]
+    return all(isinstance(value, int | float) and 0 <= value <= 1 for value in values)
+
+
+def _shared(spec: Node | None) -> str:
+    """What stands before the ids of a scenario."""
+    name = spec.get("name").text() if spec else None
+    if not name:
+        return ""
+    scenario, colon, arguments = name.partition(":")
+    kept = [one for one in arguments.split(",") if one and not one.startswith(OF_MODEL)]
+    return f"{scenario}{colon if kept else ''}{','.join(kept)}/"
+
+
+def _trial(key: Key, one: _Scored, metric: str, shared: str, spec: Node | None) -> Trial:
+    instance, variant, number = key
+    stat = one.figures.get(metric)
+    value = stat.get("mean").value if stat else None
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    columns = {
+        "task": f"{shared}{instance}" if instance else None,
+        "trial": number + 1,
+        "outcome": None if missing else value,
+        "valid": not missing,
+        "reason": "not scored" if missing else None,
+        "prompt_variant": variant,
+        "temperature": spec.at("adapter_spec", "temperature").number() if spec else None,
+    }
+    return Trial(one.place, columns)
+
+
+IMPORTER = Importer(
+    name="helm",
+    looked_for="per_instance_stats.json: a list with instance_id, train_trial_index and stats",
+    files=(FILE,),
+    is_one=lambda name, keys: {"instance_id", "stats", "train_trial_index"} <= keys,
+    runs=runs,
+    fields={"task": "instance_id", "trial": "train_trial_index", "outcome": "stats", "valid": "stats"},
+)

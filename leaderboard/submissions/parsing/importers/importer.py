@@ -1,0 +1,121 @@
+"""What a reader of another project's results is, is told, and hands over."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from leaderboard.submissions.parsing.flat import FlatFile
+from leaderboard.submissions.parsing.importers.document import Node, Told, Unreadable, keys, parsed
+from leaderboard.submissions.parsing.importers.source import Source, head
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What whoever loads a file says, because the file may not.
+
+    `metric` chooses among several scores of one trial (a metric, a scorer, a reward), `filter` among several
+    readings of one answer.
+    """
+
+    agent: str | None = None
+    scaffold: str | None = None
+    model: str | None = None
+    version: str | None = None
+    organisation: str | None = None
+    submitted_at: str | None = None
+    run: str | None = None
+    metric: str | None = None
+    filter: str | None = None
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What a file says of one run; None where it does not. `models` are further names of the same model."""
+
+    file: str
+    agent: str | None = None
+    scaffold: str | None = None
+    model: str | None = None
+    version: str | None = None
+    submitted_at: str | None = None
+    run: str | None = None
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One row to be: where it stands, and its columns but for those of the run."""
+
+    place: Node
+    columns: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one agent."""
+
+    carried: Carried
+    trials: list[Trial]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reader works with: the files, what was stated, where faults and notes go."""
+
+    source: Source
+    stated: Stated
+    told: Told
+    notes: list[str] = field(default_factory=list)
+
+    def among(self, is_one: Callable[[str, frozenset[str]], bool], *patterns: str) -> list[Path]:
+        """Of the files of a folder whose names match, those that look like one; or the one file."""
+        found = self.source.named(*patterns)
+        if not self.source.is_folder:
+            return found
+        ours = [path for path in found if is_one(path.name, keys(head(path)))]
+        if len(ours) < len(found):
+            self.notes.append(
+                f"Files that are something else, and were left alone: {len(found) - len(ours):,}."
+            )
+        return ours
+
+    def document(self, path: Path) -> Node | None:
+        """The document in a file; None where it cannot be read, which is a fault."""
+        return self.document_in(self.source.data(path), self.source.shown(path))
+
+    def document_in(self, data: bytes, file: str, where: str = "") -> Node | None:
+        try:
+            return Node(parsed(data, n_bytes=self.source.limits.n_bytes), file, where, self.told)
+        except Unreadable as error:
+            self.told.add(file, where, str(error))
+            return None
+
+    def object_at(self, path: Path) -> Node | None:
+        """The document in a file, if it is an object; else that is a fault."""
+        node = self.document(path)
+        return node if node is not None and node.is_object() else None
+
+
+@dataclass(frozen=True)
+class Importer:
+    """One format.
+
+    `files` are patterns of names in a folder; `is_one` tells by the paths of keys in the first MiB of a file,
+    and by its name. `fields` are the format's own words for columns of the flat file.
+    """
+
+    name: str
+    looked_for: str
+    files: tuple[str, ...]
+    is_one: Callable[[str, frozenset[str]], bool]
+    runs: Callable[[Reading], Iterable[Run]]
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A file of any format as a flat file; `notes` are sentences for whoever loads it."""
+
+    flat: FlatFile
+    format: str
+    notes: list[str]

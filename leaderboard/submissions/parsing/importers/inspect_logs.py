@@ -1,0 +1,272 @@
+"""Inspect: logs of inspect_ai, ``.eval`` or ``.json``, or a folder of such.
+
+Follows UKGovernmentBEIS/inspect_ai 0.3.285: `EvalLog`, `EvalSpec`, `EvalSample` and `EvalSampleSummary`
+(log/_log.py), the archive of log/_recorders/eval.py, and `value_to_float` (scorer/_metric.py). Read
+directly, not by inspect_ai (docs/decisions/importers.md); but archives are compressed by Zstandard today,
+which takes the extra `inspect`.
+
+- Scores are C (1), P (0.5), I and N (0), words for yes and no, or numbers. inspect_ai turns what it does
+  not know into 0; here it is a fault.
+- NaN is how a scorer says that it could not score, in older logs null: invalid. So is a sample without a
+  score (its run broke off by an error), and one that was invalidated afterwards.
+- An epoch is a trial, a sample's id a task; ids that are numbers become text.
+- Of several scorers the one is taken that the task declares for its headline, else the first; the choice
+  is told. A score that is an object of figures takes `--metric SCORER/FIGURE`.
+- Archives repeat the scores in ``summaries.json``, a thousandth of the size of the samples. Only where
+  samples were invalidated, and in logs of unfinished runs, which lack it, the samples themselves are read.
+- A retried evaluation writes a new log that repeats the samples that were done; by their `uuid` they count
+  once. A summary may stand twice; the last holds.
+- Logs before 2024-06 have `score` in place of `scores`.
+- One log is of one task of inspect_ai, which is a benchmark here: logs of several are refused.
+"""
+
+import importlib
+import math
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from leaderboard.submissions.parsing.importers.document import Node, names_of
+from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+from leaderboard.submissions.parsing.importers.source import head
+
+ZIP = b"PK\x03\x04"
+ZSTANDARD = 93  # method of compression
+MAX_MEMBERS = 200_000
+HEADERS = ("header.json", "_journal/start.json")
+SUMMARIES, SAMPLES = "summaries.json", "samples/"
+LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+NEEDS_EXTRA = 'is compressed by Zstandard; reading it takes an extra: pip install "bandstand[inspect]"'
+RULE = "a score is C, I, P, N, yes, no, true, false or a number from 0 to 1"
+
+
+def runs(reading: Reading) -> Iterator[Run]:
+    met: set[str] = set()
+    first: tuple[str, str] | None = None
+    for path in _files(reading):
+        is_archive = head(path)[:4] == ZIP
+        for header, samples in _archive(path, reading) if is_archive else _document(path, reading):
+            task = header.at("eval", "task").text() or ""
+            first = first or (task, header.file)
+            if task != first[0]:
+                header.at("eval", "task").fault(f"{first[1]} is of {first[0]}; load one task at a time")
+            yield Run(_carried(header), list(_trials(header, samples, met, reading)))
+
+
+def _files(reading: Reading) -> list[Path]:
+    documents = reading.among(_is_one, "*.json")
+    return documents + reading.source.named("*.eval") if reading.source.is_folder else documents
+
+
+def _document(path: Path, reading: Reading) -> Iterator[tuple[Node, Iterator[Node]]]:
+    node = reading.object_at(path)
+    if node is not None and node.get("eval").is_object():
+        yield node, node.get("samples").objects(required=True)
+
+
+def _archive(path: Path, reading: Reading) -> Iterator[tuple[Node, Iterator[Node]]]:
+    file = reading.source.shown(path)
+    try:
+        with ZipFile(path) as archive:
+            members = {info.filename: info for info in archive.infolist()}
+            if len(archive.filelist) > MAX_MEMBERS:
+                raise reading.source.refused(path, f"there are more than {MAX_MEMBERS:,} members")
+            name = next((name for name in HEADERS if name in members), None)
+            if name is None:
+                reading.told.add(file, "", f"the archive has no {HEADERS[0]}: it is no log of inspect_ai")
+                return
+            header = _member(archive, members[name], path, reading, where="")
+            if header is not None and header.is_object() and header.get("eval").is_object():
+                yield header, _samples(archive, members, header, path, reading)
+    except BadZipFile as error:
+        reading.told.add(file, "", f"the archive cannot be read: {error}")
+
+
+def _samples(
+    archive: ZipFile, members: dict[str, ZipInfo], header: Node, path: Path, reading: Reading
+) -> Iterator[Node]:
+    if SUMMARIES in members and header.get("invalidated").value is not True:
+        node = _member(archive, members[SUMMARIES], path, reading, where=SUMMARIES)
+        last = {} if node is None else {_key(entry): entry for entry in node.objects(required=True)}
+        yield from last.values()
+        return
+    for name in sorted(name for name in members if name.startswith(SAMPLES) and name.endswith(".json")):
+        node = _member(archive, members[name], path, reading, where=name)
+        if node is not None and node.is_object():
+            yield node
+
+
+def _key(sample: Node) -> tuple[str, str]:
+    return str(sample.get("id").value), str(sample.get("epoch").value)
+
+
+def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: Reading, *, where: str) -> Node | None:
+    """One member, if its stated size and what it grows to are within what may be read."""
+    file, told = reading.source.shown(path), reading.told
+    reading.source.check(path, info.file_size, info.compress_size)
+    broken: tuple[type[Exception], ...] = (BadZipFile, EOFError, NotImplementedError, OSError, zlib.error)
+    if info.compress_type == ZSTANDARD:
+        try:
+            importlib.import_module("zipfile_zstd")  # teaches zipfile the method
+            broken = (*broken, importlib.import_module("zstandard").ZstdError)
+        except ImportError:
+            told.add(file, "", NEEDS_EXTRA)
+            return None
+    try:
+        with archive.open(info) as member:
+            data = member.read(info.file_size)
+    except broken as error:
+        told.add(file, info.filename, f"cannot be read: {error}")
+        return None
+    reading.source.count(len(data))
+    return reading.document_in(data, file, where)
+
+
+def _carried(header: Node) -> Carried:
+    spec = header.get("eval")
+    model = spec.get("model").text()
+    named = model if model != "none/none" else None
+    return Carried(
+        file=header.file,
+        scaffold=spec.get("solver").text(),
+        model=named,
+        submitted_at=spec.get("created").text(),
+        run=spec.get("run_id").text(),
+        models=(named.partition("/")[2],) if named and "/" in named else (),
+    )
+
+
+def _trials(header: Node, samples: Iterator[Node], met: set[str], reading: Reading) -> Iterator[Trial]:
+    status = header.get("status").value
+    if status not in (None, "success"):
+        reading.notes.append(f"{header.file}: the evaluation did not come to its end ({status}).")
+    chosen = reading.stated.metric or _headline(header)
+    others: set[str] = set()
+    for sample in samples:
+        uuid = sample.get("uuid").value
+        if isinstance(uuid, str) and uuid in met:
+            continue
+        if isinstance(uuid, str):
+            met.add(uuid)
+        scores = _scores(sample)
+        others |= set(scores)
+        chosen = chosen or next(iter(scores), None)
+        place = Node(None, sample.file, sample.where, sample.told)
+        yield Trial(place, _columns(header, sample, chosen))
+    if chosen and len(others) > 1 and reading.stated.metric is None:
+        reading.notes.append(
+            f"{header.file}: the score of {chosen} counts; there are {names_of(others)},"
+            " of which --metric names another."
+        )
+
+
+def _headline(header: Node) -> str | None:
+    headline = header.at("eval", "headline_metric")
+    scorer, score = (headline.get(key).value for key in ("scorer", "score"))
+    return "/".join(part for part in (scorer, score) if isinstance(part, str)) if scorer else None
+
+
+def _scores(sample: Node) -> dict[str, Node]:
+    scores = sample.get("scores")
+    if isinstance(scores.value, dict):
+        return {name: scores.get(name) for name in scores.value}
+    if scores.value is not None:
+        scores.is_object()
+    return {"score": sample.get("score")} if isinstance(sample.get("score").value, dict) else {}
+
+
+def _columns(header: Node, sample: Node, chosen: str | None) -> dict[str, object]:
+    outcome, reason = _outcome(sample, chosen)
+    heat = header.at("plan", "config", "temperature")
+    if heat.value is None:
+        heat = header.at("eval", "model_generate_config", "temperature")
+    if isinstance(sample.get("id").value, bool) or not isinstance(sample.get("id").value, str | int | None):
+        sample.get("id").fault(f"the id of a sample is a text or a number, not {sample.get('id').kind}")
+    return {
+        "task": sample.get("id").value,
+        "trial": sample.get("epoch").value,
+        "outcome": outcome,
+        "valid": reason is None,
+        "reason": reason,
+        "temperature": heat.number(),
+        **_usage(sample),
+    }
+
+
+def _outcome(sample: Node, chosen: str | None) -> tuple[object, str | None]:
+    """The outcome, or None and why the sample does not count."""
+    if sample.get("invalidation").value is not None:
+        return None, "invalidated"
+    scores = _scores(sample)
+    if not scores:
+        return None, "error" if sample.get("error").value is not None else "not scored"
+    scorer, _, figure = (chosen or "").partition("/")
+    found = scores.get(chosen or "") or scores.get(scorer)
+    if found is None:
+        sample.get("scores").fault(f"there is no score of {chosen}, but {names_of(scores)}")
+        return None, None
+    value = found.get("value")
+    if isinstance(value.value, dict) and figure in value.value:
+        value = value.get(figure)
+    return _number(value)
+
+
+def _number(value: Node) -> tuple[object, str | None]:
+    found = value.value
+    if found is None or (isinstance(found, float) and math.isnan(found)):
+        return None, "not scored"
+    if isinstance(found, dict):
+        value.fault(f"the score has several figures; --metric SCORER/FIGURE names one of {names_of(found)}")
+    elif isinstance(found, bool):
+        return int(found), None
+    elif isinstance(found, int | float):
+        return found, None
+    elif isinstance(found, str) and (known := LETTERS.get(found, WORDS.get(found.lower()))) is not None:
+        return known, None
+    elif isinstance(found, str) and _is_number(found):
+        return found, None
+    else:
+        value.fault(RULE)
+    return None, None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _usage(sample: Node) -> dict[str, Any]:
+    """Tokens over all models; input that was read from or written to a cache is input too."""
+    usage = sample.get("model_usage")
+    if not isinstance(usage.value, dict) or not usage.value:
+        return {}
+    models = [usage.get(name) for name in usage.value]
+
+    def total(*names: str) -> float:
+        return sum(model.get(name).number() or 0 for model in models for name in names)
+
+    costs = [model.get("total_cost").number() for model in models]
+    return {
+        "n_input_tokens": total("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write"),
+        "n_output_tokens": total("output_tokens"),
+        "cost_usd": None if None in costs else sum(cost or 0 for cost in costs),
+    }
+
+
+def _is_one(name: str, keys: frozenset[str]) -> bool:
+    return {"eval", "eval.task", "eval.model"} <= keys
+
+
+IMPORTER = Importer(
+    name="inspect",
+    looked_for="a log of inspect_ai: an archive .eval, or .json with eval.task and eval.model",
+    files=("*.eval", "*.json"),
+    is_one=_is_one,
+    runs=runs,
+    fields={"task": "id", "trial": "epoch", "outcome": "scores", "valid": "scores"},
+)

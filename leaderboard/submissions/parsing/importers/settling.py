@@ -1,0 +1,166 @@
+"""Who ran what: what the files carry and what was stated, put together, and nothing invented.
+
+What neither says is asked for by name, all of it in one refusal. Where both say something and it differs,
+both are told and nothing is stored: a loader who names another model than the file has the wrong file.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing.flat import (
+    MAX_FAULTS,
+    Fault,
+    FlatFile,
+    Limits,
+    excerpt,
+    faults_of,
+    name_rule,
+    printable,
+    refused,
+)
+from leaderboard.submissions.parsing.importers.document import Told
+from leaderboard.submissions.parsing.importers.importer import Carried, Run, Stated, Trial
+
+WHO = ("agent", "scaffold", "model")
+ASKED = (*WHO, "submitted_at")
+OF_AGENT = ("version", "organisation")
+OF_RUN = (*ASKED, "run", *OF_AGENT)
+ROW = re.compile(r"\brow (\d+)")
+
+
+def flag(field: str) -> str:
+    """How the command line states a field."""
+    return f"--{field.replace('_', '-')}"
+
+
+def settled(runs: Iterable[Run], stated: Stated, called: str) -> list[tuple[Run, dict[str, str | None]]]:
+    """Give each run with the columns that all its rows share."""
+    found = list(runs)
+    check_stated(stated, called)
+    _check_agreement([run.carried for run in found], stated, called)
+    columns = [_of_run(run.carried, stated) for run in found]
+    _ask(columns, called)
+    _check_one_run(columns, stated, called)
+    return list(zip(found, columns, strict=True))
+
+
+def check_stated(stated: Stated, called: str) -> None:
+    """Refuse what was stated and is no name."""
+    faults = [
+        Fault(None, field, excerpt(value), rule)
+        for field in (*WHO, *OF_AGENT, "run")
+        if (value := getattr(stated, field)) is not None and (rule := name_rule(value))
+    ]
+    if faults:
+        raise refused(called, faults)
+
+
+def _of_run(carried: Carried, stated: Stated) -> dict[str, str | None]:
+    columns = {field: getattr(stated, field) or getattr(carried, field, None) for field in OF_RUN}
+    if not columns["agent"] and columns["scaffold"] and columns["model"]:
+        columns["agent"] = f"{columns['scaffold']} ({columns['model']})"
+    return columns
+
+
+def _check_agreement(carried: list[Carried], stated: Stated, called: str) -> None:
+    faults = []
+    for field in WHO:
+        said = getattr(stated, field)
+        names = dict.fromkeys(
+            getattr(one, field)
+            for one in carried
+            if getattr(one, field) and not (field == "model" and said in one.models)
+        )
+        for name in names:
+            if said is not None and said != name:
+                rule = f'the file names {field} "{excerpt(name)}"; leave {flag(field)} out if that is right'
+                faults.append(Fault(None, field, excerpt(said), printable(rule)))
+    if faults:
+        raise Faulty(
+            f"What was stated contradicts {called}; nothing was stored.",
+            faults=tuple(faults[:MAX_FAULTS]),
+            n_faults=len(faults),
+        )
+
+
+def _ask(columns: list[dict[str, str | None]], called: str) -> None:
+    """Refuse runs of which something is not known, and name all of it at once.
+
+    An agent needs no name where scaffold and model are known; where neither is, all three are asked for.
+    """
+    lacking = {field for one in columns for field in ASKED[1:] if not one[field]}
+    if lacking >= {"scaffold", "model"} and not all(one["agent"] for one in columns):
+        lacking.add("agent")
+    if lacking:
+        listed = [field for field in ASKED if field in lacking]
+        flags = ", ".join(flag(field) for field in listed)
+        faults = [
+            Fault(None, field, None, f"is not in the file; {flag(field)} states it") for field in listed
+        ]
+        raise Faulty(
+            f"{called} does not carry {', '.join(listed)}; state what is lacking: {flags}.",
+            faults=tuple(faults),
+        )
+
+
+def _check_one_run(columns: list[dict[str, str | None]], stated: Stated, called: str) -> None:
+    """One label cannot stand for several runs of an agent: their trials would be the same."""
+    agents = [one["agent"] for one in columns]
+    if stated.run is not None and len(set(agents)) < len(agents):
+        rule = f"one label cannot stand for the {len(agents):,} runs in it; leave {flag('run')} out"
+        raise refused(called, (Fault(None, "run", excerpt(stated.run), rule),))
+
+
+def checked(
+    runs: list[tuple[Run, dict[str, str | None]]],
+    told: Told,
+    *,
+    called: str,
+    fields: dict[str, str],
+    benchmark: str,
+    as_of: datetime,
+    limits: Limits,
+) -> FlatFile:
+    """Put the rows of all runs through the rules of the flat file; faults name the place in the file."""
+    records, trials = [], list[Trial]()
+    for run, columns in runs:
+        # What stands once for an agent is said once: metadata are bounded.
+        once, rest = _parted(columns)
+        for i, trial in enumerate(run.trials):
+            records.append({**rest, **(once if i == 0 else {}), **trial.columns})
+            trials.append(trial)
+    if not records:
+        told.add("", "", "there is no outcome in it")
+        raise refused(called, told.faults, told.n)
+    found = faults_of(records, benchmark=benchmark, as_of=as_of, limits=limits)
+    if not isinstance(found, FlatFile):
+        for fault in found.faults:
+            _tell(fault, trials, told, fields)
+        told.n += found.n_faults - len(found.faults)
+    if told.n or not isinstance(found, FlatFile):
+        raise refused(called, told.faults, told.n)
+    return found
+
+
+def _parted(columns: dict[str, str | None]) -> tuple[dict[str, str], dict[str, str | None]]:
+    given = {field: value for field, value in columns.items() if value}
+    once = {field: given.pop(field) for field in OF_AGENT if field in given}
+    return once, {"submitted_at": None, **given}
+
+
+def _tell(fault: Fault, trials: list[Trial], told: Told, fields: dict[str, str]) -> None:
+    def place(number: int) -> str:
+        node = trials[number - 1].place
+        where = node.where or (f"line {node.row}" if node.row else "")
+        return f"{where} of {node.file}" if told.is_folder else where
+
+    rule = ROW.sub(lambda match: place(int(match[1])), fault.rule)
+    if fault.row is None:
+        told.add("", fault.field or "", rule, value=fault.value)
+        return
+    node = trials[fault.row - 1].place
+    field = fields.get(fault.field or "", fault.field or "")
+    where = ".".join(filter(None, (node.where, field)))
+    told.add(node.file, where, rule, value=fault.value, row=node.row)

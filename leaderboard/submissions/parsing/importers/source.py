@@ -1,0 +1,154 @@
+"""A file or a folder to read from, with caps on what is opened.
+
+Symbolic links are never followed, neither to files nor to folders: a results folder that somebody sends may
+not reach other files of the machine, and what a link inside the folder leads to is met anyway.
+"""
+
+import gzip
+import io
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, printable, refused
+
+MAX_ENTRIES = 200_000  # looked at in a folder: a run of 80 tasks and 5 trials keeps some 4,000 files
+MAX_NESTED = 16  # folders in folders
+MAX_RATIO = 250  # of decompressed to compressed bytes
+FREE_BYTES = 32 << 20  # decompressed, before the ratio is looked at
+HEAD_BYTES = 1 << 20
+GZIP = b"\x1f\x8b"
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass
+class Source:
+    """`called` is the name of the root in refusals; `n_read` counts bytes over all files."""
+
+    root: Path
+    called: str
+    is_folder: bool
+    paths: list[Path]
+    n_links: int = 0
+    limits: Limits = FILE
+    progress: Progress | None = None
+    siblings: bool = True
+    n_read: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.known = frozenset(self.paths)
+
+    @classmethod
+    def of(
+        cls, path: Path, *, called: str | None, limits: Limits = FILE, progress: Progress | None = None
+    ) -> "Source":
+        """`called` names what was sent under another name; no file beside it belongs to it then."""
+        name = called or path.name or str(path)
+        if not path.is_dir():
+            return cls(path, name, False, [path], 0, limits, progress, called is None)
+        found, n_links = _walked(path, name)
+        return cls(path, name, True, sorted(found), n_links, limits, progress)
+
+    def named(self, *patterns: str) -> list[Path]:
+        """The files of a folder whose names match, in order of their paths; or the one file."""
+        if not self.is_folder:
+            return list(self.paths)
+        return [path for path in self.paths if any(fnmatchcase(path.name, p) for p in patterns)]
+
+    def beside(self, path: Path, name: str) -> Path | None:
+        """The file of that name in the same folder, if it is one of these, or stands beside the one file."""
+        other = path.with_name(name)
+        if self.is_folder:
+            return other if other in self.known else None
+        return other if self.siblings and _is_regular(other) else None
+
+    def shown(self, path: Path) -> str:
+        """A file as refusals call it: its path inside the folder, or the name of the one file."""
+        if self.is_folder:
+            return path.relative_to(self.root).as_posix()
+        return self.called if path == self.root else path.name
+
+    def data(self, path: Path) -> bytes:
+        """The whole of a file, decompressed."""
+        left = self.limits.n_bytes - self.n_read
+        with path.open("rb") as file:
+            data = file.read(left + 1)
+        if data[:2] == GZIP:
+            data = self._gunzipped(path, data)
+        self.check(path, len(data), len(data))
+        self.count(len(data))
+        return data
+
+    def count(self, n_bytes: int) -> None:
+        """Note that so many bytes were read."""
+        self.n_read += n_bytes
+        if self.progress is not None:
+            self.progress(self.n_read, None)
+
+    def _gunzipped(self, path: Path, data: bytes) -> bytes:
+        parts = []
+        try:
+            for part in _inflated(data):
+                parts.append(part)
+                self.check(path, sum(map(len, parts)), len(data))
+        except (OSError, EOFError, zlib.error) as error:
+            raise self.refused(path, f"the compressed data cannot be read: {error}") from None
+        return b"".join(parts)
+
+    def check(self, path: Path, n_bytes: int, n_compressed: int) -> None:
+        """Refuse what is too much, or grows on decompression as no results do."""
+        if n_bytes > max(FREE_BYTES, MAX_RATIO * n_compressed):
+            raise self.refused(path, f"the file grows more than {MAX_RATIO}-fold on decompression")
+        if self.n_read + n_bytes > self.limits.n_bytes:
+            raise self.refused(path, f"there are more than {self.limits.n_bytes:,} bytes to read")
+
+    def refused(self, path: Path, rule: str) -> Faulty:
+        """The refusal for a fault that leaves nothing else to check."""
+        where = f" (in {self.shown(path)})" if self.is_folder else ""
+        return refused(self.called, (Fault(None, None, None, printable(rule + where)),))
+
+
+def head(path: Path) -> bytes:
+    """The first bytes of a file, decompressed; what of them can be read."""
+    with path.open("rb") as file:
+        data = file.read(HEAD_BYTES)
+    if data[:2] != GZIP:
+        return data
+    try:
+        return zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES)  # cut off, as a head may be
+    except zlib.error:
+        return b""
+
+
+def _inflated(data: bytes) -> Iterator[bytes]:
+    with gzip.open(io.BytesIO(data)) as file:
+        while part := file.read(1 << 20):
+            yield part
+
+
+def _walked(root: Path, called: str) -> tuple[list[Path], int]:
+    """Regular files under a folder, and the number of symbolic links."""
+    found, n_links, n = [], 0, 0
+    for folder, folders, names in os.walk(root):
+        inside = Path(folder)
+        if len(inside.relative_to(root).parts) >= MAX_NESTED:
+            raise refused(called, (Fault(None, None, None, f"folders lie more than {MAX_NESTED} deep"),))
+        n += len(folders) + len(names)
+        if n > MAX_ENTRIES:
+            raise refused(called, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),))
+        n_links += sum((inside / name).is_symlink() for name in (*folders, *names))
+        found += [inside / name for name in names if _is_regular(inside / name)]
+    return found, n_links
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False

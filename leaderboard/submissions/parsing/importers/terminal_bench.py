@@ -1,0 +1,150 @@
+"""Terminal-Bench v1: a run's folder with ``results.json`` and ``run_metadata.json``, or a folder of such.
+
+Follows laude-institute/terminal-bench 0.2.18, `RunMetadata`, `TrialResults` and `BenchmarkResults`
+(terminal_bench/harness/models.py) as written by its harness (harness/harness.py).
+
+- `is_resolved` is null where tests were not run or not understood (`failure_mode` says why): invalid. An
+  agent's time-out leaves tests to run, so that it has true or false.
+- `accuracy` counts null as a failure; it is ignored.
+- `model_name` is null where the agent chose its model itself; `agent_name` is the scaffold.
+- Runs come as copies and lie in each other's folders: people unpack archives into runs. A trial is known
+  by its `id`, else by its name and run; met again it counts once, and with another result it is a fault.
+- Folders of trials hold a ``results.json`` of their own, of another shape, which the run's repeats.
+- A trial's number stands in its name, ``task.2-of-5.run``; after resuming, trials are not in order.
+- Agents that do not count tokens write 0; that is nothing stated.
+- A run that was resumed has another `uuid`, the same `run_id` and the same trials.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from leaderboard.submissions.parsing.importers.document import Node
+from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+
+METADATA, RESULTS = "run_metadata.json", "results.json"
+NUMBER = re.compile(r"\.([0-9]{1,5})-of-[0-9]+\.")
+TOKENS = {"n_input_tokens": "total_input_tokens", "n_output_tokens": "total_output_tokens"}
+
+
+@dataclass
+class _Met:
+    """Trials that were met: by identity, where and with what result."""
+
+    trials: dict[tuple[Any, ...], tuple[str, str, Any]] = field(default_factory=dict)
+    n_runs: int = 0
+
+    def again(self, identity: tuple[Any, ...], trial: Node) -> bool:
+        """Whether a trial was met before; with another result that is a fault."""
+        result = trial.get("is_resolved").value
+        where = f"{trial.where} of {trial.file}"
+        first = self.trials.setdefault(identity, (where, str(trial.get("task_id").value), result))
+        if first[0] == where:
+            return False
+        if first[1:] != (str(trial.get("task_id").value), result):
+            trial.fault(f"is the trial at {first[0]}, with another result")
+        return True
+
+
+def runs(reading: Reading) -> Iterator[Run]:
+    met = _Met()
+    for path in _results(reading):
+        node = reading.object_at(path)
+        if node is None or "results" not in (node.value if isinstance(node.value, dict) else {}):
+            continue  # of one trial
+        beside = reading.source.beside(path, METADATA)
+        metadata = reading.object_at(beside) if beside else None
+        yield _run(node, metadata, met, reading)
+    if met.n_runs:
+        reading.notes.append(f"Runs met twice, which count once: {met.n_runs:,}.")
+
+
+def _results(reading: Reading) -> list[Path]:
+    """Where metadata say which folders are runs, the results beside them; else all that are called so."""
+    source = reading.source
+    folders = source.named(METADATA)
+    if not source.is_folder:
+        beside = source.beside(source.root, RESULTS) if source.root.name == METADATA else None
+        return [beside or source.root]
+    for path in folders:
+        if source.beside(path, RESULTS) is None:
+            reading.told.add(source.shown(path), "", f"the run has no {RESULTS}: it did not come to its end")
+    return [found for path in folders if (found := source.beside(path, RESULTS))] or source.named(RESULTS)
+
+
+def _run(node: Node, metadata: Node | None, met: _Met, reading: Reading) -> Run:
+    carried = _carried(node.file, metadata)
+    if metadata is not None and (name := metadata.get("dataset_name").text()):
+        note = (
+            f"The runs are of the benchmark {name} {metadata.get('dataset_version').text() or ''}".strip()
+            + "."
+        )
+        if note not in reading.notes:
+            reading.notes.append(note)
+    found = list(node.get("results").objects(required=True))
+    trials = list(_trials(found, carried.run, met))
+    met.n_runs += bool(found) and not trials
+    return Run(carried, trials)
+
+
+def _carried(file: str, metadata: Node | None) -> Carried:
+    if metadata is None:
+        return Carried(file)
+    return Carried(
+        file=file,
+        scaffold=metadata.get("agent_name").text(),
+        model=metadata.get("model_name").text(),
+        submitted_at=metadata.get("end_time").text() or metadata.get("start_time").text(),
+        run=metadata.get("run_id").text(),
+    )
+
+
+def _trials(found: list[Node], run: str | None, met: _Met) -> Iterator[Trial]:
+    n_of_task = Counter[str]()
+    for place, trial in enumerate(found):
+        task, name = trial.get("task_id").value, trial.get("trial_name").value
+        n_of_task[str(task)] += 1
+        number = NUMBER.search(name) if isinstance(name, str) else None
+        identity = trial.get("id").value
+        if not isinstance(identity, str):
+            identity = f"{run} {name}" if isinstance(name, str) else f"{trial.file} {place}"
+        if not met.again((identity,), trial):
+            yield Trial(trial, _columns(trial, int(number[1]) if number else n_of_task[str(task)]))
+
+
+def _columns(trial: Node, number: int) -> dict[str, object]:
+    resolved = trial.get("is_resolved")
+    if not isinstance(resolved.value, bool | None):
+        resolved.fault(f"is true, false or null, not {resolved.kind}")
+    valid = isinstance(resolved.value, bool)
+    columns: dict[str, object] = {
+        "task": trial.get("task_id").value,
+        "trial": number,
+        "outcome": int(resolved.value) if valid else None,
+        "valid": valid,
+        "reason": None if valid else trial.get("failure_mode").text(),
+    }
+    return columns | {column: trial.get(key).value or None for column, key in TOKENS.items()}
+
+
+IMPORTER = Importer(
+    name="terminal-bench",
+    looked_for="a folder with run_metadata.json and results.json, or such a results.json",
+    files=(METADATA, RESULTS),
+    is_one=lambda name, keys: bool(
+        "results.trial_name" in keys
+        or {"results", "n_resolved"} <= keys
+        or {"run_id", "agent_name", "n_concurrent_trials"} <= keys
+    ),
+    runs=runs,
+    fields={
+        "task": "task_id",
+        "trial": "trial_name",
+        "outcome": "is_resolved",
+        "valid": "is_resolved",
+        **TOKENS,
+    },
+)

@@ -1,0 +1,370 @@
+"""What all importers have in common: telling formats apart, asking for what is lacking, refusing in words."""
+
+import gzip
+import json
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing import importers
+from leaderboard.submissions.parsing.importers import FORMATS, Stated, document, sniff, source
+from tests.leaderboard.importers import shapes
+from tests.leaderboard.importers.base import FILES, NAMED, put, text_of
+from tests.toys import AS_OF, csv_text
+
+FOREIGN = list(FILES)
+
+
+# ---------------------------------------------------------------------------------------------- which format
+
+
+def test_the_formats_are_those_of_the_page():
+    assert list(FORMATS) == ["flat", *FOREIGN]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("of", ["file", "folder", "file under another name"])
+def test_a_format_is_seen(read, tmp_path, name, of):
+    path, stated = put(tmp_path / "in", name)
+    if of == "file under another name" and name != "lm-eval":
+        path = path.rename(path.with_name("upload-1"))
+    where = path.parent if of == "folder" else path
+    assert sniff(where) == name
+    found = read(where, **stated)
+    assert (found.format, found.flat.n_rows) == (name, FILES[name][3])
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("other", FORMATS)
+def test_another_format_than_the_named_one_is_told(refusal, tmp_path, name, other):
+    path, _ = put(tmp_path, name)
+    if other != name:
+        told = refusal(path, other)
+        assert f"{path.name} is no {other} file; it looks like {name}." in told
+
+
+def test_a_flat_file_is_told_too(read, refusal, tmp_path):
+    path = shapes.write(tmp_path / "x.csv", csv_text({"a": "10"}))
+    assert "x.csv is no hal file; it looks like flat." in refusal(path, "hal")
+    assert read(path).format == "flat"
+    assert read(path, "flat").flat.n_rows == 2
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1}', "[]", "<html>", "name;value\n1;2\n", '{"task": "x"}', "\x00\x01\x02", "[[[["]
+)
+def test_an_unknown_format_names_what_was_looked_for(refusal, tmp_path, text):
+    told = refusal(shapes.write(tmp_path / "x.json", text))
+    assert "x.json is of no format that is known. Looked for was:" in told
+    for name, importer in FORMATS.items():
+        assert f"\n  {name}: {importer.looked_for}" in told
+
+
+def test_a_folder_of_nothing_known(refusal, tmp_path):
+    shapes.write(tmp_path / "in" / "a.txt", "hello")
+    assert "in is of no format that is known" in refusal(tmp_path / "in")
+
+
+def test_there_is_no_such_format(refusal, tmp_path):
+    told = refusal(put(tmp_path, "hal")[0], "hall")
+    assert "There is no format 'hall'; known are flat, hal, terminal-bench" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", ""),
+        ("x.csv", "hello"),
+        ("x.jsonl", '{"a": 1}'),
+        ("x", "task,outcome\n"),
+        ("x", "score;task_id\n1;2\n"),
+    ],
+)
+def test_what_is_meant_to_be_flat_has_the_faults_of_a_flat_file(refusal, tmp_path, name, text):
+    told = refusal(shapes.write(tmp_path / name, text))
+    assert f"{name} has " in told
+    assert "no format" not in told
+
+
+# ------------------------------------------------------------------------------------------------ who ran it
+
+
+def test_a_flat_file_says_itself_who_ran_it(refusal, tmp_path):
+    path = shapes.write(tmp_path / "x.csv", csv_text({"a": "10"}))
+    assert "model: is said by a column of a flat file; leave --model out" in refusal(path, model="M")
+
+
+def test_another_model_than_the_file_names_is_refused_with_both(refusal, tmp_path):
+    told = refusal(put(tmp_path, "hal")[0], model="GPT", scaffold="Tree")
+    assert "What was stated contradicts x_UPLOAD.json; nothing was stored." in told
+    named = "Claude Haiku 4.5 (October 2025)"
+    assert f'model: "GPT" is not allowed; the file names model "{named}"; leave --model out' in told
+    assert 'scaffold: "Tree" is not allowed; the file names scaffold "HAL Generalist Agent"' in told
+
+
+def test_the_same_model_may_be_stated(read, tmp_path):
+    assert read(put(tmp_path, "hal")[0], model="Claude Haiku 4.5 (October 2025)").flat.n_rows == 3
+
+
+def test_a_date_and_a_run_may_be_stated(read, tmp_path):
+    flat = read(put(tmp_path, "hal")[0], submitted_at="2026-02", run="again").flat
+    assert str(flat.submitted_at[0]) == "2026-02-01T00:00:00"
+    assert flat.imprecise.all()
+    assert flat.settings[0].run == "again"
+
+
+def test_an_agent_has_a_name_of_its_own_if_stated(read, tmp_path):
+    path, stated = put(tmp_path, "swe-bench")
+    assert read(path, **stated).flat.agents == ("Loop (M)",)
+    assert read(path, agent="Mine", **stated).flat.agents == ("Mine",)
+
+
+def test_version_and_organisation_are_the_agents(read, tmp_path):
+    path, stated = put(tmp_path, "swe-bench")
+    metadata = read(path, version="1.2", organisation="Us", **stated).flat.metadata
+    assert {name: metadata[name].to_pylist() for name in ("version", "organisation")} == {
+        "version": ["1.2", None, None],
+        "organisation": ["Us", None, None],
+    }
+
+
+def test_what_is_stated_keeps_the_rules_of_names(refusal, tmp_path):
+    path, _ = put(tmp_path, "swe-bench")
+    told = refusal(path, scaffold="Loop", model="a\nb", submitted_at="soon")
+    assert "model: " in told
+    assert "control character" in told
+    assert "a date is 2024-04-30" in refusal(path, **NAMED | {"submitted_at": "soon"})
+
+
+# --------------------------------------------------------------------------------------------------- hostile
+
+
+def nested(depth):
+    return '{"x": ' + "[" * depth + "]" * depth + "}"
+
+
+def whole(path, name):
+    return path.read_text() if name != "lm-eval" else path.read_text().split("\n")[0]
+
+
+def twice(text):
+    """The first key of the document once more."""
+    key = text.split('"')[1]
+    return text.replace("{", '{"' + key + '": 1, ', 1)
+
+
+DAMAGES = {
+    "cut off": (lambda text: text[: len(text) // 2], "not JSON"),
+    "wrong type": (lambda text: "7", "expected, not a number"),
+    "nested 10,000 deep": (lambda text: nested(10_000), "deep; at most 200 are read"),
+    "nested beyond Python": (lambda text: nested(500_000), "deep; at most 200 are read"),
+    "a key twice": (twice, "twice"),
+    "no UTF-8": (lambda text: text.encode("utf-16"), "not UTF-8"),
+    "NUL": (lambda text: text[:1] + "\0" + text[1:], "not JSON"),
+    "10,000 digits": (lambda text: text.replace(": ", ": " + "9" * 10_000 + ', "z": ', 1), "not JSON"),
+    "empty": (lambda text: " ", ""),
+    "no keys": (lambda text: "[{}]" if text[0] == "[" else "{}", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_refused_with_its_name_and_the_place(refusal, tmp_path, name, damage):
+    path, stated = put(tmp_path / "in", name)
+    damaged, words = DAMAGES[damage]
+    made = damaged(whole(path, name))
+    path.write_bytes(made if isinstance(made, bytes) else made.encode())
+    told = refusal(path, name, **stated)
+    assert path.name in told.split("\n")[0]
+    assert len(told.split("\n")) > 1
+    assert words in told
+    told = refusal(path.parent, name, **stated)
+    assert words in told or "there is no outcome in it" in told  # other JSON lies in folders too
+    assert f"(in {path.name})" in told or "there is no outcome in it" in told
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_names_that_nobody_can_read_are_faults(refusal, tmp_path, name):
+    content = FILES[name][1]()
+    text = text_of(name, content)
+    for character in ("\\u0000", "\\ud800", "\\u202e", "\\u001b"):
+        bad = text.replace('"a"', f'"a{character}b"').replace('"doc_id": 1', f'"doc_id": "a{character}b"')
+        told = refusal(put(tmp_path, name, bad)[0], **FILES[name][2])
+        assert told.isprintable() or set(told) - set("\n") <= {c for c in told if c.isprintable()} | {"\n"}
+        assert "has a fault" in told or "faults" in told
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_too_much_is_refused_before_it_is_parsed(tmp_path, name):
+    path, stated = put(tmp_path / "in", name)
+    tight = replace(importers.FILE, n_bytes=100)
+    for where in (path, path.parent):
+        with pytest.raises(Faulty) as refused:
+            importers.read(
+                where, name=name, stated=Stated(**stated), benchmark="toy", as_of=AS_OF, limits=tight
+            )
+        assert "there are more than 100 bytes to read" in str(refused.value.faults[0])
+
+
+def test_a_gzip_bomb_is_refused(refusal, tmp_path):
+    path = tmp_path / "x_UPLOAD.json"
+    text = json.dumps(shapes.hal())
+    path.write_bytes(gzip.compress((text[:-1] + " " * (64 << 20) + "}").encode()))
+    assert "the file grows more than 250-fold on decompression" in refusal(path)
+
+
+def test_compressed_files_are_read(read, refusal, tmp_path):
+    path = tmp_path / "x_UPLOAD.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(shapes.hal()).encode()))
+    assert read(path).format == "hal"
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "the compressed data cannot be read" in refusal(path)
+
+
+def test_more_values_than_a_file_of_outcomes_has(refusal, tmp_path, monkeypatch):
+    monkeypatch.setattr(document, "LEAST_VALUES", 10)
+    monkeypatch.setattr(document, "BYTES_A_VALUE", 1 << 30)
+    told = refusal(put(tmp_path, "hal")[0])
+    assert "there are more than 10 values" in told
+
+
+def test_every_fault_is_told_and_all_are_counted(tmp_path):
+    trials = [shapes.tb_trial(f"t{i}", "x") for i in range(1500)]
+    path = shapes.write(tmp_path / "results.json", {"id": "b", "results": trials, "n_resolved": 0})
+    with pytest.raises(Faulty) as refused:
+        importers.read(path, name=None, stated=Stated(**NAMED), benchmark="toy", as_of=AS_OF)
+    assert refused.value.n_faults == 1500
+    assert len(refused.value.faults) == 1000
+    assert "1,500 faults" in str(refused.value)
+    assert refused.value.faults[999].field == "results[999].is_resolved"
+
+
+# --------------------------------------------------------------------------------------------------- folders
+
+
+def test_a_link_out_of_the_folder_is_not_followed(read, tmp_path):
+    put(tmp_path / "in", "hal")
+    put(tmp_path / "out", "hal", shapes.hal(passed=["secret"], run_id="two"))
+    os.symlink(tmp_path / "out" / "x_UPLOAD.json", tmp_path / "in" / "y_UPLOAD.json")
+    os.symlink(tmp_path / "out", tmp_path / "in" / "folder")
+    found = read(tmp_path / "in")
+    assert found.flat.tasks == ("a", "b", "c")
+    assert "Symbolic links, which are not followed: 2." in found.notes
+
+
+def test_a_file_that_is_beside_only_by_a_link_is_not_read(refusal, tmp_path):
+    run = shapes.tb_run(tmp_path / "in", [shapes.tb_trial("a", True)])
+    (run / "run_metadata.json").rename(tmp_path / "elsewhere.json")
+    os.symlink(tmp_path / "elsewhere.json", run / "run_metadata.json")
+    assert "does not carry agent, scaffold, model, submitted_at" in refusal(run / "results.json")
+
+
+def test_what_is_no_file_in_a_folder_is_left_alone(read, tmp_path):
+    put(tmp_path / "in", "hal")
+    os.mkfifo(tmp_path / "in" / "y_UPLOAD.json")
+    assert read(tmp_path / "in").flat.n_rows == 3
+
+
+def test_folders_have_their_caps(refusal, tmp_path, monkeypatch):
+    put(tmp_path / "in", "hal")
+    shapes.write(tmp_path / "in" / "/".join("abcdefghijklmnopqr") / "x", "x")
+    assert "folders lie more than 16 deep" in refusal(tmp_path / "in")
+    monkeypatch.setattr(source, "MAX_ENTRIES", 1)
+    assert "there are more than 1 files" in refusal(tmp_path / "in")
+
+
+def test_bytes_are_reported_as_they_are_read(tmp_path):
+    put(tmp_path / "in", "hal")
+    put(tmp_path / "in" / "more", "hal", shapes.hal(run_id="two"))
+    seen = []
+    importers.read(
+        tmp_path / "in",
+        name=None,
+        benchmark="toy",
+        as_of=AS_OF,
+        progress=lambda done, total: seen.append(done),
+    )
+    assert seen == sorted(seen)
+    assert seen[-1] == sum(file.stat().st_size for file in (tmp_path / "in").rglob("*.json"))
+
+
+# -------------------------------------------------------------------------------------------------- anything
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2**70) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def places(value, path=()):
+    yield path
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(inner, (*path, key))
+
+
+def changed(value, path, new):
+    """The value with another at a place; what is None there is left out."""
+    if not path:
+        return new
+    copy = value.copy()
+    if new is None and isinstance(copy, dict):
+        del copy[path[0]]
+    else:
+        copy[path[0]] = changed(copy[path[0]], path[1:], new)
+    return copy
+
+
+@st.composite
+def mutated(draw):
+    name = draw(st.sampled_from(FOREIGN))
+    content = FILES[name][1]()
+    for _ in range(draw(st.integers(1, 3))):
+        if isinstance(content, dict | list):
+            path = draw(st.sampled_from(sorted(places(content), key=str)))
+            content = changed(content, path, draw(JSON)) if path else content
+    return name, content
+
+
+def read_or_refused(path, name, stated):
+    """The flat file and the notes, or the refusal; anything else is an error of the importer."""
+    try:
+        return importers.read(path, name=name, stated=Stated(**stated), benchmark="toy", as_of=AS_OF)
+    except Faulty as refused:
+        return refused
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mutated())
+def test_any_document_is_read_or_refused(case):
+    name, content = case
+    with tempfile.TemporaryDirectory() as folder:
+        path, stated = put(Path(folder), name, content)
+        found = read_or_refused(path, name, stated)
+    if isinstance(found, Faulty):
+        assert found.faults
+        assert all(fault.rule for fault in found.faults)
+        told = [str(found), *(str(value) for fault in found.faults for value in vars(fault).values())]
+        "".join(told).encode()
+    else:
+        assert ((found.flat.outcome >= 0) & (found.flat.outcome <= 1))[found.flat.valid].all()
+        assert "".join(found.notes).replace("\n", "").isprintable()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(FOREIGN), st.integers(0, 10_000), st.binary(max_size=4))
+def test_any_damage_to_the_bytes_is_refused_or_read(name, at, new):
+    with tempfile.TemporaryDirectory() as folder:
+        path, stated = put(Path(folder), name)
+        data = path.read_bytes()
+        at %= len(data)
+        path.write_bytes(data[:at] + new + data[at + len(new) :])
+        found = read_or_refused(path, None, stated)
+    assert not isinstance(found, Faulty) or found.faults

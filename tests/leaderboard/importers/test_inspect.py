@@ -1,0 +1,273 @@
+"""Logs of inspect_ai: most made by hand in the shape of its JSON, and the real thing by its own writer."""
+
+import json
+import math
+import struct
+import sys
+import zipfile
+
+import pytest
+
+from tests.leaderboard.importers import shapes
+from tests.leaderboard.importers.shapes import inspect_log, inspect_sample
+
+STATED = {"scaffold": "basic_agent"}
+
+
+@pytest.fixture
+def log(tmp_path):
+    def make(*samples, name="log.json", **spec):
+        return shapes.write(tmp_path / name, inspect_log(samples, **spec))
+
+    return make
+
+
+def real_log(samples, **spec):
+    """An `EvalLog` of inspect_ai; samples are (id, epoch, scores by scorer)."""
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalResults, EvalSample, EvalSpec, EvalStats
+    from inspect_ai.scorer import Score
+
+    told = {
+        "run_id": "r-1",
+        "created": "2026-01-05T10:00:00+00:00",
+        "task": "gaia",
+        "solver": "basic_agent",
+        "model": "openai/gpt-4o",
+        "dataset": EvalDataset(name="gaia"),
+        "config": EvalConfig(),
+    }
+    return EvalLog(
+        status="success",
+        eval=EvalSpec(**told | spec),
+        results=EvalResults(),
+        stats=EvalStats(),
+        samples=[
+            EvalSample(
+                id=name,
+                epoch=epoch,
+                input="?",
+                target="!",
+                scores={scorer: Score(value=value) for scorer, value in scores.items()},
+                uuid=f"{name}-{epoch}",
+            )
+            for name, epoch, scores in samples
+        ],
+    )
+
+
+BY_HAND = [
+    ("a", 1, {"match": "C"}),
+    ("a", 2, {"match": "I"}),
+    ("b", 1, {"match": "P"}),
+    ("b", 2, {"match": "N"}),
+    ("c", 1, {"match": 0.25}),
+    ("c", 2, {"match": math.nan}),
+]
+EXPECTED = {("a", 1): 1, ("a", 2): 0, ("b", 1): 0.5, ("b", 2): 0, ("c", 1): 0.25, ("c", 2): None}
+
+
+@pytest.mark.parametrize("ending", ["eval", "json"])
+def test_what_inspect_writes_itself(read, outcomes, tmp_path, ending):
+    from inspect_ai.log import write_eval_log
+
+    file = tmp_path / f"log.{ending}"
+    write_eval_log(real_log(BY_HAND), str(file))
+    assert outcomes(file) == EXPECTED
+    found = read(file)
+    flat = found.flat
+    assert found.format == "inspect"
+    assert (flat.agents, flat.scaffolds, flat.models) == (
+        ("basic_agent (openai/gpt-4o)",),
+        ("basic_agent",),
+        ("openai/gpt-4o",),
+    )
+    assert str(flat.submitted_at[0]) == "2026-01-05T10:00:00"
+    assert flat.settings[0].run == "r-1"
+
+
+def test_a_sample_that_inspect_invalidated(outcomes, tmp_path):
+    """Summaries do not say so; the samples do."""
+    from inspect_ai.log import ProvenanceData, invalidate_samples, write_eval_log
+
+    file = tmp_path / "log.eval"
+    told = invalidate_samples(real_log(BY_HAND), ["a-1"], ProvenanceData(author="x", reason="y"))
+    write_eval_log(told, str(file))
+    assert outcomes(file) == EXPECTED | {("a", 1): None}
+
+
+def test_the_shape_by_hand_is_the_one_that_inspect_reads(log):
+    from inspect_ai.log import read_eval_log
+
+    file = log(inspect_sample("a", value="C"), inspect_sample("b", scores={"x": {"value": 0.5}}))
+    assert [list(sample.scores) for sample in read_eval_log(str(file)).samples] == [["match"], ["x"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"),
+    [
+        *[("C", 1), ("I", 0), ("P", 0.5), ("N", 0), (True, 1), (False, 0), (1, 1), (0.25, 0.25)],
+        *[("yes", 1), ("No", 0), ("TRUE", 1), ("0.5", 0.5), (math.nan, None), (None, None)],
+    ],
+)
+def test_values_of_scores(outcomes, log, value, outcome):
+    assert outcomes(log(inspect_sample("a", value=value))) == {("a", 1): outcome}
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("correct", "a score is C, I, P, N"),
+        ([1, 0], "a score is C, I, P, N"),
+        ({"x": 1, "y": 0}, "the score has several figures; --metric SCORER/FIGURE names one of x, y"),
+        (1.5, "an outcome is a number from 0 to 1"),
+        (math.inf, "an outcome is a number from 0 to 1"),
+    ],
+)
+def test_what_is_no_score_is_a_fault_and_not_0(refusal, log, value, rule):
+    told = refusal(log(inspect_sample("a", value=value)))
+    assert rule in told
+    assert "samples[0].scores" in told
+
+
+def test_a_figure_of_a_score(outcomes, log):
+    file = log(inspect_sample("a", scores={"grader": {"value": {"x": 1, "y": 0.5}}}))
+    assert outcomes(file, metric="grader/y") == {("a", 1): 0.5}
+
+
+def test_a_sample_without_score_is_invalid(read, log):
+    broke = inspect_sample("a", scores={}) | {"error": {"message": "x"}}
+    flat = read(log(broke, inspect_sample("b", scores={}), inspect_sample("c", value="C"))).flat
+    assert flat.valid.tolist() == [False, False, True]
+    assert flat.metadata["reason"].to_pylist() == ["error", "not scored", None]
+
+
+def test_of_several_scorers_the_first_counts_or_the_headline_or_the_one_stated(read, outcomes, log):
+    sample = inspect_sample("a", scores={"first": {"value": 1}, "second": {"value": 0}})
+    assert outcomes(log(sample)) == {("a", 1): 1}
+    assert read(log(sample)).notes == [
+        "log.json: the score of first counts; there are first, second, of which --metric names another."
+    ]
+    assert outcomes(log(sample, headline_metric={"scorer": "second"})) == {("a", 1): 0}
+    assert outcomes(log(sample), metric="second") == {("a", 1): 0}
+
+
+def test_old_logs_have_one_score(outcomes, log):
+    sample = inspect_sample("a") | {"score": {"value": "C"}}
+    del sample["scores"]
+    assert outcomes(log(sample)) == {("a", 1): 1}
+
+
+def test_numbers_are_names_of_tasks(outcomes, log):
+    assert outcomes(log(inspect_sample(7, value="C"))) == {("7", 1): 1}
+
+
+def test_temperature_and_tokens(read, log):
+    usage = {"m": {"input_tokens": 3, "input_tokens_cache_read": 4, "output_tokens": 5, "total_cost": 0.5}}
+    flat = read(
+        log(inspect_sample("a", value="C", model_usage=usage), model_generate_config={"temperature": 0.7})
+    ).flat
+    assert flat.settings[0].temperature == 0.7
+    figures = {name: values.tolist() for name, values in flat.measured.items()}
+    assert figures == {"n_input_tokens": [7], "n_output_tokens": [5], "cost_usd": [0.5]}
+
+
+def test_logs_of_two_tasks_are_refused(refusal, log, tmp_path):
+    log(inspect_sample("a", value="C"))
+    log(inspect_sample("a", value="C"), name="other.json", task="gsm8k")
+    assert 'eval.task: "gsm8k" is not allowed; log.json is of gaia; load one task at a time' in refusal(
+        tmp_path
+    )
+
+
+def test_a_retry_repeats_what_was_done(read, log, tmp_path):
+    done = inspect_sample("a", value="C", uuid="u-1")
+    log(done, name="1.json", status="error")
+    log(done, inspect_sample("b", value="I", uuid="u-2"), name="2.json", run_id="r-2")
+    found = read(tmp_path)
+    assert found.flat.n_rows == 2
+    assert found.notes == ["1.json: the evaluation did not come to its end (error)."]
+
+
+def test_a_model_may_be_stated_without_its_provider(read, log):
+    assert read(log(inspect_sample("a", value="C")), model="gpt-4o").flat.models == ("gpt-4o",)
+
+
+def test_no_model_is_asked_for(refusal, log):
+    told = refusal(log(inspect_sample("a", value="C"), model="none/none", solver=None))
+    assert "log.json does not carry agent, scaffold, model; state what is lacking" in told
+
+
+# --------------------------------------------------------------------------------------------- archives
+
+
+def archive(path, members, *, method=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(path, "w", method) as file:
+        for name, content in members.items():
+            file.writestr(name, content if isinstance(content, bytes | str) else json.dumps(content))
+    return path
+
+
+HEADER = {key: value for key, value in inspect_log([]).items() if key != "samples"}
+START = {"version": 2, "eval": HEADER["eval"], "plan": HEADER["plan"]}
+
+
+def test_a_log_that_broke_off_has_its_samples(outcomes, tmp_path):
+    samples = {f"samples/{name}_epoch_1.json": inspect_sample(name, value="C") for name in "ab"}
+    file = archive(tmp_path / "x.eval", {"_journal/start.json": START} | samples)
+    assert outcomes(file) == {("a", 1): 1, ("b", 1): 1}
+
+
+def test_of_two_summaries_the_last_holds(outcomes, tmp_path):
+    summaries = [inspect_sample("a", value=mark) for mark in "IC"]
+    assert outcomes(archive(tmp_path / "x.eval", {"header.json": HEADER, "summaries.json": summaries})) == {
+        ("a", 1): 1
+    }
+
+
+def test_without_the_extra_its_name_is_told(refusal, tmp_path, monkeypatch):
+    from inspect_ai.log import write_eval_log
+
+    file = tmp_path / "log.eval"
+    write_eval_log(real_log(BY_HAND), str(file))
+    monkeypatch.setitem(sys.modules, "zipfile_zstd", None)
+    assert 'reading it takes an extra: pip install "bandstand[inspect]"' in refusal(file)
+
+
+def test_a_bomb_is_refused_before_it_is_opened(refusal, tmp_path):
+    zeros = b"[" + b" " * (48 << 20) + b"]"
+    file = archive(tmp_path / "x.eval", {"header.json": HEADER, "summaries.json": zeros})
+    assert file.stat().st_size < 1 << 17
+    assert "the file grows more than 250-fold on decompression" in refusal(file)
+
+
+def test_a_member_that_lies_about_its_size(refusal, tmp_path):
+    """The directory says 10 bytes; no more are read, and the sum of them is wrong."""
+    file = archive(tmp_path / "x.eval", {"header.json": HEADER, "summaries.json": "[" + " " * 100_000 + "]"})
+    data = file.read_bytes()
+    at = data.rindex(b"PK\x01\x02")
+    file.write_bytes(data[: at + 24] + struct.pack("<I", 10) + data[at + 28 :])
+    assert "summaries.json: " in refusal(file)
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"readme.txt": "x"}, "the archive has no header.json"),
+        ({"header.json": "{"}, "header.json: the text is not JSON"),
+        ({"header.json": "[]"}, "an object is expected, not a list"),
+        ({"header.json": {"eval": 7}}, "eval: an object is expected, not a number"),
+        ({"header.json": HEADER, "summaries.json": {}}, "summaries.json: a list is expected, not an object"),
+        ({"header.json": HEADER, "summaries.json": [7]}, "summaries.json[0]: an object is expected"),
+        ({"header.json": HEADER}, "there is no outcome in it"),
+    ],
+)
+def test_archives_that_are_no_logs(refusal, tmp_path, members, told):
+    assert told.removeprefix("header.json: ") in refusal(archive(tmp_path / "x.eval", members))
+
+
+def test_an_archive_that_is_cut_off(refusal, tmp_path):
+    file = archive(
+        tmp_path / "x.eval", {"header.json": HEADER, "summaries.json": [inspect_sample("a", value="C")]}
+    )
+    file.write_bytes(file.read_bytes()[:-40])
+    assert "the archive cannot be read" in refusal(file)
