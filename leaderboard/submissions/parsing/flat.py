@@ -4,10 +4,30 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from analytics.flat_file import MAX_FAULTS, Fault, FlatFile, FlatFileError, name_rule, read
+from analytics.flat_file import (
+    ALIASES,
+    MAX_COLUMNS,
+    MAX_FAULTS,
+    Fault,
+    FlatFile,
+    FlatFileError,
+    guarded,
+    name_rule,
+    read,
+)
 from leaderboard.errors import Faulty
 
-__all__ = ["MAX_FAULTS", "Fault", "FlatFile", "is_name", "name_rule", "read_file"]
+__all__ = [
+    "ALIASES",
+    "MAX_COLUMNS",
+    "MAX_FAULTS",
+    "Fault",
+    "FlatFile",
+    "guarded",
+    "is_name",
+    "name_rule",
+    "read_file",
+]
 
 Progress = Callable[[int, int | None], None]
 
