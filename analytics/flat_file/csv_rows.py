@@ -52,7 +52,8 @@ def header(text: streams.Text) -> list[str]:
         )
     line = text.read(n_bytes + 1) or b""
     text.verify()
-    names = unguarded(pa.array(_fields(line.decode().strip("\r\n")), pa.string())).to_pylist()
+    fields = _fields(line.decode().strip("\r\n"))
+    names: list[str] = unguarded(pa.array(fields, pa.string())).to_pylist()
     if faults := header_faults(names):
         raise FlatFileError(faults)
     return names

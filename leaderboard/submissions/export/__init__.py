@@ -4,11 +4,21 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from leaderboard.submissions.export import csv_file, ndjson, parquet
+from leaderboard.submissions.export import csv_file, every_eval_ever, hugging_face, ndjson, parquet
 from leaderboard.submissions.export.outcomes import Outcomes
+from leaderboard.submissions.export.places import AT_ONCE, enter
 from leaderboard.submissions.export.snapshot import Snapshot
 
-__all__ = ["FORMATS", "Format", "Outcomes", "Snapshot"]
+__all__ = [
+    "AT_ONCE",
+    "FORMATS",
+    "Format",
+    "Outcomes",
+    "Snapshot",
+    "enter",
+    "every_eval_ever",
+    "hugging_face",
+]
 
 
 class Format(NamedTuple):

@@ -5,8 +5,9 @@ of the harness the last outcome does. What a merged agent delivered is the other
 with ids, and get their names here: the server sends a name once, not a million times.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,8 @@ from leaderboard.submissions.export.columns import (
 from leaderboard.submissions.export.snapshot import Snapshot
 from leaderboard.submissions.parsing.flat import ALIASES, MAX_COLUMNS
 
+Progress = Callable[[int, int], None]
+
 BATCH_ROWS = 1 << 16
 # No column of a delivery begins with a blank.
 OWNERS = (" submission", " task", " setting")
@@ -40,7 +43,7 @@ STORED = ("o.submission_id", "o.task_id", "o.setting_id", "o.trial", "o.value", 
 FROM = "FROM submissions_outcome o {details} WHERE o.submission_id = ANY(%s)"
 DETAILS = """LEFT JOIN submissions_outcomedetail d ON d.submission_id = o.submission_id
     AND d.task_id = o.task_id AND d.setting_id = o.setting_id AND d.trial = o.trial"""
-# Earlier and later submissions of one agent: a key is free for another delivery after an invalid outcome only.
+# Earlier and later submissions of one agent: a key is free again after an invalid outcome only.
 STANDING = """
     (o.valid OR NOT EXISTS (
         SELECT FROM unnest(%s::integer[], %s::integer[]) AS again (earlier, later)
@@ -58,10 +61,15 @@ KEYS = """
 class Outcomes:
     """The rows of a snapshot with the columns of a flat file; `costs`: whether those of trials are told."""
 
-    def __init__(self, snapshot: Snapshot, *, costs: bool = True) -> None:
-        self.snapshot = snapshot
+    def __init__(
+        self, snapshot: Snapshot, *, costs: bool = True, progress: Progress = lambda done, total: None
+    ) -> None:
+        self.snapshot, self.progress = snapshot, progress
         self.again = snapshot.delivered_again()
         self.is_whole = not self.again and all(task.is_active for task in snapshot.tasks)
+        owners: tuple[Sequence[Any], ...] = (snapshot.submissions, snapshot.tasks, snapshot.settings)
+        both = zip(OWNERS, owners, strict=True)
+        self.ids = {name: np.array([one[0] for one in those], np.int32) for name, those in both}
         self.named = _named(snapshot)
         self.measured = self._measured(costs)
         self.keys = [key for (key,) in snapshot.run(KEYS, snapshot.ids)]
@@ -86,11 +94,14 @@ class Outcomes:
         query = f"SELECT {', '.join(names)} {where}"
         keys = [] if self.is_together else self.keys
         rows = self.snapshot.copy(query, [*keys, *parameters])
-        schema = self.schema
-        while block := b"".join(map(bytes, islice(rows, BATCH_ROWS))):
-            yield self._batch(_parsed(block, sent), schema)
+        schema, n = self.schema, 0
+        while block := b"".join(islice(rows, BATCH_ROWS)):
+            batch = self._batch(_parsed(block, sent), schema)
+            n += batch.num_rows
+            self.progress(n, self.n_rows)
+            yield batch
 
-    # ------------------------------------------------------------------------------------------- what there is
+    # -------------------------------------------------------------------------------- what there is
 
     def _measured(self, costs: bool) -> dict[str, Column]:
         told = [column for column in MEASURED if costs or column.name != "cost_usd"]
@@ -121,14 +132,10 @@ class Outcomes:
         where = f"{where} AND o.task_id = ANY(%s) AND {STANDING}"
         return where, [*parameters, self.snapshot.active, earlier, later]
 
-    # ----------------------------------------------------------------------------------------------- one batch
+    # -------------------------------------------------------------------------------- one batch
 
     def _batch(self, rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
-        owners = (self.snapshot.submissions, self.snapshot.tasks, self.snapshot.settings)
-        places = {
-            name: np.searchsorted([one.pk for one in those], rows[name].to_numpy())
-            for name, those in zip(OWNERS, owners, strict=True)
-        }
+        places = {name: np.searchsorted(ids, rows[name].to_numpy()) for name, ids in self.ids.items()}
         found = {name: column.at(places) for name, column in self.named.items()}
         for name in rows.column_names[len(OWNERS) :]:
             own = rows[name].combine_chunks()
@@ -150,7 +157,7 @@ class _Coded:
     def __bool__(self) -> bool:
         return len(self.dictionary) > 0
 
-    def at(self, places: Mapping[str, np.ndarray]) -> pa.Array:
+    def at(self, places: Mapping[str, Any]) -> pa.Array:
         codes = self.codes[places[self.owner]]
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), self.dictionary)
 
@@ -164,7 +171,7 @@ class _Heat:
     def __bool__(self) -> bool:
         return not np.isnan(self.values).all()
 
-    def at(self, places: Mapping[str, np.ndarray]) -> pa.Array:
+    def at(self, places: Mapping[str, Any]) -> pa.Array:
         values = self.values[places[OWNERS[-1]]]
         return pa.array(values, mask=np.isnan(values))
 

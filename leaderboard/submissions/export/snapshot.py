@@ -86,7 +86,9 @@ class Submitted(NamedTuple):
         at = self.at.astimezone(UTC)
         if self.imprecise:
             return f"{at:%Y-%m}"
-        return f"{at:%Y-%m-%d}" if (at.hour, at.minute, at.second) == (0, 0, 0) else f"{at:%Y-%m-%dT%H:%M:%SZ}"
+        return (
+            f"{at:%Y-%m-%d}" if (at.hour, at.minute, at.second) == (0, 0, 0) else f"{at:%Y-%m-%dT%H:%M:%SZ}"
+        )
 
 
 def _submitted(*row: Any) -> Submitted:
@@ -153,7 +155,7 @@ class Snapshot:
             self._connection.cursor() as cursor,
             cursor.copy(ClientCursor(self._connection).mogrify(statement, parameters)) as copy,
         ):
-            yield from copy
+            yield from map(bytes, copy)
 
     @property
     def _connection(self) -> Connection[Any]:

@@ -10,8 +10,10 @@ from django.utils import timezone
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.coverage import is_partial, offered, warnings
 from leaderboard.operations.loading import LoadReport, load
+from leaderboard.operations.restoring import restore
 from leaderboard.operations.stated import stated_in
 from leaderboard.studies.answers import words
+from leaderboard.studies.versions import versions_in
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
 from leaderboard.terminal.arguments import check_slug, reading
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
@@ -32,13 +34,27 @@ class Command(BaseCommand):
         parser.add_argument(
             "--replace", action="store_true", help="supersede submissions whose outcomes the file contradicts"
         )
+        parser.add_argument(
+            "--subsets", type=Path, metavar="FILE", help="what `export --with-subsets` wrote beside the file"
+        )
 
     def handle(
-        self, *, file: Path, benchmark: str, only: str | None, dry_run: bool, replace: bool, **_: Any
+        self,
+        *,
+        file: Path,
+        benchmark: str,
+        only: str | None,
+        dry_run: bool,
+        replace: bool,
+        subsets: Path | None,
+        **_: Any,
     ) -> None:
         with refusals_as_errors():
             flat = read(file, only=only)
-            report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
+            if subsets:
+                report = put_back(flat, slug=benchmark, dry_run=dry_run, subsets=subsets)
+            else:
+                report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
         self.stdout.write(summary(report, dry_run=dry_run) + notes(flat))
         if not dry_run:
             self.stdout.write(
@@ -57,6 +73,17 @@ def store(flat: FlatFile, *, slug: str, dry_run: bool = False, replace: bool = F
     with progress_bar("Storing") as progress:
         return load(
             flat=flat, slug=slug, as_of=timezone.now(), dry_run=dry_run, replace=replace, progress=progress
+        )
+
+
+def put_back(flat: FlatFile, *, slug: str, dry_run: bool, subsets: Path) -> LoadReport:
+    """Load an export with what was decided about it."""
+    check_slug(slug)
+    with reading(subsets, "what `export --with-subsets` writes"):
+        beside = versions_in(subsets.read_bytes())
+    with progress_bar("Storing") as progress:
+        return restore(
+            flat=flat, beside=beside, slug=slug, as_of=timezone.now(), dry_run=dry_run, progress=progress
         )
 
 
