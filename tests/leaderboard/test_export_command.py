@@ -13,7 +13,7 @@ from jsonschema import Draft7Validator
 
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.demonstration import write_history, write_newcomers
-from selection.__main__ import main as selection_main
+from selection.cli import main as selection_main
 from tests.leaderboard.test_same_board import second_version
 from tests.toys import csv_text, graded, load_text, only, recomputed, rows_text
 
