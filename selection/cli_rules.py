@@ -146,6 +146,7 @@ def given_of(arguments: argparse.Namespace, rules: Rules) -> Given:
         return Given()
     try:
         stated = json.loads(path.read_text(encoding="utf-8"))
+        stated = stated["subsets"] if isinstance(stated, dict) else stated  # as the service exports them
         versions = tuple(_version(one, number, rules) for number, one in enumerate(stated, 1))
     except (ValueError, TypeError, KeyError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else str(error)

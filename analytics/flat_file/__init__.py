@@ -11,6 +11,7 @@ the end (``across``), and then either every fault is told (``faults``) or all is
 from analytics.flat_file.columns import ALIASES, KNOWN, MAX_COLUMNS, OPTIONAL, REQUIRED
 from analytics.flat_file.contents import FlatFile, Setting
 from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, excerpt
+from analytics.flat_file.guards import guarded
 from analytics.flat_file.limits import DELIVERED, FILE, MAX_VALUE_BYTES, SUBMISSION, Limits
 from analytics.flat_file.reading import Beside, from_arrow, from_records, read
 from analytics.flat_file.texts import text_of
@@ -37,6 +38,7 @@ __all__ = [
     "excerpt",
     "from_arrow",
     "from_records",
+    "guarded",
     "name_rule",
     "read",
     "text_of",

@@ -10,6 +10,7 @@ import pyarrow as pa
 from analytics.flat_file import even, streams
 from analytics.flat_file.columns import aliases_in
 from analytics.flat_file.faults import FlatFileError, refuse
+from analytics.flat_file.guards import may_be_guarded, unguarded
 from analytics.flat_file.header import header_faults
 from analytics.flat_file.table import Batch, Table
 
@@ -51,7 +52,8 @@ def header(text: streams.Text) -> list[str]:
         )
     line = text.read(n_bytes + 1) or b""
     text.verify()
-    names = _fields(line.decode().strip("\r\n"))
+    fields = _fields(line.decode().strip("\r\n"))
+    names: list[str] = unguarded(pa.array(fields, pa.string())).to_pylist()
     if faults := header_faults(names):
         raise FlatFileError(faults)
     return names
@@ -99,4 +101,7 @@ def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
         )
     except pa.ArrowInvalid as error:
         raise refuse(f"the file is no CSV ({error})") from None
-    return {name: found[name].combine_chunks() for name in names}
+    columns = {name: found[name].combine_chunks() for name in names}
+    if may_be_guarded(block):
+        return {name: unguarded(texts) for name, texts in columns.items()}
+    return columns

@@ -26,18 +26,47 @@ N_RECORDS = 10_000  # in a batch
 def batches(text: streams.Text, table: Table) -> Iterator[Batch]:
     """Read one JSON object a line; a line that is none is a fault of its row.
 
+    The last line may be the mark of the end that an export has, with the number of rows before it.
+
     Raises
     ------
     FlatFileError
-        If a line is too long, the text breaks off, or there are too many columns.
+        If a line is too long, the text breaks off, there are too many columns, or the mark of the end says
+        another number of rows.
     """
-    records = Records(table, ())
+    records, end = Records(table, ()), End()
     text.head()
     n = 0
     for lines in _batches_of_lines(text):
-        table.limits.check_rows(n + len(lines))
-        yield records.batch([_parsed(line) for line in lines], n)
-        n += len(lines)
+        found = end.without([_parsed(line) for line in lines])
+        table.limits.check_rows(n + len(found))
+        yield records.batch(found, n)
+        n += len(found)
+    end.check(n)
+
+
+class End:
+    """The mark of the end, ``{"end": true, "n": 5304, "sha256": "…"}``: without it a prefix looks whole."""
+
+    FIELDS = frozenset(("end", "n", "sha256"))
+
+    def __init__(self) -> None:
+        self.n_told: str | None = None
+
+    def without(self, found: list[object]) -> list[object]:
+        """Take the mark off the end of the next records, and refuse records behind it."""
+        if self.n_told is not None and found:
+            raise refuse("there are lines behind the one that marks the end of the file")
+        last = found[-1] if found else None
+        if not isinstance(last, Mapping) or last.keys() != self.FIELDS or last["end"] is not True:
+            return found
+        self.n_told = str(last["n"])
+        return found[:-1]
+
+    def check(self, n: int) -> None:
+        """Refuse `n` rows where the mark says another number."""
+        if self.n_told not in (None, str(n)):
+            raise refuse(f"the file ends by saying that it has {excerpt(str(self.n_told))} rows, not {n:,}")
 
 
 def _batches_of_lines(text: streams.Text) -> Iterator[list[str]]:

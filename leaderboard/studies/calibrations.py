@@ -1,12 +1,10 @@
 """The calibration of a subset to the full score: when it is fitted anew, and its rows."""
 
-import hashlib
-import json
-
 from analytics.errors import CoreError
-from leaderboard.studies.given import OF_AGENTS, versions
+from leaderboard.studies.given import versions
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
+from leaderboard.studies.queries import tasks_sha256
 from leaderboard.studies.records import Reader, Snapshot
 from selection.given import Given
 from selection.standings.answering import basis
@@ -28,9 +26,9 @@ def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) 
     for moment in moments(reader.benchmark, upto=reader.data_version, after=after):
         if moment.is_delivery and moment.n_candidates >= _needed(last, moment):
             last = _fitted(reader, subset, moment, at_least=_needed(last, moment)) or last
-    if last is None or last.active == _sha256(tasks):
+    if last is None or last.active == tasks_sha256(tasks):
         return last
-    present = stored.filter(data_version=last.data_version, active=_sha256(tasks)).first()
+    present = stored.filter(data_version=last.data_version, active=tasks_sha256(tasks)).first()
     moment = Moment(last.data_version, subset.fixed_at, last.policy, True, last.n_agents)
     return present or _fitted(reader, subset, moment, tasks=tasks)
 
@@ -59,7 +57,7 @@ def _fitted(
     return Calibration.objects.get_or_create(
         subset=subset,
         data_version=moment.data_version,
-        active=_sha256(then.task_ids),
+        active=tasks_sha256(then.task_ids),
         estimator_version=ESTIMATOR_VERSION,
         defaults=made | {"policy": moment.policy},
     )[0]
@@ -78,8 +76,4 @@ def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
         "n_agents": len(fitted.agents),
         "agents": [ids[name] for name in fitted.agents],
         "tasks": [then.task_ids[j] for j in found.subset],
-    } | {name: list(getattr(fitted, name)) for name in OF_AGENTS}
-
-
-def _sha256(tasks: list[int]) -> str:
-    return hashlib.sha256(json.dumps(tasks).encode()).hexdigest()
+    } | {name: list(getattr(fitted, name)) for name in Calibration.OF_AGENTS}

@@ -17,7 +17,6 @@ from leaderboard.studies.rules import rules_sha256
 from selection.given import FittedOn, Given, SubsetVersion, Variances
 
 DRAWS = KeptDraws()  # of the answers that this process gave
-OF_AGENTS = ("dates", "residuals", "scaffold_residuals", "in_time")  # of FittedOn, for each agent
 
 
 @dataclass(frozen=True)
@@ -128,14 +127,14 @@ def _fitted_on(calibration: Calibration) -> FittedOn:
     """Its agents under their present names, in the order of these."""
     names = _names(calibration.subset.benchmark)
     tasks = dict(calibration.subset.tasks.values_list("id", "name"))
-    told = [getattr(calibration, column) for column in OF_AGENTS]
+    told = [getattr(calibration, column) for column in Calibration.OF_AGENTS]
     rows = sorted(zip([names[pk] for pk in calibration.agents], *told, strict=True), key=itemgetter(0))
     agents, *columns = zip(*rows, strict=True)
     return FittedOn(
         estimator=calibration.estimator,
         tasks=tuple(tasks[pk] for pk in calibration.tasks),
         agents=agents,
-        **dict(zip(OF_AGENTS, columns, strict=True)),
+        **dict(zip(Calibration.OF_AGENTS, columns, strict=True)),
     )
 
 

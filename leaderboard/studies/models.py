@@ -105,6 +105,8 @@ class Calibration(models.Model):
         help_text="Each agent predicted from those of strictly earlier dates; empty likewise.",
     )
 
+    OF_AGENTS = ("dates", "residuals", "scaffold_residuals", "in_time")  # one for each agent
+
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(

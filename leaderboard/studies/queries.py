@@ -1,5 +1,7 @@
 """Reads of studies."""
 
+import hashlib
+import json
 from typing import TypeVar
 
 from leaderboard.catalog.models import Benchmark
@@ -18,6 +20,11 @@ def active_subset(benchmark: Benchmark, upto: int | None = None) -> TaskSubset |
     """Return the version of the subset that new agents are asked to run, now or at a data version."""
     versions = benchmark.subsets.order_by("-number")
     return (versions if upto is None else versions.filter(data_version__lte=upto)).first()
+
+
+def tasks_sha256(tasks: list[int]) -> str:
+    """Hash the ids of the active tasks, in order of name, that a calibration was fitted on."""
+    return hashlib.sha256(json.dumps(tasks).encode()).hexdigest()
 
 
 def loaded_is_pass_fail(benchmark: Benchmark) -> bool:

@@ -8,6 +8,7 @@ from analytics.flat_file import (
     ALIASES,
     FILE,
     KNOWN,
+    MAX_COLUMNS,
     MAX_FAULTS,
     SUBMISSION,
     Fault,
@@ -16,14 +17,17 @@ from analytics.flat_file import (
     Limits,
     excerpt,
     from_records,
+    guarded,
     name_rule,
     read,
 )
 from leaderboard.errors import Faulty
 
 __all__ = [
+    "ALIASES",
     "COLUMNS",
     "FILE",
+    "MAX_COLUMNS",
     "MAX_FAULTS",
     "SUBMISSION",
     "Fault",
@@ -31,6 +35,7 @@ __all__ = [
     "Limits",
     "excerpt",
     "faults_of",
+    "guarded",
     "is_name",
     "name_rule",
     "printable",

@@ -11,8 +11,10 @@ from leaderboard.catalog.models import Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.coverage import is_partial, offered, warnings
 from leaderboard.operations.loading import LoadReport, load
+from leaderboard.operations.restoring import restore
 from leaderboard.operations.stated import stated_in
 from leaderboard.studies.answers import words
+from leaderboard.studies.versions import versions_in
 from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
 from leaderboard.submissions.parsing.importers import FORMATS, Imported, Stated
@@ -50,6 +52,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--replace", action="store_true", help="supersede submissions whose outcomes the file contradicts"
         )
+        parser.add_argument(
+            "--subsets", type=Path, metavar="FILE", help="what `export --with-subsets` wrote beside the file"
+        )
 
     def handle(
         self,
@@ -60,13 +65,17 @@ class Command(BaseCommand):
         only: str | None,
         dry_run: bool,
         replace: bool,
+        subsets: Path | None,
         **options: Any,
     ) -> None:
         stated = Stated(**{name: options.get(name) for name in STATED})
         with refusals_as_errors():
             imported = read_any(file, name=format, stated=stated, slug=benchmark, only=only)
             flat = imported.flat
-            report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
+            if subsets:
+                report = put_back(flat, slug=benchmark, dry_run=dry_run, subsets=subsets)
+            else:
+                report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
         self.stdout.write(read_as(imported, file) + summary(report, dry_run=dry_run) + notes(flat))
         if not dry_run:
             self.stdout.write(
@@ -114,6 +123,17 @@ def store(flat: FlatFile, *, slug: str, dry_run: bool = False, replace: bool = F
     with progress_bar("Storing") as progress:
         return load(
             flat=flat, slug=slug, as_of=timezone.now(), dry_run=dry_run, replace=replace, progress=progress
+        )
+
+
+def put_back(flat: FlatFile, *, slug: str, dry_run: bool, subsets: Path) -> LoadReport:
+    """Load an export with what was decided about it."""
+    check_slug(slug)
+    with reading(subsets, "what `export --with-subsets` writes"):
+        beside = versions_in(subsets.read_bytes())
+    with progress_bar("Storing") as progress:
+        return restore(
+            flat=flat, beside=beside, slug=slug, as_of=timezone.now(), dry_run=dry_run, progress=progress
         )
 
 

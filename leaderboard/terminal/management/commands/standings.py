@@ -1,12 +1,12 @@
 """Print a board."""
 
-import csv
 import json
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from leaderboard.boards.export import as_csv, flat_rows
 from leaderboard.boards.history import changes_since
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import as_dict
@@ -14,7 +14,6 @@ from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Target
 from leaderboard.catalog.queries import benchmark_of
-from leaderboard.studies.answers import table
 from leaderboard.terminal.printing import board_text, changes_text, refusals_as_errors
 
 
@@ -75,7 +74,4 @@ class Command(BaseCommand):
         elif format == "json":
             self.stdout.write(json.dumps(as_dict(board), ensure_ascii=False, indent=2))
         else:
-            lines = [table.guarded(table.flat(line)) for line in standings.agents]
-            writer = csv.DictWriter(self.stdout, lines[0].keys(), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
+            self.stdout.write(as_csv(flat_rows(standings)).decode(), ending="")

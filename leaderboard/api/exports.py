@@ -1,0 +1,181 @@
+"""Downloads: outcomes as streams out of one snapshot, boards as files, and what their columns hold."""
+
+import errno
+import logging
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.urls import reverse
+from django.utils.cache import get_conditional_response
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from leaderboard.api.errors import MEDIA_TYPE, RETRY_AFTER, problem
+from leaderboard.api.permissions import Anyone
+from leaderboard.api.views.asked import benchmark_for
+from leaderboard.boards import export as boards
+from leaderboard.boards.queries import board_numbered, latest_board
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.studies.versions import versions_file
+from leaderboard.submissions.export import AT_ONCE, FORMATS, Outcomes, Snapshot, enter
+from leaderboard.submissions.export.snapshot import About
+
+logger = logging.getLogger(__name__)
+MAX_CITATION = 1_000  # characters in a header
+RESET = struct.pack("ii", 1, 0)  # linger on, for no time: closing sends RST
+
+
+class Stream:
+    """The bytes of one export. Closed, it gives back its place and its snapshot; broken, it resets.
+
+    A reader of chunks sees a broken stream; one that reads to the end of the connection would not, and take a
+    prefix for the whole: so the connection does not end in order.
+    """
+
+    def __init__(self, content: Iterator[bytes], release: Callable[[], None], wire: Any) -> None:
+        self._content, self._release, self._wire = content, release, wire
+
+    def __iter__(self) -> "Stream":
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            return next(self._content)
+        except StopIteration:
+            self.close()
+            raise
+        except Exception as error:
+            self.close()
+            if self._wire is None:
+                raise
+            logger.exception("An export broke off.")
+            self._wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            self._wire.close()
+            raise ConnectionResetError(errno.ECONNRESET, "The export broke off.") from error
+
+    def close(self) -> None:
+        self._release()
+
+
+class Download(APIView):
+    """What anybody may take who may see the benchmark; `kind` is the format, told by the address."""
+
+    permission_classes = (Anyone,)
+    kind = ""
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[BaseRenderer, str]:
+        """The address names the format, whatever a client says it accepts."""
+        return JSONRenderer(), JSONRenderer.media_type or ""
+
+    def headers_of(self, request: Request, name: str) -> dict[str, str]:
+        return {
+            "Content-Disposition": f'attachment; filename="{name}.{self.kind}"',
+            "Cache-Control": "private, no-store" if request.auth else "public, max-age=0, must-revalidate",
+        }
+
+
+class OutcomesDownload(Download):
+    """All outcomes that count, a row for each trial."""
+
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        benchmark = benchmark_for(request, slug)
+        opened = ExitStack()
+        try:
+            if not enter(opened):
+                return _busy()
+            response = self._response(request, benchmark, opened)
+        except BaseException:
+            opened.close()
+            raise
+        if not response.streaming:
+            opened.close()
+        return response
+
+    def _response(self, request: Request, benchmark: Benchmark, opened: ExitStack) -> HttpResponseBase:
+        snapshot = opened.enter_context(Snapshot(benchmark))
+        policy, about = policy_in_force(benchmark), snapshot.about
+        etag = f'W/"{about.data_version}.{about.shown_version}.{policy.number}.{self.kind}"'
+        # Here, where what is open can be closed; the middleware would leave it open.
+        if unchanged := get_conditional_response(request._request, etag=etag):
+            return unchanged
+        outcomes, made = Outcomes(snapshot, costs=policy.show_costs), FORMATS[self.kind]
+        headers = self.headers_of(request, f"{about.slug}-outcomes") | {"ETag": etag}
+        headers |= _told_of(about, outcomes.n_rows) | {"Content-Type": made.media_type}
+        if self.kind == "parquet":
+            headers["Content-Encoding"] = "identity"  # it is compressed already
+        if request.method == "HEAD":
+            return HttpResponse(headers=headers)
+        wire = request._request.META.get("gunicorn.socket")
+        stream = Stream(made.written(outcomes), opened.close, wire)
+        return StreamingHttpResponse(stream, headers=headers)
+
+
+def _told_of(about: About, n_rows: int) -> dict[str, str]:
+    """What says whether a download is whole, and of what; texts are percent-encoded."""
+    texts = {"Licence": about.licence, "Citation": about.citation[:MAX_CITATION]}
+    dictionary = reverse("api:data_dictionary", args=[about.slug])
+    return {
+        "Bandstand-Rows": str(n_rows),
+        "Bandstand-Data-Version": str(about.data_version),
+        "Link": f'<{dictionary}>; rel="describedby"',
+        **{f"Bandstand-{name}": quote(text) for name, text in texts.items() if text},
+    }
+
+
+def _busy() -> Response:
+    detail = f"{AT_ONCE} exports are running, as many as this process runs at a time; try again soon."
+    told = problem(HTTPStatus.SERVICE_UNAVAILABLE, "exports_busy", detail)
+    return Response(
+        told, status=told["status"], headers={"Retry-After": RETRY_AFTER}, content_type=MEDIA_TYPE
+    )
+
+
+class BoardDownload(Download):
+    """A board, an agent a row: that of a number, or the latest."""
+
+    def get(self, request: Request, slug: str, number: int | None = None) -> HttpResponseBase:
+        benchmark = benchmark_for(request, slug)
+        board = latest_board(benchmark) if number is None else board_numbered(benchmark, number)
+        made, rows = boards.FORMATS[self.kind], boards.rows_of(board, costs=False)
+        headers = self.headers_of(request, f"{slug}-board-{board.number}") | {
+            "Bandstand-Rows": str(len(rows)),
+            "Bandstand-Data-Version": str(board.data_version),
+            "Bandstand-Digest": board.digest,
+            "Content-Type": made.media_type,
+        }
+        return HttpResponse(made.written(rows), headers=headers)
+
+
+class SubsetsDownload(Download):
+    """What was decided about the benchmark; it makes the same board of its outcomes elsewhere."""
+
+    kind = "json"
+
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        benchmark = benchmark_for(request, slug)
+        return Response(versions_file(benchmark), headers=self.headers_of(request, f"{slug}-subsets"))
+
+
+class DataDictionary(Download):
+    """What the columns of the downloads hold, with the licence and the citation of the data."""
+
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        benchmark = benchmark_for(request, slug)
+        with Snapshot(benchmark) as snapshot:
+            outcomes = Outcomes(snapshot, costs=policy_in_force(benchmark).show_costs)
+        addresses = {kind: reverse(f"api:outcomes_{kind}", args=[slug]) for kind in FORMATS}
+        told = outcomes.snapshot.about.as_plain() | {
+            "n": outcomes.n_rows,
+            "outcomes": {"columns": [column.as_plain() for column in outcomes.columns]} | addresses,
+            "board": {"columns": [column.as_plain() for column in boards.columns()]},
+        }
+        return Response(told, headers={"Cache-Control": self.headers_of(request, slug)["Cache-Control"]})

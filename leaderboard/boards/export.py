@@ -1,0 +1,153 @@
+"""A board as a file: an agent a row, with the fields of every target side by side."""
+
+import csv
+import hashlib
+import inspect
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+from leaderboard.boards.models import Board
+from leaderboard.boards.presentation import tells_costs, without_costs
+from leaderboard.boards.reading import standings_of
+from leaderboard.studies.answers import AtTarget, Line, Standings, table
+
+Row = Mapping[str, Any]
+NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+ON = {"full": "On all tasks", "subset": "On the tasks of the subset", "domain": "On tasks like these"}
+OF_ICC = {
+    "icc_lower": (float, "Lower end of the 95% interval of the intraclass correlation."),
+    "icc_upper": (float, "Its upper end."),
+    "icc_n_tasks": (int, "Tasks that the intraclass correlation rests on."),
+    "icc": (float, "Intraclass correlation of repeated trials."),
+}
+WORDED = {
+    "agent": "Name of the agent.",
+    "scaffold": "The harness around the model.",
+    "model": "The model that the scaffold calls.",
+    "version": "Version of the agent; empty: not stated.",
+    "organisation": "Who made the agent; empty: not stated.",
+    "n_trials": "Counted valid trials.",
+    "n_invalid": "Counted trials that the harness failed.",
+    "n_submissions": "Submissions that count.",
+    "cost_basis": "How the cost was found: per task, linear, not stated; or hidden by the operator's policy.",
+    "marks": "Words for its state, separated by blanks.",
+    "flags": "What an operator should look at, separated by semicolons.",
+    "rank_lower": "Best rank it may hold; 95%, all agents at once.",
+    "rank_upper": "Worst rank it may hold; 95%, all agents at once.",
+    "lower": "Lower end of the 95% interval of the score, clipped to [0, 1].",
+    "upper": "Its upper end.",
+    "n_valid": "Tasks with a valid outcome.",
+    "n_missing": "Places (task × trial) without one.",
+}
+BEHIND = {
+    "bound_lower": (float, "What the missing outcomes could make of the score, at least; if unranked."),
+    "bound_upper": (float, "The same, at most."),
+    "tied_with": (str, "Ranges of rows that it is tied with, counted from 0, both ends included: 0-2 5-5."),
+}
+FIELDS = re.compile(r"^(\w+(?:, \w+)*) : .*$\n?((?:^    .*$\n?)*)", re.MULTILINE)
+WORDS_OF_NONE = "As the board tells it."
+
+
+class Column(NamedTuple):
+    name: str
+    kind: type
+    told: str
+
+    def as_plain(self) -> dict[str, Any]:
+        return {"name": self.name, "type": NAMES[self.kind], "description": self.told}
+
+
+class Format(NamedTuple):
+    media_type: str
+    written: Callable[[Iterable[Row]], bytes]
+
+
+def rows_of(board: Board, *, costs: bool = True) -> list[dict[str, Any]]:
+    """A row for each agent, in the order of the board; without costs where the policy hides them."""
+    standings = standings_of(board)
+    shown = standings if costs or tells_costs(board) else without_costs(standings)
+    return flat_rows(shown)
+
+
+def flat_rows(standings: Standings) -> list[dict[str, Any]]:
+    return [table.flat(line) for line in standings.agents]
+
+
+def as_csv(rows: Iterable[Row]) -> bytes:
+    """No text of it is taken for a formula."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [column.name for column in columns()], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table.guarded(row) for row in rows)
+    return text.getvalue().encode()
+
+
+def as_ndjson(rows: Iterable[Row]) -> bytes:
+    lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
+    content = b"".join(lines)
+    end = {"end": True, "n": len(lines), "sha256": hashlib.sha256(content).hexdigest()}
+    return content + json.dumps(end).encode() + b"\n"
+
+
+def as_parquet(rows: Iterable[Row]) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    fields = [
+        pa.field(column.name, kinds[column.kind], metadata={"description": column.told})
+        for column in columns()
+    ]
+    sink = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(list(rows), schema=pa.schema(fields)), sink)
+    return sink.getvalue()
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        "csv": Format("text/csv; charset=utf-8", as_csv),
+        "ndjson": Format("application/x-ndjson", as_ndjson),
+        "parquet": Format("application/vnd.apache.parquet", as_parquet),
+    }
+)
+
+
+# ------------------------------------------------------------------------------------------ the dictionary
+
+
+@cache
+def columns() -> tuple[Column, ...]:
+    """What a row tells, in its order; types and words are those of the fields that it is made of."""
+    line, at = _described(Line), _described(AtTarget)
+    plain = [Column(name, _kind(Line, name), WORDED.get(name, line[name])) for name in table.PLAIN]
+    plain += [Column(name, kind, told) for name, (kind, told) in OF_ICC.items()]
+    plain += [Column(name, str, WORDED[name]) for name in ("marks", "flags")]
+    of_target = [(name, _kind(AtTarget, name), WORDED.get(name, at[name])) for name in table.AT]
+    of_target += [(name, kind, told) for name, (kind, told) in BEHIND.items()]
+    beside = [
+        Column(f"{target}_{name}", kind, f"{ON[target]}: {told[0].lower()}{told[1:]}")
+        for target in ON
+        for name, kind, told in of_target
+    ]
+    return (*plain, *beside)
+
+
+def _kind(owner: type, name: str) -> type:
+    """The type of a field without its None; a choice of words is text."""
+    hint = get_type_hints(owner)[name]
+    kinds = [hint, *get_args(hint)]
+    return next((kind for kind in kinds if kind in NAMES), str)
+
+
+def _described(owner: type) -> dict[str, str]:
+    """By field, what the docstring of its class says of it."""
+    found: dict[str, str] = {}
+    for names, told in FIELDS.findall(inspect.cleandoc(owner.__doc__ or "")):
+        text = " ".join(told.split())
+        found |= dict.fromkeys(names.split(", "), text or WORDS_OF_NONE)
+    return found

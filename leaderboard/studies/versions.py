@@ -1,0 +1,208 @@
+"""What was decided about a benchmark, as a file beside its outcomes, and back from it.
+
+Outcomes alone do not say which tasks new agents were asked to run, under which rules, and on whom estimates
+were calibrated: that followed from the order in which deliveries came. Loaded with this file they give the
+same board (`boards.digest`). `subsets` has the form that `python -m selection … --subsets FILE` takes.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from typing import Any, TypeVar
+
+from django.db import transaction
+
+from leaderboard.catalog.models import Benchmark, Policy, Task
+from leaderboard.catalog.queries import active_tasks, policy_in_force
+from leaderboard.errors import Conflict, Refusal
+from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, SubsetTask, TaskSubset
+from leaderboard.studies.queries import active_subset, tasks_sha256
+from leaderboard.studies.rules import FIELDS, policy_values
+
+OF_TASK = ("name", "category", "group")
+OF_VERSION = (
+    "number",
+    "lo",
+    "hi",
+    "widened",
+    "provisional",
+    "strategy",
+    "reason",
+    "n_complete",
+    "n_tasks",
+)
+Read = TypeVar("Read")
+
+
+class NoVersionsFile(Refusal):
+    """This is no file of subset versions as `export --with-subsets` writes it."""
+
+
+class HasVersions(Conflict):
+    """This benchmark has subset versions of its own; those of a file go into a new benchmark only."""
+
+
+class OtherEstimators(Conflict):
+    """The file was written by another version of the estimators, whose numbers are others."""
+
+
+def versions_file(benchmark: Benchmark) -> dict[str, Any]:
+    """What goes beside the outcomes."""
+    subset = active_subset(benchmark)
+    known = list(benchmark.subsets.order_by("number"))
+    agents = dict(benchmark.agents.values_list("id", "name"))
+    return {
+        "benchmark": benchmark.slug,
+        "data_version": benchmark.data_version,
+        "estimator_version": ESTIMATOR_VERSION,
+        "policy": policy_values(policy_in_force(benchmark)),
+        "tasks": [{name: getattr(task, name) for name in OF_TASK} for task in active_tasks(benchmark)],
+        "retired": _retired(benchmark, known),
+        "subsets": [_version(one, agents) for one in known],
+        "compared": [one.compared for one in known],
+        "pass_rates": [dict(one.members.values_list("task__name", "pass_rate")) for one in known],
+        "calibration": _calibration(subset) if subset else None,
+    }
+
+
+def _version(subset: TaskSubset, agents: Mapping[int, str]) -> dict[str, Any]:
+    told = {name: getattr(subset, name) for name in OF_VERSION}
+    return told | {
+        "tasks": list(subset.members.order_by("task__name").values_list("task__name", flat=True)),
+        "chosen_from": sorted(agents[pk] for pk in subset.chosen_from),
+        "arrival": subset.data_version,
+        "fixed_on": subset.fixed_at.date().isoformat(),
+    }
+
+
+def _retired(benchmark: Benchmark, known: list[TaskSubset]) -> list[dict[str, Any]]:
+    """Retired tasks that some version holds."""
+    named = benchmark.tasks.filter(subsets__in=known).exclude(retired_at=None).distinct().order_by("name")
+    fields = (*OF_TASK, "retired_at", "retired_reason")
+    return [_plain({name: getattr(task, name) for name in fields}) for task in named]
+
+
+def _calibration(subset: TaskSubset) -> dict[str, Any] | None:
+    """The one in use; those on other active tasks are made anew."""
+    fitted = subset.calibrations.filter(
+        estimator_version=ESTIMATOR_VERSION, active=tasks_sha256(_active_ids(subset.benchmark))
+    )
+    last = fitted.order_by("-data_version", "id").first()
+    if last is None:
+        return None
+    agents = dict(subset.benchmark.agents.values_list("id", "name"))
+    tasks = dict(subset.benchmark.tasks.values_list("id", "name"))
+    told: dict[str, Any] = {name: list(getattr(last, name)) for name in Calibration.OF_AGENTS}
+    return _plain(
+        told
+        | {
+            "estimator": last.estimator,
+            "agents": [agents[pk] for pk in last.agents],
+            "tasks": [tasks[pk] for pk in last.tasks],
+        }
+    )
+
+
+def _active_ids(benchmark: Benchmark) -> list[int]:
+    return list(active_tasks(benchmark).values_list("id", flat=True))
+
+
+def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with dates as text and tuples as lists."""
+    plain: dict[str, Any] = json.loads(json.dumps(content, default=_dated))
+    return plain
+
+
+def _dated(value: object) -> str:
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"{value!r} has no JSON")
+
+
+# ------------------------------------------------------------------------------------------ from the file
+
+
+@transaction.atomic
+def take_over(*, benchmark: Benchmark, content: Any) -> Policy | None:
+    """Store the versions and the calibration of a file whose outcomes were just loaded into this benchmark.
+
+    They stand as if decided with what was loaded. Returns the file's policy, not yet stored, where it is
+    another one than that in force.
+    """
+    if benchmark.subsets.exists():
+        raise HasVersions
+    policy = _read(lambda: _policy(benchmark, content))
+    if content["estimator_version"] != ESTIMATOR_VERSION:
+        raise OtherEstimators
+    _read(lambda: _tasks(benchmark, content))
+    subset = _read(lambda: _versions(benchmark, content))
+    if subset and content["calibration"]:
+        _read(lambda: _calibrated(subset, content["calibration"]))
+    return policy
+
+
+def versions_in(text: bytes) -> Any:
+    """Parse such a file."""
+    return _read(lambda: json.loads(text))
+
+
+def _read(made: Callable[[], Read]) -> Read:
+    try:
+        return made()
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        told = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        raise NoVersionsFile(f"This is no file of subset versions: {told}.") from error
+
+
+def _policy(benchmark: Benchmark, content: Any) -> Policy | None:
+    before = policy_in_force(benchmark)
+    values = {field: content["policy"][field] for field in FIELDS}
+    if values == policy_values(before):
+        return None
+    return Policy(benchmark=benchmark, number=before.number + 1, **values)
+
+
+def _tasks(benchmark: Benchmark, content: Any) -> None:
+    known = set(benchmark.tasks.values_list("name", flat=True))
+    told = [*content["tasks"], *content["retired"]]
+    Task.objects.bulk_create(Task(benchmark=benchmark, **one) for one in told if one["name"] not in known)
+
+
+def _versions(benchmark: Benchmark, content: Any) -> TaskSubset | None:
+    agents = dict(benchmark.agents.values_list("name", "id"))
+    tasks = dict(benchmark.tasks.values_list("name", "id"))
+    subset = None
+    both = zip(content["subsets"], content["compared"], content["pass_rates"], strict=True)
+    for told, compared, rates in both:
+        subset = TaskSubset.objects.create(
+            benchmark=benchmark,
+            policy=policy_in_force(benchmark),
+            data_version=benchmark.data_version,
+            estimator_version=ESTIMATOR_VERSION,
+            chosen_from=[agents[name] for name in told["chosen_from"]],
+            compared=compared,
+            fixed_at=datetime.fromisoformat(f"{told['fixed_on']}T00:00+00:00"),
+            **{name: told[name] for name in OF_VERSION},
+        )
+        SubsetTask.objects.bulk_create(
+            SubsetTask(subset=subset, task_id=tasks[name], pass_rate=rates[name]) for name in told["tasks"]
+        )
+    return subset
+
+
+def _calibrated(subset: TaskSubset, told: Mapping[str, Any]) -> None:
+    agents = dict(subset.benchmark.agents.values_list("name", "id"))
+    tasks = dict(subset.benchmark.tasks.values_list("name", "id"))
+    dates = [day and date.fromisoformat(day) for day in told["dates"]]
+    Calibration.objects.create(
+        subset=subset,
+        policy=subset.policy,
+        data_version=subset.data_version,
+        active=tasks_sha256(_active_ids(subset.benchmark)),
+        estimator_version=ESTIMATOR_VERSION,
+        estimator=told["estimator"],
+        n_agents=len(told["agents"]),
+        agents=[agents[name] for name in told["agents"]],
+        tasks=[tasks[name] for name in told["tasks"]],
+        **{name: told[name] for name in Calibration.OF_AGENTS} | {"dates": dates},
+    )

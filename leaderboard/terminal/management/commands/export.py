@@ -1,0 +1,116 @@
+"""Write the outcomes of a benchmark to a file, or to a folder for others."""
+
+import json
+import os
+import shutil
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from leaderboard.boards.queries import NoBoardYet, latest_board
+from leaderboard.boards.reading import plain_of
+from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import benchmark_of
+from leaderboard.studies.answers import words
+from leaderboard.studies.versions import versions_file
+from leaderboard.submissions.export import FORMATS, Outcomes, Snapshot, every_eval_ever, hugging_face
+from leaderboard.terminal.arguments import USAGE
+from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+
+FOLDERS = ("every-eval-ever", "hugging-face")
+
+
+class Command(BaseCommand):
+    help = (
+        "Write all outcomes that count to a file (csv, ndjson, parquet: `load` reads them back), or to a "
+        "folder as Every Eval Ever or Hugging Face take them. It is there whole, or not at all."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        parser.add_argument("--format", choices=[*FORMATS, *FOLDERS], default="csv")
+        parser.add_argument("--output", type=Path, metavar="PATH", help="else SLUG.csv, … or SLUG-FORMAT")
+        parser.add_argument("--force", action="store_true", help="replace what is there")
+        parser.add_argument(
+            "--with-subsets",
+            action="store_true",
+            help="write beside it, to NAME.subsets.json, what `load --subsets` makes the same board with",
+        )
+
+    def handle(
+        self,
+        *,
+        benchmark: str,
+        format: str,
+        output: Path | None,
+        force: bool,
+        with_subsets: bool,
+        **_: Any,
+    ) -> None:
+        with refusals_as_errors():
+            found = benchmark_of(benchmark)
+        default = f"{benchmark}-{format}" if format in FOLDERS else f"{benchmark}.{format}"
+        target = output or Path(default)
+        beside = target.with_name(f"{target.stem}.subsets.json") if with_subsets else None
+        check_free([path for path in (target, beside) if path], force)
+        n_rows = written(found, format, target)
+        self.stdout.write(f"{target}: {words.counted(n_rows, 'outcome')} of {benchmark}.")
+        if beside:
+            with replacing(beside) as part:
+                part.write_text(json.dumps(versions_file(found), ensure_ascii=False, indent=1) + "\n")
+            self.stdout.write(f"{beside}: its subset versions; load --subsets takes it.")
+
+
+def check_free(paths: list[Path], force: bool) -> None:
+    for path in paths:
+        if not path.parent.is_dir():
+            raise CommandError(f"There is no folder {path.parent}.", returncode=USAGE)
+        if path.exists() and not force:
+            raise CommandError(f"{path} is there already; --force replaces it.", returncode=USAGE)
+
+
+def written(benchmark: Benchmark, format: str, target: Path) -> int:
+    with (
+        progress_bar(f"Writing {target.name}", "outcomes") as progress,
+        Snapshot(benchmark) as snapshot,
+        replacing(target) as part,
+    ):
+        outcomes = Outcomes(snapshot, progress=progress)
+        if format == "every-eval-ever":
+            part.mkdir()
+            every_eval_ever.write(part, outcomes, lines=board_lines(benchmark), as_of=timezone.now())
+        elif format == "hugging-face":
+            part.mkdir()
+            hugging_face.write(part, outcomes)
+        else:
+            with part.open("wb") as file:
+                file.writelines(FORMATS[format].written(outcomes))
+        return outcomes.n_rows
+
+
+def board_lines(benchmark: Benchmark) -> Mapping[str, Mapping[str, Any]]:
+    """The lines of the latest board by agent; none where there is no board yet."""
+    try:
+        return {line["agent"]: line for line in plain_of(latest_board(benchmark))["agents"]}
+    except NoBoardYet:
+        return {}
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a path to write to, a file or a folder, that becomes `target` in the end, whole."""
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        part = folder / target.name
+        yield part
+        if target.is_dir():
+            target.rename(folder / "replaced")  # a folder takes the place of none that is not empty
+        os.replace(part, target)
+    finally:
+        shutil.rmtree(folder)

@@ -1,0 +1,153 @@
+"""Downloads over HTTP: who gets what, with which headers, and what becomes of a stream that breaks."""
+
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from analytics.flat_file import read
+from leaderboard.api import exports
+from leaderboard.boards.queries import latest_board
+from leaderboard.catalog.models import Benchmark, Policy, Visibility
+from leaderboard.operations.services import recompute
+from leaderboard.submissions.export import FORMATS, places
+from tests.toys import AS_OF, csv_text, load_text, rows_text
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ONE = "/api/v1/benchmarks/toy"
+KINDS = list(FORMATS)
+
+
+def content(response):
+    return b"".join(response) if response.streaming else response.content
+
+
+@pytest.fixture
+def board(toy):
+    return recompute(benchmark=toy, as_of=AS_OF)[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outcomes(client, toy, kind):
+    Benchmark.objects.update(licence="CC BY 4.0", citation="Ada: Tasks, größer")
+    response = client.get(f"{ONE}/outcomes.{kind}")
+    assert response.status_code == 200
+    assert response["Content-Type"] == FORMATS[kind].media_type
+    assert (response["Bandstand-Rows"], response["Bandstand-Data-Version"]) == ("320", "1")
+    assert response["Bandstand-Licence"] == "CC%20BY%204.0"
+    assert response["Bandstand-Citation"] == "Ada%3A%20Tasks%2C%20gr%C3%B6%C3%9Fer"
+    assert response["Cache-Control"] == "public, max-age=0, must-revalidate"
+    assert response["Content-Disposition"] == f'attachment; filename="toy-outcomes.{kind}"'
+    flat = read(io.BytesIO(content(response)), as_of=AS_OF)
+    assert (flat.n_rows, len(flat.agents), len(flat.tasks)) == (320, 16, 20)
+
+
+def test_what_is_known_already_is_not_sent_again(client, toy):
+    first = client.get(f"{ONE}/outcomes.csv")
+    assert content(first)
+    again = client.get(f"{ONE}/outcomes.csv", headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, content(again)) == (304, b"")
+    load_text(csv_text({"new": "1" * 20}))
+    later = client.get(f"{ONE}/outcomes.csv", headers={"If-None-Match": first["ETag"]})
+    assert (later.status_code, later["Bandstand-Rows"]) == (200, "340")
+    later.close()
+    assert all_places_are_free()
+
+
+def test_head_and_other_formats_asked_for(client, toy):
+    response = client.head(f"{ONE}/outcomes.csv", headers={"Accept": "text/csv"})
+    assert (response.status_code, response["Bandstand-Rows"], content(response)) == (200, "320", b"")
+    assert client.get(f"{ONE}/outcomes.xlsx").status_code == 404
+    assert all_places_are_free()
+
+
+def all_places_are_free():
+    return places._free._value == places.AT_ONCE
+
+
+def test_two_at_a_time(client, toy):
+    running = [client.get(f"{ONE}/outcomes.csv") for _ in range(places.AT_ONCE)]
+    refused = client.get(f"{ONE}/outcomes.csv")
+    assert (refused.status_code, refused["Retry-After"]) == (503, "5")
+    assert refused.json()["type"] == "urn:bandstand:problem:exports_busy"
+    running.pop().close()
+    running.append(client.get(f"{ONE}/outcomes.parquet"))
+    assert running[-1].status_code == 200
+    for response in running:
+        response.close()
+    assert all_places_are_free()
+
+
+class Wire:
+    options, closed = None, False
+
+    def setsockopt(self, *options):
+        self.options = options
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_stream_that_breaks_resets_its_connection(client, toy, monkeypatch):
+    def broken(outcomes):
+        yield b"agent"
+        raise ValueError("gone")
+
+    monkeypatch.setitem(exports.__dict__, "FORMATS", {"csv": FORMATS["csv"]._replace(written=broken)})
+    wire = Wire()
+    response = client.get(f"{ONE}/outcomes.csv", **{"gunicorn.socket": wire})
+    with pytest.raises(ConnectionResetError):
+        content(response)
+    assert wire.closed
+    assert wire.options[-1] == exports.RESET
+    assert all_places_are_free()
+
+
+def test_a_private_benchmark_is_not_there_for_others(client, board, submit_token):
+    Benchmark.objects.update(visibility=Visibility.PRIVATE)
+    paths = [f"outcomes.{kind}" for kind in KINDS] + [f"board.{kind}" for kind in KINDS]
+    for path in [*paths, "boards/1.csv", "subsets.json", "data-dictionary"]:
+        assert client.get(f"{ONE}/{path}").status_code == 404, path
+        mine = client.get(f"{ONE}/{path}", headers={"Authorization": f"Bearer {submit_token}"})
+        assert (mine.status_code, mine["Cache-Control"]) == (200, "private, no-store"), path
+        mine.close()
+
+
+def test_costs_are_for_those_whom_the_policy_names(client):
+    load_text(rows_text([{"agent": "a", "task": "t", "outcome": 1, "cost_usd": 2.5}]))
+    assert b"cost_usd" in content(client.get(f"{ONE}/outcomes.csv"))
+    Policy.objects.create(benchmark=Benchmark.objects.get(), number=2, show_costs=False)
+    assert b"cost_usd" not in content(client.get(f"{ONE}/outcomes.csv"))
+    assert "cost_usd" not in str(client.get(f"{ONE}/data-dictionary").json()["outcomes"])
+
+
+@pytest.mark.parametrize("path", ["board", "boards/1"])
+def test_a_board_in_three_formats(client, board, path):
+    csv_lines = client.get(f"{ONE}/{path}.csv").content.decode().splitlines()
+    *lines, end = client.get(f"{ONE}/{path}.ndjson").content.decode().splitlines()
+    answer = client.get(f"{ONE}/{path}.parquet")
+    table = pq.read_table(io.BytesIO(answer.content))
+    assert len(csv_lines) - 1 == len(lines) == json.loads(end)["n"] == table.num_rows == 16
+    assert table.to_pylist() == [json.loads(line) for line in lines]
+    assert csv_lines[0].split(",") == table.schema.names == list(json.loads(lines[0]))
+    assert answer["Bandstand-Digest"] == latest_board(board.benchmark).digest
+    entry = board.entries.order_by("position").first()
+    assert (table["agent"][0].as_py(), table["full_score"][0].as_py()) == (
+        entry.name,
+        entry.at["full"]["score"],
+    )
+
+
+def test_no_such_board(client, board):
+    assert client.get(f"{ONE}/boards/2.csv").status_code == 404
+
+
+def test_the_data_dictionary(client, board):
+    told = client.get(f"{ONE}/data-dictionary").json()
+    assert (told["benchmark"], told["title"], told["n"], told["data_version"]) == ("toy", "Toy", 320, 1)
+    header = content(client.get(f"{ONE}/outcomes.csv")).decode().splitlines()[0]
+    assert [column["name"] for column in told["outcomes"]["columns"]] == header.split(",")
+    assert told["outcomes"]["csv"] == f"{ONE}/outcomes.csv"
+    for column in [*told["outcomes"]["columns"], *told["board"]["columns"]]:
+        assert column["description"].endswith((".", ":")) or ":" in column["description"], column
