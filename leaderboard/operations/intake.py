@@ -19,7 +19,7 @@ from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations import asking, assignments
 from leaderboard.operations.arrivals import tell_of_arrivals
-from leaderboard.operations.corrections import has_been_shown
+from leaderboard.operations.corrections import NotYourSubmission, has_been_shown
 from leaderboard.operations.models import Assignment
 from leaderboard.studies import conditions
 from leaderboard.studies.queries import active_subset, loaded_is_pass_fail
@@ -110,7 +110,8 @@ def _deliver(
         benchmark=benchmark, described=described, by=token.user, by_operator=by_operator
     )
     placed = Placed.of(parsed.flat, benchmark=benchmark, agents={described.name: agent})
-    part = _part(parsed, placed, _replaced(parsed.replaces, agent), policy, as_of)
+    replaces = _replaced(parsed.replaces, agent, by_operator=by_operator)
+    part = _part(parsed, placed, replaces, policy, as_of)
     _check_not_delivered(agent, placed, part)
     shown = not by_operator and has_been_shown(agent)
     assignment = assignments.answered(
@@ -169,11 +170,13 @@ def _described(parsed: Body) -> AgentDescription:
     )
 
 
-def _replaced(uuid: UUID | None, agent: Agent) -> list[Submission]:
+def _replaced(uuid: UUID | None, agent: Agent, *, by_operator: bool) -> list[Submission]:
     if uuid is None:
         return []
     theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent))
     if old := theirs.filter(uuid=uuid, status__in=LIVE).first():
+        if old.loaded and not by_operator:
+            raise NotYourSubmission
         return [old]
     raise NothingToReplace
 
