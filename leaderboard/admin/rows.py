@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from django.contrib.admin import SimpleListFilter
+from django.core.exceptions import BadRequest
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
@@ -102,6 +103,8 @@ class Rows(ModelAdmin):
         return super().change_view(request, object_id, form_url, {**more, **(extra_context or {})})
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if any("\0" in value for _, values in request.GET.lists() for value in values):
+            raise BadRequest  # filters take it to the database, which refuses it
         offered = [
             {"doing": doing, "url": f"{doing.name}/"}
             for doing in self.list_doings

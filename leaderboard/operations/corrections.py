@@ -43,6 +43,10 @@ class NothingToUnload(Conflict):
     """No load counts on this benchmark."""
 
 
+class LoadedMeanwhile(Conflict):
+    """Another load is the latest by now; look again at what would go."""
+
+
 class NothingToConfirm(Conflict):
     """There is no invalid outcome that needs to be confirmed."""
 
@@ -67,12 +71,17 @@ def withdraw(*, uuid: UUID, token: ApiToken, reason: str, as_of: datetime) -> Su
     (submission,) = locked_submissions([uuid])
     agent = submission.agent
     by_operator = operates(token, agent.benchmark)
-    if agent.owner != token.user and not by_operator:
+    if not (by_operator or is_theirs(submission, token.user)):
         raise NotYourSubmission
     shown = not by_operator and has_been_shown(agent)
     with acting(by=token.user, reason=reason):
         _withdraw([submission], by=token.user, reason=reason, as_of=as_of, after_board=shown)
     return submission
+
+
+def is_theirs(submission: Submission, user: User) -> bool:
+    """Whether this person may take it back: of their agent, and not from an operator's file."""
+    return submission.agent.owner == user and not submission.loaded
 
 
 @transaction.atomic
@@ -90,13 +99,15 @@ def unload(
 
 @transaction.atomic
 def unload_latest(
-    *, benchmark: Benchmark, reason: str, as_of: datetime, by: User | None = None
+    *, benchmark: Benchmark, reason: str, as_of: datetime, by: User | None = None, arrival: int | None = None
 ) -> list[Submission]:
-    """Withdraw what still counts of the latest load."""
-    uuids = [one.uuid for one in latest_load(benchmark)]
-    if not uuids:
+    """Withdraw what still counts of the latest load; where `arrival` is given, of no other one."""
+    gone = latest_load(benchmark)
+    if not gone:
         raise NothingToUnload
-    return unload(uuids=uuids, reason=reason, as_of=as_of, by=by)
+    if arrival is not None and arrival != gone[0].arrival:
+        raise LoadedMeanwhile
+    return unload(uuids=[one.uuid for one in gone], reason=reason, as_of=as_of, by=by)
 
 
 def latest_load(benchmark: Benchmark) -> list[Delivery]:

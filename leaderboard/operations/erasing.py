@@ -1,31 +1,38 @@
 """Taking names out of what is kept for good: the one door through the triggers that forbid every change.
 
 An agent's name becomes a tombstone wherever it stands: in the catalog, on boards, in studies, evidence,
-events and reports. Scores, ranks and digests stay as they were published, so that a digest then speaks for
-what was there before. Names of scaffolds and models belong to everybody and stay.
+events, reports, and the reasons that operators gave. Scores, ranks and digests stay as they were published,
+so that a digest then speaks for what was there before. Names of scaffolds and models belong to everybody and
+stay.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
+from secrets import token_hex
 from typing import Any
 
 import pgtrigger
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
+from django.apps import apps
 from django.db import models, transaction
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast
+from pghistory.models import Context
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.models import Board, Entry
-from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, Invitation
+from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, Invitation, Task
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.errors import Conflict
 from leaderboard.operations.acting import acting
 from leaderboard.operations.models import (
     Alert,
+    Assignment,
     Delivery,
     Dispute,
     Erasure,
@@ -34,10 +41,13 @@ from leaderboard.operations.models import (
     RerunAgent,
     RerunRequest,
     Reselection,
+    Webhook,
 )
-from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.submissions.models import (
+    Approval,
     IdempotencyKey,
+    InvalidConfirmation,
     MachineCheck,
     OutcomeDetail,
     StatusChange,
@@ -46,14 +56,37 @@ from leaderboard.submissions.models import (
 from leaderboard.submissions.services import bump_data_version
 
 SHORTEST_IN_TEXT = 4  # letters: a shorter name would be found in words that are none
+# Keys of JSON under which names and sentences stand. What stands elsewhere, keys too, may read like a name
+# and is none: an agent may be called "rank".
+NAMING = frozenset({"agent", "agents", "may_be_first", "reason", "text", "why"})
+# Recorded changes, and the way from each to its benchmark.
+CHANGES = {
+    "catalog.BenchmarkChange": "pgh_obj",
+    "catalog.PolicyChange": "benchmark",
+    "catalog.TaskChange": "benchmark",
+    "catalog.AgentChange": "benchmark",
+    "catalog.MembershipChange": "benchmark",
+    "catalog.InvitationChange": "benchmark",
+    "operations.ReselectionChange": "benchmark",
+    "operations.WebhookChange": "benchmark",
+    "operations.DeliveryChange": "pgh_obj__event__benchmark",
+    "submissions.SubmissionChange": "pgh_obj__agent__benchmark",
+}
 FORBIDDING = (
     "boards.Board:board_is_append_only",
     "boards.Entry:entry_is_append_only",
+    "catalog.BenchmarkChange:append_only",
+    "operations.Assignment:assignment_tasks_never_change",
     "operations.Event:event_never_changes",
+    "operations.ReselectionChange:append_only",
+    "operations.WebhookChange:append_only",
     "studies.DriftCheck:study_is_append_only",
+    "studies.TaskSubset:tasksubset_is_append_only",
     "studies.ValidationStudy:study_is_append_only",
     "studies.VarianceStudy:study_is_append_only",
     "submissions.MachineCheck:machinecheck_is_append_only",
+    "submissions.Approval:approval_is_append_only",
+    "submissions.InvalidConfirmation:confirmation_is_append_only",
     "submissions.OutcomeDetail:outcomedetail_is_append_only",
     "submissions.StatusChange:statuschange_is_append_only",
     "submissions.Submission:submission_changes_status_only",
@@ -73,7 +106,12 @@ class _Place:
     fields: tuple[str, ...]
 
 
+_SWITCHES = ("frozen_reason", "hidden_reason", "full_runs_only_reason")
 PLACES = (
+    _Place(Benchmark, "pk", _SWITCHES),
+    _Place(apps.get_model("catalog.BenchmarkChange"), "pgh_obj", _SWITCHES),
+    _Place(Task, "benchmark", ("retired_reason",)),
+    _Place(TaskSubset, "benchmark", ("reason",)),
     _Place(Board, "benchmark", ("content",)),
     _Place(Entry, "board__benchmark", ("flags", "at")),
     _Place(DriftCheck, "benchmark", ("result",)),
@@ -82,12 +120,18 @@ PLACES = (
     _Place(Alert, "benchmark", ("evidence", "closed_reason")),
     _Place(RerunRequest, "benchmark", ("reason", "closed_reason")),
     _Place(RerunAgent, "request__benchmark", ("why",)),
+    _Place(Assignment, "agent__benchmark", ("reason",)),
     _Place(Reselection, "benchmark", ("content", "reason", "decided_reason")),
+    _Place(apps.get_model("operations.ReselectionChange"), "benchmark", ("decided_reason",)),
+    _Place(Webhook, "benchmark", ("disabled_reason",)),
+    _Place(apps.get_model("operations.WebhookChange"), "benchmark", ("disabled_reason",)),
     _Place(Event, "benchmark", ("payload",)),
     _Place(JobRun, "benchmark", ("told", "error", "reason")),
     _Place(Dispute, "benchmark", ("text", "decided_reason")),
     _Place(StatusChange, "submission__agent__benchmark", ("reason",)),
     _Place(MachineCheck, "submission__agent__benchmark", ("found",)),
+    _Place(InvalidConfirmation, "submission__agent__benchmark", ("reason",)),
+    _Place(Approval, "agent__benchmark", ("reason",)),
     _Place(AgentAlias, "benchmark", ("reason",)),
     _Place(IdempotencyKey, "benchmark", ("body",)),
 )
@@ -98,11 +142,11 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
     """Replace every name of an agent by a tombstone, and drop what came beside its outcomes."""
     rows = Agent.objects.select_related("benchmark").select_for_update(no_key=True, of=("self",))
     found = rows.get(pk=agent.pk)
-    tombstone = f"erased agent {found.pk}"
-    if found.name == tombstone:
+    if Erasure.objects.filter(benchmark=found.benchmark, tombstone=found.name).exists():
         raise ErasedAlready
     own = found.aliases.exclude(name__in=found.merged.values("name"))
-    names = [found.name, *own.values_list("name", flat=True)]
+    names, tombstone = [found.name, *own.values_list("name", flat=True)], _tombstone(found)
+    reason = replacing(names, tombstone)(reason)
     with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
         _replace_everywhere(found.benchmark, names, tombstone)
         _erase_rows(found, tombstone)
@@ -110,6 +154,14 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
         bump_shown_version(benchmark=found.benchmark)
         bump_data_version(benchmark=found.benchmark)
     return erasure
+
+
+def _tombstone(agent: Agent) -> str:
+    """A name that no other agent has taken beforehand."""
+    name = f"erased agent {agent.pk}"
+    others = agent.benchmark.agents.exclude(pk=agent.pk).filter(name__iexact=name)
+    before = AgentAlias.objects.filter(benchmark=agent.benchmark, name__iexact=name)
+    return f"{name} ({token_hex(8)})" if others.exists() or before.exists() else name
 
 
 def _erase_rows(agent: Agent, tombstone: str) -> None:
@@ -134,7 +186,9 @@ def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) 
             found.email,
             *EmailAddress.objects.filter(user=found).values_list("email", flat=True),
         }:
-            Invitation.objects.filter(email=address).update(email=tombstone)
+            invited = Invitation.objects.filter(email=address)
+            invited.filter(accepted_at=None, revoked_at=None).update(revoked_at=as_of)
+            invited.update(email=tombstone)
             Delivery.objects.filter(email=address).update(email=tombstone)
             Dispute.objects.filter(contact=address).update(contact="")
         EmailAddress.objects.filter(user=found).delete()
@@ -160,38 +214,55 @@ def _recorded(
 def _replace_everywhere(benchmark: Benchmark, names: Sequence[str], tombstone: str) -> None:
     replaced = replacing(names, tombstone)
     for place in PLACES:
-        for row in _holding(place, benchmark, names):
-            for field in place.fields:
-                setattr(row, field, replaced(getattr(row, field)))
-            row.save(update_fields=place.fields)
+        rows = place.model._default_manager.filter(**{place.benchmark: benchmark.pk})
+        _replace(rows, place.fields, names, replaced)
+    _replace(_contexts(benchmark), ("metadata",), names, replaced)
 
 
-def _holding(place: _Place, benchmark: Benchmark, names: Sequence[str]) -> models.QuerySet[Any]:
+def _replace(
+    rows: models.QuerySet[Any], fields: Sequence[str], names: Sequence[str], replaced: Callable[[Any], Any]
+) -> None:
+    for row in _holding(rows, fields, names):
+        for field in fields:
+            setattr(row, field, replaced(getattr(row, field)))
+        row.save(update_fields=fields)
+
+
+def _contexts(benchmark: Benchmark) -> models.QuerySet[Any]:
+    """Who changed a row of this benchmark, and why."""
+    of_rows = [
+        Q(pk__in=apps.get_model(label).objects.filter(**{path: benchmark.pk}).values("pgh_context"))
+        for label, path in CHANGES.items()
+    ]
+    return Context.objects.filter(reduce(or_, of_rows))
+
+
+def _holding(rows: models.QuerySet[Any], fields: Sequence[str], names: Sequence[str]) -> models.QuerySet[Any]:
     """The rows in which one of the names may stand; JSON keeps letters as they are."""
-    as_text = {f"{field}_text": Cast(field, TextField()) for field in place.fields}
+    as_text = {f"{field}_text": Cast(field, TextField()) for field in fields}
     anywhere = Q()
     for name in names:
         escaped = name.replace("\\", "\\\\").replace('"', '\\"')
         for field in as_text:
             anywhere |= Q(**{f"{field}__contains": name}) | Q(**{f"{field}__contains": escaped})
-    rows = place.model._default_manager.filter(**{place.benchmark: benchmark})
     return rows.alias(**as_text).filter(anywhere)
 
 
 def replacing(names: Sequence[str], tombstone: str) -> Callable[[Any], Any]:
-    """Return what replaces the names in a text or in JSON: whole texts, keys, and names inside sentences."""
+    """Return what replaces the names in a text, or in JSON where names stand: whole, and inside sentences."""
     inside = [re.escape(name) for name in names if len(name) >= SHORTEST_IN_TEXT]
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(inside)})(?!\w)") if inside else None
 
-    def replaced(value: Any) -> Any:
+    def replaced(value: Any, under: str = "text") -> Any:
         if isinstance(value, str):
             if value in names:
-                return tombstone
-            return pattern.sub(tombstone, value) if pattern else value
+                return tombstone if under in NAMING else value
+            is_prose = under in NAMING or " " in value
+            return pattern.sub(tombstone, value) if pattern and is_prose else value
         if isinstance(value, dict):
-            return {replaced(key): replaced(one) for key, one in value.items()}
+            return {key: replaced(one, key) for key, one in value.items()}
         if isinstance(value, list):
-            return [replaced(one) for one in value]
+            return [replaced(one, under) for one in value]
         return value
 
     return replaced

@@ -18,7 +18,7 @@ from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations import asking, assignments, checking, quotas
 from leaderboard.operations.arrivals import tell_of_arrivals
-from leaderboard.operations.corrections import has_been_shown
+from leaderboard.operations.corrections import NotYourSubmission, has_been_shown
 from leaderboard.operations.delivered import Delivered, divided, is_again, outcomes_of
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.stated import Stated, stated_in
@@ -166,7 +166,8 @@ class _Delivery:
         if not dry_run:
             quotas.count_one(policy=policy, token=self.token, agent=agent, as_of=as_of, stored=False)
         placed = Placed.of(self.stated.flat, benchmark=benchmark, agents={described.name: agent})
-        part = self._part(placed, _replaced(self.parsed.envelope.replaces, agent), policy)
+        replaces = _replaced(self.parsed.envelope.replaces, agent, by_operator=by_operator)
+        part = self._part(placed, replaces, policy)
         _check_not_delivered(agent, placed, part)
         shown = not by_operator and has_been_shown(agent)
         assignment = assignments.answered(
@@ -315,11 +316,13 @@ def _described(parsed: Body, stated: Stated) -> AgentDescription:
     return AgentDescription(flat.agents[0], flat.scaffolds[0], flat.models[0], **told)
 
 
-def _replaced(uuid: UUID | None, agent: Agent) -> list[Submission]:
+def _replaced(uuid: UUID | None, agent: Agent, *, by_operator: bool) -> list[Submission]:
     if uuid is None:
         return []
     theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent))
     if old := theirs.filter(uuid=uuid, status__in=LIVE).first():
+        if old.loaded and not by_operator:
+            raise NotYourSubmission
         return [old]
     raise NothingToReplace
 

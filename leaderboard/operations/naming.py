@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models.functions import Lower
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, folded, likeness
@@ -49,12 +50,14 @@ def rename(*, agent: Agent, name: str, by: User | None, reason: str, as_of: date
     Boards that were published keep the name under which they showed it.
     """
     (found,) = _locked([agent])
+    if found.merged_into_id:
+        raise MergedAlready(f"{found.name!r} was merged into {found.merged_into}; rename that one.")
     if not is_name(name):
         raise NotAName
     _check_free(found, name)
     with acting(by=by, reason=reason):
         if folded(name) != folded(found.name):
-            found.aliases.filter(name=name).delete()
+            found.aliases.alias(lower=Lower("name")).filter(lower=folded(name)).delete()
             _alias(found, found.name, by=by, reason=reason, as_of=as_of)
         found.name = name
         found.save(update_fields=["name"])

@@ -11,7 +11,8 @@ from django.db import transaction
 
 from leaderboard.accounts.models import ApiToken, Scope, User
 from leaderboard.accounts.services import create_token, open_account
-from leaderboard.catalog.models import Benchmark, Invitation, Membership, Role
+from leaderboard.catalog.models import Agent, Benchmark, Invitation, Membership, Role
+from leaderboard.catalog.queries import role_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
@@ -34,6 +35,12 @@ class InvitationOver(Conflict):
 
 class ForAnother(Conflict):
     """This invitation is for another address; sign out first, or ask for one of your own."""
+
+
+class HoldsMore(Conflict):
+    """The account of this address holds more than whoever invited it operates: set its password by mail
+    (forgotten password), sign in, and come back here.
+    """
 
 
 class RevokedAlready(Conflict):
@@ -94,7 +101,14 @@ def why_over(invitation: Invitation, *, as_of: datetime) -> str:
         return f"was revoked on {invitation.revoked_at:%Y-%m-%d}"
     if invitation.expires_at <= as_of:
         return f"expired on {invitation.expires_at:%Y-%m-%d}"
+    if not _may_invite(invitation.created_by, invitation.benchmark):
+        return "was made by somebody who operates the benchmark no more"
     return ""
+
+
+def _may_invite(user: User | None, benchmark: Benchmark) -> bool:
+    """None: at the command line."""
+    return user is None or (user.is_active and role_of(user, benchmark) == Role.OPERATOR)
 
 
 @transaction.atomic
@@ -103,18 +117,30 @@ def accept_invitation(
 ) -> User:
     """Give the role to the account of the invited address, which is opened where there is none.
 
-    Whoever holds the link has shown that mail to this address reaches them; an account that has a password
-    already must be signed in to (`user`).
+    Whoever holds the link has shown that mail to this address reaches them, or is who made it; an account
+    that has a password already, or more than whoever made the link operates, must be signed in to (`user`).
     """
     invitation = invitation_of(secret, as_of=as_of, locked=True)
     if user is not None and user.email != invitation.email:
         raise ForAnother
+    if user is None and _holds_more(invitation):
+        raise HoldsMore
     guest = user or open_account(email=invitation.email, name=name, password=password)
     with acting(by=guest, reason=f"invitation {invitation.pk}"):
         grant(user=guest, benchmark=invitation.benchmark, role=Role(invitation.role))
     invitation.accepted_by, invitation.accepted_at = guest, as_of
     invitation.save(update_fields=["accepted_by", "accepted_at"])
     return guest
+
+
+def _holds_more(invitation: Invitation) -> bool:
+    """Whether who made the link would gain by opening the account of this address, which has no password."""
+    known, inviter = User.objects.filter(email=invitation.email).first(), invitation.created_by
+    if known is None or inviter is None or inviter.is_staff:
+        return False
+    elsewhere = Membership.objects.filter(user=known).exclude(benchmark=invitation.benchmark)
+    theirs = Agent.objects.filter(owner=known).exclude(benchmark=invitation.benchmark)
+    return known.is_staff or elsewhere.exists() or theirs.exists()
 
 
 @transaction.atomic

@@ -13,12 +13,16 @@ from leaderboard.accounts.models import User
 from leaderboard.accounts.queries import TokenRevoked, token_of
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Membership
+from leaderboard.operations.benchmarks import Switch, turn
+from leaderboard.operations.corrections import unload
 from leaderboard.operations.disputes import report
 from leaderboard.operations.erasing import ErasedAlready, erase_account, erase_agent, replacing
 from leaderboard.operations.models import Erasure
 from leaderboard.operations.naming import agent_named, rename
-from leaderboard.operations.people import invite
+from leaderboard.operations.people import InvitationOver, invitation_of, invite
+from leaderboard.operations.retirement import retire
 from leaderboard.operations.services import check_drift, issue_token, validate
+from leaderboard.operations.webhooks import add_webhook, disable_webhook
 from leaderboard.submissions.models import OutcomeDetail
 from tests.leaderboard.desk import person
 from tests.toys import AS_OF, csv_text, graded, lines_of, load_text, recomputed
@@ -94,7 +98,59 @@ def test_the_door_closes_behind_it(told):
 def test_names_inside_sentences_and_json():
     replaced = replacing(["Marguerite", "ab"], "gone")
     assert replaced("Marguerite beats Marguerites, ab") == "gone beats Marguerites, ab"
-    assert replaced({"ab": ["ab", "abc", 1, None]}) == {"gone": ["gone", "abc", 1, None]}
+    assert replaced("(Marguerite)") == "(gone)"
+    assert replaced({"agents": ["ab", "abc", 1, None]}) == {"agents": ["gone", "abc", 1, None]}
+    assert replaced({"agents": [{"agent": "ab", "note": "Marguerite won"}]}) == {
+        "agents": [{"agent": "gone", "note": "gone won"}]
+    }
+
+
+def test_words_of_the_service_are_no_names():
+    replaced = replacing(["rank", "2026"], "gone")
+    told = {"rank": {"target": "rank", "at": "2026-06-01"}, "agent": "rank", "reason": "2026"}
+    assert replaced(told) == {
+        "rank": {"target": "rank", "at": "2026-06-01"},
+        "agent": "gone",
+        "reason": "gone",
+    }
+
+
+@pytest.mark.parametrize("name", ["full", "rank", "targets", "how"])
+def test_pages_stand_after_an_agent_is_erased_that_had_a_word_of_theirs_for_a_name(db, client, name):
+    load_text(csv_text({(name if old == "a03" else old): row for old, row in graded(17, 24).items()}))
+    recomputed()
+    benchmark = Benchmark.objects.get(slug="toy")
+    before = client.get("/api/v1/benchmarks/toy/board").json()
+    erasure = erase_agent(agent=agent_named(benchmark, name), by=None, reason="asked for", as_of=AS_OF)
+    after = client.get("/api/v1/benchmarks/toy/board").json()
+    assert json.loads(json.dumps(after).replace(erasure.tombstone, name)) == before
+    assert [client.get(f"/b/toy{page}").status_code for page in ("", "/v1", "/history")] == [200] * 3
+
+
+def test_reasons_that_operators_gave_name_it_no_more(told):
+    agent, at = agent_named(told, NAME), {"by": None, "as_of": AS_OF}
+    turn(benchmark=told, switch=Switch.FROZEN, on=True, reason=f"{NAME} floods us", **at)
+    turn(benchmark=told, switch=Switch.FROZEN, on=False, reason=f"no more of {NAME}", **at)
+    retire(task=told.tasks.first(), reason=f"{NAME} found it broken", **at)
+    webhook, _ = add_webhook(
+        benchmark=told, url="https://example.org/", events=["board.published"], reason=f"for {NAME}", **at
+    )
+    disable_webhook(webhook=webhook, reason=f"of {NAME}", **at)
+    (submission,) = agent.submissions.all()
+    unload(uuids=[submission.uuid], reason=f"{NAME} asked", **at)
+    assert "pghistory_context" in holding(NAME)
+    erasure = erase_agent(agent=agent, by=None, reason=f"{NAME} asked for it", as_of=AS_OF)
+    assert holding(NAME) == set()
+    assert erasure.reason == f"{erasure.tombstone} asked for it"
+
+
+def test_a_tombstone_that_somebody_took_before(toy):
+    first, second = toy.agents.order_by("name")[:2]
+    rename(agent=second, name=f"erased agent {first.pk}", by=None, reason="x", as_of=AS_OF)
+    erasure = erase_agent(agent=first, by=None, reason="asked for", as_of=AS_OF)
+    assert erasure.tombstone.startswith(f"erased agent {first.pk} (")
+    with pytest.raises(ErasedAlready):
+        erase_agent(agent=first, by=None, reason="again", as_of=AS_OF)
 
 
 def test_an_account_is_closed_and_its_address_gone(toy):
@@ -103,7 +159,7 @@ def test_an_account_is_closed_and_its_address_gone(toy):
     _, secret = issue_token(
         email="ada@example.org", slug="toy", scope="submit", name="ci", as_of=AS_OF, life=life
     )
-    invite(benchmark=toy, email="ada@example.org", role="viewer", by=None, reason="x", as_of=AS_OF)
+    _, link = invite(benchmark=toy, email="ada@example.org", role="viewer", by=None, reason="x", as_of=AS_OF)
     erasure = erase_account(user=ada, by=None, reason="asked for", as_of=AS_OF)
     assert holding("ada@example.org") == set()
     assert User.objects.get(pk=ada.pk).email == erasure.tombstone
@@ -111,6 +167,8 @@ def test_an_account_is_closed_and_its_address_gone(toy):
     with pytest.raises(TokenRevoked):
         token_of(secret, as_of=AS_OF)
     assert not User.objects.get(pk=ada.pk).is_active
+    with pytest.raises(InvitationOver):
+        invitation_of(link, as_of=AS_OF)
     assert Erasure.objects.get().reason == "asked for"
 
 

@@ -66,6 +66,17 @@ class TestRename:
         renamed("Aster", "a03")
         assert list(AgentAlias.objects.values_list("name", flat=True)) == ["Aster"]
 
+    def test_a_name_can_come_back_in_another_case_and_go_again(self, toy):
+        for old, new in (("a03", "Aster"), ("Aster", "A03"), ("A03", "Birch"), ("Birch", "ASTER")):
+            renamed(old, new)
+        assert set(AgentAlias.objects.values_list("name", flat=True)) == {"A03", "Birch"}
+
+    def test_one_that_was_merged_keeps_its_name(self, db):
+        load_text(csv_text({"left": "1.", "right": ".1"}))
+        merged("left", "right")
+        with pytest.raises(MergedAlready):
+            renamed("left", "middle")
+
     @pytest.mark.parametrize("name", ["a04", "A04", "Ａ04"])
     def test_a_name_that_is_anothers_is_refused(self, toy, name):
         with pytest.raises(NameTaken):

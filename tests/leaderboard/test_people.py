@@ -13,6 +13,7 @@ from leaderboard.accounts.queries import TokenRevoked, token_of
 from leaderboard.accounts.services import HasAccount, WeakPassword
 from leaderboard.catalog.models import Invitation, Membership, Role
 from leaderboard.operations import people
+from leaderboard.operations.benchmarks import create_benchmark
 from leaderboard.operations.services import issue_token
 from tests.leaderboard.desk import PASSWORD, person
 from tests.toys import AS_OF
@@ -87,6 +88,49 @@ class TestInvitation:
         eve = person("eve@example.org", role=Role.OPERATOR, benchmark=toy)
         people.accept_invitation(secret=secret, user=eve, as_of=timezone.now())
         assert Membership.objects.get(user=eve).role == Role.OPERATOR
+
+    def test_an_account_that_holds_more_than_the_inviter_operates_is_not_opened_by_a_link(self, toy):
+        operator = person("ada@example.org", role=Role.OPERATOR, benchmark=toy)
+        other = create_benchmark(slug="other", title="Other", tasks=[], by=None, reason="a second one")
+        life = timedelta(days=9)
+        for slug in ("toy", "other"):
+            issue_token(
+                email=f"{slug}@example.org", slug=slug, scope="operate", name="ci", as_of=AS_OF, life=life
+            )
+        links = {
+            slug: people.invite(
+                benchmark=toy,
+                email=f"{slug}@example.org",
+                role=Role.VIEWER,
+                by=operator,
+                reason="x",
+                as_of=timezone.now(),
+            )[1]
+            for slug in ("toy", "other")
+        }
+        accept(links["toy"], name="Eve", password=PASSWORD)
+        with pytest.raises(people.HoldsMore):
+            accept(links["other"], name="Mallory", password=PASSWORD)
+        boss = User.objects.get(email="other@example.org")
+        assert not boss.has_usable_password()
+        assert not Membership.objects.filter(user=boss, benchmark=toy).exists()
+        people.accept_invitation(secret=links["other"], user=boss, as_of=timezone.now())
+        assert Membership.objects.filter(user=boss).count() == 2
+        assert other.memberships.get().role == Role.OPERATOR
+
+    def test_it_ends_with_the_role_of_whoever_made_it(self, toy):
+        rogue = person("rogue@example.org", role=Role.OPERATOR, benchmark=toy)
+        _, secret = people.invite(
+            benchmark=toy,
+            email="friend@example.org",
+            role=Role.OPERATOR,
+            by=rogue,
+            reason="to come back",
+            as_of=timezone.now(),
+        )
+        people.set_role(benchmark=toy, email=rogue.email, role=Role.VIEWER, by=None, reason="misuse")
+        with pytest.raises(people.InvitationOver, match="operates the benchmark no more"):
+            accept(secret, name="Friend", password=PASSWORD)
 
     @pytest.mark.parametrize("email", ["", "eve", "eve@", "a b@example.org"])
     def test_what_is_no_address_is_refused(self, toy, email):

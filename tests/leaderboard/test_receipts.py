@@ -409,6 +409,16 @@ class TestResubmission:
         withdraw(uuid=stored(waiting).uuid, token=ada, reason="a bug", as_of=AS_OF)
         assert withheld(toy) == {}
 
+    def test_what_an_operator_loaded_is_not_its_owners_to_take_back(self, ada, toy):
+        deliver(ada, {"t00": [1]}, agent="Famous", model="Model Famous")
+        load_text(csv_text({"Famous": "." + "1" * 19}))
+        loaded = Submission.objects.get(agent__name="Famous", loaded=True)
+        with pytest.raises(NotYourSubmission):
+            withdraw(uuid=loaded.uuid, token=ada, reason="mine", as_of=AS_OF)
+        with pytest.raises(NotYourSubmission):
+            deliver(ada, {"t01": [0]}, agent="Famous", model="Model Famous", replaces=str(loaded.uuid))
+        withdraw(uuid=loaded.uuid, token=token("op@example.org", "operate"), reason="wrong", as_of=AS_OF)
+
     def test_only_its_owner_and_operators_withdraw(self, ada, toy):
         receipt = deliver(ada, every_task())
         with pytest.raises(NotYourSubmission):

@@ -41,6 +41,10 @@ class UploadForm(ReasonForm):
         return cleaned
 
 
+class UndoForm(ReasonForm):
+    latest = forms.IntegerField(required=False, widget=forms.HiddenInput)  # the load that was looked at
+
+
 class JobForm(ReasonForm):
     kind = forms.ChoiceField(label="Job")
 
@@ -119,11 +123,17 @@ def _what_goes(asked: Asked) -> tuple[list[str], dict[str, str]]:
         f"{words.counted(len(gone), 'submission')} of {words.counted(n_agents, 'agent')} with "
         f"{words.counted(n_outcomes, 'outcome')} would be withdrawn.",
         "They stay stored, and count no more; what they had replaced stays replaced.",
-    ], {}
+    ], {"latest": str(gone[0].arrival)} if gone else {}
 
 
 def _undo(asked: Asked) -> Told:
-    gone = unload_latest(benchmark=asked.row, reason=asked.reason, as_of=asked.as_of, by=asked.by)
+    gone = unload_latest(
+        benchmark=asked.row,
+        reason=asked.reason,
+        as_of=asked.as_of,
+        by=asked.by,
+        arrival=asked.said["latest"] or 0,
+    )
     return Told(f"Withdrew {words.counted(len(gone), 'submission')}; the board follows by itself.")
 
 
@@ -195,6 +205,7 @@ UNDO = Doing(
     "Undo the latest load",
     "Withdraws what still counts of the latest file that an operator loaded.",
     _undo,
+    form=UndoForm,
     preview=_what_goes,
     is_dangerous=True,
 )

@@ -27,7 +27,7 @@ from leaderboard.operations.reselections import propose
 from leaderboard.operations.services import check_drift, issue_token, recompute
 from leaderboard.operations.webhooks import add_webhook
 from tests.leaderboard.desk import people as of_each_kind
-from tests.toys import AS_OF, moved
+from tests.toys import AS_OF, csv_text, load_text, moved
 
 KINDS = ("anonymous", "viewer", "submitter", "another's operator", "operator", "staff")
 
@@ -248,3 +248,21 @@ def test_secrets_stand_on_no_page(client, toy):
     page = client.get(f"/admin/operations/webhook/{webhook.pk}/change/").content.decode()
     assert webhook.url in page
     assert secret not in page
+
+
+def test_undone_twice_is_undone_once(client, toy):
+    """A button pressed twice takes back the load that was shown, not the one before it."""
+    load_text(csv_text({"later": "1" * 20}))
+    client.force_login(of_each_kind(toy)["operator"])
+    address = f"/admin/catalog/benchmark/{toy.pk}/undo-load/"
+    shown = dict(client.post(address, {"reason": "wrong"}).context["carried"])
+    answers = [client.post(address, shown).status_code for _ in range(2)]
+    assert answers == [302, 422]
+    assert client.post(address, {"reason": "wrong", "confirmed": "yes"}).status_code == 422
+    assert toy.agents.filter(submissions__status="accepted").count() == 16
+
+
+@pytest.mark.parametrize("asked", ["benchmark", "q", "status__exact"])
+def test_no_filter_takes_a_zero_byte(client, toy, asked):
+    client.force_login(of_each_kind(toy)["operator"])
+    assert client.get("/admin/operations/jobrun/", {asked: "\0"}).status_code == 400
