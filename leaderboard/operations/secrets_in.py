@@ -42,7 +42,7 @@ def secrets_in(texts: Iterable[tuple[str, pa.Array]]) -> list[str]:
         for text in suspect.to_pylist():
             found.update((column, kind) for kind in _kinds(text))
     return [
-        f"{column} holds what looks like a {kind}, in {n:,} {'place' if n == 1 else 'places'}"
+        f"{column} seems to hold a secret ({kind}), in {n:,} {'place' if n == 1 else 'places'}"
         for (column, kind), n in sorted(found.items())
     ]
 

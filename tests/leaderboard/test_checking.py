@@ -1,0 +1,358 @@
+"""Machine checks: each finding by hand; long deliveries and embargoes wait for the scheduler."""
+
+import base64
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from django.db import transaction
+
+from leaderboard.accounts import secrets
+from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Review
+from leaderboard.operations import checking, due, embargoes
+from leaderboard.operations.corrections import unload
+from leaderboard.operations.intake import submit
+from leaderboard.operations.jobs import JOBS
+from leaderboard.operations.models import JobStatus, Lane
+from leaderboard.operations.reviewing import UnderEmbargo, accept
+from leaderboard.operations.runs import ClaimLost, begin
+from leaderboard.operations.scheduler import performing
+from leaderboard.operations.secrets_in import secrets_in
+from leaderboard.operations.services import recompute
+from leaderboard.submissions.models import MachineCheck, Outcome, Status, Submission
+from leaderboard.submissions.queries import withheld
+from tests.leaderboard.world import token
+from tests.toys import AS_OF, csv_text, graded, load_text
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def one_connection(monkeypatch):
+    monkeypatch.setattr(performing, "close_old_connections", lambda: None)
+
+
+@pytest.fixture
+def ada(toy):
+    return token("ada@example.org")
+
+
+def marks_of(text, **more):
+    return [
+        {"task": f"t{j:02d}", "trial": 1, "outcome": float(mark) if mark != "h" else 0.5} | more
+        for j, mark in enumerate(text)
+        if mark != "."
+    ]
+
+
+def deliver(of, rows, agent="newcomer", as_of=AS_OF, **more):
+    described = {"name": agent, "scaffold": "Loop", "model": f"M {agent}"}
+    body = {"agent": described, "outcomes": rows} | more
+    return submit(
+        benchmark=Benchmark.objects.get(), token=of, body=body, idempotency_key=None, as_of=as_of
+    ).content
+
+
+def found(receipt, name):
+    return [(one["level"], one["told"]) for one in receipt["checks"] if one["name"] == name]
+
+
+def stored(receipt):
+    return Submission.objects.get(uuid=receipt["id"])
+
+
+WHOLE = "01" * 10
+
+
+class TestFindings:
+    def test_nothing_to_say(self, ada):
+        receipt = deliver(ada, marks_of(WHOLE))
+        assert {one["level"] for one in receipt["checks"]} == {"passed"}
+        assert [one["name"] for one in receipt["checks"]] == [
+            *("coverage", "trials", "copies", "gains", "identical", "fractions", "secrets", "dates")
+        ]
+        assert receipt["warnings"] == []
+        assert stored(receipt).machine_check.found == receipt["checks"]
+
+    def test_coverage_and_trials(self, ada):
+        rows = [*marks_of("010101"), {"task": "t00", "trial": 2, "outcome": 1}]
+        receipt = deliver(ada, [*rows[:-2], rows[-2] | {"valid": False}, rows[-1]])
+        ((level, told),) = found(receipt, "coverage")
+        assert (level, told[:43]) == ("warned", "14 of the 20 tasks asked for have no outcom")
+        levels = [level for level, _ in found(receipt, "trials")]
+        assert levels == ["warned", "noted"]
+        assert "from 1 to 2 trials" in found(receipt, "trials")[0][1]
+
+    def test_trials_that_repeat_each_other(self, db):
+        """100 tasks, half passed, twice the same: by chance .5 agree, so that 2^-100 is far below 1e-6."""
+        load_text(csv_text(graded(6, 100)))
+        rows = [row | {"trial": trial} for trial in (1, 2) for row in marks_of("01" * 50)]
+        receipt = deliver(token("ada@example.org"), rows)
+        ((level, told),) = found(receipt, "copies")
+        assert (level, told.startswith("two trials agree on 100 of 100 tasks, 50% expected")) == (
+            "warned",
+            True,
+        )
+
+    def test_two_agents_with_the_same_outcomes(self, ada, toy):
+        first = deliver(ada, marks_of("0110" * 5), agent="one")
+        recompute(benchmark=toy, as_of=AS_OF)
+        second = deliver(ada, marks_of("0110" * 5), agent="two")
+        assert found(first, "identical")[0][0] == "passed"
+        assert found(second, "identical") == [("warned", "the same outcome as 'one' on every task")]
+        third = deliver(ada, marks_of("0110" * 4 + "0111"), agent="three")
+        assert found(third, "identical")[0][0] == "passed"
+        everything = [deliver(ada, marks_of("1" * 20), agent=name) for name in ("four", "five")]
+        assert {found(one, "identical")[0][0] for one in everything} == {"passed"}
+
+    def test_fractions_that_are_alike(self, ada, toy):
+        """0.1 is not the same number in four bytes and in eight."""
+        rows = [row | {"outcome": 0.1} for row in marks_of("0" * 19)] + marks_of("." * 19 + "1")
+        deliver(ada, rows, agent="one")
+        recompute(benchmark=toy, as_of=AS_OF)
+        receipt = deliver(ada, rows, agent="two")
+        assert found(receipt, "identical")[0][0] == "warned"
+        assert found(receipt, "fractions")[0][1].startswith("19 outcomes lie between 0 and 1")
+
+    @pytest.mark.parametrize(
+        ("later", "level"), [("0111" * 5, "noted"), ("0110" * 4 + "0010", "passed"), ("0110" * 5, "passed")]
+    )
+    def test_a_delivery_that_only_gains(self, ada, later, level):
+        first = deliver(ada, marks_of("0110" * 5))
+        replaced = deliver(ada, marks_of(later, run="2"), replaces=first["id"])
+        assert found(replaced, "gains")[0][0] == level
+        assert replaced["warnings"] == []
+
+    def test_secrets_are_told_by_column_and_never_shown(self, ada):
+        ours = secrets.mint().text
+        rows = marks_of(WHOLE, log=f"called with {ours} twice", note="all is well")
+        receipt = deliver(ada, rows, links={"logs": "https://example.org/?key=" + "AK" + "IA" + "A" * 16})
+        told = [told for level, told in found(receipt, "secrets") if level == "warned"]
+        assert [one.split(";")[0] for one in told] == [
+            "links.logs seems to hold a secret (access key of AWS), in 1 place",
+            "log seems to hold a secret (token of this service), in 1 place",
+        ]
+        assert ours not in str(receipt)
+
+    def test_dates(self, ada, toy):
+        operator = token("op@example.org", scope="operate")
+        receipt = deliver(operator, marks_of(WHOLE), submitted_at="2026-01")
+        assert [level for level, _ in found(receipt, "dates")] == ["noted", "noted"]
+        assert "dated 2026-01-01, more than 30 days before it came" in found(receipt, "dates")[0][1]
+
+
+class TestSecrets:
+    BASE = "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0"
+
+    def kinds(self, text):
+        return [one.partition("a secret ")[2] for one in secrets_in([("c", pa.array([text, None, "x"]))])]
+
+    @pytest.mark.parametrize(
+        ("text", "kind"),
+        [
+            ("gh" + "p_" + BASE[:36], "token of GitHub"),
+            ("github_" + "pat_" + BASE, "token of GitHub"),
+            ("gl" + "pat-" + BASE[:20], "token of GitLab"),
+            ("sk-" + "ant-" + BASE, "key of Anthropic"),
+            ("sk-" + "proj-" + BASE, "key of OpenAI"),
+            ("AS" + "IA" + "0123456789ABCDEF", "access key of AWS"),
+            ("AI" + "za" + BASE[:35], "key of Google"),
+            ("h" + "f_" + BASE[:34], "token of Hugging Face"),
+            ("np" + "m_" + BASE[:36], "token of npm"),
+            ("py" + "pi-" + BASE + BASE, "token of PyPI"),
+            ("xo" + "xb-" + "123456789012", "token of Slack"),
+            ("sk_" + "live_" + BASE[:24], "key of Stripe"),
+            ("-----BEGIN RSA " + "PRIVATE KEY-----", "private key"),
+            (
+                ".".join(["ey" + "J" + base64.b64encode(b"0123456789").decode().rstrip("=")] * 2 + [BASE]),
+                "signed web token",
+            ),
+        ],
+    )
+    def test_well_known_ones(self, text, kind):
+        (told,) = self.kinds(f"before {text} after")
+        assert kind in told
+
+    def test_ours_by_their_checksum(self):
+        text = secrets.mint().text
+        assert "token of this service" in self.kinds(text)[0]
+        wrong = text[:-1] + ("0" if text[-1] != "0" else "1")
+        assert self.kinds(wrong) == []
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", "the task passed", "bst_short", "sk-learn", "sha256:" + "0" * 64, "ghp_x", "AKIA", "eyJ.eyJ.x"],
+    )
+    def test_plain_text(self, text):
+        assert self.kinds(text) == []
+
+    def test_they_are_counted(self):
+        text = "h" + "f_" + self.BASE[:34]
+        (told,) = secrets_in([("c", pa.array([text, text + " ", "x"]))])
+        assert told.endswith("in 2 places")
+
+
+def long(n=20_020, **more):
+    """Outcomes of more trials than are checked in a request; every second trial passes."""
+    return [{"task": f"t{j % 20:02d}", "trial": j // 20, "outcome": j // 20 % 2, **more} for j in range(n)]
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Let a delivery of more than ten outcomes be a long one."""
+    monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+
+
+def run(kind, as_of=AS_OF):
+    """Do what is due of a job, as the scheduler does; return what it said."""
+    told = []
+    for one in JOBS[kind].wanted(as_of):
+        claimed = begin(kind=kind, lane=Lane.PROMPT, due=one, claim=UUID(int=1), as_of=as_of)
+        performing.perform(claimed, lambda done, total: None)
+        claimed.refresh_from_db()
+        assert (claimed.status, claimed.error) == (JobStatus.DONE, "")
+        told.append(claimed.told)
+    return told
+
+
+class TestLongDeliveries:
+    def test_they_wait_for_the_scheduler(self, ada, toy, short):
+        before = Benchmark.objects.get().data_version
+        receipt = deliver(ada, marks_of(WHOLE, note="h" + "f_" + "a" * 34))
+        assert (receipt["status"], receipt["checks"]) == ("checking", None)
+        assert Benchmark.objects.get().data_version == before
+        assert next(iter(due.check(AS_OF))).about == receipt["id"]
+        (told,) = run("check")
+        assert told == "20 outcomes of newcomer: 1 warnings, now accepted"
+        one = stored(receipt)
+        assert (one.status, Benchmark.objects.get().data_version) == (Status.ACCEPTED, before + 1)
+        levels = {item["name"]: item["level"] for item in one.machine_check.found}
+        assert (levels.pop("secrets"), set(levels.values())) == ("warned", {"passed"})
+        assert list(one.status_changes.order_by("id").values_list("status", flat=True)) == [
+            "checking",
+            "accepted",
+        ]
+        assert run("check") == []
+
+    def test_they_find_what_is_found_in_a_request(self, ada, toy, monkeypatch):
+        deliver(ada, marks_of("0110" * 5), agent="one")
+        recompute(benchmark=toy, as_of=AS_OF)
+        rows = [*marks_of("0110" * 4 + ".1", note="x"), {"task": "t00", "trial": 2, "outcome": 0.5}]
+        quick = deliver(ada, rows, agent="quick")
+        monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+        slow = deliver(ada, rows, agent="slow")
+        run("check")
+        assert stored(slow).machine_check.found == quick["checks"]
+
+    def test_manual_review_follows(self, ada, toy, short):
+        Policy.objects.create(benchmark=toy, number=2, review=Review.MANUAL)
+        receipt = deliver(ada, marks_of(WHOLE))
+        assert run("check") == ["20 outcomes of newcomer: 0 warnings, now waiting"]
+        accept(uuid=UUID(receipt["id"]), by=None, reason="good", as_of=AS_OF)
+        assert stored(receipt).status == Status.ACCEPTED
+
+    def test_what_was_taken_back_meanwhile_stays_so(self, ada, short):
+        receipt = deliver(ada, marks_of(WHOLE))
+        unload(uuids=[UUID(receipt["id"])], reason="mine", as_of=AS_OF)
+        assert run("check") == []
+        assert checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF).endswith("withdrawn already")
+        assert not MachineCheck.objects.exists()
+
+    def test_a_lost_claim_stores_nothing(self, ada, short):
+        receipt = deliver(ada, marks_of(WHOLE))
+
+        def hold():
+            raise ClaimLost
+
+        with pytest.raises(ClaimLost):
+            checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF, hold=hold)
+        assert (stored(receipt).status, MachineCheck.objects.count()) == (Status.CHECKING, 0)
+        run("check")
+        assert stored(receipt).status == Status.ACCEPTED
+
+    def test_it_ends_at_any_line_as_if_it_had_not_begun(self, ada, short, monkeypatch):
+        receipt = deliver(ada, marks_of(WHOLE))
+        for name in ("keep", "accept_unseen", "check"):
+
+            def die(*args, **kwargs):
+                raise KeyboardInterrupt
+
+            with monkeypatch.context() as patched:
+                patched.setattr(checking, name, die)
+                with pytest.raises(KeyboardInterrupt), transaction.atomic():
+                    checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
+            assert (stored(receipt).status, MachineCheck.objects.count()) == (Status.CHECKING, 0)
+
+    def test_its_keys_are_taken_meanwhile(self, ada, short):
+        receipt = deliver(ada, marks_of(WHOLE))
+        with pytest.raises(Exception, match="exactly these outcomes"):
+            deliver(ada, marks_of(WHOLE))
+        assert Outcome.objects.filter(submission_id=stored(receipt).pk).count() == 20
+
+    @pytest.mark.parametrize("duplicates", [Duplicates.MEAN, Duplicates.LATEST])
+    def test_a_second_run_after_a_board_is_marked_all_the_same(self, ada, toy, short, duplicates):
+        """No way around the approval: it is withheld, or flagged, as a short delivery is."""
+        Policy.objects.create(benchmark=toy, number=2, duplicates=duplicates)
+        deliver(ada, marks_of(WHOLE))
+        run("check")
+        recompute(benchmark=toy, as_of=AS_OF)
+        again = deliver(ada, marks_of("1" * 20, run="2"), as_of=AS_OF + DAY)
+        run("check", AS_OF + DAY)
+        change = stored(again).status_changes.get(status=Status.ACCEPTED)
+        assert change.after_board
+        assert bool(withheld(toy)) == (duplicates == Duplicates.LATEST)
+
+    def test_what_it_replaces_after_a_board_is_taken_back(self, ada, toy, short):
+        first = deliver(ada, marks_of(WHOLE))
+        run("check")
+        recompute(benchmark=toy, as_of=AS_OF)
+        deliver(ada, marks_of("1" * 20), replaces=first["id"], as_of=AS_OF + DAY)
+        assert stored(first).status == Status.ACCEPTED
+        run("check", AS_OF + DAY)
+        assert stored(first).status == Status.SUPERSEDED
+        assert withheld(toy)
+
+    def test_the_border(self, ada):
+        assert deliver(ada, long(20_000))["status"] == "accepted"
+
+
+class TestEmbargo:
+    UNTIL = "2026-06-11T08:00:00+02:00"
+    AT = datetime.fromisoformat(UNTIL)
+
+    def test_it_counts_from_its_date_on(self, ada, toy):
+        before = Benchmark.objects.get().data_version
+        receipt = deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)
+        assert (receipt["status"], stored(receipt).embargo_until) == ("waiting", self.AT)
+        assert list(due.embargo(self.AT - timedelta(seconds=1))) == []
+        assert run("embargo", self.AT) == ["1 embargoes have ended"]
+        assert (stored(receipt).status, Benchmark.objects.get().data_version) == (Status.ACCEPTED, before + 1)
+        assert stored(receipt).machine_check.found == receipt["checks"]
+        assert list(due.embargo(self.AT + DAY)) == []
+
+    def test_no_operator_lets_it_count_before(self, ada, toy):
+        Policy.objects.create(benchmark=toy, number=2, review=Review.MANUAL)
+        uuid = UUID(deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)["id"])
+        with pytest.raises(UnderEmbargo, match="until 2026-06-11 06:00 UTC"):
+            accept(uuid=uuid, by=None, reason="good", as_of=self.AT - DAY)
+        assert list(due.embargo(self.AT)) == []
+        assert embargoes.end_due(benchmark=toy, as_of=self.AT) == "0 embargoes have ended"
+        assert accept(uuid=uuid, by=None, reason="good", as_of=self.AT).status == Status.ACCEPTED
+
+    def test_a_long_one_is_checked_first(self, ada, short):
+        receipt = deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)
+        assert receipt["status"] == "checking"
+        told = checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
+        assert (told.split()[-1], stored(receipt).status) == ("waiting", Status.WAITING)
+        run("embargo", self.AT)
+        assert stored(receipt).status == Status.ACCEPTED
+
+    @pytest.mark.parametrize(
+        "until", ["2026-06-01", "2026-06-01T12:00:00Z", "2026-08-31", "soon", 3, [], "2026-13-01"]
+    )
+    def test_it_lies_ahead_and_at_most_ninety_days(self, ada, until):
+        with pytest.raises(Exception, match="faults") as refused:
+            deliver(ada, marks_of(WHOLE), embargo_until=until)
+        assert [one.field for one in refused.value.faults] == ["embargo_until"]
+        assert deliver(ada, marks_of(WHOLE), embargo_until="2026-08-30T12:00:00Z")["status"] == "waiting"
