@@ -8,7 +8,6 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
@@ -51,12 +50,17 @@ SUBJECTS = {
 }
 
 
+def operation_id(method: str, view: type) -> str:
+    """Name an operation by its method and what the view is called."""
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", view.__name__).lower()
+    return f"{method.lower()}_{name.removesuffix('_view')}"
+
+
 class Described(AutoSchema):
     """One address, by what its view declares (`views.asked.Asked`); of another view what can be guessed."""
 
     def get_operation_id(self) -> str:
-        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self.view).__name__).lower()
-        return f"{self.method.lower()}_{name.removesuffix('_view')}"
+        return operation_id(self.method, type(self.view))
 
     def get_tags(self) -> list[str]:
         return [getattr(self.view, "subject", "") or "others"]
@@ -103,18 +107,13 @@ class Described(AutoSchema):
         return False
 
 
-class BearerScheme(OpenApiAuthenticationExtension):
-    target_class = "leaderboard.api.authentication.BearerToken"
-    name = "token"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "bearerFormat": "bst_…"}
-
-
 def every_code(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """Declare each error that an operation may answer, and put an example beside what it takes."""
     schemas = result["components"].setdefault("schemas", {})
-    schemas["Problem"] = _problem(schemas)
+    schemas["Problem"] = _problem()
+    result["components"]["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer", "bearerFormat": "bst_…"}
+    }
     for path, operations in result["paths"].items():
         for method, operation in operations.items():
             _describe(path, method, operation)
@@ -135,7 +134,7 @@ def _describe(path: str, method: str, operation: dict[str, Any]) -> None:
         body["example"] = example
 
 
-def _problem(schemas: dict[str, Any]) -> dict[str, Any]:
+def _problem() -> dict[str, Any]:
     """The form of an error; other fields tell what an error of its kind is about."""
     described = {name: {"type": "string"} for name in ("type", "title", "detail")}
     nullable = {"type": ["string", "null"]}

@@ -1,5 +1,6 @@
 """What became of a submission, for its owner and operators: what arrived, what it lacks, what a board did."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
@@ -69,11 +70,19 @@ class Followed:
     lacking: list[str]
     history: list[Any]
     checks: list[dict[str, str]] | None
-    quota: Any
+    quota: dict[str, Any] | None
     assignment: Assignment | None
     replaced_by: Submission | None
     board: Board | None
     entry: Entry | None
+
+    @property
+    def quota_told(self) -> list[tuple[str, str]]:
+        """The same in words."""
+        counted = [(name, one) for name, one in (self.quota or {}).items() if isinstance(one, dict)]
+        return [
+            (f"of this {name}", f"{one['left']:,} of {one['limit']:,} submissions") for name, one in counted
+        ]
 
     @property
     def standing(self) -> str:
@@ -123,20 +132,27 @@ def _entry_of(submission: Submission) -> tuple[Board | None, Entry | None]:
 def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]:
     """What the agent still lacks of what this delivery was asked for, with all that it delivered since."""
     benchmark = submission.agent.benchmark
-    policy = policy_in_force(benchmark)
-    wanted = wanted_by(assignment, submission)
-    every = (
-        live_outcomes([submission.agent.merged_into_id or submission.agent_id]).group_by(KEY).aggregate([])
-    )
-    condition = {pk: str(facets[: Setting.N_CONDITION]) for facets, pk in settings_of(benchmark).items()}
-    told = every.append_column("condition", pa.array([condition[pk] for pk in every["setting"].to_pylist()]))
-    return list(
-        lacking(told, names_asked(policy, wanted), policy.missing, unranked=wanted == submission.asked)
-    )
+    policy, wanted = policy_in_force(benchmark), wanted_by(assignment, submission)
+    outcomes = live_outcomes([submission.agent.merged_into_id or submission.agent_id])
+    told = _counted(outcomes, settings_of(benchmark))
+    names = names_asked(policy, wanted)
+    return list(lacking(told, names, policy.missing, unranked=wanted == submission.asked))
 
 
-def _left(token: ApiToken | None, submission: Submission, as_of: datetime) -> Any:
-    """What of today's quotas is left; None where no quota is counted."""
+def _counted(outcomes: pa.Table, settings: Mapping[tuple[object, ...], int]) -> pa.Table:
+    """Task, condition and their number `n` of outcomes; a run is no condition."""
+    condition = {pk: str(facets[: Setting.N_CONDITION]) for facets, pk in settings.items()}
+    once = outcomes.group_by(KEY).aggregate([])
+    of_setting = once.group_by(["task", "setting"]).aggregate([("trial", "count")])
+    under = pa.array([condition[pk] for pk in of_setting["setting"].to_pylist()], pa.string())
+    each = of_setting.append_column("condition", under).group_by(["task", "condition"])
+    return each.aggregate([("trial_count", "sum")]).rename_columns(["task", "condition", "n"])
+
+
+def _left(token: ApiToken | None, submission: Submission, as_of: datetime) -> dict[str, Any] | None:
+    """What of today's quotas is left; None where nobody counts, and for operators, who have no bound."""
     if token is None or find_spec(QUOTAS) is None:
         return None
-    return import_module(QUOTAS).left(token, submission.agent, as_of)
+    agent = submission.agent
+    found = import_module(QUOTAS).left(benchmark=agent.benchmark, token=token, agent=agent, as_of=as_of)
+    return dict(found.as_plain()) if found else None

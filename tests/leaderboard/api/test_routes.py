@@ -11,7 +11,7 @@ from leaderboard.api.examples import BODIES
 from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
 from leaderboard.operations.models import Dispute
 from leaderboard.submissions.models import Submission
-from tests.leaderboard.api.world import KINDS, OPERATOR, OTHER, STRANGER, SUBMITTER, World
+from tests.leaderboard.api.world import KINDS, OPERATOR, OTHER, STRANGER, SUBMITTER
 
 pytestmark = pytest.mark.django_db
 
@@ -103,14 +103,6 @@ def patterns_of(namespace):
         for pattern in one.url_patterns
         if isinstance(pattern, URLPattern)
     ]
-
-
-@pytest.fixture(scope="module")
-def kept(django_db_setup, django_db_blocker):
-    """Made once; what a test changes is rolled back with it."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        yield World()
-        transaction.set_rollback(True)
 
 
 @pytest.fixture

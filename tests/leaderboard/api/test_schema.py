@@ -1,0 +1,170 @@
+"""The description of the interface: whole, valid, from this server alone, and true."""
+
+import re
+from contextlib import suppress
+
+import pytest
+import schemathesis
+from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
+from hypothesis import HealthCheck, given, settings, strategies
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from leaderboard.api.examples import BODIES
+from leaderboard.api.schema import operation_id
+from tests.leaderboard.api.test_routes import TABLE, patterns_of
+from tests.leaderboard.api.world import OPERATOR
+
+pytestmark = pytest.mark.django_db
+ROUTE_OF = {
+    operation_id(method, one.callback.cls): one.name
+    for one in patterns_of("api")
+    for name, method in TABLE
+    if name == one.name
+}
+
+
+@pytest.fixture
+def schema(client, db):
+    return client.get("/api/schema/").json()
+
+
+def operations(schema):
+    return {
+        operation["operationId"]: (path, method, operation)
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def test_every_route_is_described(schema):
+    assert schema["openapi"] == "3.1.1"
+    assert len(operations(schema)) == len(TABLE)
+    written = {re.sub(r"<\w+:(\w+)>", "{}", str(one.pattern)) for one in patterns_of("api")}
+    told = {re.sub(r"\{\w+\}", "{}", path.removeprefix("/api/v1/")) for path in schema["paths"]}
+    assert told == written
+
+
+def test_every_operation_tells_what_it_answers(schema):
+    for name, (_, method, operation) in operations(schema).items():
+        codes = set(operation["responses"])
+        assert {"400", "401", "404", "406", "503"} <= codes, name
+        assert {code for code in codes if code < "300"}, name
+        assert operation["summary"], name
+        assert operation["tags"] != ["others"], name
+        if method == "post":
+            assert {"409", "411", "413", "415", "422"} <= codes, name
+        for code, answer in operation["responses"].items():
+            if code >= "400":
+                assert list(answer["content"]) == ["application/problem+json"]
+
+
+def test_who_needs_a_token_is_told(schema):
+    found = operations(schema)
+    assert {} in found["get_board"][2]["security"]
+    for name in ("post_assignments", "get_submissions", "get_reselections", "post_withdraw"):
+        assert found[name][2]["security"] == [{"token": []}]
+    assert schema["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+def test_every_body_has_an_example(schema):
+    bodies = {name: one[2]["requestBody"] for name, one in operations(schema).items() if one[1] == "post"}
+    assert set(bodies) == set(BODIES)
+    for name, body in bodies.items():
+        assert body["content"]["application/json"]["example"] == BODIES[name]
+
+
+def test_nothing_comes_from_another_host(client, db):
+    page = client.get("/api/docs/")
+    script = client.get("/api/docs/?script=")
+    assert (page.status_code, script.status_code) == (200, 200)
+    assert script["Content-Type"].startswith("application/javascript")
+    loaded = re.findall(r'(?:src|href)="([^"]+)"', page.content.decode())
+    assert len(loaded) >= 4
+    for path in loaded:
+        assert path.startswith("/")
+        assert not path.startswith("//")
+        answer = client.get(path.replace("&amp;", "&"))
+        assert answer.status_code == 200, path
+    assert "<script>" not in page.content.decode()
+    assert not re.search(r"https?://", script.content.decode())
+    assert '"validatorUrl": null' in script.content.decode()
+
+
+def test_styles_in_the_page_are_allowed_here_alone(client, db):
+    def styles(path):
+        policy = client.get(path)["Content-Security-Policy"]
+        return next(part for part in policy.split("; ") if part.startswith("style-src"))
+
+    assert styles("/api/docs/") == "style-src 'self' 'unsafe-inline'"
+    for path in ("/api/schema/", "/", "/api/v1/"):
+        assert styles(path) == "style-src 'self'"
+    assert "script-src 'self'" in client.get("/api/docs/")["Content-Security-Policy"].split("; ")
+
+
+# ------------------------------------------------------------------------------------------------ is it true
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+FEW, MANY = 6, 150  # examples of each kind for each operation
+STEADY = {
+    "deadline": None,
+    "derandomize": True,
+    "database": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+}
+
+
+@pytest.fixture(scope="module")
+def described():
+    """Every operation by its id, to be called in this process, on the connection of the test."""
+    ends = (request_started, request_finished)
+    for signal in ends:
+        signal.disconnect(close_old_connections)
+    found = schemathesis.openapi.from_wsgi("/api/schema/", WSGIHandler())
+    yield {one.ok().definition.raw["operationId"]: one.ok() for one in found.get_all_operations()}
+    for signal in ends:
+        signal.connect(close_old_connections)
+
+
+def send(kept, operation, mode, n_examples):
+    """Send what the schema allows, or what it does not; half of it to places that are there."""
+    name = ROUTE_OF[operation.definition.raw["operationId"]]
+    ids = dict.fromkeys(("id", "uuid", "number"), str(kept.ids.get(name)))
+    given_path = {"slug": "toy"} | ids
+
+    @settings(max_examples=n_examples, **STEADY)
+    @given(case=operation.as_strategy(generation_mode=mode), is_there=strategies.booleans())
+    def run(case, is_there):
+        if is_there:
+            case.path_parameters = {key: given_path[key] for key in case.path_parameters or {}}
+        headers = {"Authorization": f"Bearer {kept.secrets[OPERATOR]}", "Accept-Encoding": "identity"}
+        answer = case.call(headers=headers)
+        case.validate_response(answer, checks=CHECKS)
+
+    run()
+
+
+MODES = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("name", sorted(ROUTE_OF))
+def test_no_answer_is_undocumented(kept, described, name, mode):
+    with suppress(Unsatisfiable):
+        send(kept, described[name], mode, FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("name", sorted(ROUTE_OF))
+def test_no_answer_is_undocumented_at_length(kept, described, name, mode):
+    with suppress(Unsatisfiable):
+        send(kept, described[name], mode, MANY)
