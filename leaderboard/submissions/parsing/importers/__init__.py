@@ -22,7 +22,7 @@ from leaderboard.submissions.parsing.importers import (
     terminal_bench,
 )
 from leaderboard.submissions.parsing.importers.document import Told, keys, names_of
-from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Stated
+from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Run, Stated
 from leaderboard.submissions.parsing.importers.settling import PLACEHOLDER, checked, settled
 from leaderboard.submissions.parsing.importers.source import Source, head
 
@@ -83,13 +83,14 @@ def read(
     if name not in (None, *FORMATS):
         raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
     importer = FORMATS[_format(path, name, called)]
-    if importer.name == FLAT:
+    if importer.runs is None:
         return flat.imported(
             path, stated=stated, as_of=as_of, limits=limits, progress=progress, called=called, only=only
         )
     source = Source.of(path, called=called, limits=limits, progress=progress)
     reading = Reading(source, stated, Told(is_folder=source.is_folder))
-    return _imported(importer, reading, benchmark=benchmark, tasks=tasks, as_of=as_of)
+    runs = [run for run in importer.runs(reading) if run.trials]
+    return _imported(importer, runs, reading, benchmark=benchmark, tasks=tasks, as_of=as_of)
 
 
 def _format(path: Path, name: str | None, called: str | None) -> str:
@@ -112,6 +113,7 @@ def _format(path: Path, name: str | None, called: str | None) -> str:
 
 def _imported(
     importer: Importer,
+    runs: list[Run],
     reading: Reading,
     *,
     benchmark: str,
@@ -119,7 +121,6 @@ def _imported(
     as_of: datetime,
 ) -> Imported:
     source, told, notes = reading.source, reading.told, reading.notes
-    runs = [run for run in importer.runs(reading) if run.trials]
     # Beside other faults those of the rows are told; who ran them is asked for when all can be read.
     unsettled = [(run, PLACEHOLDER) for run in runs]
     pairs = unsettled if told.n else settled(runs, reading.stated, source.called)
