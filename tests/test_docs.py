@@ -34,6 +34,7 @@ PRINTED_ADDRESS = "localhost:8000"
 PATIENCE = 120
 TELLS = {
     "README.md": ["18,000 new, 0 already there", "54 of the 55 tasks asked for have no outcome"],
+    "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new, 3 already there"],
     "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
     "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
     "docs/submitter.md": ['"n_outcomes":55,"n_invalid":0,"n_outside":0,"warnings":[]'],

@@ -66,6 +66,22 @@ def test_an_unknown_format_names_what_was_looked_for(refusal, tmp_path, text):
         assert f"\n  {name}: {importer.looked_for}" in told
 
 
+def test_of_a_folder_with_two_formats_the_named_one_is_read(read, refusal, tmp_path):
+    """HAL keeps the logs of inspect_ai beside its own file."""
+    put(tmp_path / "in", "hal")
+    put(tmp_path / "in", "inspect")
+    found = read(tmp_path / "in", "inspect")
+    assert (found.format, found.flat.n_rows) == ("inspect", 2)
+    assert found.notes == ["Files that are something else, and were left alone: 1."]
+    assert read(tmp_path / "in").format == "hal"
+    assert "in is no helm file; it looks like hal and inspect." in refusal(tmp_path / "in", "helm")
+
+
+def test_a_folder_is_looked_into_from_its_top(read, tmp_path):
+    trials = [shapes.tb_trial(f"a{i:02d}", True) for i in range(40)]
+    assert read(shapes.tb_run(tmp_path / "r", trials)).format == "terminal-bench"
+
+
 def test_a_folder_of_nothing_known(refusal, tmp_path):
     shapes.write(tmp_path / "in" / "a.txt", "hello")
     assert "in is of no format that is known" in refusal(tmp_path / "in")
@@ -139,7 +155,9 @@ def test_what_is_stated_keeps_the_rules_of_names(refusal, tmp_path):
     told = refusal(path, scaffold="Loop", model="a\nb", submitted_at="soon")
     assert "model: " in told
     assert "control character" in told
-    assert "a date is 2024-04-30" in refusal(path, **NAMED | {"submitted_at": "soon"})
+    told = refusal(path, **NAMED | {"submitted_at": "soon"})  # of three rows
+    [line] = told.split("\n")[1:]
+    assert line.startswith('submitted_at: "soon" is not allowed; a date is 2024-04-30, ')
 
 
 # --------------------------------------------------------------------------------------------------- hostile

@@ -92,6 +92,13 @@ def test_a_run_that_broke_off_is_a_fault(refusal, tmp_path):
     )
 
 
+def test_a_run_without_metadata_among_others_is_a_fault(refusal, tmp_path):
+    tb_run(tmp_path / "good", [tb_trial("a", True)])
+    (tb_run(tmp_path / "bad", [tb_trial("a", True, run="r")]) / "run_metadata.json").unlink()
+    told = refusal(tmp_path)
+    assert "the run has no run_metadata.json, as others here have (in bad/results.json)" in told
+
+
 def test_runs_of_several_agents(read, tmp_path):
     tb_run(tmp_path / "x", [tb_trial("a", True)], model="X")
     tb_run(tmp_path / "y", [tb_trial("a", False, run="run-2")], model="Y", run="run-2")

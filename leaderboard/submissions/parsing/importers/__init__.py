@@ -22,8 +22,8 @@ from leaderboard.submissions.parsing.importers import (
     terminal_bench,
 )
 from leaderboard.submissions.parsing.importers.document import Told, keys, names_of
-from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Stated
-from leaderboard.submissions.parsing.importers.settling import WHO, checked, settled
+from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Run, Stated
+from leaderboard.submissions.parsing.importers.settling import PLACEHOLDER, checked, settled
 from leaderboard.submissions.parsing.importers.source import Source, head
 
 __all__ = ["FORMATS", "Imported", "Importer", "Stated", "read", "sniff"]
@@ -38,7 +38,7 @@ FORMATS: Mapping[str, Importer] = MappingProxyType(
 
 FLAT = flat.IMPORTER.name
 NOTHING = Stated()
-PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
+N_SNIFFED = 20  # files of one format looked into, of a folder
 
 
 def sniff(path: Path, *, called: str | None = None) -> str | None:
@@ -47,12 +47,19 @@ def sniff(path: Path, *, called: str | None = None) -> str | None:
         name, data = called or path.name, head(path)
         meant = FLAT if flat.ends_like_one(name) or not data.strip() else None
         return _sniffed(name, data) or meant
-    source = Source.of(path, called=called)
-    for name, importer in FORMATS.items():
-        for file in source.named(*importer.files)[:20]:
-            if _sniffed(file.name, head(file)) == name:
-                return name
-    return None
+    return next(iter(_seen(Source.of(path, called=called))), None)
+
+
+def _seen(source: Source) -> list[str]:
+    """The formats of which a folder has a file, looked for from its top."""
+    return [
+        name
+        for name, importer in FORMATS.items()
+        if any(
+            _sniffed(file.name, head(file)) == name
+            for file in sorted(source.named(*importer.files), key=lambda file: len(file.parts))[:N_SNIFFED]
+        )
+    ]
 
 
 def read(
@@ -76,13 +83,14 @@ def read(
     if name not in (None, *FORMATS):
         raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
     importer = FORMATS[_format(path, name, called)]
-    if importer.name == FLAT:
+    if importer.runs is None:
         return flat.imported(
             path, stated=stated, as_of=as_of, limits=limits, progress=progress, called=called, only=only
         )
     source = Source.of(path, called=called, limits=limits, progress=progress)
     reading = Reading(source, stated, Told(is_folder=source.is_folder))
-    return _imported(importer, reading, benchmark=benchmark, tasks=tasks, as_of=as_of)
+    runs = [run for run in importer.runs(reading) if run.trials]
+    return _imported(importer, runs, reading, benchmark=benchmark, tasks=tasks, as_of=as_of)
 
 
 def _format(path: Path, name: str | None, called: str | None) -> str:
@@ -93,14 +101,19 @@ def _format(path: Path, name: str | None, called: str | None) -> str:
         if (seen := sniff(path, called=called)) is None:
             raise _refused(_unknown(called or path.name), "format", None)
         return seen
-    seen = sniff(path, called=called) if path.is_dir() else _sniffed(called or path.name, head(path))
-    if seen not in (None, name):
-        raise _refused(f"{called or path.name} is no {name} file; it looks like {seen}.", "format", name)
+    if path.is_dir():
+        found = _seen(Source.of(path, called=called))
+    else:
+        found = [one for one in (_sniffed(called or path.name, head(path)),) if one]
+    if found and name not in found:
+        looks = " and ".join(found)
+        raise _refused(f"{called or path.name} is no {name} file; it looks like {looks}.", "format", name)
     return name
 
 
 def _imported(
     importer: Importer,
+    runs: list[Run],
     reading: Reading,
     *,
     benchmark: str,
@@ -108,11 +121,9 @@ def _imported(
     as_of: datetime,
 ) -> Imported:
     source, told, notes = reading.source, reading.told, reading.notes
-    runs = [run for run in importer.runs(reading) if run.trials]
-    if told.n:  # what stands in the rows is told beside it; who ran them is asked for when all can be read
-        pairs = [(run, dict(PLACEHOLDER)) for run in runs]
-    else:
-        pairs = settled(runs, reading.stated, source.called)
+    # Beside other faults those of the rows are told; who ran them is asked for when all can be read.
+    unsettled = [(run, PLACEHOLDER) for run in runs]
+    pairs = unsettled if told.n else settled(runs, reading.stated, source.called)
     found = checked(
         pairs,
         told,

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from leaderboard.submissions.parsing.flat import COLUMNS, Fault, Limits, Progress, read_file, refused
-from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Run, Stated
+from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Stated
 from leaderboard.submissions.parsing.importers.settling import flag
 
 ENDINGS = (".csv", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
@@ -51,15 +51,11 @@ def _is_one(name: str, keys: frozenset[str]) -> bool:
     return bool(keys & {"task", "task_id"}) and bool(keys & {"outcome", "score"})
 
 
-def _runs(reading: Reading) -> list[Run]:
-    raise NotImplementedError  # read as a whole, by `imported`
-
-
 IMPORTER = Importer(
     name="flat",
     looked_for="CSV, NDJSON or Parquet with the columns benchmark, agent, …, task, trial, outcome",
     files=(),
     is_one=_is_one,
-    runs=_runs,
+    runs=None,
     fields={},
 )

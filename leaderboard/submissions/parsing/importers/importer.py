@@ -102,13 +102,14 @@ class Importer:
 
     `files` are patterns of names in a folder; `is_one` tells by the paths of keys in the first MiB of a file,
     and by its name. `fields` are the format's own words for columns of the flat file.
+    `runs` is None of the flat file, which is read as it stands.
     """
 
     name: str
     looked_for: str
     files: tuple[str, ...]
     is_one: Callable[[str, frozenset[str]], bool]
-    runs: Callable[[Reading], Iterable[Run]]
+    runs: Callable[[Reading], Iterable[Run]] | None
     fields: Mapping[str, str]
 
 

@@ -27,6 +27,7 @@ WHO = ("agent", "scaffold", "model")
 ASKED = (*WHO, "submitted_at")
 OF_AGENT = ("version", "organisation")
 OF_RUN = (*ASKED, "run", *OF_AGENT)
+PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
 ROW = re.compile(r"\brow (\d+)")
 
 
@@ -125,7 +126,8 @@ def checked(
 ) -> FlatFile:
     """Put the rows of all runs through the rules of the flat file; faults name the place in the file."""
     records, trials = [], list[Trial]()
-    for run, columns in runs:
+    for run, stated in runs:
+        columns = _probed(run, stated, told, benchmark=benchmark, as_of=as_of)
         # What stands once for an agent is said once: metadata are bounded.
         once, rest = _parted(columns)
         for i, trial in enumerate(run.trials):
@@ -142,6 +144,19 @@ def checked(
     if told.n or not isinstance(found, FlatFile):
         raise refused(called, told.faults, told.n)
     return found
+
+
+def _probed(
+    run: Run, columns: dict[str, str | None], told: Told, *, benchmark: str, as_of: datetime
+) -> dict[str, str | None]:
+    """Check by one row what all rows of a run share, so that its faults are told once."""
+    probe = {"submitted_at": None, **columns, "task": "-", "trial": 1, "outcome": 1}
+    found = faults_of([probe], benchmark=benchmark, as_of=as_of)
+    if isinstance(found, FlatFile):
+        return columns
+    for fault in found.faults:
+        told.add(run.carried.file, fault.field or "", fault.rule, value=fault.value)
+    return PLACEHOLDER
 
 
 def _parted(columns: dict[str, str | None]) -> tuple[dict[str, str], dict[str, str | None]]:

@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from leaderboard.submissions.parsing.importers.document import Node
+from leaderboard.submissions.parsing.importers.document import Node, keys
 from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+from leaderboard.submissions.parsing.importers.source import head
 
 METADATA, RESULTS = "run_metadata.json", "results.json"
 NUMBER = re.compile(r"\.([0-9]{1,5})-of-[0-9]+\.")
@@ -65,14 +66,21 @@ def runs(reading: Reading) -> Iterator[Run]:
 def _results(reading: Reading) -> list[Path]:
     """Where metadata say which folders are runs, the results beside them; else all that are called so."""
     source = reading.source
-    folders = source.named(METADATA)
     if not source.is_folder:
         beside = source.beside(source.root, RESULTS) if source.root.name == METADATA else None
         return [beside or source.root]
-    for path in folders:
-        if source.beside(path, RESULTS) is None:
-            reading.told.add(source.shown(path), "", f"the run has no {RESULTS}: it did not come to its end")
-    return [found for path in folders if (found := source.beside(path, RESULTS))] or source.named(RESULTS)
+    folders = {path.parent for path in source.named(METADATA)}
+    found = [path for path in source.named(RESULTS) if path.parent in folders]
+    if not folders:
+        return source.named(RESULTS)
+    for folder in sorted(folders - {path.parent for path in found}):
+        rule = f"the run has no {RESULTS}: it did not come to its end"
+        reading.told.add(source.shown(folder / METADATA), "", rule)
+    for path in source.named(RESULTS):
+        of_trial = path.parent in folders or (len(path.parents) > 2 and path.parents[2] in folders)
+        if not of_trial and "n_resolved" in keys(head(path)):
+            reading.told.add(source.shown(path), "", f"the run has no {METADATA}, as others here have")
+    return found
 
 
 def _run(node: Node, metadata: Node | None, met: _Met, reading: Reading) -> Run:
