@@ -58,7 +58,7 @@ def test_the_wheel_holds_the_packages_with_templates_and_static_files_and_nothin
     expected = {path for package in PACKAGES for path in below(package)}
     expected |= {f"leaderboard/{path}" for folder in ("templates", "static") for path in below(folder)}
     held = {path for path in wheel.namelist() if ".dist-info/" not in path}
-    assert held == expected
+    assert held == expected | {"bandstand_client.py"}
     apps = {path.parent.name for path in (ROOT / "leaderboard").glob("*/migrations")}
     assert apps
     assert all(f"leaderboard/{app}/migrations/0001_initial.py" in held for app in apps)
@@ -76,6 +76,7 @@ def test_the_core_needs_the_core_alone_and_the_extras_say_what_they_add(wheel):
     assert {"django", "gunicorn", "psycopg", "whitenoise"} <= by_extra["server"]
     assert set(metadata.get_all("Provides-Extra")) == {"frames", "server", "sklearn"}
     assert "bandstand-server = leaderboard.command:main" in information(wheel, "entry_points.txt")
+    assert "bandstand = bandstand_client:main" in information(wheel, "entry_points.txt")
     assert "Apache License" in information(wheel, "licenses/LICENSE")
 
 

@@ -1,0 +1,769 @@
+"""The client of a Bandstand service: ask what to run, check, deliver, follow, withdraw, download.
+
+One module, standard library only: ``pip install bandstand`` gives the command ``bandstand``, and the file
+works by itself (``python bandstand_client.py``). In a program::
+
+    client = Client("https://bandstand.example.org", token=token())
+    receipt = client.submit("coding-100", read_delivery(Path("outcomes.json")))
+
+Whatever failed on the way is tried again, and a delivery never counts twice: its ``Idempotency-Key`` is made
+from what is delivered, so that the same file under the same key gets the same answer, after a crash too.
+A token is sent to the server that was named, over TLS, and nowhere else: no redirect is followed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import email.utils
+import gzip
+import hashlib
+import http.client
+import io
+import json
+import os
+import secrets
+import ssl
+import stat
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+DONE, REFUSED, USAGE, NOT_REACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+AGAIN = (429, 502, 503, 504)  # what may pass
+N_TRIES = 6
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds
+TIMEOUT = 120.0  # seconds without a byte
+BLOCK = 1 << 16
+FORMATS = ("csv", "ndjson", "parquet")
+LOCAL = ("localhost", "127.0.0.1", "::1")
+TOKEN_FILE = Path("~/.config/bandstand/token")
+Progress = Callable[[int, "int | None"], None]
+
+
+class UsageError(Exception):
+    """The command, the token or a file cannot be used as given."""
+
+
+class Refused(Exception):
+    """The server refused, and said why: an RFC 9457 problem."""
+
+    def __init__(self, problem: Mapping[str, Any]) -> None:
+        self.problem = dict(problem)
+        super().__init__(_printable(problem.get("detail") or problem.get("title") or "refused"))
+
+    def lines(self) -> Iterator[str]:
+        """Tell what is wrong, and every fault on a line of its own."""
+        yield str(self)
+        faults = self.problem.get("faults") or []
+        for fault in faults:
+            yield f"  {_fault_text(fault)}"
+        more = int(self.problem.get("n_faults") or 0) - len(faults)
+        if more > 0:
+            yield f"  … and {more:,} more"
+
+
+class NotReachable(Exception):
+    """The server did not answer, however often it was asked."""
+
+
+# ------------------------------------------------------------------------------------------------- deliveries
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What is delivered: one JSON body, or a file with what is said of it.
+
+    Attributes
+    ----------
+    fields : dict
+        The submission without its outcomes (agent, submitted_at, run, assignment, replaces, links).
+    content : bytes
+        The JSON body where `name` is empty, else the file.
+    name : str
+        The file's name; empty: `content` is a whole JSON body.
+    """
+
+    content: bytes
+    name: str = ""
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    def key(self, benchmark: str) -> str:
+        """Give the idempotency key: the same for the same delivery, on any machine and after any crash."""
+        told = json.dumps([benchmark, self.name != "", self.fields], sort_keys=True).encode()
+        digest = hashlib.sha256(told + b"\n")
+        digest.update(self.content)
+        return f"sha256-{digest.hexdigest()}"
+
+    def body(self) -> tuple[bytes, bytes, bytes, str]:
+        """Give what stands before the content, the content, what stands behind it, and the media type."""
+        if not self.name:
+            return b"", self.content, b"", "application/json"
+        boundary = secrets.token_hex(24)
+        submission = json.dumps(self.fields).encode()
+        name = urllib.parse.quote(self.name)
+        head = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="submission"\r\n'
+            "Content-Type: application/json\r\n\r\n"
+        ).encode()
+        middle = (
+            f'\r\n--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        ).encode()
+        tail = f"\r\n--{boundary}--\r\n".encode()
+        return head + submission + middle, self.content, tail, f"multipart/form-data; boundary={boundary}"
+
+
+def read_delivery(path: Path, fields: Mapping[str, Any] | None = None) -> Delivery:
+    """Read a file: a JSON submission, plain or gzipped, or a file of outcomes.
+
+    Parameters
+    ----------
+    path : Path
+    fields : mapping, optional
+        What is said beside the outcomes; it goes before what a JSON submission says itself.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read.
+    """
+    said = {name: value for name, value in (fields or {}).items() if value not in (None, "", {})}
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    if not content:
+        raise UsageError(f"{path} is empty.")
+    submission = _submission_in(content)
+    if submission is None:
+        return Delivery(content, path.name, said)
+    return Delivery(json.dumps(submission | said).encode())
+
+
+def _submission_in(content: bytes) -> dict[str, Any] | None:
+    """Read a JSON submission; None: it is another file, which the server reads."""
+    try:
+        text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+    except (OSError, EOFError, ValueError):
+        return None
+    if text.lstrip()[:1] != b"{":
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None  # NDJSON has many objects
+    return found if isinstance(found, dict) and "outcomes" in found else None
+
+
+# ----------------------------------------------------------------------------------------------------- client
+
+
+class Client:
+    """A service at an address, with a token.
+
+    Parameters
+    ----------
+    server : str
+        Its address; everything but this machine is asked over https.
+    token : str, optional
+    n_tries : int
+        How often a request is tried.
+    sleep : callable
+        Waits between tries, in seconds.
+    plain : bool
+        Send the token over http, which anybody on the way can read.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        token: str = "",
+        *,
+        n_tries: int = N_TRIES,
+        timeout: float = TIMEOUT,
+        sleep: Callable[[float], None] = time.sleep,
+        plain: bool = False,
+    ) -> None:
+        self.server, self.token = server.rstrip("/"), token
+        self.n_tries, self.timeout, self.sleep = n_tries, timeout, sleep
+        parts = urllib.parse.urlsplit(self.server)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{server!r} is no address of a server; write https://…")
+        if parts.scheme == "http" and token and parts.hostname not in LOCAL and not plain:
+            raise UsageError(
+                f"{server} has no TLS: the token would be readable on the way (--plain sends it)."
+            )
+        context = ssl.create_default_context()
+        self._opener = urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context))
+
+    def tasks(self, benchmark: str, agent: Mapping[str, str]) -> dict[str, Any]:
+        """Ask which tasks an agent is to run; asked again, the same ones come."""
+        return self._json(
+            "POST", f"{_of(benchmark)}/assignments", json.dumps({"agent": dict(agent)}).encode()
+        )
+
+    def check(self, benchmark: str, delivery: Delivery, progress: Progress | None = None) -> dict[str, Any]:
+        """Have a delivery checked by the rules of submitting; nothing is stored."""
+        return self._deliver(benchmark, delivery, "?dry_run=true", {}, progress)
+
+    def submit(
+        self, benchmark: str, delivery: Delivery, *, key: str = "", progress: Progress | None = None
+    ) -> dict[str, Any]:
+        """Deliver, once however often it is called."""
+        headers = {"Idempotency-Key": key or delivery.key(benchmark)}
+        return self._deliver(benchmark, delivery, "", headers, progress)
+
+    def status(self, submission: str) -> dict[str, Any]:
+        """Ask how a submission stands."""
+        return self._json("GET", f"/api/v1/submissions/{_segment(submission)}")
+
+    def withdraw(self, submission: str, reason: str) -> dict[str, Any]:
+        """Take a submission back; a tombstone stays."""
+        path = f"/api/v1/submissions/{_segment(submission)}/withdraw"
+        try:
+            return self._json("POST", path, json.dumps({"reason": reason}).encode())
+        except Refused as refused:
+            # An answer that was lost on its way leaves the second try a conflict with the first.
+            if (
+                refused.problem.get("status") == 409
+                and (now := self.status(submission))["status"] == "withdrawn"
+            ):
+                return now
+            raise
+
+    def export(
+        self, benchmark: str, file: IO[bytes], *, kind: str = "csv", progress: Progress | None = None
+    ) -> dict[str, Any]:
+        """Write all outcomes of a benchmark to a file; every byte that the server announced, or a refusal."""
+        path = f"{_of(benchmark)}/outcomes.{kind}"
+        return self._tried(lambda: self._downloaded(path, file, kind, progress))
+
+    def subsets(self, benchmark: str) -> dict[str, Any]:
+        """Ask what was decided about a benchmark: what goes beside its outcomes."""
+        return self._json("GET", f"{_of(benchmark)}/subsets.json")
+
+    # ---------------------------------------------------------------------------------------------- requests
+
+    def _deliver(
+        self,
+        benchmark: str,
+        delivery: Delivery,
+        query: str,
+        headers: dict[str, str],
+        progress: Progress | None,
+    ) -> dict[str, Any]:
+        def once() -> dict[str, Any]:
+            head, content, tail, media_type = delivery.body()
+            body = _Body((head, content, tail), progress)
+            return self._answer("POST", f"{_of(benchmark)}/submissions{query}", body, media_type, headers)
+
+        return self._tried(once)
+
+    def _json(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+        return self._tried(
+            lambda: self._answer(method, path, _Body((body,)) if body else None, "application/json", {})
+        )
+
+    def _answer(
+        self, method: str, path: str, body: _Body | None, media_type: str, headers: Mapping[str, str]
+    ) -> dict[str, Any]:
+        more = dict(headers)
+        if body is not None:
+            more |= {"Content-Type": media_type, "Content-Length": str(body.n)}
+        with self._opened(method, path, body, more) as answer:
+            content = answer.read()
+            replayed = answer.headers.get("Idempotent-Replayed") == "true"
+        found = _object_in(content)
+        return found | {"replayed": True} if replayed else found
+
+    def _downloaded(self, path: str, file: IO[bytes], kind: str, progress: Progress | None) -> dict[str, Any]:
+        file.seek(0)
+        file.truncate()
+        with self._opened("GET", path, None, {}) as answer:
+            n_rows, seen = int(answer.headers.get("Bandstand-Rows", -1)), _Seen(kind)
+            while block := answer.read(BLOCK):
+                file.write(block)
+                seen.take(block)
+                if progress:
+                    progress(seen.n_bytes, None)
+            told = {name: answer.headers.get(f"Bandstand-{name}") for name in ("Data-Version", "Licence")}
+        if not seen.is_whole(n_rows):
+            raise http.client.IncompleteRead(b"")
+        licence = urllib.parse.unquote(told["Licence"] or "")
+        return {"n": n_rows, "data_version": int(told["Data-Version"] or 0), "licence": licence}
+
+    def _opened(
+        self, method: str, path: str, body: _Body | None, headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
+        own = {"Accept": "application/json, */*", "User-Agent": "bandstand-client", **headers}
+        if self.token:
+            own["Authorization"] = f"Bearer {self.token}"
+        request = urllib.request.Request(f"{self.server}{path}", data=body, headers=own, method=method)
+        opened: http.client.HTTPResponse = self._opener.open(request, timeout=self.timeout)
+        return opened
+
+    def _tried(self, once: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Ask until there is an answer that stays; wait for what may pass, as long as the server says."""
+        for n in range(1, self.n_tries + 1):
+            try:
+                return once()
+            except urllib.error.HTTPError as error:
+                with error:
+                    problem, after = _problem_of(error), _retry_after(error)
+                if error.code not in AGAIN:
+                    raise Refused(problem) from None
+                why: str | Exception = f"{error.code}: {problem.get('detail', '')}"
+            except ssl.SSLCertVerificationError as error:
+                raise NotReachable(f"{self.server}: {error.verify_message}") from error
+            except urllib.error.URLError as error:
+                if isinstance(error.reason, ssl.SSLCertVerificationError):
+                    raise NotReachable(f"{self.server}: {error.reason.verify_message}") from error
+                why, after = str(error.reason), None
+            except (http.client.HTTPException, OSError) as error:
+                why, after = str(error) or type(error).__name__, None
+            if n < self.n_tries:
+                self.sleep(min(after if after is not None else _backoff(n), LONGEST_WAIT))
+        raise NotReachable(f"{self.server} did not answer in {self.n_tries} tries; the last: {why}")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A token, or a delivery, goes to no other address than the one that was named."""
+
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+        """Leave the redirect to be told as a refusal."""
+
+
+class _Body(io.RawIOBase):
+    """Parts of a body, one after the other, and how much of them was sent."""
+
+    def __init__(self, parts: tuple[bytes, ...], progress: Progress | None = None) -> None:
+        self._parts = [memoryview(part) for part in parts if part]
+        self.n, self.n_sent, self._progress = sum(map(len, parts)), 0, progress
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._parts:
+            return b""
+        part = self._parts[0]
+        block = part if size < 0 else part[:size]
+        self._parts[:1] = [part[len(block) :]] if len(block) < len(part) else []
+        self.n_sent += len(block)
+        if self._progress:
+            self._progress(self.n_sent, self.n)
+        return bytes(block)
+
+
+class _Seen:
+    """What a download must show to be whole: its rows, and in NDJSON the hash of its lines."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.n_bytes, self.n_lines = kind, 0, 0
+        self._digest, self._last = hashlib.sha256(), b""
+
+    def take(self, block: bytes) -> None:
+        """Take in the next bytes; the last line waits until another begins."""
+        self.n_bytes += len(block)
+        self.n_lines += block.count(b"\n")
+        if self.kind != "ndjson":
+            self._last = (self._last + block)[-4:]
+            return
+        every = self._last + block
+        start = every.rfind(b"\n", 0, len(every) - 1) + 1
+        self._digest.update(every[:start])
+        self._last = every[start:]
+
+    def is_whole(self, n_rows: int) -> bool:
+        """Tell whether all rows came that were announced."""
+        if self.kind == "csv":
+            return self.n_lines == n_rows + 1
+        if self.kind == "parquet":
+            return self._last == b"PAR1"
+        end = {"end": True, "n": n_rows, "sha256": self._digest.hexdigest()}
+        return self.n_lines == n_rows + 1 and _object_in(self._last) == end
+
+
+def _of(benchmark: str) -> str:
+    return f"/api/v1/benchmarks/{_segment(benchmark)}"
+
+
+def _segment(text: str) -> str:
+    return urllib.parse.quote(text, safe="")
+
+
+def _object_in(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _problem_of(error: urllib.error.HTTPError) -> dict[str, Any]:
+    if 300 <= error.code < 400:
+        where = error.headers.get("Location", "elsewhere")
+        detail = f"The server says that it moved to {where}. If that is right, name it by --server."
+        return {"status": error.code, "detail": detail}
+    try:
+        found = _object_in(error.read())
+    except (http.client.HTTPException, OSError):
+        found = {}
+    return {"status": error.code, "detail": f"{error.code} {error.reason}"} | found
+
+
+def _retry_after(error: urllib.error.HTTPError) -> float | None:
+    """Read when to try again: seconds, or a date."""
+    stated = error.headers.get("Retry-After", "")
+    if stated.isdigit():
+        return float(stated)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(stated).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+def _backoff(n: int) -> float:
+    """Wait 1, 2, 4, … seconds, and up to half as much again, so that many do not come back at once."""
+    wait: float = FIRST_WAIT * 2 ** (n - 1)
+    return wait * (1 + secrets.randbelow(512) / 1024)
+
+
+def _fault_text(fault: Mapping[str, Any]) -> str:
+    row, column, value = (fault.get(name) for name in ("row", "field", "value"))
+    place = ", ".join(_printable(part) for part in (row and f"row {row}", column) if part)
+    shown = "" if value is None else f'"{_printable(value)}" is not allowed; '
+    return f"{place}: {shown}{_printable(fault.get('rule', ''))}".removeprefix(": ")
+
+
+def _printable(text: object) -> str:
+    """Give a text without what would act on a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
+def token(path: Path | None = None) -> str:
+    """Find the token: in BANDSTAND_TOKEN, or in a file that nobody else may read.
+
+    Raises
+    ------
+    UsageError
+        If others may read the file, or a file that was named is not there.
+    """
+    if path is None and (stated := os.environ.get("BANDSTAND_TOKEN", "").strip()):
+        return stated
+    file = (path or TOKEN_FILE).expanduser()
+    try:
+        mode = file.stat().st_mode
+        found = file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        if path is None:
+            return ""
+        raise UsageError(f"{file}: {error.strerror or error}") from error
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise UsageError(f"Others may read {file}: chmod 600 {file}")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- command
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; 0 done, 1 refused, 2 usage, 3 not reachable."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        answer = parsed.run(parsed, _client(parsed))
+    except UsageError as error:
+        return _told(f"bandstand: {error}", USAGE)
+    except Refused as refused:
+        if parsed.json:
+            _print(json.dumps(refused.problem, ensure_ascii=False, indent=2))
+        return _told("\n".join(refused.lines()), REFUSED)
+    except NotReachable as error:
+        return _told(f"bandstand: {error}", NOT_REACHABLE)
+    except KeyboardInterrupt:
+        return _told("", INTERRUPTED)
+    _print(json.dumps(answer, ensure_ascii=False, indent=2) if parsed.json else parsed.tell(answer))
+    return DONE
+
+
+def _client(parsed: argparse.Namespace) -> Client:
+    if not parsed.server:
+        raise UsageError("Name the server by --server or BANDSTAND_SERVER.")
+    return Client(
+        parsed.server,
+        token(parsed.token_file),
+        n_tries=parsed.tries,
+        timeout=parsed.timeout,
+        plain=parsed.plain,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bandstand",
+        description="Ask what to run, check, deliver, follow, withdraw, download.",
+        epilog="Exit codes: 0 done, 1 refused, 2 usage, 3 not reachable. The token is read from "
+        f"BANDSTAND_TOKEN or from {TOKEN_FILE} (or --token-file), which nobody else may read.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_tasks(commands)
+    _add_deliveries(commands)
+    _add_status(commands)
+    _add_export(commands)
+    return parser
+
+
+def _command(
+    commands: Any,
+    name: str,
+    told: str,
+    run: Callable[[argparse.Namespace, Client], dict[str, Any]],
+    tell: Callable[[dict[str, Any]], str],
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=told, description=told)
+    parser.add_argument("--server", default=os.environ.get("BANDSTAND_SERVER", ""), metavar="URL")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="with the token; mode 0600")
+    parser.add_argument("--json", action="store_true", help="print the answer as it came")
+    parser.add_argument(
+        "--tries", type=int, default=N_TRIES, metavar="N", help="of each request (%(default)s)"
+    )
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, metavar="SECONDS", help="without a byte")
+    parser.add_argument("--plain", action="store_true", help="send the token without TLS")
+    parser.set_defaults(run=run, tell=tell)
+    return parser
+
+
+def _add_tasks(commands: Any) -> None:
+    parser = _command(commands, "tasks", "ask which tasks an agent is to run", _run_tasks, _tell_tasks)
+    parser.add_argument("benchmark", metavar="SLUG")
+    for name in ("agent", "scaffold", "model"):
+        parser.add_argument(f"--{name}", required=True, metavar="NAME")
+    for name in ("agent-version", "organisation"):
+        parser.add_argument(f"--{name}", default="", metavar="NAME")
+
+
+def _add_deliveries(commands: Any) -> None:
+    for name, told, run, tell in (
+        (
+            "check",
+            "have a file checked by the rules of submitting; nothing is stored",
+            _run_check,
+            _tell_check,
+        ),
+        (
+            "submit",
+            "deliver a file. Its idempotency key is the hash of benchmark, options and content: the same "
+            "command repeated, after a crash too, delivers once and gets the same answer",
+            _run_submit,
+            _tell_submit,
+        ),
+    ):
+        parser = _command(commands, name, told, run, tell)
+        parser.add_argument("file", type=Path, metavar="FILE", help="JSON, CSV, NDJSON, Parquet; .gz too")
+        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        said = parser.add_argument_group("what the file does not say")
+        for option in ("agent", "scaffold", "model", "agent-version", "organisation"):
+            said.add_argument(f"--{option}", default="", metavar="NAME")
+        said.add_argument("--submitted-at", default="", metavar="DATE", help="2024-04-30; else now")
+        said.add_argument("--run", dest="run_label", default="", metavar="NAME", help="label of all rows")
+        said.add_argument("--assignment", default="", metavar="ID", help="that this answers")
+        said.add_argument("--replaces", default="", metavar="ID", help="submission that this supersedes")
+        said.add_argument("--commit", default="", metavar="URL")
+        said.add_argument("--logs", default="", metavar="URL")
+        if name == "submit":
+            parser.add_argument("--key", default="", help="idempotency key; else made from the content")
+
+
+def _add_status(commands: Any) -> None:
+    parser = _command(commands, "status", "ask how a submission stands", _run_status, _tell_status)
+    parser.add_argument("submission", metavar="ID")
+    parser = _command(commands, "withdraw", "take a submission back", _run_withdraw, _tell_status)
+    parser.add_argument("submission", metavar="ID")
+    parser.add_argument("--reason", required=True)
+
+
+def _add_export(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "export",
+        "download all outcomes of a benchmark, whole or not at all",
+        _run_export,
+        _tell_export,
+    )
+    parser.add_argument("benchmark", metavar="SLUG")
+    parser.add_argument("--format", choices=FORMATS, default="csv")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="default: SLUG.FORMAT")
+    parser.add_argument("--force", action="store_true", help="replace what is there")
+    parser.add_argument(
+        "--with-subsets", action="store_true", help="and its subset versions, to NAME.subsets.json"
+    )
+
+
+def _run_tasks(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
+    return client.tasks(parsed.benchmark, _agent(parsed))
+
+
+def _agent(parsed: argparse.Namespace) -> dict[str, str]:
+    told = {
+        "name": parsed.agent,
+        "scaffold": parsed.scaffold,
+        "model": parsed.model,
+        "version": parsed.agent_version,
+        "organisation": parsed.organisation,
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _tell_tasks(answer: dict[str, Any]) -> str:
+    """Give the tasks, one a line; what else is told goes to stderr, so that the tasks can be piped."""
+    tasks = answer.get("tasks", [])
+    _told(
+        f"{answer.get('mode', '')}: {len(tasks):,} tasks, {answer.get('n_trials', 1)} trials each "
+        f"({answer.get('n_trials_recommended', answer.get('n_trials', 1))} recommended), until "
+        f"{answer.get('expires_at', '')}. {answer.get('reason', '')}\nAssignment {answer.get('id', '')}",
+        DONE,
+    )
+    return "\n".join(map(_printable, tasks))
+
+
+def _delivery(parsed: argparse.Namespace) -> Delivery:
+    links = {name: getattr(parsed, name) for name in ("commit", "logs") if getattr(parsed, name)}
+    fields = {
+        "agent": _agent(parsed),
+        "submitted_at": parsed.submitted_at,
+        "run": parsed.run_label,
+        "assignment": parsed.assignment,
+        "replaces": parsed.replaces,
+        "links": links,
+    }
+    return read_delivery(parsed.file, fields)
+
+
+def _run_check(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
+    with _bar(f"Checking {parsed.file.name}") as progress:
+        return client.check(parsed.benchmark, _delivery(parsed), progress)
+
+
+def _run_submit(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
+    with _bar(f"Sending {parsed.file.name}") as progress:
+        return client.submit(parsed.benchmark, _delivery(parsed), key=parsed.key, progress=progress)
+
+
+def _tell_check(answer: dict[str, Any]) -> str:
+    return f"It would be taken: {_counts(answer)}"
+
+
+def _tell_submit(answer: dict[str, Any]) -> str:
+    before = " (delivered before; nothing happened now)" if answer.get("replayed") else ""
+    return f"{answer.get('id', '')} is {answer.get('status', '')}{before}: {_counts(answer)}"
+
+
+def _counts(answer: dict[str, Any]) -> str:
+    counts = ", ".join(
+        f"{answer[name]:,} {word}"
+        for name, word in (
+            ("n_outcomes", "outcomes"),
+            ("n_invalid", "invalid"),
+            ("n_outside", "outside of what was asked"),
+        )
+        if answer.get(name) is not None
+    )
+    return "\n".join([f"{counts}.", *(f"  {_printable(one)}" for one in answer.get("warnings") or [])])
+
+
+def _run_status(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
+    return client.status(parsed.submission)
+
+
+def _run_withdraw(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
+    return client.withdraw(parsed.submission, parsed.reason)
+
+
+def _tell_status(answer: dict[str, Any]) -> str:
+    """Give every field that is told, one a line."""
+    lines = []
+    for name, value in answer.items():
+        shown = value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
+        lines.append(f"{name}: {_printable(shown)}")
+    return "\n".join(lines)
+
+
+def _run_export(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
+    output = parsed.output or Path(f"{parsed.benchmark}.{parsed.format}")
+    beside = output.with_name(f"{output.stem}.subsets.json") if parsed.with_subsets else None
+    for path in filter(None, (output, beside)):
+        if path.exists() and not parsed.force:
+            raise UsageError(f"{path} is there already; --force replaces it.")
+    with _bar(f"Downloading {output.name}") as progress, _replacing(output) as file:
+        told = client.export(parsed.benchmark, file, kind=parsed.format, progress=progress)
+    if beside:
+        with _replacing(beside) as file:
+            file.write(
+                json.dumps(client.subsets(parsed.benchmark), ensure_ascii=False, indent=1).encode() + b"\n"
+            )
+    return told | {"path": str(output)} | ({"subsets": str(beside)} if beside else {})
+
+
+def _tell_export(answer: dict[str, Any]) -> str:
+    licence = f" Licence: {answer['licence']}." if answer.get("licence") else ""
+    return f"{answer['path']}: {answer['n']:,} outcomes, data version {answer['data_version']}.{licence}"
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[IO[bytes]]:
+    """Give a file that takes the place of `target` in the end, whole."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            part = Path(file.name)
+            try:
+                yield file
+                file.close()
+                part.replace(target)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+    except FileNotFoundError as error:
+        raise UsageError(f"There is no folder {target.parent}.") from error
+
+
+@contextlib.contextmanager
+def _bar(title: str) -> Iterator[Progress]:
+    """Show how far it is on stderr, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    last = 0.0
+
+    def show(done: int, total: int | None) -> None:
+        nonlocal last
+        if time.monotonic() - last < 0.1 and done != total:
+            return
+        last = time.monotonic()
+        share = "" if not total else f" [{'#' * (24 * done // total):<24}] {100 * done // total}%"
+        sys.stderr.write(f"\r{title}{share} {done / 2**20:,.1f} MiB ")
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
+def _told(text: str, code: int) -> int:
+    if text:
+        sys.stderr.write(f"{text}\n")
+    return code
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""The client and the downloads against the real service: gunicorn over a database of its own."""
+
+import json
+import socket
+import threading
+
+import pytest
+
+import bandstand_client
+from bandstand_client import main
+from tests.leaderboard.service import Service, full_run, wait_until
+from tests.toys import csv_text, graded
+
+
+@pytest.fixture(scope="module")
+def service():
+    service = Service()
+    service.load(csv_text(graded(16, 20)), "toy")
+    service.manage("recompute", "toy")
+    service.web()
+    yield service
+    service.close()
+
+
+@pytest.fixture(autouse=True)
+def settings(service, monkeypatch, tmp_path):
+    monkeypatch.setenv("BANDSTAND_SERVER", service.address)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_delivering_and_downloading(service, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("BANDSTAND_TOKEN", service.token("toy"))
+    (tmp_path / "run.json").write_text(json.dumps(full_run("new", "1" * 20)))
+    said = []
+    for _ in range(2):
+        assert main(["submit", "run.json", "--benchmark", "toy", "--json"]) == 0
+        said.append(json.loads(capsys.readouterr().out))
+    assert (said[0]["status"], said[0]["n_outcomes"]) == ("accepted", 20)
+    assert said[1] == said[0] | {"replayed": True}
+    (tmp_path / "bad.json").write_text(json.dumps(full_run("bad", "12")))
+    assert main(["submit", "bad.json", "--benchmark", "toy"]) == 1
+    assert 'row 2, outcome: "2" is not allowed' in capsys.readouterr().err
+    service.manage("recompute", "toy")
+    digest = service.boards("toy")[-1][2]
+    for kind in bandstand_client.FORMATS:
+        assert main(["export", "toy", "--format", kind, "--with-subsets", "--force"]) == 0
+        assert f"toy.{kind}: 340 outcomes, data version 2." in capsys.readouterr().out
+    lines = (tmp_path / "toy.ndjson").read_text().splitlines()
+    assert {json.loads(line)["agent"] for line in lines[:-1]} == {"new", *graded(16, 20)}
+    assert len(digest) == 64
+
+
+def test_a_stream_whose_database_goes_away_is_reset(service):
+    """No prefix passes for the whole, not even for a client that reads up to the end of the connection."""
+    service.load(csv_text(graded(400, 300)), "large")
+    path = "/api/v1/benchmarks/large/outcomes.ndjson"
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        wire.sendall(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+        assert b" 200 " in wire.recv(100)
+        ended = service.rows(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state <> 'idle'"
+            " AND starts_with(query, 'COPY (SELECT')"
+        )
+        assert ended == [(True,)]
+        with pytest.raises(ConnectionResetError):
+            read_to_the_end(wire)
+
+
+def read_to_the_end(wire):
+    while wire.recv(1 << 20):
+        pass
+
+
+def test_places_come_back_when_readers_leave(service):
+    """More readers than there are places, of whom each leaves in the middle: the next one is served."""
+
+    def leave():
+        with socket.create_connection(("127.0.0.1", service.port), timeout=60) as wire:
+            path = "/api/v1/benchmarks/large/outcomes.csv"
+            wire.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            wire.recv(1000)
+
+    leaving = [threading.Thread(target=leave) for _ in range(8)]
+    for thread in leaving:
+        thread.start()
+    for thread in leaving:
+        thread.join()
+    wait_until(lambda: main(["export", "large", "--tries", "1", "--force"]) == 0, seconds=60)
