@@ -20,9 +20,10 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Exhausted, Refusal
 from leaderboard.operations import quotas, tries
 from leaderboard.operations.intake import Receipt, submit, submit_file
+from leaderboard.submissions.parsing.files import Form
 
 MAX_KEY_LENGTH = 255
-PARAMETERS = ("dry_run", "format")
+PARAMETERS = ("dry_run", "format", "metric", "filter")
 TRUTH = {"true": True, "1": True, "false": False, "0": False}
 LARGE = 1 << 20  # bytes of a file; a process reads one such at a time, for its rows take memory
 
@@ -33,7 +34,7 @@ class _Asked(NamedTuple):
     """What the address asks for."""
 
     dry_run: bool
-    form: str | None
+    form: Form
 
 
 def delivered(request: Request, benchmark: Benchmark) -> Response:
@@ -65,7 +66,7 @@ def _asked(request: Request) -> _Asked:
     dry_run = asked.get("dry_run", "false")
     if dry_run not in TRUTH:
         raise ParseError(f"dry_run is true or false, not {dry_run[:80]!r}.")
-    return _Asked(TRUTH[dry_run], asked.get("format"))
+    return _Asked(TRUTH[dry_run], Form(asked.get("format"), asked.get("metric"), asked.get("filter")))
 
 
 def _received(
@@ -75,8 +76,8 @@ def _received(
     key = _idempotency_key(request)
     body = request.data
     if not isinstance(body, Multipart):
-        if asked.form is not None:
-            raise ParseError("format names that of a file; a JSON body has its own.")
+        if asked.form != Form():
+            raise ParseError("format, metric and filter are about a file; a JSON body has its own form.")
         return submit(
             benchmark=benchmark,
             token=token,
@@ -100,6 +101,8 @@ def _received(
 
 def _told(request: Request, benchmark: Benchmark, receipt: Receipt, asked: _Asked) -> Response:
     links = {"board": request.build_absolute_uri(reverse("api:board", args=[benchmark.slug]))}
+    if uuid := receipt.content["id"]:
+        links["submission"] = request.build_absolute_uri(reverse("api:submission", args=[uuid]))
     headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
     code = status.HTTP_200_OK if asked.dry_run else status.HTTP_201_CREATED
     return Response(receipt.content | {"links": links}, status=code, headers=headers)

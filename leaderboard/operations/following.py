@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +14,7 @@ from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import boards_of
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force, role_of, visible_benchmarks
+from leaderboard.operations import quotas
 from leaderboard.operations.asking import lacking, names_asked
 from leaderboard.operations.assignments import wanted_by
 from leaderboard.operations.corrections import NoSuchSubmission
@@ -24,7 +23,6 @@ from leaderboard.submissions.models import LIVE, Setting, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of
 from leaderboard.submissions.rows import KEY
 
-QUOTAS = "leaderboard.operations.quotas"
 OF_STATUS = {
     Status.CHECKING: "It is being checked.",
     Status.WAITING: "It waits for review, or for the end of its embargo, and does not count yet.",
@@ -151,8 +149,8 @@ def _counted(outcomes: pa.Table, settings: Mapping[tuple[object, ...], int]) -> 
 
 def _left(token: ApiToken | None, submission: Submission, as_of: datetime) -> dict[str, Any] | None:
     """What of today's quotas is left; None where nobody counts, and for operators, who have no bound."""
-    if token is None or find_spec(QUOTAS) is None:
+    if token is None:
         return None
     agent = submission.agent
-    found = import_module(QUOTAS).left(benchmark=agent.benchmark, token=token, agent=agent, as_of=as_of)
+    found = quotas.left(benchmark=agent.benchmark, token=token, agent=agent, as_of=as_of)
     return dict(found.as_plain()) if found else None

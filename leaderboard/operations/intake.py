@@ -27,13 +27,14 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.delivering import Part, Placed, Terms, proposed, record
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
-from leaderboard.submissions.parsing.files import Place, UploadedPart, read_upload
+from leaderboard.submissions.parsing.files import Form, Place, UploadedPart, read_upload
 from leaderboard.submissions.parsing.flat import Fault, FlatFile
 from leaderboard.submissions.queries import taking_back, withheld
 from leaderboard.submissions.services import append_changes
 from leaderboard.waking import wake
 
 N_NAMED_KEYS = 100
+ANY_FORM = Form()
 IN_BACKGROUND = (
     "the checks of so many outcomes take a while: it counts, or waits for review, once they are done"
 )
@@ -96,9 +97,9 @@ def submit_file(
     idempotency_key: str | None,
     as_of: datetime,
     dry_run: bool = False,
-    form: str | None = None,
+    form: Form = ANY_FORM,
 ) -> Receipt:
-    """Do the same with the rows of a file, and the envelope's `fields` beside it; `form` names its format."""
+    """Do the same with the rows of a file, and the envelope's `fields` beside it."""
     place = Place(benchmark.slug, benchmark.title, _task_names(benchmark))
     parsed = read_upload(upload, fields, place=place, form=form, as_of=as_of)
     delivery = _Delivery(parsed, benchmark, token, as_of)

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from gzip import GzipFile
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path, PurePath
 from shutil import copyfileobj
 from tempfile import TemporaryDirectory
@@ -21,8 +19,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from analytics.flat_file import DELIVERED, Beside, Fault, FlatFile, FlatFileError, read, text_of
+from analytics.flat_file import DELIVERED, SUBMISSION, Beside, Fault, FlatFile, FlatFileError, read, text_of
 from leaderboard.errors import Refusal
+from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.body import Body, together
 from leaderboard.submissions.parsing.envelope import COLUMN, columns_of, envelope_of, fault, faults_of
 from leaderboard.submissions.parsing.known_tasks import KnownTasks
@@ -30,7 +29,7 @@ from leaderboard.submissions.parsing.known_tasks import KnownTasks
 FLAT = "flat"
 GZIP = b"\x1f\x8b"
 BLOCK_BYTES = 1 << 20
-IMPORTERS = "leaderboard.submissions.parsing.importers"
+TABLES = (".csv", ".csv.gz", ".parquet")  # what ends so is a flat file, whatever stands in it
 SUFFIXES = (".csv", ".gz", ".ndjson", ".jsonl", ".json", ".parquet", ".zip", ".eval")
 
 
@@ -56,36 +55,50 @@ class Place:
     tasks: Iterable[str]
 
 
-def formats() -> tuple[str, ...]:
-    """The names of the formats that can be read."""
-    if find_spec(IMPORTERS) is None:
-        return (FLAT,)
-    return tuple(dict.fromkeys((FLAT, *import_module(IMPORTERS).FORMATS)))
+@dataclass(frozen=True)
+class Form:
+    """How a file is to be read: its format, None where that is looked for, and what that leaves to choose."""
+
+    name: str | None = None
+    metric: str | None = None
+    filter: str | None = None
 
 
 def read_upload(
-    upload: UploadedPart, fields: Mapping[str, Any], *, place: Place, form: str | None, as_of: datetime
+    upload: UploadedPart, fields: Mapping[str, Any], *, place: Place, form: Form, as_of: datetime
 ) -> Body:
     """Check envelope and file and return them, or raise Faulty with every fault at once."""
-    if form is not None and form not in formats():
-        raise UnknownFormat(f"There is no format {form[:80]!r}; known are {', '.join(formats())}.")
+    name = _name(upload, form)
     faults = faults_of(fields, as_of=as_of)
     known = KnownTasks(place.tasks)
     columns = {name: said for name, said in columns_of(fields).items() if not _is_told(name, faults)}
     try:
-        if form in (None, FLAT):
+        if name == FLAT:
             flat = _flat(upload, columns, faults, place, known, as_of)
             notes: tuple[str, ...] = ()
         elif faults:
             raise together(faults, (), 0)
         else:
-            flat, notes = _imported(upload, fields, place, form, as_of)
+            flat, notes = _imported(upload, fields, place, replace(form, name=name), as_of)
     except FlatFileError as error:
         raise together(faults, error.faults, error.n_faults) from None
     if faults := [*faults, *_misplaced(flat, known)]:
         raise together(faults, (), 0)
-    sha256 = partial(_sha256, upload.file, dict(fields), form or FLAT)
+    sha256 = partial(_sha256, upload.file, dict(fields), [name, form.metric, form.filter])
     return Body(sha256=sha256, flat=_dated(flat, as_of), envelope=envelope_of(fields), notes=notes)
+
+
+def _name(upload: UploadedPart, form: Form) -> str:
+    """The name of the format, looked for in the file where none is told."""
+    if form.name is not None:
+        if form.name not in importers.FORMATS:
+            known = ", ".join(importers.FORMATS)
+            raise UnknownFormat(f"There is no format {form.name[:80]!r}; known are {known}.")
+        return form.name
+    if upload.name.lower().endswith(TABLES):
+        return FLAT
+    with _with_path(upload) as path:
+        return importers.sniff(path, called=upload.name) or FLAT
 
 
 def _is_told(column: str, faults: Iterable[Fault]) -> bool:
@@ -113,28 +126,31 @@ def _flat(
 
 
 def _imported(
-    upload: UploadedPart, fields: Mapping[str, Any], place: Place, form: str, as_of: datetime
+    upload: UploadedPart, fields: Mapping[str, Any], place: Place, form: Form, as_of: datetime
 ) -> tuple[FlatFile, tuple[str, ...]]:
-    """Let an importer read the file, which needs one with a path."""
-    importers, agent = import_module(IMPORTERS), fields.get("agent") or {}
+    """Let an importer read the file, which needs one with a path; as bounded as a JSON body."""
+    agent = fields.get("agent") or {}
     said = {key: agent.get(key) or None for key in ("scaffold", "model", "version", "organisation")}
     stated = importers.Stated(
         agent=agent.get("name") or None,
         **said,
         submitted_at=_text(fields, "submitted_at"),
         run=_text(fields, "run"),
+        metric=form.metric,
+        filter=form.filter,
     )
     with _with_path(upload) as path:
         found = importers.read(
             path,
-            name=form,
+            name=form.name,
+            called=upload.name,
             stated=stated,
             benchmark=place.slug,
             tasks=list(place.tasks),
             as_of=as_of,
-            limits=DELIVERED,
+            limits=SUBMISSION,
         )
-    return found.flat, tuple(found.notes)
+    return found.flat, (f"read as {found.format}", *found.notes)
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str | None:
@@ -175,7 +191,7 @@ def _dated(flat: FlatFile, as_of: datetime) -> FlatFile:
     return replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=np.zeros(flat.n_rows, np.bool_))
 
 
-def _sha256(file: BinaryIO, fields: Mapping[str, Any], form: str) -> bytes:
+def _sha256(file: BinaryIO, fields: Mapping[str, Any], form: list[str | None]) -> bytes:
     """What was decoded, and the bytes of the file once decompressed."""
     digest = hashlib.sha256(json.dumps([form, fields], sort_keys=True).encode())
     file.seek(0)

@@ -3,16 +3,16 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.corrections import approve
 from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Let an agent be ranked again whose owner took outcomes back after a board had shown it, or let one "
         "count in pass rates and calibration whose outcomes are the same as another's on every task."

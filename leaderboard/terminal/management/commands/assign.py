@@ -4,7 +4,6 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.accounts.models import User
@@ -14,6 +13,7 @@ from leaderboard.errors import Missing
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.models import Assignment
 from leaderboard.studies.answers import words
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
@@ -21,7 +21,7 @@ class NoSuchAccount(Missing):
     """There is no account of this address; `manage.py token` makes one."""
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Say which tasks an agent is to run, why, and until when: asked again, the same. What it delivers "
         "meanwhile answers this assignment."

@@ -3,17 +3,16 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.listing import DESCRIBED, describe_benchmark
 from leaderboard.studies.answers import words
 from leaderboard.terminal.arguments import settings_in
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Show what is said of a benchmark, or set it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -4,15 +4,15 @@ from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.operations.corrections import confirm
 from leaderboard.studies.answers import words
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Confirm that the invalid outcomes of a submission are failures of the harness. Until then they "
         "count as failures of the agent; from then on they are missing, and may be delivered again."

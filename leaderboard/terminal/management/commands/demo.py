@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 from django.utils.text import slugify
 
@@ -20,6 +20,7 @@ from leaderboard.operations.policies import changed_policy, changes, put_in_forc
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.studies.demonstration import write_history, write_newcomers
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
 from leaderboard.terminal.management.commands.recompute import told
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
@@ -27,7 +28,7 @@ from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 PUBLISH_EVERY = 2  # seconds
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Load the built-in demonstration benchmark, or a file of outcomes, compute its board and print it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

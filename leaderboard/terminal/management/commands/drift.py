@@ -3,15 +3,15 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import check_drift
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import drift_text, refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Evaluate the drift monitors on the present outcomes, store what they say and print it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.accounts.models import User
@@ -12,10 +12,11 @@ from leaderboard.operations.erasing import erase_account, erase_agent
 from leaderboard.operations.models import Erasure
 from leaderboard.operations.naming import agent_named
 from leaderboard.terminal.arguments import USAGE, stated_reason
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Replace the names of an agent by a tombstone wherever they stand, published boards too, or close an "
         "account and replace its address and name. Scores, ranks and digests stay. It cannot be undone."

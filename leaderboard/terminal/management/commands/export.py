@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.boards.queries import NoBoardYet, latest_board
@@ -21,12 +21,13 @@ from leaderboard.studies.answers import words
 from leaderboard.studies.versions import versions_file
 from leaderboard.submissions.export import FORMATS, Outcomes, Snapshot, every_eval_ever, hugging_face
 from leaderboard.terminal.arguments import USAGE
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 FOLDERS = ("every-eval-ever", "hugging-face")
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Write all outcomes that count to a file (csv, ndjson, parquet: `load` reads them back), or to a "
         "folder as Every Eval Ever or Hugging Face take them. It is there whole, or not at all."

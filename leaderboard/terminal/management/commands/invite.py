@@ -3,17 +3,17 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.catalog.models import Role
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.acting import AT_COMMAND_LINE
 from leaderboard.operations.people import VALID_FOR, invite, link_of
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Print a link that opens an account for an address, or gives the account that it has a role. "
         f"It works once, for {VALID_FOR.days} days."

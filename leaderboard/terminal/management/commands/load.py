@@ -4,7 +4,6 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.catalog.models import Task
@@ -19,6 +18,7 @@ from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
 from leaderboard.submissions.parsing.importers import FORMATS, Imported, Stated
 from leaderboard.terminal.arguments import check_slug, reading
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 STATED = {
@@ -32,7 +32,7 @@ STATED = {
 }
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Load a file of outcomes into a benchmark, which is made if it is new: a flat file (CSV, CSV.gz, "
         "NDJSON or Parquet; see docs/flat-file.md), or the results of another project, as a file or a folder "

@@ -4,8 +4,6 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.catalog.rules import RULES, shown
@@ -15,10 +13,11 @@ from leaderboard.studies.answers import verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
 from leaderboard.terminal.arguments import settings_in
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import advice, refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Show the policy of a benchmark with a sentence for each field, or put a changed one in force and "
         "tell what changes with it."

@@ -3,19 +3,19 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import recompute
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 FEWEST_COMPLETE = 5  # that a subset is chosen from
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Compute subset, calibration and ranking from the present outcomes and publish the board."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,18 +5,17 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations.replaying import Replayed, replay
 from leaderboard.studies.answers import as_text, words
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.load import check_slug, read
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 from leaderboard.terminal.replay_page import replay_page
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Feed a history through the service, agent by agent in order of date, in a private benchmark of its "
         "own, and report what was spared and how far its boards agree with full evaluation. The rules are "

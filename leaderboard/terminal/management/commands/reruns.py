@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
@@ -14,12 +14,13 @@ from leaderboard.operations.drifting import close_alert, look
 from leaderboard.operations.models import Alert, RerunRequest
 from leaderboard.operations.reruns import close_request, draw_validation_runs, open_drift_request
 from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 N_SHOWN = 10
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Show the open alerts and the rerun requests of a benchmark; look at the monitors, open a request, "
         "draw agents for one, or close a request or an alert."

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
@@ -12,11 +12,12 @@ from leaderboard.operations.comparisons import LABELS, comparison_of
 from leaderboard.operations.models import Reselection
 from leaderboard.operations.reselections import approve, open_proposal, propose, reject
 from leaderboard.terminal.arguments import USAGE, stated_reason
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.comparing import comparison_text
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Show the open proposal of another subset beside the one in use, make one, or decide it. The subset "
         "changes with an approval alone."

@@ -3,17 +3,17 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.previews import preview_of_task
 from leaderboard.operations.retirement import restore, retire, task_of
 from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Let a broken task count no more: it leaves scores, the subset and what complete means. Its outcomes "
         "stay, and count again once it is restored."

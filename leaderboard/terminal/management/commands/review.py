@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of
@@ -12,10 +12,11 @@ from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Show the submissions that wait for review (policy review=manual), and accept or refuse them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -3,16 +3,15 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from leaderboard.operations.runs import running
 from leaderboard.operations.scheduler.children import end_with, give_way
 from leaderboard.operations.scheduler.performing import Pulse, perform
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 from leaderboard.waking import wake
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Work off one long run that the scheduler has begun. The scheduler calls it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -3,14 +3,13 @@
 import signal
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from leaderboard.operations.models import JobRun
 from leaderboard.operations.scheduler.clock import Scheduler
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Bring boards up to date, study the data at night, look for drift and deliver webhooks, until "
         "told to end. Any number may run: one leads, another takes over within seconds."

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.scheduler.pausing import pause
+from leaderboard.terminal.command import ServiceCommand
 
 Process = subprocess.Popen[bytes]
 LOOK_EVERY = 0.2
@@ -19,7 +20,7 @@ NICENESS = "5"  # pages come first
 GRACE = 45.0  # seconds to end by oneself; the scheduler may finish a step
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Serve the pages and run the scheduler, until Ctrl-C. If one of them ends, so does the other."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

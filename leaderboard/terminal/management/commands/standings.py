@@ -4,7 +4,7 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from leaderboard.boards.export import as_csv, flat_rows
 from leaderboard.boards.history import changes_since
@@ -14,10 +14,11 @@ from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Target
 from leaderboard.catalog.queries import benchmark_of
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import board_text, changes_text, refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Print the latest board of a benchmark, or an older one, or what changed between two."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -4,16 +4,15 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from leaderboard.operations.listing import list_tasks
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.task_list import read_tasks
 from leaderboard.terminal.arguments import check_slug, reading
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Make the tasks of a benchmark, which is made if it is new, from a list: CSV with a header, or "
         "NDJSON, with name and optional category, group and position. Listing them again changes nothing."

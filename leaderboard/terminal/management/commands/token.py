@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.core.validators import validate_email
 from django.utils import timezone
 
@@ -13,10 +13,11 @@ from leaderboard.accounts.models import Scope, User
 from leaderboard.accounts.services import LONGEST_LIFE
 from leaderboard.catalog.models import NAME_LENGTH
 from leaderboard.operations.services import issue_token
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Print a new API token for a person, once. The account and its membership of the benchmark are made "
         "if they are absent."

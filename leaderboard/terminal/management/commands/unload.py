@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of
@@ -12,10 +12,11 @@ from leaderboard.operations.corrections import unload, unload_latest
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Withdraw submissions, all or none. They stay stored and keep their place in the history, but count "
         "no more; what they replaced stays superseded, and may be loaded again."

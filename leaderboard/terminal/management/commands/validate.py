@@ -4,15 +4,15 @@ import os
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import validate
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors, validation_text
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Validate the selection of tasks by nested protocols on the present outcomes, and store the figures."
     )

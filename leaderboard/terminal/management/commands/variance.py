@@ -3,15 +3,15 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import measure_variance
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors, variance_text
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Estimate variance components from settings and repeated trials by REML, and store the study."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

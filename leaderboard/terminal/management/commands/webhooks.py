@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
@@ -19,12 +19,13 @@ from leaderboard.operations.webhooks import (
 )
 from leaderboard.studies.answers import as_text
 from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 N_LOGGED = 50
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Show the webhooks of a benchmark, add or disable one, show what was sent, or send it again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
