@@ -2,6 +2,7 @@
 
 import csv
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,6 +89,8 @@ def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
     """
     from pyarrow import csv as arrow_csv
 
+    if bytes(block[: len(BOM_UTF8)]) == BOM_UTF8:
+        block = b"\n" + block  # a mark is one at the beginning of a file alone; pyarrow would skip it
     try:
         found = arrow_csv.read_csv(
             pa.BufferReader(pa.py_buffer(block)),

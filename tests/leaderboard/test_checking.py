@@ -130,8 +130,8 @@ class TestFindings:
         receipt = deliver(ada, rows, links={"logs": "https://example.org/?key=" + "AK" + "IA" + "A" * 16})
         told = [told for level, told in found(receipt, "secrets") if level == "warned"]
         assert [one.split(";")[0] for one in told] == [
-            "links.logs seems to hold a secret (access key of AWS), in 1 place",
-            "log seems to hold a secret (token of this service), in 1 place",
+            "links.logs seems to hold a secret (access key of AWS), in 1 text",
+            "log seems to hold a secret (token of this service), in 1 text",
         ]
         assert ours not in str(receipt)
 
@@ -190,7 +190,7 @@ class TestSecrets:
     def test_they_are_counted(self):
         text = "h" + "f_" + self.BASE[:34]
         (told,) = secrets_in([("c", pa.array([text, text + " ", "x"]))])
-        assert told.endswith("in 2 places")
+        assert told.endswith("in 2 texts")
 
 
 def long(n=20_020, **more):

@@ -6,8 +6,9 @@ nowhere a path.
 
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -73,8 +74,9 @@ def read_upload(
     known = KnownTasks(place.tasks)
     columns = {name: said for name, said in columns_of(fields).items() if not _is_told(name, faults)}
     try:
+        digest = _looked_through(upload.file)
         if name == FLAT:
-            flat = _flat(upload, columns, faults, place, known, as_of)
+            flat = _flat(upload, columns, place, known, as_of)
             notes: tuple[str, ...] = ()
         elif faults:
             raise together(faults, (), 0)
@@ -84,7 +86,7 @@ def read_upload(
         raise together(faults, error.faults, error.n_faults) from None
     if faults := [*faults, *_misplaced(flat, known)]:
         raise together(faults, (), 0)
-    sha256 = partial(_sha256, upload.file, dict(fields), [name, form.metric, form.filter])
+    sha256 = partial(_sha256, dict(fields), [name, form.metric, form.filter], digest)
     return Body(sha256=sha256, flat=_dated(flat, as_of), envelope=envelope_of(fields), notes=notes)
 
 
@@ -109,16 +111,14 @@ def _is_told(column: str, faults: Iterable[Fault]) -> bool:
 def _flat(
     upload: UploadedPart,
     columns: Mapping[str, object],
-    faults: Iterable[Fault],
     place: Place,
     known: KnownTasks,
     as_of: datetime,
 ) -> FlatFile:
-    told = [column for column in COLUMN.values() if _is_told(column, faults)]
     beside = Beside(
         constants={"benchmark": place.slug, **columns},
         known_as={"benchmark": (place.title,)},
-        optional=("submitted_at", *told),
+        optional=("submitted_at",),
         strange_task=known,
     )
     upload.file.seek(0)
@@ -191,13 +191,26 @@ def _dated(flat: FlatFile, as_of: datetime) -> FlatFile:
     return replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=np.zeros(flat.n_rows, np.bool_))
 
 
-def _sha256(file: BinaryIO, fields: Mapping[str, Any], form: list[str | None]) -> bytes:
-    """What was decoded, and the bytes of the file once decompressed."""
-    digest = hashlib.sha256(json.dumps([form, fields], sort_keys=True).encode())
-    file.seek(0)
+def _looked_through(file: BinaryIO) -> bytes:
+    """Hash the bytes, decompressed where they are compressed, and refuse a bomb before it is read.
+
+    Whatever else is wrong the reader tells better.
+    """
+    digest, n_bytes = hashlib.sha256(), 0
     is_zipped = file.read(len(GZIP)) == GZIP
     file.seek(0)
     plain = GzipFile(fileobj=file) if is_zipped else file
-    while block := plain.read(BLOCK_BYTES):
-        digest.update(block)
+    with suppress(EOFError, OSError, zlib.error):
+        while block := plain.read(BLOCK_BYTES):
+            digest.update(block)
+            n_bytes += len(block)
+            if is_zipped:
+                DELIVERED.check_bytes(n_bytes)
+                DELIVERED.check_ratio(n_bytes, file.tell())
     return digest.digest()
+
+
+def _sha256(fields: Mapping[str, Any], form: list[str | None], content: bytes) -> bytes:
+    """What was decoded, and the bytes of the file once decompressed."""
+    said = json.dumps([form, fields], sort_keys=True).encode()
+    return hashlib.sha256(said + content).digest()
