@@ -168,7 +168,11 @@ def _check_looks_like_none(benchmark: Benchmark, new: Iterable[AgentDescription]
     """Refuse a new agent whose name reads like a known one; two that come at once may both be taken."""
     before = AgentAlias.objects.filter(benchmark=benchmark).values_list("name", flat=True)
     known = {likeness(name): name for name in (*before, *benchmark.agents.values_list("name", flat=True))}
-    alike = [(d.name, known[likeness(d.name)]) for d in new if likeness(d.name) in known]
+    alike = [
+        (d.name, other)
+        for d in new
+        if (other := known.get(likeness(d.name))) and folded(other) != folded(d.name)  # a twin just made it
+    ]
     if alike:
         lines = (
             f"The agent {name!r} reads like {other!r}, which is known here; spell it that way, or give it "

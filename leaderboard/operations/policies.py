@@ -11,7 +11,6 @@ from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.catalog.rules import COMMON, RULES
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
-from leaderboard.operations.coverage import common_tasks
 from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.waking import wake
 
@@ -43,10 +42,16 @@ def _values(benchmark: Benchmark, said: Mapping[str, str]) -> tuple[dict[str, An
             continue
         try:
             is_common = field == "universe" and text == COMMON
-            values[field] = common_tasks(benchmark) if is_common else RULES[field].read(text)
+            values[field] = _common_tasks(benchmark) if is_common else RULES[field].read(text)
         except (ValueError, KeyError, RecursionError):
             faults.append(Fault(None, field, text[:80], f"it is {RULES[field].words}"))
     return values, faults + _unknown_tasks(benchmark, values.get("universe"))
+
+
+def _common_tasks(benchmark: Benchmark) -> list[str]:
+    from leaderboard.operations.coverage import common_tasks  # imports the core: not with every web worker
+
+    return common_tasks(benchmark)
 
 
 def _unknown_tasks(benchmark: Benchmark, universe: Sequence[str] | None) -> list[Fault]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
@@ -55,8 +56,8 @@ class Operator:
     def _is_gone(element):
         try:
             element.is_enabled()
-        except Exception as error:
-            return type(error).__name__ == "StaleElementReferenceException"
+        except StaleElementReferenceException:
+            return True
         return False
 
     def text(self, selector="body"):

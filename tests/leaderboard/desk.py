@@ -1,5 +1,7 @@
 """A benchmark with all that an operator may see, and the people who may or may not see it."""
 
+from django.apps import apps
+
 from leaderboard.accounts.models import User
 from leaderboard.accounts.services import confirm_address
 from leaderboard.catalog.models import Benchmark, Membership, Role
@@ -15,6 +17,13 @@ def person(email, *, role=None, benchmark=None, staff=False):
     if role:
         Membership.objects.create(user=user, benchmark=benchmark, role=role)
     return user
+
+
+def recorded(row):
+    """What the audit holds of a row, oldest first."""
+    changes = apps.get_model(f"{row._meta.label}Change").objects.filter(pgh_obj=row)
+    told = changes.exclude(pgh_context=None).order_by("pgh_id")
+    return [change.pgh_context.metadata for change in told]
 
 
 def people(benchmark):

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.core.management import call_command
 from django.db import connection
-from django.db.utils import InternalError
+from django.db.utils import ProgrammingError
 
 from leaderboard.accounts.models import User
 from leaderboard.accounts.queries import TokenRevoked, token_of
@@ -46,7 +46,7 @@ def told(db):
     """An agent whose name stands wherever a name may stand."""
     marks = graded(17, 24)
     marks = {(NAME if name == "a03" else name): row for name, row in marks.items()}
-    load_text(csv_text(marks))
+    load_text(csv_text(marks).replace(f"Model {NAME}", "Model"))  # names of models stay
     benchmark = Benchmark.objects.get(slug="toy")
     recomputed()
     validate(benchmark=benchmark, as_of=AS_OF)
@@ -87,7 +87,7 @@ def test_former_names_go_too_and_what_came_beside_the_outcomes(db):
 
 def test_the_door_closes_behind_it(told):
     erase_agent(agent=agent_named(told, NAME), by=None, reason="asked for", as_of=AS_OF)
-    with pytest.raises(InternalError, match="Cannot update"):
+    with pytest.raises(ProgrammingError, match="Cannot update"):
         Entry.objects.update(name="somebody else")
 
 

@@ -14,6 +14,7 @@ from leaderboard.operations.retirement import (
     retire,
     task_of,
 )
+from tests.leaderboard.desk import recorded
 from tests.toys import AS_OF, csv_text, in_subset, lines_of, load_text, recomputed
 
 # By hand: without t2, which only b passes, a has 2 of 2 and b 1 of 2; with it both have 2 of 3.
@@ -51,8 +52,7 @@ def test_its_reason_is_kept_and_that_of_its_return(small, django_user_model):
     retire(task=last(small), by=ada, reason="its checker is broken", as_of=AS_OF)
     assert (last(small).retired_at, last(small).retired_reason) == (AS_OF, "its checker is broken")
     restore(task=last(small), by=ada, reason="mended")
-    changes = last(small).events.select_related("pgh_context").order_by("pgh_id")
-    told = [(one.pgh_context.metadata["reason"], one.pgh_context.metadata["user"]) for one in changes]
+    told = [(one["reason"], one["user"]) for one in recorded(last(small))]
     assert told == [("its checker is broken", ada.pk), ("mended", ada.pk)]
 
 

@@ -126,7 +126,6 @@ ANYWHERE = {
     "logout",
     "password_change",
     "password_change_done",
-    "view_on_site",
     "jsi18n",
     "search",
 }

@@ -107,7 +107,7 @@ class TestRegistration:
 
     def test_it_may_be_open_and_asks_for_the_address_to_be_confirmed(self, client, db, settings, mailoutbox):
         settings.OPEN_REGISTRATION = True
-        client.post("/accounts/signup/", FORM)
+        client.post("/accounts/signup/", FORM, follow=True)
         assert User.objects.get().email == "new@example.org"
         assert "confirm" in mailoutbox[0].body.lower()
         assert not User.objects.get().is_staff

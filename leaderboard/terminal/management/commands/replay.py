@@ -13,6 +13,7 @@ from leaderboard.operations.replaying import Replayed, replay
 from leaderboard.studies.answers import as_text, words
 from leaderboard.terminal.management.commands.load import check_slug, read
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+from leaderboard.terminal.replay_page import replay_page
 
 
 class Command(BaseCommand):
@@ -26,6 +27,9 @@ class Command(BaseCommand):
         parser.add_argument("benchmark", metavar="SLUG", help="whose rules are tried; need not exist")
         parser.add_argument("file", type=Path, help="a flat file of full runs with dates")
         parser.add_argument("--only", metavar="NAME", help="the benchmark to read, of a file of several")
+        parser.add_argument(
+            "--page", type=Path, metavar="FILE.html", help="write a page with plots that stands alone, too"
+        )
         parser.add_argument("--json", action="store_true", help="print the report as one object")
 
     def handle(self, *, benchmark: str, file: Path, only: str | None, **options: Any) -> None:
@@ -40,6 +44,9 @@ class Command(BaseCommand):
                     policy=policy_in_force(known) if known else None,
                     progress=progress,
                 )
+        if page := options["page"]:
+            command = f"manage.py replay {benchmark} {file.name}"
+            page.write_text(replay_page(slug=benchmark, report=done.report, command=command))
         self.stdout.write(_json(done) if options["json"] else text(done))
 
 

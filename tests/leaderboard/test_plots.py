@@ -1,0 +1,86 @@
+"""Marks stand where their values say."""
+
+import re
+import xml.etree.ElementTree as ET
+from datetime import date
+
+import pytest
+
+from leaderboard.plots import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    Scale,
+    Series,
+    month_ticks,
+    shares_through_time,
+    ticks_13,
+    ticks_125,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+FIRST, HALF, LAST = date(2025, 1, 1), date(2025, 1, 16), date(2025, 1, 31)
+
+
+def test_a_scale_is_linear_or_logarithmic_and_may_run_downwards():
+    assert [Scale(0, 1, 200, 100)(v) for v in (0, 0.25, 1)] == [200, 175, 100]
+    assert [Scale(1, 100, 0, 50, log=True)(v) for v in (1, 10, 100)] == [0, 25, 50]
+    assert Scale(3, 3, 0, 10)(3) == 5  # one value stands in the middle
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "n", "ticks"),
+    [
+        (0, 1, 4, [0, 0.5, 1]),
+        (0, 1, 5, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (0.3, 0.7, 4, [0.3, 0.4, 0.5, 0.6, 0.7]),
+        (-12, 31, 5, [-10, 0, 10, 20, 30]),
+        (2, 2, 5, [2]),
+    ],
+)
+def test_ticks_are_round(lo, hi, n, ticks):
+    assert ticks_125(lo, hi, n) == pytest.approx(ticks)
+
+
+def test_ticks_of_money_are_one_and_three():
+    assert ticks_13(0.3, 40) == pytest.approx([0.3, 1, 3, 10, 30])
+
+
+def test_months_are_ticked_so_that_they_can_be_read():
+    assert month_ticks(date(2025, 1, 15), date(2025, 4, 1)) == [date(2025, m, 1) for m in (2, 3, 4)]
+    years = month_ticks(date(2019, 6, 1), date(2025, 6, 1))
+    assert years == [date(y, 1, 1) for y in range(2020, 2026)]
+
+
+def chart(*points, **how):
+    series = [Series("in order", points)]
+    return shares_through_time(name="test", title="A <test>", series=series, width=640, height=240, **how)
+
+
+def test_dots_stand_at_their_share_and_day():
+    drawn = ET.fromstring(chart((FIRST, 1.0), (HALF, 0.5), (LAST, 0.0)))
+    dots = [(float(c.get("cx")), float(c.get("cy"))) for c in drawn.iter(f"{SVG}circle")]
+    left, right, top, bottom = LEFT, 640 - RIGHT, TOP, 240 - BOTTOM
+    assert dots == [(left, top), ((left + right) / 2, (top + bottom) / 2), (right, bottom)]
+    assert [title.text for title in drawn.iter(f"{SVG}title")][1] == "2025-01-01: 100.0% in order"
+    assert drawn[0].text == "A <test>"  # told as it stands
+
+
+def test_a_share_that_cannot_be_computed_is_a_gap():
+    drawn = ET.fromstring(chart((FIRST, 0.9), (HALF, None), (LAST, 0.8)))
+    lines = [p for p in drawn.iter(f"{SVG}path") if p.get("class") == "series-1"]
+    assert len(lines) == 2
+    assert len(list(drawn.iter(f"{SVG}circle"))) == 2
+
+
+def test_an_event_is_told_and_stands_at_its_day():
+    drawn = ET.fromstring(chart((FIRST, 0.9), (LAST, 0.8), events=[(HALF, "another <subset>")]))
+    (event,) = (p for p in drawn.iter(f"{SVG}path") if p.get("class") == "event")
+    assert event[0].text == "another <subset>"
+    assert float(re.match(r"M([\d.]+) ", event.get("d")).group(1)) == (LEFT + 640 - RIGHT) / 2
+
+
+def test_nothing_is_not_drawn():
+    with pytest.raises(ValueError, match="nothing to draw"):
+        chart()
