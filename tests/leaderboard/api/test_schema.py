@@ -94,6 +94,7 @@ def test_nothing_comes_from_another_host(client, db):
         assert not path.startswith("//")
         answer = client.get(path.replace("&amp;", "&"))
         assert answer.status_code == 200, path
+        answer.close()
     assert "<script>" not in page.content.decode()
     assert not re.search(r"https?://", script.content.decode())
     assert '"validatorUrl": null' in script.content.decode()
