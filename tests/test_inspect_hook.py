@@ -16,11 +16,13 @@ sys.path[:0] = [{root!r}, {examples!r}]
 import inspect_hook
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
-from inspect_ai.model import ModelOutput, get_model
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import generate
 
 answers = [ModelOutput.from_content("mockllm/model", text) for text in {answers!r}]
+for answer in answers:
+    answer.usage = ModelUsage(input_tokens=7, output_tokens=1, total_tokens=8)
 samples = [Sample(id=f"t{{i}}", input="2 + 2?", target="4") for i in range(2)]
 task = Task(dataset=samples, solver=generate(), scorer=match(), epochs=2)
 model = get_model("mockllm/model", custom_outputs=answers)
@@ -68,7 +70,9 @@ def test_a_finished_task_is_delivered(server, tmp_path):
     rows = sorted((row["task"], row["trial"], row["outcome"]) for row in body["outcomes"])
     assert [row[:2] for row in rows] == [("t0", 1), ("t0", 2), ("t1", 1), ("t1", 2)]
     assert sorted(row[2] for row in rows) == [0, 1, 1, 1]
-    assert all(row["seconds_execution"] >= 0 for row in body["outcomes"])
+    for row in body["outcomes"]:
+        assert (row["n_input_tokens"], row["n_output_tokens"]) == (7, 1)
+        assert row["seconds_execution"] >= 0
 
 
 def test_without_a_benchmark_it_does_nothing(server, tmp_path):

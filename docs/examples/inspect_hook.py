@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from anyio import to_thread
 from inspect_ai.hooks import Hooks, TaskEnd, hooks
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
@@ -42,10 +43,15 @@ class DeliverToBandstand(Hooks):
             return
         if log.samples is None:  # an eval set hands out the head of the log
             log = read_eval_log(log.location)
-        client = Client(os.environ["BANDSTAND_SERVER"], token())
-        delivery = Delivery(json.dumps(submission_of(log)).encode())
-        receipt = client.submit(os.environ["BANDSTAND_BENCHMARK"], delivery)
+        receipt = await to_thread.run_sync(deliver, log)  # other tasks go on meanwhile
         logger.info("Delivered as %s, which is %s.", receipt["id"], receipt["status"])
+
+
+def deliver(log: EvalLog) -> dict[str, Any]:
+    """Send what a log tells, and give the receipt."""
+    client = Client(os.environ["BANDSTAND_SERVER"], token())
+    delivery = Delivery(json.dumps(submission_of(log)).encode())
+    return client.submit(os.environ["BANDSTAND_BENCHMARK"], delivery)
 
 
 def submission_of(log: EvalLog) -> dict[str, Any]:
