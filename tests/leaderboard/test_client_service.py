@@ -52,7 +52,7 @@ def test_delivering_and_downloading(service, monkeypatch, tmp_path, capsys):
 
 def test_a_stream_whose_database_goes_away_is_reset(service):
     """No prefix passes for the whole, not even for a client that reads up to the end of the connection."""
-    service.load(csv_text(graded(400, 300)), "large")
+    service.load(csv_text(graded(40, 3_000)), "large")
     path = "/api/v1/benchmarks/large/outcomes.ndjson"
     with socket.create_connection(("127.0.0.1", service.port), timeout=60) as wire:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
