@@ -18,7 +18,7 @@ from leaderboard.submissions.models import (
     Setting,
     Submission,
 )
-from leaderboard.submissions.parsing.files import formats
+from leaderboard.submissions.parsing.importers import FORMATS
 from tests.leaderboard.api.deliver import (
     ADDRESS,
     AGENT,
@@ -247,7 +247,7 @@ class TestMultipart:
         assert send_file(csv_of(rows()), token=submit_token, query=query).status_code == 400
 
     def test_formats(self, submit_token):
-        assert "flat" in formats()
+        assert "flat" in FORMATS
         assert send_file(csv_of(rows()), token=submit_token, query="?format=flat").status_code == 201
         assert send(body("other"), token=submit_token, query="?format=flat").status_code == 400
 
