@@ -36,7 +36,7 @@ TELLS = {
     "README.md": ["18,000 new, 0 already there", "54 of the 55 tasks asked for have no outcome"],
     "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
     "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
-    "docs/submitter.md": ['"n_outcomes":55,"n_invalid":0,"n_outside":0,"warnings":[]'],
+    "docs/submitter.md": ['"warnings":[],"n_invalid":0,"n_outside":0,"assignment":null,"n_outcomes":55'],
 }
 """What a page says that its lines lead to."""
 
