@@ -37,7 +37,7 @@ TELLS = {
     "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new, 3 already there"],
     "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
     "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
-    "docs/submitter.md": ['"n_outcomes":55,"n_invalid":0,"n_outside":0,"warnings":[]'],
+    "docs/submitter.md": ['"warnings":[],"n_invalid":0,"n_outside":0,"assignment":null,"n_outcomes":55'],
 }
 """What a page says that its lines lead to."""
 
