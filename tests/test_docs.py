@@ -34,6 +34,7 @@ PRINTED_ADDRESS = "localhost:8000"
 PATIENCE = 120
 TELLS = {
     "README.md": ["18,000 new, 0 already there", "54 of the 55 tasks asked for have no outcome"],
+    "docs/client.md": ["is accepted: 55 outcomes", "demonstration.parquet: 18,055 outcomes"],
     "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
     "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
     "docs/submitter.md": ['"n_outcomes":55,"n_invalid":0,"n_outside":0,"warnings":[]'],
@@ -72,6 +73,10 @@ class Reader:
             f'#!/bin/sh\nexec {sys.executable} {ROOT}/manage.py "$@"\n'
         )
         (folder / "bin" / "bandstand-server").chmod(0o755)
+        (folder / "bin" / "bandstand").write_text(
+            f'#!/bin/sh\nexec {sys.executable} {ROOT}/bandstand_client.py "$@"\n'
+        )
+        (folder / "bin" / "bandstand").chmod(0o755)
 
     def read(self, text):
         for language, block in blocks(text.replace(PRINTED_ADDRESS, self.address)):
