@@ -35,6 +35,7 @@ PATIENCE = 120
 TELLS = {
     "README.md": ["18,000 new, 0 already there", "54 of the 55 tasks asked for have no outcome"],
     "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new, 3 already there"],
+    "docs/client.md": ["is accepted: 55 outcomes", "demonstration.parquet: 18,055 outcomes"],
     "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
     "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
     "docs/submitter.md": ['"warnings":[],"n_invalid":0,"n_outside":0,"assignment":null,"n_outcomes":55'],
@@ -73,6 +74,10 @@ class Reader:
             f'#!/bin/sh\nexec {sys.executable} {ROOT}/manage.py "$@"\n'
         )
         (folder / "bin" / "bandstand-server").chmod(0o755)
+        (folder / "bin" / "bandstand").write_text(
+            f'#!/bin/sh\nexec {sys.executable} {ROOT}/bandstand_client.py "$@"\n'
+        )
+        (folder / "bin" / "bandstand").chmod(0o755)
 
     def read(self, text):
         for language, block in blocks(text.replace(PRINTED_ADDRESS, self.address)):

@@ -1,0 +1,33 @@
+"""The page says what the columns say of themselves."""
+
+from pathlib import Path
+
+from leaderboard.boards.dictionary import page
+from leaderboard.boards.export import columns
+from leaderboard.studies.answers import table
+from leaderboard.submissions.export.columns import KNOWN
+from leaderboard.submissions.parsing.flat import ALIASES
+from selection.standings.lines import AtTarget, Line
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "data-dictionary.md"
+
+
+def test_the_page_is_as_it_would_be_written():
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_column_is_described_in_words():
+    for column in (*KNOWN, *columns()):
+        assert len(column.told) > 8, column
+        assert "|" not in column.told
+        assert "None" not in column.told.split(":")[0]
+
+
+def test_boards_have_the_columns_of_their_rows():
+    blank = dict.fromkeys(Line.__dataclass_fields__, ())
+    line = Line(**blank | {"icc": {}, "at": {target: AtTarget() for target in ("full", "subset", "domain")}})
+    assert [column.name for column in columns()] == list(table.flat(line))
+
+
+def test_no_column_goes_by_an_alias():
+    assert not {column.name for column in KNOWN} & set(ALIASES)
