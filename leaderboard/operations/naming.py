@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models.functions import Lower
 
 from leaderboard.accounts.models import User
@@ -59,8 +59,7 @@ def rename(*, agent: Agent, name: str, by: User | None, reason: str, as_of: date
         if folded(name) != folded(found.name):
             found.aliases.alias(lower=Lower("name")).filter(lower=folded(name)).delete()
             _alias(found, found.name, by=by, reason=reason, as_of=as_of)
-        found.name = name
-        found.save(update_fields=["name"])
+        _call(found, name)
         bump_data_version(benchmark=found.benchmark)
     return found
 
@@ -123,6 +122,16 @@ def _check_free(agent: Agent, name: str) -> None:
     for other in (*others, *gone.values_list("name", flat=True)):
         if likeness(other) == likeness(name):
             raise NameTaken(f"Another agent has or had the name {other!r}.")
+
+
+def _call(agent: Agent, name: str) -> None:
+    """Of two that take one name at once the second is refused by the database."""
+    agent.name = name
+    try:
+        with transaction.atomic():
+            agent.save(update_fields=["name"])
+    except IntegrityError:
+        raise NameTaken(f"Another agent has the name {name!r}.") from None
 
 
 def _alias(agent: Agent, name: str, *, by: User | None, reason: str, as_of: datetime) -> None:

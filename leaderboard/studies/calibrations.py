@@ -18,8 +18,11 @@ def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) 
     It is fitted at the delivery that fixed the subset, or at the approval that activated it, and anew at each
     delivery that reaches `refit_every` complete agents more than it was fitted to, on all that are complete
     then, or that is the first under a policy that names another estimator. Where other tasks are active now,
-    which `tasks` names by id, the same agents are fitted on these too.
+    which `tasks` names by id, the same agents are fitted on these too. None, too, where no task of the subset
+    is active any more: then nothing is estimated from it, and everybody is asked for all tasks.
     """
+    if not subset.tasks.filter(pk__in=tasks).exists():
+        return None
     stored = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION).order_by("-data_version", "id")
     last = stored.first() or _fitted(reader, subset, fixing(subset))
     after = last.data_version if last else subset.data_version

@@ -71,6 +71,12 @@ class TestRename:
             renamed(old, new)
         assert set(AgentAlias.objects.values_list("name", flat=True)) == {"A03", "Birch"}
 
+    def test_of_two_that_take_a_name_at_once_one_is_refused(self, toy, monkeypatch):
+        monkeypatch.setattr("leaderboard.operations.naming._check_free", lambda agent, name: None)
+        with pytest.raises(NameTaken):
+            renamed("a03", "A04")
+        assert agent("a03").aliases.count() == 0
+
     def test_one_that_was_merged_keeps_its_name(self, db):
         load_text(csv_text({"left": "1.", "right": ".1"}))
         merged("left", "right")

@@ -4,6 +4,7 @@ import pytest
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.acting import ReasonMissing
+from leaderboard.operations.asking import asked_tasks
 from leaderboard.operations.previews import preview_of_task
 from leaderboard.operations.retirement import (
     LastTask,
@@ -15,7 +16,7 @@ from leaderboard.operations.retirement import (
     task_of,
 )
 from tests.leaderboard.desk import recorded
-from tests.toys import AS_OF, csv_text, in_subset, lines_of, load_text, recomputed
+from tests.toys import AS_OF, FIRST, csv_text, in_subset, lines_of, load_text, only, passing, recomputed
 
 # By hand: without t2, which only b passes, a has 2 of 2 and b 1 of 2; with it both have 2 of 3.
 MARKS = {"a": "110", "b": "101"}
@@ -90,3 +91,27 @@ def test_a_preview_says_what_comes_true_twice_and_changes_nothing(toy):
     n_moved = sum(ranks[0][name] != ranks[1][name] for name in ranks[0])
     assert n_moved == 0 or f"{n_moved} of 16 agents would change rank" in told[-1]
     assert preview_of_task(task_of(toy, name), as_of=AS_OF)[0] == "20 tasks would be active instead of 19."
+
+
+def test_boards_go_on_when_all_tasks_of_the_subset_are_retired(db):
+    load_text(csv_text(passing(FIRST)))
+    before = recomputed()
+    load_text(csv_text({"newcomer": only("1" * 20, in_subset(before))}, day="2026-02-05"))
+    benchmark = Benchmark.objects.get(slug="toy")
+    before = recomputed()
+    subset = in_subset(before)
+    for name in subset:
+        retire(task=task_of(benchmark, name), by=None, reason="broken", as_of=AS_OF)
+        assert recomputed().number > before.number
+    without = recomputed()
+    assert without.n_tasks == 20 - len(subset)
+    assert not set(in_subset(without)) & set(subset)
+    assert set(lines_of(without)) == set(lines_of(before)) - {"newcomer"}
+    assert asked_tasks(benchmark) is None
+    for name in subset:
+        restore(task=task_of(benchmark, name), by=None, reason="mended")
+    after = recomputed()
+    assert in_subset(after) == subset
+    assert [
+        (name, line.at["full"].score, line.at["full"].rank) for name, line in lines_of(after).items()
+    ] == [(name, line.at["full"].score, line.at["full"].rank) for name, line in lines_of(before).items()]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.db import transaction
 
 from leaderboard.admin.doing import Asked, Doing, Told, change_url
 from leaderboard.admin.forms import ReasonForm
@@ -80,6 +81,7 @@ def _sent(asked: Asked) -> Upload:
     return keep(benchmark=asked.row, by=asked.by, name=file.name, content=file.read(), as_of=asked.as_of)
 
 
+@transaction.atomic  # a file that is refused is not kept
 def _look(asked: Asked) -> tuple[list[str], dict[str, str]]:
     upload = _sent(asked)
     report = look(upload=upload, replace=asked.said["replace"], as_of=asked.as_of)

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.apps import apps
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
@@ -22,6 +23,7 @@ from leaderboard.operations.models import (
     EventKind,
     Level,
     RerunRequest,
+    Upload,
 )
 from leaderboard.operations.reselections import propose
 from leaderboard.operations.services import check_drift, issue_token, recompute
@@ -266,3 +268,12 @@ def test_undone_twice_is_undone_once(client, toy):
 def test_no_filter_takes_a_zero_byte(client, toy, asked):
     client.force_login(of_each_kind(toy)["operator"])
     assert client.get("/admin/operations/jobrun/", {asked: "\0"}).status_code == 400
+
+
+@pytest.mark.parametrize(("text", "n_kept"), [("neither head nor rows", 0), (csv_text({"later": "1"}), 1)])
+def test_a_file_is_kept_for_a_confirmation_alone(client, toy, text, n_kept):
+    client.force_login(of_each_kind(toy)["operator"])
+    sent = {"reason": "new runs", "file": SimpleUploadedFile("new.csv", text.encode())}
+    client.post(f"/admin/catalog/benchmark/{toy.pk}/upload/", sent)
+    assert Upload.objects.count() == n_kept
+    assert not toy.agents.filter(name="later").exists()
