@@ -128,7 +128,9 @@ class _Delivery:
             if claim:
                 kept = IdempotencyKey.objects.filter(pk=claim.pk)
                 kept.update(submission=submission, status=201, body=receipt.content)
-                receipt = replace(receipt, content=kept.get().body)  # to the letter what a repetition gets
+                receipt = replace(
+                    receipt, content=kept.get().body or {}
+                )  # to the letter what a repetition gets
             if submission.status == Status.CHECKING:
                 wake()
             tell_of_arrivals(benchmark=self.benchmark, changes=changes, as_of=self.as_of)
