@@ -1,4 +1,4 @@
-"""One agent's error under another design: by hand, by its limits, and as a study projects it itself."""
+"""One agent's error under another design: by hand, by its limits, and against a study's own projections."""
 
 import math
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
 
 from analytics.differences.finite_errors import AgentErrorRefused, Calibrated, Measured, TrialNoise, error_of
 from analytics.differences.finite_ranks import rank_sets
@@ -412,6 +413,12 @@ def test_adjusted_p_values_by_their_definition(p_values):
     rate = {q: n * q / sum(p <= q for p in p_values) for q in p_values}
     expected = [min(1.0, min(rate[q] for q in p_values if q >= p)) for p in p_values]
     assert benjamini_hochberg(p_values) == pytest.approx(expected, abs=1e-14)
+
+
+@REPEATABLE
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_adjusted_p_values_are_scipy_s(p_values):
+    assert benjamini_hochberg(p_values) == pytest.approx(false_discovery_control(p_values), abs=1e-15)
 
 
 def test_p_values_outside_their_range_are_refused():

@@ -17,7 +17,6 @@ from leaderboard.studies.models import (
     ValidationStudy,
     VarianceStudy,
 )
-from leaderboard.studies.projections import projected
 from leaderboard.studies.queries import latest_study
 
 MOST_LEVELS = 1_000_000
@@ -187,6 +186,8 @@ class DStudy(Asked):
     subject = "studies"
 
     def get(self, request: Request, slug: str) -> Response:
+        from leaderboard.studies.projections import projected  # few project, and it imports what fits
+
         study = latest_study(VarianceStudy, self.benchmark)
         if study is None:
             raise NoSuchThing("There is no variance study of this benchmark yet.")

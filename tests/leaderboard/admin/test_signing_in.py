@@ -52,7 +52,7 @@ class TestSigningIn:
             "/accounts/login/?next=https://elsewhere.example/",
             {"login": "staff@example.org", "password": PASSWORD},
         )
-        assert answer.headers["Location"] == "/admin/"
+        assert answer.headers["Location"] == "/account"
 
     def test_signing_out_takes_a_post(self, client, staff):
         client.force_login(staff)
