@@ -16,11 +16,9 @@ from django.utils.cache import get_conditional_response
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from leaderboard.api.errors import MEDIA_TYPE, RETRY_AFTER, problem
-from leaderboard.api.permissions import Anyone
-from leaderboard.api.views.asked import benchmark_for
+from leaderboard.api.views.asked import Asked
 from leaderboard.boards import export as boards
 from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark
@@ -66,11 +64,11 @@ class Stream:
         self._release()
 
 
-class Download(APIView):
+class Download(Asked):
     """What anybody may take who may see the benchmark; `kind` is the format, told by the address."""
 
-    permission_classes = (Anyone,)
-    kind = ""
+    kind = "json"
+    subject = "downloads"
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[BaseRenderer, str]:
         """The address names the format, whatever a client says it accepts."""
@@ -87,12 +85,11 @@ class OutcomesDownload(Download):
     """All outcomes that count, a row for each trial."""
 
     def get(self, request: Request, slug: str) -> HttpResponseBase:
-        benchmark = benchmark_for(request, slug)
         opened = ExitStack()
         try:
             if not enter(opened):
                 return _busy()
-            response = self._response(request, benchmark, opened)
+            response = self._response(request, self.benchmark, opened)
         except BaseException:
             opened.close()
             raise
@@ -140,11 +137,10 @@ def _busy() -> Response:
 
 
 class BoardDownload(Download):
-    """A board, an agent a row: that of a number, or the latest."""
+    """The latest board, an agent a row."""
 
     def get(self, request: Request, slug: str, number: int | None = None) -> HttpResponseBase:
-        benchmark = benchmark_for(request, slug)
-        board = latest_board(benchmark) if number is None else board_numbered(benchmark, number)
+        board = latest_board(self.benchmark) if number is None else board_numbered(self.benchmark, number)
         made, rows = boards.FORMATS[self.kind], boards.rows_of(board, costs=False)
         headers = self.headers_of(request, f"{slug}-board-{board.number}") | {
             "Bandstand-Rows": str(len(rows)),
@@ -155,23 +151,23 @@ class BoardDownload(Download):
         return HttpResponse(made.written(rows), headers=headers)
 
 
+class BoardNumberedDownload(BoardDownload):
+    """The board of this number, an agent a row."""
+
+
 class SubsetsDownload(Download):
     """What was decided about the benchmark; it makes the same board of its outcomes elsewhere."""
 
-    kind = "json"
-
     def get(self, request: Request, slug: str) -> HttpResponseBase:
-        benchmark = benchmark_for(request, slug)
-        return Response(versions_file(benchmark), headers=self.headers_of(request, f"{slug}-subsets"))
+        return Response(versions_file(self.benchmark), headers=self.headers_of(request, f"{slug}-subsets"))
 
 
 class DataDictionary(Download):
     """What the columns of the downloads hold, with the licence and the citation of the data."""
 
     def get(self, request: Request, slug: str) -> HttpResponseBase:
-        benchmark = benchmark_for(request, slug)
-        with Snapshot(benchmark) as snapshot:
-            outcomes = Outcomes(snapshot, costs=policy_in_force(benchmark).show_costs)
+        with Snapshot(self.benchmark) as snapshot:
+            outcomes = Outcomes(snapshot, costs=policy_in_force(self.benchmark).show_costs)
         addresses = {kind: reverse(f"api:outcomes_{kind}", args=[slug]) for kind in FORMATS}
         told = outcomes.snapshot.about.as_plain() | {
             "n": outcomes.n_rows,

@@ -10,12 +10,20 @@ from typing import Any
 
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from leaderboard.api.errors import MEDIA_TYPE
 from leaderboard.api.examples import BODIES
 from leaderboard.api.permissions import Anyone
 
+MEDIA_TYPES = {
+    "csv": "text/csv",
+    "ndjson": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+    "json": "application/json",
+}
+CONDITIONAL = ("get_board", "get_outcomes_download")  # answer an ETag that is theirs
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
 ALWAYS = {
     400: "A parameter or the body is malformed; `detail` names it.",
@@ -45,22 +53,24 @@ SUBJECTS = {
     "subsets": "Which tasks new agents run",
     "studies": "Numbers behind the rankings",
     "watching": "Alerts and rerun requests",
+    "downloads": "Outcomes and boards as files",
     "reselections": "Proposals of another subset",
     "rules": "Policy, and closing intake",
 }
 
 
-def operation_id(method: str, view: type) -> str:
-    """Name an operation by its method and what the view is called."""
+def operation_id(method: str, view: type, path: str) -> str:
+    """Name an operation by its method, what the view is called, and the kind of file that the path names."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", view.__name__).lower()
-    return f"{method.lower()}_{name.removesuffix('_view')}"
+    kind = re.search(r"\.(\w+)$", path)
+    return f"{method.lower()}_{name.removesuffix('_view')}" + (f"_{kind[1]}" if kind else "")
 
 
 class Described(AutoSchema):
     """One address, by what its view declares (`views.asked.Asked`); of another view what can be guessed."""
 
     def get_operation_id(self) -> str:
-        return operation_id(self.method, type(self.view))
+        return operation_id(self.method, type(self.view), self.path)
 
     def get_tags(self) -> list[str]:
         return [getattr(self.view, "subject", "") or "others"]
@@ -74,8 +84,7 @@ class Described(AutoSchema):
         return marked[1][:1].upper() + marked[1][1:] if marked else told
 
     def get_override_parameters(self) -> list[Any]:
-        if self.method != "GET":
-            return []
+        declared = "parameters" if self.method == "GET" else "posted"
         return [
             OpenApiParameter(
                 name=name,
@@ -85,13 +94,16 @@ class Described(AutoSchema):
                 explode=True if one.many else None,
                 style="form" if one.many else None,
             )
-            for name, one in getattr(self.view, "parameters", {}).items()
+            for name, one in getattr(self.view, declared, {}).items()
         ]
 
     def get_request_serializer(self) -> Any:
         return self.view.takes if self.method == "POST" and hasattr(self.view, "takes") else None
 
     def get_response_serializers(self) -> Any:
+        if media_type := MEDIA_TYPES.get(getattr(self.view, "kind", "")):
+            form = OpenApiTypes.OBJECT if media_type == "application/json" else OpenApiTypes.BINARY
+            return {(200, media_type): OpenApiResponse(form, description="The file.")}
         told = getattr(self.view, "answers", {}).get(self.method, {})
         return {status: OpenApiResponse(form, description="Done.") for status, form in told.items()}
 
@@ -126,7 +138,7 @@ def _describe(path: str, method: str, operation: dict[str, Any]) -> None:
     for status, told in sorted(codes.items()):
         content = {MEDIA_TYPE: {"schema": PROBLEM}}
         operation["responses"].setdefault(str(status), {"description": told, "content": content})
-    if operation["operationId"] in ("get_board", "get_board_numbered"):
+    if operation["operationId"].startswith(CONDITIONAL):
         operation["responses"]["304"] = {"description": "As it was when its ETag was given."}
     example = BODIES.get(operation["operationId"])
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")

@@ -44,22 +44,14 @@ urlpatterns = [
     path(f"{OF}/freeze", rules.Freeze.as_view(), name="freeze"),
     path("submissions/<uuid:uuid>", deliveries.SubmissionOne.as_view(), name="submission"),
     path("submissions/<uuid:uuid>/withdraw", deliveries.Withdraw.as_view(), name="withdraw"),
-    path(f"{OF}/outcomes.csv", exports.OutcomesDownload.as_view(kind="csv"), name="outcomes_csv"),
-    path(f"{OF}/outcomes.ndjson", exports.OutcomesDownload.as_view(kind="ndjson"), name="outcomes_ndjson"),
-    path(f"{OF}/outcomes.parquet", exports.OutcomesDownload.as_view(kind="parquet"), name="outcomes_parquet"),
-    path(f"{OF}/board.csv", exports.BoardDownload.as_view(kind="csv"), name="board_csv"),
-    path(f"{OF}/board.ndjson", exports.BoardDownload.as_view(kind="ndjson"), name="board_ndjson"),
-    path(f"{OF}/board.parquet", exports.BoardDownload.as_view(kind="parquet"), name="board_parquet"),
-    path(f"{OF}/boards/<int:number>.csv", exports.BoardDownload.as_view(kind="csv"), name="boards_csv"),
-    path(
-        f"{OF}/boards/<int:number>.ndjson",
-        exports.BoardDownload.as_view(kind="ndjson"),
-        name="boards_ndjson",
-    ),
-    path(
-        f"{OF}/boards/<int:number>.parquet",
-        exports.BoardDownload.as_view(kind="parquet"),
-        name="boards_parquet",
+    *(
+        path(f"{OF}/{place}.{kind}", view.as_view(kind=kind), name=f"{name}_{kind}")
+        for place, view, name in (
+            ("outcomes", exports.OutcomesDownload, "outcomes"),
+            ("board", exports.BoardDownload, "board"),
+            ("boards/<int:number>", exports.BoardNumberedDownload, "boards"),
+        )
+        for kind in ("csv", "ndjson", "parquet")
     ),
     path(f"{OF}/subsets.json", exports.SubsetsDownload.as_view(), name="subsets_json"),
     path(f"{OF}/data-dictionary", exports.DataDictionary.as_view(), name="data_dictionary"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from rest_framework.serializers import (
+    BooleanField,
     CharField,
     DateTimeField,
     DictField,
@@ -104,9 +105,10 @@ class Withdrawn(Form):
 
 
 class Receipt(Form):
-    """A delivery that was stored."""
+    """A delivery that was stored, or would be."""
 
-    id = UUIDField()
+    id = UUIDField(allow_null=True, help_text="null of a dry run.")
+    dry_run = BooleanField(required=False)
     status = CharField()
     agent = CharField()
     n_outcomes = IntegerField()
@@ -114,4 +116,7 @@ class Receipt(Form):
     n_outside = IntegerField()
     warnings = ListField(child=CharField())
     assignment = JSONField(help_text="The one that this answers; or null.")
+    embargo_until = CharField(allow_null=True)
+    checks = JSONField(help_text="What the machine found; null while it is being checked.")
+    quota = JSONField(help_text="What is left of today's; null for operators.")
     links = DictField(child=CharField())

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from leaderboard.api import bodies, serializers
-from leaderboard.api.parameters import PAGE, one_of, text
+from leaderboard.api.parameters import PAGE, flag, one_of, text
 from leaderboard.api.permissions import Known, MaySubmit, reaches
 from leaderboard.api.views.asked import Asked, Listing
 from leaderboard.api.views.submissions import SubmissionsView
@@ -21,6 +21,7 @@ from leaderboard.operations.corrections import NoSuchSubmission, withdraw
 from leaderboard.operations.following import Followed, followed, followed_by, submissions_of
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode
 from leaderboard.submissions.models import Status, Submission
+from leaderboard.submissions.parsing.importers import FORMATS
 
 
 class MayNotSubmit(Forbidden):
@@ -36,11 +37,17 @@ class Submissions(Listing, SubmissionsView):
         "status": one_of("Those of this status.", Status.values),
         "agent": text("Those of this agent."),
     }
+    posted: ClassVar = {
+        "dry_run": flag("Tell what would be stored, and store nothing."),
+        "format": one_of("The format of a file; by default what it looks like.", tuple(FORMATS)),
+        "metric": text("Which of its figures is the outcome, where a file has several."),
+        "filter": text("Which of its filters counts, where a file has several."),
+    }
     row = serializers.SubmissionRow
     takes = bodies.Delivery
     answers: ClassVar = {
         "GET": {200: serializers.page_of(serializers.SubmissionRow)},
-        "POST": {201: serializers.Receipt},
+        "POST": {200: serializers.Receipt, 201: serializers.Receipt},
     }
     subject = "submissions"
 

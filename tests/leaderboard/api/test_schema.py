@@ -25,7 +25,7 @@ from tests.leaderboard.api.world import OPERATOR
 
 pytestmark = pytest.mark.django_db
 ROUTE_OF = {
-    operation_id(method, one.callback.cls): one.name
+    operation_id(method, one.callback.cls, str(one.pattern)): one.name
     for one in patterns_of("api")
     for name, method in TABLE
     if name == one.name

@@ -109,6 +109,7 @@ class World:
             "subset": 1,
             "board-numbered": self.board.number,
             "entries": self.board.number,
+            **{f"boards_{kind}": self.board.number for kind in ("csv", "ndjson", "parquet")},
             "validation": self.benchmark.validationstudy_set.get().pk,
             "calibration": self.subset.calibrations.first().pk,
             "variance": self.benchmark.variancestudy_set.get().pk,
