@@ -27,6 +27,7 @@ from selection.cli import main as selection
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OPERATOR = (ROOT / "docs" / "operator.md").read_text()
+INTERFACE = (ROOT / "docs" / "api.md").read_text()
 COMMAND_LINES = (ROOT / "docs" / "command-lines.md").read_text()
 RUN, SHOWN = {"sh", "python"}, {"csv", "json", "ndjson", "text"}
 APART = ("make ", "pip install ", "gunicorn ")
@@ -232,5 +233,5 @@ def test_every_address_is_told():
     assert len(found) >= 6
     # Tables of the admin, and steps of signing in, stand behind their first address.
     behind = {one for one in found if one.startswith(("/admin/", "/accounts/"))}
-    told = re.findall(r"^\| `(?:[A-Z]+ )?(/[^`]*)`", OPERATOR, re.MULTILINE)
+    told = re.findall(r"^\| `(?:[A-Z]+ )?(/[^`]*)`", OPERATOR + INTERFACE, re.MULTILINE)
     assert (found - behind) | {"/admin/", "/accounts/login/"} == set(told)
