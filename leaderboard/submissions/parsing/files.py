@@ -197,6 +197,7 @@ def _looked_through(file: BinaryIO) -> bytes:
     Whatever else is wrong the reader tells better.
     """
     digest, n_bytes = hashlib.sha256(), 0
+    file.seek(0)
     is_zipped = file.read(len(GZIP)) == GZIP
     file.seek(0)
     plain = GzipFile(fileobj=file) if is_zipped else file

@@ -12,6 +12,9 @@ from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.export import FORMATS, places
+from tests.leaderboard.api.test_routes import APART, asking, media_type_of
+from tests.leaderboard.api.world import KINDS as PEOPLE
+from tests.leaderboard.api.world import World
 from tests.toys import AS_OF, csv_text, load_text, rows_text
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -151,3 +154,16 @@ def test_the_data_dictionary(client, board):
     assert told["outcomes"]["csv"] == f"{ONE}/outcomes.csv"
     for column in [*told["outcomes"]["columns"], *told["board"]["columns"]]:
         assert column["description"].endswith((".", ":")) or ":" in column["description"], column
+
+
+def test_who_may_take_what_is_read_apart(client):
+    ask = asking(client, World())
+    for visibility in (Visibility.PUBLIC, Visibility.PRIVATE):
+        Benchmark.objects.update(visibility=visibility)
+        for (name, method), expected in APART.items():
+            answers = [ask(name, method, kind) for kind in PEOPLE]
+            assert tuple(one.status_code for one in answers) == expected[visibility == Visibility.PRIVATE]
+            for one in answers:
+                told = media_type_of(name) if one.status_code == 200 else "application/problem+json"
+                assert one["Content-Type"].split(";")[0] == told
+                one.close()
