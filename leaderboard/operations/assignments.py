@@ -10,6 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
+from django.db.models import Q
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.queries import NoBoardYet, latest_board
@@ -30,7 +31,7 @@ from leaderboard.operations.queries import open_request, request_naming
 from leaderboard.studies.audits import n_audit_tasks
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.models import Submission
+from leaderboard.submissions.models import LIVE, Submission
 from leaderboard.submissions.queries import live_outcomes
 
 
@@ -200,14 +201,27 @@ def answered(
     return before or current(agent, as_of)
 
 
-def asked_by(assignment: Assignment | None, benchmark: Benchmark) -> list[int] | None:
+def asked_by(
+    assignment: Assignment | None, benchmark: Benchmark, *, agent: Agent | None = None
+) -> list[int] | None:
     """Ids of the tasks whose absence leaves the agent without a rank; None: all active tasks.
 
-    An agent that runs the rest of a full run gains nothing by a part of it, and loses nothing.
+    An agent that runs the rest of a full run gains nothing by a part of it, and loses nothing. One that came
+    while a drift request is open is asked for all tasks, with an assignment or without.
     """
+    if assignment is None and agent is not None and _came_in_drift(agent):
+        return None
     if assignment is None or _is_the_rest(assignment):
         return asking.asked_tasks(benchmark)
     return list(assignment.tasks)
+
+
+def _came_in_drift(agent: Agent) -> bool:
+    request = open_request(agent.benchmark, RerunKind.DRIFT)
+    if request is None:
+        return False
+    theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent), status__in=LIVE)
+    return not theirs.filter(received_at__lt=request.opened_at).exists()
 
 
 def _is_the_rest(assignment: Assignment) -> bool:

@@ -179,7 +179,9 @@ class _Delivery:
         )
         before, replaced = divided(placed.stored, [old.pk for old in part.replaces])
         again = shown and is_again(part.rows, before, settings=placed.settings, policy=policy)
-        terms = self._terms(part, policy, assignment, taken_back=bool(part.replaces) and shown, again=again)
+        terms = self._terms(
+            agent, part, policy, assignment, taken_back=bool(part.replaces) and shown, again=again
+        )
         submission, changes = (proposed if dry_run else record)(part, placed=placed, terms=terms)
         delivered = Delivered(
             submission=submission,
@@ -211,7 +213,14 @@ class _Delivery:
         )
 
     def _terms(
-        self, part: Part, policy: Policy, assignment: Assignment | None, *, taken_back: bool, again: bool
+        self,
+        agent: Agent,
+        part: Part,
+        policy: Policy,
+        assignment: Assignment | None,
+        *,
+        taken_back: bool,
+        again: bool,
     ) -> Terms:
         embargo = self.parsed.envelope.embargo_until
         status, reason = checking.status_now(
@@ -223,7 +232,7 @@ class _Delivery:
             by=self.token.user,
             token=self.token,
             reason=reason,
-            asked=assignments.asked_by(assignment, self.benchmark),
+            asked=assignments.asked_by(assignment, self.benchmark, agent=agent),
             n_trials=assignments.n_counted(assignment),
             embargo_until=embargo,
             taken_back_after_board=taken_back,

@@ -213,6 +213,15 @@ def test_twenty_at_once_get_one(toy, submit_token):
 
 
 class TestDelivering:
+    def test_while_a_drift_request_is_open_a_newcomer_is_asked_for_everything_unasked(self, ada, toy, subset):
+        deliver(ada, runs(subset), agent="before", model="M 8")
+        open_drift_request(benchmark=toy, reason="the jump", as_of=AS_OF + timedelta(seconds=1))
+        receipt = deliver(ada, runs(subset))
+        assert any("of the 20 tasks asked for have no outcome" in one for one in receipt["warnings"])
+        lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
+        assert lines["newcomer"].at["full"].rank is None
+        assert lines["before"].at["full"].rank is not None
+
     def test_all_of_it_fulfils(self, ada, subset):
         assignment = ask(ada)
         receipt = deliver(ada, runs(names(assignment)))
