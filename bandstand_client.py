@@ -39,7 +39,7 @@ from typing import IO, Any
 DONE, REFUSED, USAGE, NOT_REACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 AGAIN = (429, 502, 503, 504)  # what may pass
 N_TRIES = 6
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds; who is told to wait longer is told so
 TIMEOUT = 120.0  # seconds without a byte
 BLOCK = 1 << 16
 FORMATS = ("csv", "ndjson", "parquet")
@@ -68,6 +68,8 @@ class Refused(Exception):
         more = int(self.problem.get("n_faults") or 0) - len(faults)
         if more > 0:
             yield f"  … and {more:,} more"
+        if stored := self.problem.get("submission"):
+            yield f"  submission: {_printable(stored)}"
 
 
 class NotReachable(Exception):
@@ -202,7 +204,7 @@ class Client:
                 f"{server} has no TLS: the token would be readable on the way (--plain sends it)."
             )
         context = ssl.create_default_context()
-        self._opener = urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context))
+        self._opener = urllib.request.build_opener(_NoRedirect, _Plain, _Encrypted(context=context))
 
     def tasks(self, benchmark: str, agent: Mapping[str, str]) -> dict[str, Any]:
         """Ask which tasks an agent is to run; asked again, the same ones come."""
@@ -318,7 +320,7 @@ class Client:
             except urllib.error.HTTPError as error:
                 with error:
                     problem, after = _problem_of(error), _retry_after(error)
-                if error.code not in AGAIN:
+                if error.code not in AGAIN or (after or 0) > LONGEST_WAIT:
                     raise Refused(problem) from None
                 why: str | Exception = f"{error.code}: {problem.get('detail', '')}"
             except ssl.SSLCertVerificationError as error:
@@ -330,8 +332,37 @@ class Client:
             except (http.client.HTTPException, OSError) as error:
                 why, after = str(error) or type(error).__name__, None
             if n < self.n_tries:
-                self.sleep(min(after if after is not None else _backoff(n), LONGEST_WAIT))
+                self.sleep(after if after is not None else _backoff(n))
         raise NotReachable(f"{self.server} did not answer in {self.n_tries} tries; the last: {why}")
+
+
+class _Answered(http.client.HTTPConnection):
+    """A server may refuse a body before it has read all of it: what it says is read all the same."""
+
+    def request(self, *arguments: Any, **named: Any) -> None:
+        """Send, as far as the other side takes it."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            super().request(*arguments, **named)
+
+
+class _AnsweredEncrypted(_Answered, http.client.HTTPSConnection):
+    """The same over TLS."""
+
+
+class _Plain(urllib.request.HTTPHandler):
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """Open over a connection that reads early answers."""
+        return self.do_open(_Answered, request)
+
+
+class _Encrypted(urllib.request.HTTPSHandler):
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__()
+        self._tls = context
+
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """Open over a connection that reads early answers."""
+        return self.do_open(_AnsweredEncrypted, request, context=self._tls)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

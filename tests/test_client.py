@@ -216,6 +216,42 @@ def test_not_reachable(server, envelope, waited, capsys):
     assert main(["status", "1f", "--timeout", "0.1", "--tries", "1"]) == 3
 
 
+def test_who_is_told_to_come_tomorrow_is_told_so(server, envelope, waited, capsys):
+    server.script = [(*problem(429, "20 submissions in a UTC day."), {"Retry-After": "56177"})]
+    assert main(["submit", envelope, "--benchmark", "toy"]) == 1
+    assert capsys.readouterr().err == "20 submissions in a UTC day.\n"
+    assert waited == []
+
+
+def test_what_holds_these_outcomes_is_named(server, envelope, capsys):
+    server.script = [problem(409, "A live submission holds exactly these outcomes.", submission="1f-2e")]
+    assert main(["submit", envelope, "--benchmark", "toy"]) == 1
+    assert capsys.readouterr().err.splitlines()[1:] == ["  submission: 1f-2e"]
+
+
+def test_a_refusal_before_the_body_was_read_is_told(tmp_path, waited, capsys):
+    """The server answers and closes while the client is still sending."""
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"x" * 30_000_000)
+    text = json.dumps(problem(413, "Too large.")[1]).encode()
+    head = b"HTTP/1.1 413 Too Large\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(text)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def refuse():
+            wire, _ = listening.accept()
+            wire.recv(100)
+            wire.sendall(head + text)
+            wire.close()
+
+        answering = threading.Thread(target=refuse)
+        answering.start()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        assert main(["submit", str(path), "--benchmark", "toy", "--server", address]) == 1
+        answering.join()
+    assert capsys.readouterr().err == "Too large.\n"
+    assert waited == []
+
+
 def test_a_redirect_takes_neither_token_nor_delivery_elsewhere(server, envelope, capsys):
     with Server() as other:
         moved = {"Location": f"{other.address}/x"}
