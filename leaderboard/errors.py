@@ -52,3 +52,7 @@ class Exhausted(Refusal):
     def __init__(self, message: str = "", *, retry_after: int, **details: Any) -> None:
         self.retry_after = retry_after
         super().__init__(message, **details)
+
+
+class Busy(Exhausted):
+    """Too much of this is being done at this moment."""

@@ -81,9 +81,10 @@ def near_columns(wanted: Sequence[str], columns: Sequence[str]) -> list[str]:
 
 
 def _separator_hint(columns: Sequence[str]) -> str:
-    if len(columns) != 1:
+    strange = [name for name in columns if name not in KNOWN]  # beside what is known without the file
+    if len(strange) != 1:
         return ""
     found = [
-        name for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")) if mark in columns[0]
+        name for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")) if mark in strange[0]
     ]
     return f"; the header is separated by {found[0]}, write commas" if found else ""

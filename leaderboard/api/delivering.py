@@ -1,7 +1,8 @@
 """A delivery over HTTP: its parameters, its body or file, and the answer with what is left of the quotas."""
 
 import threading
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple, cast
 
@@ -17,17 +18,23 @@ from leaderboard.api.errors import problem_response
 from leaderboard.api.parsers import Multipart, require_length
 from leaderboard.api.throttles import rate_limit_headers
 from leaderboard.catalog.models import Benchmark
-from leaderboard.errors import Exhausted, Refusal
+from leaderboard.errors import Busy, Exhausted, Refusal
 from leaderboard.operations import quotas, tries
 from leaderboard.operations.intake import Receipt, submit, submit_file
-from leaderboard.submissions.parsing.files import Form
+from leaderboard.submissions.parsing.files import Form, UploadedPart
 
 MAX_KEY_LENGTH = 255
 PARAMETERS = ("dry_run", "format", "metric", "filter")
 TRUTH = {"true": True, "1": True, "false": False, "0": False}
 LARGE = 1 << 20  # bytes of a file; a process reads one such at a time, for its rows take memory
+COMPRESSED = (b"\x1f\x8b", b"PAR1", b"PK")  # may be large, however short
+WAITED, COME_AGAIN = 10, 5  # seconds
 
 _reading = threading.Lock()
+
+
+class ReadingBusy(Busy):
+    """Another large file is being read; send this one again soon."""
 
 
 class _Asked(NamedTuple):
@@ -86,7 +93,7 @@ def _received(
             as_of=as_of,
             dry_run=asked.dry_run,
         )
-    with body.upload.file, _reading if body.upload.n_bytes > LARGE else nullcontext():
+    with body.upload.file, _in_turn(body.upload):
         return submit_file(
             benchmark=benchmark,
             token=token,
@@ -97,6 +104,22 @@ def _received(
             dry_run=asked.dry_run,
             form=asked.form,
         )
+
+
+@contextmanager
+def _in_turn(upload: UploadedPart) -> Iterator[None]:
+    """Wait for the file before, but not for long: whoever waits keeps a thread from all others."""
+    is_compressed = upload.file.read(4).startswith(COMPRESSED)
+    upload.file.seek(0)
+    if upload.n_bytes <= LARGE and not is_compressed:
+        yield
+        return
+    if not _reading.acquire(timeout=WAITED):
+        raise ReadingBusy(retry_after=COME_AGAIN)
+    try:
+        yield
+    finally:
+        _reading.release()
 
 
 def _told(request: Request, benchmark: Benchmark, receipt: Receipt, asked: _Asked) -> Response:

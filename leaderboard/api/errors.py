@@ -11,7 +11,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from leaderboard.errors import Conflict, Exhausted, Faulty, Forbidden, Frozen, Missing, Refusal
+from leaderboard.errors import Busy, Conflict, Exhausted, Faulty, Forbidden, Frozen, Missing, Refusal
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = "5"  # seconds
@@ -24,6 +24,7 @@ STATUS = (
     (Conflict, HTTPStatus.CONFLICT),
     (Faulty, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Frozen, HTTPStatus.LOCKED),
+    (Busy, HTTPStatus.SERVICE_UNAVAILABLE),
     (Exhausted, HTTPStatus.TOO_MANY_REQUESTS),
 )
 
@@ -61,6 +62,8 @@ def _described(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None
         return _refused(error), {}
     if isinstance(error, OperationalError | InterfaceError):
         return DATABASE_UNAVAILABLE, {"Retry-After": RETRY_AFTER}
+    if isinstance(error, TimeoutError):
+        return problem(HTTPStatus.REQUEST_TIMEOUT, "request_timeout", "The body stopped coming."), {}
     if isinstance(error, RecursionError):
         return problem(HTTPStatus.BAD_REQUEST, "parse_error", "The body is nested too deeply."), {}
     if isinstance(error, Http404):

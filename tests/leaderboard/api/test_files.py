@@ -8,7 +8,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from leaderboard.api import delivering
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Review
+from leaderboard.operations.models import Tries
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import (
     IdempotencyKey,
@@ -45,6 +47,37 @@ def stored():
 def faults_of(response):
     assert response.status_code == 422, response.content
     return [(one["row"], one["field"]) for one in response.json()["faults"]]
+
+
+def test_semicolons_of_a_spreadsheet_are_told(submit_token, toy):
+    table = csv_of(rows()).replace(b",", b";")
+    response = send_file(b"\xef\xbb\xbf" + table, AGENT, token=submit_token)
+    rules = [one["rule"] for one in response.json()["faults"]]
+    assert len(rules) == 3
+    assert all(rule.endswith("the header is separated by semicolons, write commas") for rule in rules)
+
+
+class TestLargeFiles:
+    """One at a time is read in a process; what is compressed may be large, however short."""
+
+    @pytest.fixture(autouse=True)
+    def another_is_read(self, toy, monkeypatch):
+        monkeypatch.setattr(delivering, "WAITED", 0.01)
+        with delivering._reading:
+            yield
+        assert delivering._reading.acquire(blocking=False)
+        delivering._reading.release()
+
+    @pytest.mark.parametrize("name", ["outcomes.csv.gz", "outcomes.parquet"])
+    def test_one_that_may_be_large_is_to_come_again(self, submit_token, name):
+        response = send_file(FORMS[name](rows()), AGENT, token=submit_token, name=name)
+        assert (response.status_code, response["Retry-After"]) == (503, "5")
+        assert response.json()["type"] == "urn:bandstand:problem:reading_busy"
+        assert not Tries.objects.exists()
+        assert not Submission.objects.filter(loaded=False).exists()
+
+    def test_a_small_one_does_not_wait(self, submit_token):
+        assert send_file(csv_of(rows()), AGENT, token=submit_token).status_code == 201
 
 
 @pytest.mark.parametrize("name", FORMS)
