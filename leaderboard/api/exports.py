@@ -5,7 +5,7 @@ import logging
 import socket
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -41,6 +41,7 @@ class Stream:
 
     def __init__(self, content: Iterator[bytes], release: Callable[[], None], wire: Any) -> None:
         self._content, self._release, self._wire = content, release, wire
+        self._has_ended = False
 
     def __iter__(self) -> "Stream":
         return self
@@ -49,6 +50,7 @@ class Stream:
         try:
             return next(self._content)
         except StopIteration:
+            self._has_ended = True
             self.close()
             raise
         except Exception as error:
@@ -56,11 +58,14 @@ class Stream:
             if self._wire is None:
                 raise
             logger.exception("An export broke off.")
-            self._wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             self._wire.close()
             raise ConnectionResetError(errno.ECONNRESET, "The export broke off.") from error
 
     def close(self) -> None:
+        """Give back what is held; of one that nobody took to its end the connection is reset too."""
+        if not self._has_ended and self._wire is not None:
+            with suppress(OSError):
+                self._wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._release()
 
 

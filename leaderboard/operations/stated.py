@@ -1,6 +1,7 @@
 """What a file's other columns say of its agents and runs, beside the outcomes.
 
-`version` and `organisation` are the agent's, `link`, `logs`, `code` and `report` are addresses of a run.
+`version` and `organisation` are the agent's, `link`, `logs`, `code`, `report` and `commit`
+are addresses of a run.
 A column is taken only where it says one such thing of each; else it stays metadata of the outcomes, as all
 columns do that the flat file does not name.
 """
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from leaderboard.submissions.parsing.flat import FlatFile, is_name
 
 OF_AGENT = ("version", "organisation")
-LINKS = ("link", "logs", "code", "report")
+LINKS = ("link", "logs", "code", "report", "commit")
 MAX_LINK_LENGTH = 2_000
 
 

@@ -366,6 +366,13 @@ class TestStated:
         assert list(said) == [("a", "1.2", "Acme"), ("b", "", "")]
         assert not OutcomeDetail.objects.exists()
 
+    def test_the_address_of_the_commit_too(self, db):
+        """As an export writes what was delivered with one."""
+        self.load({}, {}, {}, {"commit": "https://example.org/c"})
+        assert [one.links for one in Submission.objects.order_by("id")][-1] == {
+            "commit": "https://example.org/c"
+        }
+
     def test_of_runs(self, db):
         logs = [{"logs": f"https://example.org/{n}", "code": ""} for n in (1, 1, 2)]
         self.load(*logs, {"code": "https://example.org/b"})

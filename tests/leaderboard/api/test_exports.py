@@ -107,6 +107,23 @@ def test_a_stream_that_breaks_resets_its_connection(client, toy, monkeypatch):
     assert all_places_are_free()
 
 
+@pytest.mark.parametrize("n_taken", [0, 1])
+def test_a_stream_that_is_not_taken_to_its_end_resets_its_connection(client, toy, n_taken):
+    wire = Wire()
+    response = client.get(f"{ONE}/outcomes.csv", **{"gunicorn.socket": wire})
+    for _ in range(n_taken):
+        next(iter(response))
+    response.close()
+    assert wire.options[-1] == exports.RESET
+    assert all_places_are_free()
+
+
+def test_a_whole_stream_does_not(client, toy):
+    wire = Wire()
+    assert content(client.get(f"{ONE}/outcomes.csv", **{"gunicorn.socket": wire}))
+    assert wire.options is None
+
+
 def test_a_private_benchmark_is_not_there_for_others(client, board, submit_token):
     Benchmark.objects.update(visibility=Visibility.PRIVATE)
     paths = [f"outcomes.{kind}" for kind in KINDS] + [f"board.{kind}" for kind in KINDS]
