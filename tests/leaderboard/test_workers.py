@@ -22,6 +22,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from leaderboard.catalog.models import Task
 from leaderboard.operations.services import measure_variance, recompute
+from leaderboard.serving import threads
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.api.test_body_fields import DEEP, ODD, PATHS, body, body_with
 from tests.leaderboard.desk import person
