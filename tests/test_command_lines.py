@@ -147,10 +147,15 @@ def test_another_file_that_is_not_there(file, tmp_path, capsys):
     assert capsys.readouterr().err == f"python -m selection standings: there is no file {missing}\n"
 
 
-@pytest.mark.parametrize("arguments", [["load", "--benchmark", "toy"], ["tasks", "toy"]])
-def test_a_service_command_without_its_file(arguments, tmp_path, capsys, monkeypatch):
+NO_FILE, A_FOLDER = ("no.csv", "There is no file {}"), ("", "{} is a folder")
+REFUSED = [(["load", "--benchmark", "toy"], [NO_FILE]), (["tasks", "toy"], [NO_FILE, A_FOLDER])]
+
+
+@pytest.mark.parametrize(("arguments", "refused"), REFUSED)
+def test_a_service_command_without_its_file(arguments, refused, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command.postgres, "ensure", lambda: None)
-    for path, why in ((tmp_path / "no.csv", "There is no file {}"), (tmp_path, "{} is a folder")):
+    for name, why in refused:
+        path = tmp_path / name
         with pytest.raises(SystemExit) as ended:
             command.run(["manage.py", *arguments, str(path)])
         assert ended.value.code == 2

@@ -212,5 +212,5 @@ def test_the_first_account_by_a_command_signs_in(client, db, monkeypatch):
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
     call_command("createsuperuser", email="ada@example.org", interactive=False, stdout=io.StringIO())
     answer = client.post("/accounts/login/", {"login": "ada@example.org", "password": PASSWORD})
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/account")
     assert client.get("/admin/").status_code == 200

@@ -261,14 +261,14 @@ class TestConfirmation:
 
     def test_only_what_needs_it(self, ada, toy):
         with pytest.raises(NothingToConfirm, match="none of its outcomes"):
-            confirm(uuid=stored(deliver(ada, every_task())).uuid, reason="", as_of=AS_OF)
+            confirm(uuid=stored(deliver(ada, every_task())).uuid, reason="a bug", as_of=AS_OF)
         receipt = deliver(ada, every_task() | {"t04": [None]}, agent="other", version="2")
-        confirm(uuid=stored(receipt).uuid, reason="", as_of=AS_OF)
+        confirm(uuid=stored(receipt).uuid, reason="a bug", as_of=AS_OF)
         with pytest.raises(NothingToConfirm, match="before"):
-            confirm(uuid=stored(receipt).uuid, reason="", as_of=AS_OF)
+            confirm(uuid=stored(receipt).uuid, reason="a bug", as_of=AS_OF)
         load_text(csv_text({"loaded": "1x"}))
         with pytest.raises(NothingToConfirm, match="operator loaded"):
-            confirm(uuid=Submission.objects.latest("id").uuid, reason="", as_of=AS_OF)
+            confirm(uuid=Submission.objects.latest("id").uuid, reason="a bug", as_of=AS_OF)
 
 
 class TestCopies:
@@ -422,10 +422,10 @@ class TestResubmission:
     def test_only_its_owner_and_operators_withdraw(self, ada, toy):
         receipt = deliver(ada, every_task())
         with pytest.raises(NotYourSubmission):
-            withdraw(uuid=stored(receipt).uuid, token=token("eve@example.org"), reason="", as_of=AS_OF)
-        withdraw(uuid=stored(receipt).uuid, token=ada, reason="", as_of=AS_OF)
+            withdraw(uuid=stored(receipt).uuid, token=token("eve@example.org"), reason="a bug", as_of=AS_OF)
+        withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
         with pytest.raises(CountsNoMore):
-            withdraw(uuid=stored(receipt).uuid, token=ada, reason="", as_of=AS_OF)
+            withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
 
 
 class TestSecondName:
@@ -434,7 +434,7 @@ class TestSecondName:
         with pytest.raises(SecondName, match="'newcomer': 'fresh'") as refusal:
             deliver(ada, every_task(1), agent="fresh", model="MODEL 9")
         assert refusal.value.details["agents"] == ["newcomer", "fresh"]
-        withdraw(uuid=stored(first).uuid, token=ada, reason="", as_of=AS_OF)
+        withdraw(uuid=stored(first).uuid, token=ada, reason="a bug", as_of=AS_OF)
         with pytest.raises(SecondName):
             deliver(ada, every_task(1), agent="fresh")
 
@@ -606,7 +606,7 @@ def test_a_withdrawal_and_a_replacement_at_once_take_back_once():
         lambda i: (
             deliver(ada, every_task(1), replaces=first["id"])
             if i
-            else withdraw(uuid=stored(first).uuid, token=ada, reason="", as_of=AS_OF)
+            else withdraw(uuid=stored(first).uuid, token=ada, reason="a bug", as_of=AS_OF)
         ),
     )
     statuses = list(stored(first).status_changes.order_by("id").values_list("status", flat=True))
