@@ -22,7 +22,6 @@ preload_app = True
 # A worker keeps what its largest requests took; a new one begins small.
 max_requests = 1_000
 max_requests_jitter = 200
-STALLED = 60  # seconds without a byte, after which a peer holds no thread and no place any longer
 # No header names the place of the application: a client's SCRIPT_NAME would be believed, and answer 500.
 forwarder_headers = ""
 
@@ -37,11 +36,6 @@ def post_fork(server: Any, worker: Any) -> None:
 
     connections.close_all()
     give_memory_back()
-
-
-def pre_request(worker: Any, req: Any) -> None:
-    """Bound what gunicorn waits for without end: a body to come, an answer to be taken."""
-    req.unreader.sock.settimeout(STALLED)
 
 
 def give_memory_back() -> None:

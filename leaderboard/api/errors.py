@@ -62,8 +62,6 @@ def _described(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None
         return _refused(error), {}
     if isinstance(error, OperationalError | InterfaceError):
         return DATABASE_UNAVAILABLE, {"Retry-After": RETRY_AFTER}
-    if isinstance(error, TimeoutError):
-        return problem(HTTPStatus.REQUEST_TIMEOUT, "request_timeout", "The body stopped coming."), {}
     if isinstance(error, RecursionError):
         return problem(HTTPStatus.BAD_REQUEST, "parse_error", "The body is nested too deeply."), {}
     if isinstance(error, Http404):

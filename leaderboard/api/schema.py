@@ -35,7 +35,6 @@ ALWAYS = {
 }
 OF_BODIES = {
     403: "The token or its owner may not do this.",
-    408: "The body stopped coming.",
     409: "It contradicts what is stored.",
     411: "A body states its length.",
     413: "The body is too large.",

@@ -22,7 +22,6 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from leaderboard.catalog.models import Task
 from leaderboard.operations.services import measure_variance, recompute
-from leaderboard.serving import threads
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.api.test_body_fields import DEEP, ODD, PATHS, body, body_with
 from tests.leaderboard.desk import person
@@ -32,12 +31,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SUBMISSIONS = "/api/v1/benchmarks/toy/submissions"
 PATIENCE = 60
 MIB = 2**20
-STALLED = 5
-CONFIG = f"""
-from leaderboard import serving
-from leaderboard.serving import *
-serving.STALLED = {STALLED}
-"""
 
 
 def manage(environment, *arguments):
@@ -63,12 +56,9 @@ def served(tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    files = tmp_path_factory.mktemp("files")
-    config = files / "config.py"
-    config.write_text(CONFIG)
-    settings = ["--config", str(config), "--bind", f"127.0.0.1:{port}", "--workers", "1"]
+    settings = ["--config", "python:leaderboard.serving", "--bind", f"127.0.0.1:{port}", "--workers", "1"]
     command = [sys.executable, "-m", "gunicorn", *settings]
-    outcomes = files / "toy.csv"
+    outcomes = tmp_path_factory.mktemp("files") / "toy.csv"
     outcomes.write_text(csv_text(ladder(16, 20)))
     manage(environment, "migrate", "--verbosity", "0")
     manage(environment, "load", str(outcomes), "--benchmark", "toy")
@@ -147,23 +137,6 @@ def test_a_foreign_host_under_api_gets_a_problem(served):
     answer = asked.getresponse()
     assert (answer.status, answer.getheader("Content-Type")) == (400, "application/problem+json")
     asked.close()
-
-
-def test_a_peer_that_stalls_holds_no_thread_for_long(served):
-    """More bodies than there are threads stop after a byte: each is answered, and so is a visitor."""
-    port, _, token = served
-    head = f"POST {SUBMISSIONS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
-    head += "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
-    stalled = [socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) for _ in range(threads + 1)]
-    for wire in stalled:
-        wire.sendall(head.encode())
-    time.sleep(0.5)
-    began = time.monotonic()
-    assert ask(port, "GET", "/api/v1/")[0] == 200
-    assert time.monotonic() - began > STALLED / 2  # they did hold every thread
-    for wire in stalled:
-        with wire, wire.makefile("rb") as answer:
-            assert answer.readline().startswith(b"HTTP/1.1 408 ")
 
 
 def resident(process):
