@@ -50,9 +50,14 @@ def test_delivering_and_downloading(service, monkeypatch, tmp_path, capsys):
     assert len(digest) == 64
 
 
-def test_a_stream_whose_database_goes_away_is_reset(service):
-    """No prefix passes for the whole, not even for a client that reads up to the end of the connection."""
+@pytest.fixture(scope="module")
+def large(service):
     service.load(csv_text(graded(40, 3_000)), "large")
+
+
+@pytest.mark.slow
+def test_a_stream_whose_database_goes_away_is_reset(service, large):
+    """No prefix passes for the whole, not even for a client that reads up to the end of the connection."""
     path = "/api/v1/benchmarks/large/outcomes.ndjson"
     with socket.create_connection(("127.0.0.1", service.port), timeout=60) as wire:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -72,7 +77,8 @@ def read_to_the_end(wire):
         pass
 
 
-def test_places_come_back_when_readers_leave(service):
+@pytest.mark.slow
+def test_places_come_back_when_readers_leave(service, large):
     """More readers than there are places, of whom each leaves in the middle: the next one is served."""
 
     def leave():

@@ -22,6 +22,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from leaderboard.catalog.models import Task
 from leaderboard.operations.services import measure_variance, recompute
+from leaderboard.operations.tries import MOST
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.api.test_body_fields import DEEP, ODD, PATHS, body, body_with
 from tests.leaderboard.desk import person
@@ -47,12 +48,16 @@ def manage(environment, *arguments):
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """Gunicorn with one worker over a database of its own: its port, its process and a token."""
-    home = tempfile.mkdtemp(prefix="bst-")
+def environment():
     deployed = ("DATABASE_URL", "SECRET_KEY", "ALLOWED_HOSTS", "SCRIPT_NAME")
-    environment = {name: value for name, value in os.environ.items() if name not in deployed}
-    environment |= {"BANDSTAND_HOME": home}
+    kept = {name: value for name, value in os.environ.items() if name not in deployed}
+    return kept | {"BANDSTAND_HOME": tempfile.mkdtemp(prefix="bst-")}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, environment):
+    """Gunicorn with one worker over a database of its own: its port, its process and a token."""
+    home = environment["BANDSTAND_HOME"]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -173,11 +178,18 @@ def odd_bodies():
 
 
 @pytest.mark.slow
-def test_a_worker_stays_small_under_five_hundred_odd_bodies(served):
-    port, process, token = served
-    headers = [("Authorization", f"Bearer {token}")]
+def test_a_worker_stays_small_under_five_hundred_odd_bodies(served, environment):
+    """No token sends so many that the next are refused unread."""
+    port, process, _ = served
+    tokens = [
+        manage(environment, "token", "ada@example.org", "--benchmark", "toy", "--name", f"token {i}")
+        for i in range(500 // MOST + 1)
+    ]
     before = resident(process)
-    answers = [ask(port, "POST", SUBMISSIONS, text, headers) for text in odd_bodies()]
+    answers = [
+        ask(port, "POST", SUBMISSIONS, text, [("Authorization", f"Bearer {tokens[i // MOST]}")])
+        for i, text in enumerate(odd_bodies())
+    ]
     after = resident(process)
     print(f"\nhighest resident memory: {before[0] / MIB:.0f} MiB before, {after[0] / MIB:.0f} MiB after")
     assert len(answers) == 500
