@@ -29,6 +29,7 @@ from leaderboard.submissions.export.snapshot import About
 
 logger = logging.getLogger(__name__)
 MAX_CITATION = 1_000  # characters in a header
+TAKEN_WITHIN = 60  # seconds in which a reader takes something, or loses its place
 RESET = struct.pack("ii", 1, 0)  # linger on, for no time: closing sends RST
 
 
@@ -41,6 +42,8 @@ class Stream:
 
     def __init__(self, content: Iterator[bytes], release: Callable[[], None], wire: Any) -> None:
         self._content, self._release, self._wire = content, release, wire
+        if wire is not None:
+            wire.settimeout(TAKEN_WITHIN)
         self._has_ended = False
 
     def __iter__(self) -> "Stream":

@@ -14,7 +14,7 @@ from psycopg import ClientCursor, Connection
 from leaderboard.catalog.models import Benchmark
 from leaderboard.submissions.parsing.flat import is_name
 
-IDLE = "60s"  # a reader that takes nothing for so long holds neither a snapshot nor a place any longer
+IDLE = "60s"  # a reader that takes nothing for so long holds no snapshot any longer
 BEGIN = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE}'",

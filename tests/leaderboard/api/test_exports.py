@@ -83,7 +83,10 @@ def test_two_at_a_time(client, toy):
 
 
 class Wire:
-    options, closed = None, False
+    options, closed, seconds = None, False, None
+
+    def settimeout(self, seconds):
+        self.seconds = seconds
 
     def setsockopt(self, *options):
         self.options = options
@@ -121,7 +124,7 @@ def test_a_stream_that_is_not_taken_to_its_end_resets_its_connection(client, toy
 def test_a_whole_stream_does_not(client, toy):
     wire = Wire()
     assert content(client.get(f"{ONE}/outcomes.csv", **{"gunicorn.socket": wire}))
-    assert wire.options is None
+    assert (wire.options, wire.seconds) == (None, exports.TAKEN_WITHIN)
 
 
 def test_a_private_benchmark_is_not_there_for_others(client, board, submit_token):
