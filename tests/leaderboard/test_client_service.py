@@ -1,6 +1,7 @@
 """The client and the downloads against the real service: gunicorn over a database of its own."""
 
 import json
+import signal
 import socket
 import threading
 
@@ -48,6 +49,34 @@ def test_delivering_and_downloading(service, monkeypatch, tmp_path, capsys):
     lines = (tmp_path / "toy.ndjson").read_text().splitlines()
     assert {json.loads(line)["agent"] for line in lines[:-1]} == {"new", *graded(16, 20)}
     assert len(digest) == 64
+
+
+def test_from_the_question_to_the_board(service, monkeypatch, tmp_path, capsys):
+    """Tasks → an agent runs them → check → submit → status → the scheduler publishes → the board shows it."""
+    monkeypatch.setenv("BANDSTAND_TOKEN", service.token("toy"))
+
+    def said(*arguments):
+        assert main([*arguments, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    agent = {"name": "walker", "scaffold": "Loop", "model": "Model w"}
+    asked = said(
+        "tasks", "toy", *(f"--{key.replace('name', 'agent')}={value}" for key, value in agent.items())
+    )
+    assert asked["mode"] == "subset"
+    outcomes = [{"task": task, "trial": 1, "outcome": i % 2} for i, task in enumerate(asked["tasks"])]
+    (tmp_path / "run.json").write_text(json.dumps({"agent": agent, "outcomes": outcomes}))
+    assert said("check", "run.json", "--benchmark", "toy")["id"] is None
+    receipt = said("submit", "run.json", "--benchmark", "toy")
+    assert receipt["assignment"]["status"] == "fulfilled"
+    assert said("status", receipt["id"])["board"] is None
+    scheduler = service.scheduler()
+    wait_until(lambda: said("status", receipt["id"])["board"] is not None)
+    scheduler.send_signal(signal.SIGTERM)
+    assert scheduler.wait(120) == 0
+    entry = said("status", receipt["id"])["entry"]
+    assert (entry["agent"], entry["n_tasks"]) == ("walker", len(outcomes))
+    assert said("withdraw", receipt["id"], "--reason", "a bug")["status"] == "withdrawn"
 
 
 @pytest.fixture(scope="module")
