@@ -17,6 +17,7 @@ from tests.toys import csv_text, graded
 def service():
     service = Service()
     service.load(csv_text(graded(16, 20)), "toy")
+    service.manage("policy", "toy", "--set", "publish_every=0")
     service.manage("recompute", "toy")
     service.web()
     yield service
@@ -60,9 +61,7 @@ def test_from_the_question_to_the_board(service, monkeypatch, tmp_path, capsys):
         return json.loads(capsys.readouterr().out)
 
     agent = {"name": "walker", "scaffold": "Loop", "model": "Model w"}
-    asked = said(
-        "tasks", "toy", *(f"--{key.replace('name', 'agent')}={value}" for key, value in agent.items())
-    )
+    asked = said("tasks", "toy", "--agent", "walker", "--scaffold", "Loop", "--model", "Model w")
     assert asked["mode"] == "subset"
     outcomes = [{"task": task, "trial": 1, "outcome": i % 2} for i, task in enumerate(asked["tasks"])]
     (tmp_path / "run.json").write_text(json.dumps({"agent": agent, "outcomes": outcomes}))
