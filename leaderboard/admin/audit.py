@@ -11,22 +11,9 @@ from django.db.models import QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.acting import RECORDED
 
 N_SHOWN = 200
-# From a recorded change to its benchmark; None: of no one benchmark, and for staff alone.
-RECORDED: dict[str, str | None] = {
-    "catalog.BenchmarkChange": "pgh_obj",
-    "catalog.PolicyChange": "benchmark",
-    "catalog.TaskChange": "benchmark",
-    "catalog.AgentChange": "benchmark",
-    "catalog.MembershipChange": "benchmark",
-    "catalog.InvitationChange": "benchmark",
-    "operations.ReselectionChange": "benchmark",
-    "operations.WebhookChange": "benchmark",
-    "operations.DeliveryChange": "pgh_obj__event__benchmark",
-    "submissions.SubmissionChange": "pgh_obj__agent__benchmark",
-    "accounts.ApiTokenChange": None,
-}
 KEPT_BY_HISTORY = {"id", "pgh_id", "pgh_created_at", "pgh_label", "pgh_obj", "pgh_context"}
 
 

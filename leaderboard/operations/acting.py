@@ -9,6 +9,20 @@ from leaderboard.accounts.models import User
 from leaderboard.errors import Refusal
 
 AT_COMMAND_LINE = "at the command line"
+# From a recorded change to its benchmark; None: of no one benchmark, and for staff alone.
+RECORDED: dict[str, str | None] = {
+    "catalog.BenchmarkChange": "pgh_obj",
+    "catalog.PolicyChange": "benchmark",
+    "catalog.TaskChange": "benchmark",
+    "catalog.AgentChange": "benchmark",
+    "catalog.MembershipChange": "benchmark",
+    "catalog.InvitationChange": "benchmark",
+    "operations.ReselectionChange": "benchmark",
+    "operations.WebhookChange": "benchmark",
+    "operations.DeliveryChange": "pgh_obj__event__benchmark",
+    "submissions.SubmissionChange": "pgh_obj__agent__benchmark",
+    "accounts.ApiTokenChange": None,
+}
 
 
 class ReasonMissing(Refusal):

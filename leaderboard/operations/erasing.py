@@ -29,7 +29,7 @@ from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, Invitation, Task
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.errors import Conflict
-from leaderboard.operations.acting import acting
+from leaderboard.operations.acting import RECORDED, acting
 from leaderboard.operations.models import (
     Alert,
     Assignment,
@@ -59,19 +59,6 @@ SHORTEST_IN_TEXT = 4  # letters: a shorter name would be found in words that are
 # Keys of JSON under which names and sentences stand. What stands elsewhere, keys too, may read like a name
 # and is none: an agent may be called "rank".
 NAMING = frozenset({"agent", "agents", "may_be_first", "reason", "text", "why"})
-# Recorded changes, and the way from each to its benchmark.
-CHANGES = {
-    "catalog.BenchmarkChange": "pgh_obj",
-    "catalog.PolicyChange": "benchmark",
-    "catalog.TaskChange": "benchmark",
-    "catalog.AgentChange": "benchmark",
-    "catalog.MembershipChange": "benchmark",
-    "catalog.InvitationChange": "benchmark",
-    "operations.ReselectionChange": "benchmark",
-    "operations.WebhookChange": "benchmark",
-    "operations.DeliveryChange": "pgh_obj__event__benchmark",
-    "submissions.SubmissionChange": "pgh_obj__agent__benchmark",
-}
 FORBIDDING = (
     "boards.Board:board_is_append_only",
     "boards.Entry:entry_is_append_only",
@@ -232,7 +219,8 @@ def _contexts(benchmark: Benchmark) -> models.QuerySet[Any]:
     """Who changed a row of this benchmark, and why."""
     of_rows = [
         Q(pk__in=apps.get_model(label).objects.filter(**{path: benchmark.pk}).values("pgh_context"))
-        for label, path in CHANGES.items()
+        for label, path in RECORDED.items()
+        if path
     ]
     return Context.objects.filter(reduce(or_, of_rows))
 

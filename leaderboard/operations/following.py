@@ -1,12 +1,10 @@
 """What became of a submission, for its owner and operators: what arrived, what it lacks, what a board did."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import pyarrow as pa
 from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import ApiToken, User
@@ -18,8 +16,9 @@ from leaderboard.operations import quotas
 from leaderboard.operations.asking import lacking, names_asked
 from leaderboard.operations.assignments import wanted_by
 from leaderboard.operations.corrections import NoSuchSubmission
+from leaderboard.operations.delivered import standing
 from leaderboard.operations.models import Assignment
-from leaderboard.submissions.models import LIVE, Setting, Status, Submission
+from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of
 from leaderboard.submissions.rows import KEY
 
@@ -132,19 +131,10 @@ def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]
     benchmark = submission.agent.benchmark
     policy, wanted = policy_in_force(benchmark), wanted_by(assignment, submission)
     outcomes = live_outcomes([submission.agent.merged_into_id or submission.agent_id])
-    told = _counted(outcomes, settings_of(benchmark))
+    once = outcomes.group_by(KEY).aggregate([])  # a failure of the harness and its repetition are one
+    told = standing(once, once.slice(0, 0), {pk: facets for facets, pk in settings_of(benchmark).items()})
     names = names_asked(policy, wanted)
     return list(lacking(told, names, policy.missing, unranked=wanted == submission.asked))
-
-
-def _counted(outcomes: pa.Table, settings: Mapping[tuple[object, ...], int]) -> pa.Table:
-    """Task, condition and their number `n` of outcomes; a run is no condition."""
-    condition = {pk: str(facets[: Setting.N_CONDITION]) for facets, pk in settings.items()}
-    once = outcomes.group_by(KEY).aggregate([])
-    of_setting = once.group_by(["task", "setting"]).aggregate([("trial", "count")])
-    under = pa.array([condition[pk] for pk in of_setting["setting"].to_pylist()], pa.string())
-    each = of_setting.append_column("condition", under).group_by(["task", "condition"])
-    return each.aggregate([("trial_count", "sum")]).rename_columns(["task", "condition", "n"])
 
 
 def _left(token: ApiToken | None, submission: Submission, as_of: datetime) -> dict[str, Any] | None:
