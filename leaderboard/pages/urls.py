@@ -3,6 +3,7 @@
 from django.urls import path
 
 from leaderboard.pages import account, views
+from leaderboard.pages.charts import plot
 from leaderboard.pages.followed import submission
 from leaderboard.pages.invitations import invitation
 
@@ -14,6 +15,7 @@ urlpatterns = [
     path("b/<slug:slug>/history", views.history, name="history"),
     path("b/<slug:slug>/validity", views.validity, name="validity"),
     path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),
+    path("b/<slug:slug>/plots/<slug:name>.svg", plot, name="plot"),
     path("account", account.account, name="account"),
     path("account/tokens", account.token_made, name="token_made"),
     path("account/tokens/<str:public_id>/revoke", account.token_revoked, name="token_revoked"),

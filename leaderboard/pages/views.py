@@ -6,19 +6,15 @@ so that it changes with the board, the order, the templates and the state of int
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
 from leaderboard.boards.queries import NoBoardYet, NoSuchBoard
 from leaderboard.boards.signing import ALGORITHM, public_key
-from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.queries import NoSuchBenchmark, visible_benchmark
 from leaderboard.pages.history import history_page
 from leaderboard.pages.queries import board_page, listed_benchmarks
+from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.uncertainty import uncertainty_page
 from leaderboard.pages.validity import validity_page
-
-for_all = cache_control(public=True, max_age=0, must_revalidate=True)
 
 
 @require_safe
@@ -30,23 +26,23 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_safe
 @for_all
 def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
-    benchmark = _visible(slug)
+    benchmark = visible(slug)
     asked = {name: request.GET.get(name, "") for name in ("sort", "target", "since")}
     try:
         page = board_page(benchmark, number=number, **asked)
     except NoBoardYet:
-        return render(request, "pages/no_board.html", {"benchmark": benchmark})
+        return render(request, "pages/no_board.html", {"benchmark": benchmark, "here": "board"})
     except NoSuchBoard as missing:
         raise Http404(str(missing)) from missing
-    return render(request, "pages/board.html", {"page": page, "benchmark": benchmark})
+    return render(request, "pages/board.html", {"page": page, "benchmark": benchmark, "here": "board"})
 
 
 @require_safe
 @for_all
 def history(request: HttpRequest, slug: str) -> HttpResponse:
-    benchmark = _visible(slug)
+    benchmark = visible(slug)
     page = history_page(benchmark, before=request.GET.get("before", ""))
-    return render(request, "pages/history.html", {"page": page, "benchmark": benchmark})
+    return render(request, "pages/history.html", {"page": page, "benchmark": benchmark, "here": "history"})
 
 
 @require_safe
@@ -59,21 +55,20 @@ def signing_key(request: HttpRequest) -> HttpResponse:
 @require_safe
 @for_all
 def validity(request: HttpRequest, slug: str) -> HttpResponse:
-    benchmark = _visible(slug)
-    return render(request, "pages/validity.html", {"page": validity_page(benchmark), "benchmark": benchmark})
+    benchmark = visible(slug)
+    return render(
+        request,
+        "pages/validity.html",
+        {"page": validity_page(benchmark), "benchmark": benchmark, "here": "validity"},
+    )
 
 
 @require_safe
 @for_all
 def uncertainty(request: HttpRequest, slug: str) -> HttpResponse:
-    benchmark = _visible(slug)
+    benchmark = visible(slug)
     return render(
-        request, "pages/uncertainty.html", {"page": uncertainty_page(benchmark), "benchmark": benchmark}
+        request,
+        "pages/uncertainty.html",
+        {"page": uncertainty_page(benchmark), "benchmark": benchmark, "here": "uncertainty"},
     )
-
-
-def _visible(slug: str) -> Benchmark:
-    try:
-        return visible_benchmark(slug, None)
-    except NoSuchBenchmark as missing:
-        raise Http404(str(missing)) from missing

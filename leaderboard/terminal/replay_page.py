@@ -6,7 +6,7 @@ from typing import Any
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from leaderboard.plots import Series, shares_through_time
+from leaderboard.plots.times import Series, shares_through_time
 from leaderboard.studies.answers import words
 
 HEADS = (

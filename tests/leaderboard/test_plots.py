@@ -6,18 +6,10 @@ from datetime import date
 
 import pytest
 
-from leaderboard.plots import (
-    BOTTOM,
-    LEFT,
-    RIGHT,
-    TOP,
-    Scale,
-    Series,
-    month_ticks,
-    shares_through_time,
-    ticks_13,
-    ticks_125,
-)
+from leaderboard.plots.paint import PAINT
+from leaderboard.plots.scales import Scale, month_ticks, ticks_13, ticks_125
+from leaderboard.plots.times import BOTTOM, LEFT, RIGHT, TOP, Series, shares_through_time
+from tests.conftest import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
 FIRST, HALF, LAST = date(2025, 1, 1), date(2025, 1, 16), date(2025, 1, 31)
@@ -69,14 +61,14 @@ def test_dots_stand_at_their_share_and_day():
 
 def test_a_share_that_cannot_be_computed_is_a_gap():
     drawn = ET.fromstring(chart((FIRST, 0.9), (HALF, None), (LAST, 0.8)))
-    lines = [p for p in drawn.iter(f"{SVG}path") if p.get("class") == "series-1"]
+    lines = [p for p in drawn.iter(f"{SVG}path") if p.get("class") == "s-lead"]
     assert len(lines) == 2
     assert len(list(drawn.iter(f"{SVG}circle"))) == 2
 
 
 def test_an_event_is_told_and_stands_at_its_day():
     drawn = ET.fromstring(chart((FIRST, 0.9), (LAST, 0.8), events=[(HALF, "another <subset>")]))
-    (event,) = (p for p in drawn.iter(f"{SVG}path") if p.get("class") == "event")
+    (event,) = (p for p in drawn.iter(f"{SVG}path") if "event" in p.get("class"))
     assert event[0].text == "another <subset>"
     assert float(re.match(r"M([\d.]+) ", event.get("d")).group(1)) == (LEFT + 640 - RIGHT) / 2
 
@@ -84,3 +76,12 @@ def test_an_event_is_told_and_stands_at_its_day():
 def test_nothing_is_not_drawn():
     with pytest.raises(ValueError, match="nothing to draw"):
         chart()
+
+
+def test_the_stylesheet_names_the_same_colours():
+    sheet = (ROOT / "static/css/bandstand.css").read_text()
+    light = sheet.split("prefers-color-scheme: dark")[0]
+    assert dict(re.findall(r"--(\w+): (#\w{6});", light)).items() >= PAINT.items()
+    for name in PAINT:
+        assert f".f-{name} {{ fill: var(--{name}); }}" in sheet
+        assert f".s-{name} {{ stroke: var(--{name}); }}" in sheet

@@ -50,7 +50,7 @@ def test_the_page_tells_the_report():
     assert "still open" in page
     assert "&lt;b&gt;half&lt;/b&gt;" in page
     assert page.count("<svg") == 2
-    assert page.count('class="event"') == 2  # the reselection, in both
+    assert page.count('class="event s-ink"') == 2  # the reselection, in both
     assert re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)|<script", page) is None
 
 

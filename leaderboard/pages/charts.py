@@ -1,0 +1,23 @@
+"""Every chart at an address of its own, from the function that the page calls: /b/{slug}/plots/{name}.svg."""
+
+from collections.abc import Callable, Mapping
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.views.decorators.http import require_safe
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.shown import for_all, visible
+from leaderboard.plots.chart import Chart
+
+# What is drawn of a benchmark, under the parameters of the address; None where there is nothing to draw.
+CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {}
+
+
+@require_safe
+@for_all
+def plot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    benchmark = visible(slug)
+    drawn = CHARTS[name](benchmark, request.GET) if name in CHARTS else None
+    if drawn is None:
+        raise Http404(f"There is no plot “{name}” of this benchmark.")
+    return HttpResponse(drawn.svg, content_type="image/svg+xml")

@@ -1,0 +1,103 @@
+"""What charts are made of: lines, steps, dots, bars, words, and the drawing around them."""
+
+from collections.abc import Iterable, Sequence
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from leaderboard.plots.paint import PAINT, paint
+
+TEXT = 12
+Place = tuple[float, float]
+
+
+def line(points: Iterable[Place], *, stroke: str, width: float = 1.6, dash: str = "") -> SafeString:
+    """A line through these places."""
+    return path("M" + "L".join(f"{x:g} {y:g}" for x, y in points), stroke=stroke, width=width, dash=dash)
+
+
+def steps(points: Sequence[Place], *, stroke: str, width: float = 1.6, dash: str = "") -> SafeString:
+    """A line that keeps each height until the next place."""
+    (x, y), *rest = points
+    drawn = f"M{x:g} {y:g}" + "".join(f"H{x:g}V{y:g}" for x, y in rest)
+    return path(drawn, stroke=stroke, width=width, dash=dash)
+
+
+def path(drawn: str, *, stroke: str, width: float = 1, dash: str = "", css: str = "") -> SafeString:
+    dashed = format_html(' stroke-dasharray="{}"', dash) if dash else mark_safe("")
+    return format_html(
+        '<path {} d="{}" stroke-width="{}"{}/>', paint(stroke=stroke, css=css), drawn, f"{width:g}", dashed
+    )
+
+
+def rule(x1: float, y1: float, x2: float, y2: float, *, stroke: str = "grid") -> SafeString:
+    return path(f"M{x1:g} {y1:g}L{x2:g} {y2:g}", stroke=stroke)
+
+
+def bar(x: float, y: float, width: float, height: float, *, fill: str, radius: float = 0) -> SafeString:
+    rounded = format_html(' rx="{}"', f"{radius:g}") if radius else mark_safe("")
+    return format_html(
+        '<rect {} x="{}" y="{}" width="{}" height="{}"{}/>',
+        paint(fill=fill),
+        *(f"{v:g}" for v in (x, y, width, height)),
+        rounded,
+    )
+
+
+def dot(
+    x: float, y: float, *, fill: str, stroke: str = "", radius: float = 3, width: float = 1, title: str = ""
+) -> SafeString:
+    """A dot that tells what it is when pointed at."""
+    return format_html(
+        '<circle {} cx="{}" cy="{}" r="{}"{}>{}</circle>',
+        paint(fill=fill, stroke=stroke),
+        f"{x:g}",
+        f"{y:g}",
+        f"{radius:g}",
+        format_html(' stroke-width="{}"', f"{width:g}") if stroke else "",
+        format_html("<title>{}</title>", title) if title else "",
+    )
+
+
+def linked(address: str, mark: SafeString) -> SafeString:
+    """A mark that leads somewhere."""
+    return format_html('<a href="{}">{}</a>', address, mark)
+
+
+def text(
+    x: float, y: float, said: str, *, fill: str = "muted", anchor: str = "middle", halo: bool = False
+) -> SafeString:
+    """Words; with a halo of paper where they lie on other marks."""
+    around = format_html(' stroke="{}" stroke-width="3" paint-order="stroke"', PAINT["paper"]) if halo else ""
+    return format_html(
+        '<text class="f-{}{}" x="{}" y="{}" text-anchor="{}" font-size="{}" fill="{}"{}>{}</text>',
+        fill,
+        " s-paper" if halo else "",
+        f"{x:g}",
+        f"{y:g}",
+        anchor,
+        TEXT,
+        PAINT[fill],
+        around,
+        said,
+    )
+
+
+def drawing(
+    *, name: str, title: str, width: float, height: float, marks: Iterable[SafeString], links: bool = False
+) -> SafeString:
+    """The chart. Its title is read out in its place; one with links inside is a group to walk through."""
+    return format_html(
+        '<svg xmlns="http://www.w3.org/2000/svg" class="plot {}" viewBox="0 0 {} {}" width="{}" height="{}" '
+        'role="{}" aria-labelledby="plot-{}" font-family="sans-serif"><title id="plot-{}">{}</title>{}</svg>',
+        name,
+        f"{width:g}",
+        f"{height:g}",
+        f"{width:g}",
+        f"{height:g}",
+        "group" if links else "img",
+        name,
+        name,
+        title,
+        format_html_join("", "{}", ((mark,) for mark in marks)),
+    )
