@@ -117,7 +117,7 @@ class Migration(migrations.Migration):
                 ('audit_share', models.FloatField(default=0.05, help_text='Share of k asked for outside the subset.')),
                 ('review', models.CharField(choices=[('automatic', 'Automatic'), ('manual', 'Manual')], default='automatic', help_text='Whether a submission counts at once, or waits for an operator.', max_length=16)),
                 ('members_only', models.BooleanField(default=True, help_text='Only members submit.')),
-                ('quota_per_token', models.PositiveIntegerField(default=100, help_text='Submissions a token makes in a UTC day.')),
+                ('quota_per_account', models.PositiveIntegerField(default=100, help_text='Submissions an account makes in a UTC day, with all of its tokens.')),
                 ('quota_per_agent', models.PositiveIntegerField(default=20, help_text='Submissions of one agent in a UTC day.')),
                 ('backdating_days', models.PositiveIntegerField(default=30, help_text='How far submitted_at may lie before the delivery without an operator.')),
                 ('assignment_days', models.PositiveIntegerField(default=14, help_text='How long an assignment stays open.')),
