@@ -25,6 +25,7 @@ from django.db.migrations.writer import MigrationWriter  # noqa: E402
 
 
 def main() -> None:
+    """Write them all."""
     for app in APPS:
         for old in (ROOT / "leaderboard" / app / "migrations").glob("0*.py"):
             old.unlink()
@@ -62,7 +63,7 @@ def _through(table: operations.CreateModel) -> list[operations.AddField]:
 
 
 def _first(key: tuple[str, str]) -> tuple[str, str]:
-    """What another of these apps needs is its one migration."""
+    """Name the one migration of another of these apps."""
     return (key[0], "0001_initial") if key[0] in APPS else key
 
 

@@ -1,9 +1,8 @@
 """How many submissions an account makes, and an agent gets, in a UTC day. Those that are stored count.
 
-All tokens of an account count together, for whoever has one makes more of them.
-
-They are counted in the submission's own transaction: deliveries of one agent wait for each other since its
-row is locked, those of one account at the end, when its row is. Operators are exempt, and so is what they load.
+All tokens of an account count together, for whoever has one makes more of them. They are counted in the
+submission's own transaction: deliveries of one agent wait for each other since its row is locked, those of
+one account at the end, when its row is. Operators and what they load are exempt.
 """
 
 from collections.abc import Mapping
@@ -54,7 +53,7 @@ class QuotaSpent(Exhausted):
 
 
 def left(*, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas | None:
-    """What the account of a token, and an agent, have left on a benchmark; None for operators, who have no bound."""
+    """What a token's account and an agent have left on a benchmark; None for operators, who have no bound."""
     if operates(token, benchmark):
         return None
     policy, day = policy_in_force(benchmark), _day(as_of)

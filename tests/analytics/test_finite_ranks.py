@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, studentized_range, t
 
-from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences import error_draws
+from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.error_draws import DrawsRefused, draw_errors, upper_point
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.finite_ranks import FEW_TASKS_NOTE, NOTES, RankSetsRefused, rank_sets

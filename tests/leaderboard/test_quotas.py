@@ -120,7 +120,7 @@ class TestOverHttp:
 
     def test_faults_say_what_is_left_too(self, submit_token):
         faulty = send({}, token=submit_token)
-        assert (faulty.status_code, faulty["RateLimit"][:13]) == (422, '"account";r=100')
+        assert (faulty.status_code, faulty["RateLimit"][:15]) == (422, '"account";r=100')
 
     def test_operators_have_no_headers(self, toy):
         found = send(body(), token=token_for("op@example.org", "operate"))
