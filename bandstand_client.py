@@ -91,15 +91,19 @@ class Delivery:
         The JSON body where `name` is empty, else the file.
     name : str
         The file's name; empty: `content` is a whole JSON body.
+    form : dict
+        How the file is to be read: `format`, `metric`, `filter`.
     """
 
     content: bytes
     name: str = ""
     fields: dict[str, Any] = field(default_factory=dict)
+    form: dict[str, str] = field(default_factory=dict)
 
     def key(self, benchmark: str) -> str:
         """Give the idempotency key: the same for the same delivery, on any machine and after any crash."""
-        told = json.dumps([benchmark, self.name != "", self.fields], sort_keys=True).encode()
+        said = [benchmark, self.name != "", self.fields, *([self.form] if self.form else [])]
+        told = json.dumps(said, sort_keys=True).encode()
         digest = hashlib.sha256(told + b"\n")
         digest.update(self.content)
         return f"sha256-{digest.hexdigest()}"
@@ -123,7 +127,9 @@ class Delivery:
         return head + submission + middle, self.content, tail, f"multipart/form-data; boundary={boundary}"
 
 
-def read_delivery(path: Path, fields: Mapping[str, Any] | None = None) -> Delivery:
+def read_delivery(
+    path: Path, fields: Mapping[str, Any] | None = None, form: Mapping[str, str] | None = None
+) -> Delivery:
     """Read a file: a JSON submission, plain or gzipped, or a file of outcomes.
 
     Parameters
@@ -131,6 +137,8 @@ def read_delivery(path: Path, fields: Mapping[str, Any] | None = None) -> Delive
     path : Path
     fields : mapping, optional
         What is said beside the outcomes; it goes before what a JSON submission says itself.
+    form : mapping, optional
+        `format`, `metric` and `filter` of a file of another project; see docs/formats.md.
 
     Raises
     ------
@@ -144,9 +152,10 @@ def read_delivery(path: Path, fields: Mapping[str, Any] | None = None) -> Delive
         raise UsageError(f"{path}: {error.strerror or error}") from error
     if not content:
         raise UsageError(f"{path} is empty.")
-    submission = _submission_in(content)
+    named = {name: value for name, value in (form or {}).items() if value}
+    submission = None if named else _submission_in(content)
     if submission is None:
-        return Delivery(content, path.name, said)
+        return Delivery(content, path.name, said, named)
     return Delivery(json.dumps(submission | said).encode())
 
 
@@ -214,14 +223,14 @@ class Client:
 
     def check(self, benchmark: str, delivery: Delivery, progress: Progress | None = None) -> dict[str, Any]:
         """Have a delivery checked by the rules of submitting; nothing is stored."""
-        return self._deliver(benchmark, delivery, "?dry_run=true", {}, progress)
+        return self._deliver(benchmark, delivery, {"dry_run": "true"}, {}, progress)
 
     def submit(
         self, benchmark: str, delivery: Delivery, *, key: str = "", progress: Progress | None = None
     ) -> dict[str, Any]:
         """Deliver, once however often it is called."""
         headers = {"Idempotency-Key": key or delivery.key(benchmark)}
-        return self._deliver(benchmark, delivery, "", headers, progress)
+        return self._deliver(benchmark, delivery, {}, headers, progress)
 
     def status(self, submission: str) -> dict[str, Any]:
         """Ask how a submission stands."""
@@ -258,14 +267,18 @@ class Client:
         self,
         benchmark: str,
         delivery: Delivery,
-        query: str,
+        asked: dict[str, str],
         headers: dict[str, str],
         progress: Progress | None,
     ) -> dict[str, Any]:
+        path = f"{_of(benchmark)}/submissions"
+        if query := urllib.parse.urlencode(asked | delivery.form):
+            path += f"?{query}"
+
         def once() -> dict[str, Any]:
             head, content, tail, media_type = delivery.body()
             body = _Body((head, content, tail), progress)
-            return self._answer("POST", f"{_of(benchmark)}/submissions{query}", body, media_type, headers)
+            return self._answer("POST", path, body, media_type, headers)
 
         return self._tried(once)
 
@@ -604,8 +617,13 @@ def _add_deliveries(commands: Any) -> None:
         said.add_argument("--run", dest="run_label", default="", metavar="NAME", help="label of all rows")
         said.add_argument("--assignment", default="", metavar="ID", help="that this answers")
         said.add_argument("--replaces", default="", metavar="ID", help="submission that this supersedes")
+        said.add_argument("--embargo-until", default="", metavar="DATE", help="counts and shows from then on")
         said.add_argument("--commit", default="", metavar="URL")
         said.add_argument("--logs", default="", metavar="URL")
+        form = parser.add_argument_group("how a file of another project is read")
+        form.add_argument("--format", default="", metavar="NAME", help="default: what the file looks like")
+        form.add_argument("--metric", default="", metavar="NAME", help="the figure that is the outcome")
+        form.add_argument("--filter", default="", metavar="NAME", help="the filter that counts")
         if name == "submit":
             parser.add_argument("--key", default="", help="idempotency key; else made from the content")
 
@@ -670,9 +688,11 @@ def _delivery(parsed: argparse.Namespace) -> Delivery:
         "run": parsed.run_label,
         "assignment": parsed.assignment,
         "replaces": parsed.replaces,
+        "embargo_until": parsed.embargo_until,
         "links": links,
     }
-    return read_delivery(parsed.file, fields)
+    form = {name: getattr(parsed, name) for name in ("format", "metric", "filter")}
+    return read_delivery(parsed.file, fields, form)
 
 
 def _run_check(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:

@@ -300,6 +300,18 @@ def test_files_go_as_a_form(server, tmp_path, name):
     }
 
 
+def test_a_file_of_another_project_goes_with_how_it_is_read(server, tmp_path):
+    server.script = [(200, RECEIPT)]
+    path = tmp_path / "log.json"
+    path.write_text('{"outcomes": 1}')
+    asked = ["--format", "inspect", "--metric", "a b", "--embargo-until", "2026-12-24"]
+    assert main(["check", str(path), "--benchmark", "toy", *asked]) == 0
+    assert server.asked[0][1].endswith("/submissions?dry_run=true&format=inspect&metric=a+b")
+    assert json.loads(form(server.asked[0])["submission"].get_payload()) == {"embargo_until": "2026-12-24"}
+    plain, named = read_delivery(path), read_delivery(path, form={"format": "inspect"})
+    assert plain.key("toy") != named.key("toy")
+
+
 def test_a_gzipped_submission_goes_as_json(server, tmp_path):
     (tmp_path / "one.json.gz").write_bytes(gzip.compress(json.dumps(ENVELOPE).encode()))
     server.script = [(201, RECEIPT)]

@@ -53,6 +53,8 @@ from analytics.resampling import generator
 T_DF = 5
 SLACK = 1e-9
 LEAST_SCALE = 1e-12
+FEW_AGENTS = 32
+MOST_PAIRS = 1 << 20  # at once: 8 MB
 
 
 class DrawsRefused(CoreError):
@@ -129,7 +131,7 @@ def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
     least, most = _bounds(draws)
     floor = float(np.partition(np.maximum(least, others), place - 1)[place - 1])
     rows = np.flatnonzero(np.maximum(most, others) >= floor)
-    found = [max(_maximum(draws, row, floor), float(others[row])) for row in rows.tolist()]
+    found = np.maximum(_maxima(draws, rows, floor), others[rows])
     return float(np.sort(found)[place - 1 - others.size])
 
 
@@ -182,6 +184,27 @@ def _bounds(draws: ErrorDraws) -> tuple[FloatArray, FloatArray]:
         ratios /= u + seen
         np.maximum(least, np.where(judged[top.agent], ratios, 0.0), out=least)
     return least, (top.first + top.second) * (1 + SLACK)
+
+
+def _maxima(draws: ErrorDraws, rows: IndexArray, floor: float) -> FloatArray:
+    """T² of the pair with the largest in each of these draws, where that reaches the floor.
+
+    Of few agents all pairs of many draws at once are faster than those of each draw that may reach it.
+    """
+    n = len(draws.errors)
+    if n > FEW_AGENTS:
+        return np.array([_maximum(draws, row, floor) for row in rows.tolist()])
+    parts = np.array_split(rows, max(1, -(-rows.size * n * n // MOST_PAIRS)))
+    return np.concatenate([_maxima_of_all(draws, part) for part in parts])
+
+
+def _maxima_of_all(draws: ErrorDraws, rows: IndexArray) -> FloatArray:
+    errors, seen = draws.errors[:, rows].T, draws.seen[:, rows].T
+    ratios = errors[:, :, None] - errors[:, None, :]
+    ratios *= ratios
+    ratios /= seen[:, :, None] + seen[:, None, :]
+    ratios *= draws.judged
+    return np.asarray(ratios.max(axis=(1, 2)), dtype=np.float64)
 
 
 def _maximum(draws: ErrorDraws, row: int, floor: float) -> float:

@@ -224,7 +224,7 @@ class _Desk:
             agent__benchmark__in=self.operated.values("pk"), received_at__gte=begin, token__isnull=False
         )
         used = list(
-            today.values("token__name", "token__user__email", "agent__benchmark", "agent__benchmark__slug")
+            today.values("token__user__email", "agent__benchmark", "agent__benchmark__slug")
             .annotate(n=Count("pk"))
             .order_by("-n")[:N_ROWS]
         )
@@ -234,14 +234,14 @@ class _Desk:
             (
                 address,
                 (
-                    f"{row['token__user__email']}: {row['token__name']}",
+                    row["token__user__email"],
                     row["agent__benchmark__slug"],
                     f"{row['n']:,} of {allowed[row['agent__benchmark']]:,}",
                 ),
             )
             for row in used
         ]
-        headers = ("Token", "Benchmark", "Used today")
+        headers = ("Account", "Benchmark", "Used today")
         return Card("Quota use today", address, len(rows), headers, rows, "Nothing was submitted today.")
 
 
@@ -270,7 +270,7 @@ def _trouble(run: JobRun) -> str:
 
 def _allowed(benchmarks: set[int]) -> dict[int, int]:
     policies = Policy.objects.filter(benchmark__in=benchmarks).order_by("benchmark", "-number")
-    return dict(policies.distinct("benchmark").values_list("benchmark", "quota_per_token"))
+    return dict(policies.distinct("benchmark").values_list("benchmark", "quota_per_account"))
 
 
 def summary(desk: Dashboard) -> str:

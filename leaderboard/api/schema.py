@@ -144,6 +144,21 @@ def _describe(path: str, method: str, operation: dict[str, Any]) -> None:
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if example and body is not None:
         body["example"] = example
+    if operation["operationId"] == "post_submissions" and body is not None:
+        operation["requestBody"]["content"]["multipart/form-data"] = _file_beside()
+
+
+def _file_beside() -> dict[str, Any]:
+    """The other form of a delivery: what the file does not say, and the file."""
+    told = "As the JSON body, without `outcomes`; what the file says may be left out."
+    parts = {
+        "submission": {"type": "object", "description": told, "additionalProperties": True},
+        "file": {"type": "string", "format": "binary", "description": "CSV, NDJSON, Parquet; .gz too."},
+    }
+    return {
+        "schema": {"type": "object", "properties": parts, "required": ["file"]},
+        "encoding": {"submission": {"contentType": "application/json"}},
+    }
 
 
 def _problem() -> dict[str, Any]:

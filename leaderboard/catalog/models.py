@@ -311,8 +311,8 @@ class Policy(models.Model):
         help_text="Whether a submission counts at once, or waits for an operator.",
     )
     members_only = models.BooleanField(default=True, help_text="Only members submit.")
-    quota_per_token = models.PositiveIntegerField(
-        default=100, help_text="Submissions a token makes in a UTC day."
+    quota_per_account = models.PositiveIntegerField(
+        default=100, help_text="Submissions an account makes in a UTC day, with all of its tokens."
     )
     quota_per_agent = models.PositiveIntegerField(
         default=20, help_text="Submissions of one agent in a UTC day."

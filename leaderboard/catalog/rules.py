@@ -123,7 +123,7 @@ RULES: Mapping[str, FieldRule] = {
     "audit_share": FRACTION,
     "review": _one_of(Review.values),
     "members_only": FieldRule("yes or no", _yes_or_no),
-    "quota_per_token": _whole(1),
+    "quota_per_account": _whole(1),
     "quota_per_agent": _whole(1),
     "backdating_days": _whole(0, 36_500),
     "assignment_days": _whole(1, 36_500),

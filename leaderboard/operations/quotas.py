@@ -1,7 +1,8 @@
-"""How many submissions a token makes, and an agent gets, in a UTC day. Those that are stored count.
+"""How many submissions an account makes, and an agent gets, in a UTC day. Those that are stored count.
 
-They are counted in the submission's own transaction: deliveries of one agent wait for each other since its
-row is locked, those of one token at the end, when its row is. Operators are exempt, and so is what they load.
+All tokens of an account count together, for whoever has one makes more of them. They are counted in the
+submission's own transaction: deliveries of one agent wait for each other since its row is locked, those of
+one account at the end, when its row is. Operators and what they load are exempt.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
 
-from leaderboard.accounts.models import ApiToken
+from leaderboard.accounts.models import ApiToken, User
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.errors import Exhausted
@@ -33,9 +34,9 @@ class Quota:
 
 @dataclass(frozen=True)
 class Quotas:
-    """Those of a token and, where it is known, of an agent; `resets_at` is the end of the day."""
+    """Those of an account and, where it is known, of an agent; `resets_at` is the end of the day."""
 
-    token: Quota
+    account: Quota
     agent: Quota | None
     resets_at: datetime
 
@@ -44,7 +45,7 @@ class Quotas:
         return told | {"resets_at": f"{self.resets_at:%Y-%m-%dT%H:%M:%SZ}"}
 
     def by_name(self) -> Mapping[str, Quota]:
-        return {"token": self.token} | ({"agent": self.agent} if self.agent else {})
+        return {"account": self.account} | ({"agent": self.agent} if self.agent else {})
 
 
 class QuotaSpent(Exhausted):
@@ -52,7 +53,7 @@ class QuotaSpent(Exhausted):
 
 
 def left(*, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas | None:
-    """What a token and an agent have left on a benchmark; None for operators, who have no bound."""
+    """What a token's account and an agent have left on a benchmark; None for operators, who have no bound."""
     if operates(token, benchmark):
         return None
     policy, day = policy_in_force(benchmark), _day(as_of)
@@ -60,7 +61,9 @@ def left(*, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: d
         agent__benchmark=benchmark, loaded=False, received_at__gte=day, received_at__lt=day + DAY
     )
     of_agent = Quota(policy.quota_per_agent, today.filter(agent=agent).count()) if agent else None
-    return Quotas(Quota(policy.quota_per_token, today.filter(token=token).count()), of_agent, day + DAY)
+    return Quotas(
+        Quota(policy.quota_per_account, today.filter(token__user=token.user).count()), of_agent, day + DAY
+    )
 
 
 def count_one(
@@ -68,10 +71,10 @@ def count_one(
 ) -> Quotas | None:
     """Refuse a submission that would be one too many; `stored`: it is in the database and counts itself.
 
-    A stored one is counted while the token is locked, until the transaction ends.
+    A stored one is counted while the account is locked, until the transaction ends.
     """
     if stored:
-        ApiToken.objects.select_for_update(no_key=True).get(pk=token.pk)
+        User.objects.select_for_update(no_key=True).get(pk=token.user_id)
     found = left(benchmark=policy.benchmark, token=token, agent=agent, as_of=as_of)
     for name, quota in found.by_name().items() if found else ():
         if quota.n + (not stored) > quota.limit:
@@ -80,7 +83,7 @@ def count_one(
 
 
 def _spent(name: str, quota: Quota, resets_at: datetime, as_of: datetime) -> QuotaSpent:
-    whose = "this token makes" if name == "token" else "an agent gets"
+    whose = "an account makes" if name == "account" else "an agent gets"
     return QuotaSpent(
         f"On this benchmark {whose} {quota.limit:,} submissions in a UTC day; the next day begins at "
         f"{resets_at:%Y-%m-%dT%H:%MZ}.",

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, studentized_range, t
 
+from analytics.differences import error_draws
 from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.error_draws import DrawsRefused, draw_errors, upper_point
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
@@ -152,8 +153,10 @@ def test_a_single_trial_agent_against_a_calibrated_one_has_its_binomial_upper_bo
 # ------------------------------------------------------------------------------------- pruning equals plain
 
 
+@pytest.mark.parametrize("few_agents", [0, 32])
 @pytest.mark.parametrize("seed", range(4))
-def test_pruning_equals_all_pairs_of_all_draws_to_the_last_bit(seed):
+def test_pruning_equals_all_pairs_of_all_draws_to_the_last_bit(seed, few_agents, monkeypatch):
+    monkeypatch.setattr(error_draws, "FEW_AGENTS", few_agents)
     rng = np.random.default_rng(seed)
     agents = [
         *board(seed, 9, n_trials=int(rng.integers(2, 6))),

@@ -40,3 +40,16 @@ def post(client, submit_token):
         )
 
     return send
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Validation by one protocol and one strategy: what is stored, not what is computed, is looked at."""
+    from selection.standings import validating
+
+    original = validating.validate
+    monkeypatch.setattr(
+        validating,
+        "validate",
+        lambda table, **rest: original(table, protocols=("loao",), strategies=("mid_range",), **rest),
+    )

@@ -46,7 +46,7 @@ def holding(name):
 
 
 @pytest.fixture
-def told(db):
+def told(db, quick):
     """An agent whose name stands wherever a name may stand."""
     marks = graded(17, 24)
     marks = {(NAME if name == "a03" else name): row for name, row in marks.items()}

@@ -88,7 +88,7 @@ def test_fifty_others_at_once(service):
     with ThreadPoolExecutor(N_OTHERS) as pool:
         answers = list(pool.map(lambda i: post(service, f"other{i}"), range(N_OTHERS)))
     assert [(code, text[:300]) for code, _, text in answers if code != 201] == []
-    left = {json.loads(text)["quota"]["token"]["left"] for _, _, text in answers}
+    left = {json.loads(text)["quota"]["account"]["left"] for _, _, text in answers}
     assert len(left) == N_OTHERS
     assert state(service, "other%") == (N_OTHERS, before + N_OTHERS)
     service.manage("recompute", "toy")

@@ -218,7 +218,7 @@ class TestPolicy:
             "audit_share=2",
             "review=",
             "members_only=perhaps",
-            "quota_per_token=0",
+            "quota_per_account=0",
             "base_seed=-1",
             "number=7",
         ],

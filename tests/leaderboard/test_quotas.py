@@ -1,4 +1,4 @@
-"""How many deliveries a token makes and an agent gets in a day, and how many it may try in a minute."""
+"""How many deliveries an account makes and an agent gets in a day, and how many it may try in a minute."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -38,30 +38,36 @@ def deliver(of, as_of=NOON, agent="newcomer", run="1", **more):
 
 class TestQuotas:
     def test_the_receipt_says_what_is_left(self, ada, toy):
-        policy(toy, quota_per_token=3, quota_per_agent=2)
+        policy(toy, quota_per_account=3, quota_per_agent=2)
         told = deliver(ada).content["quota"]
         assert told == {
-            "token": {"limit": 3, "left": 2},
+            "account": {"limit": 3, "left": 2},
             "agent": {"limit": 2, "left": 1},
             "resets_at": "2026-06-02T00:00:00Z",
         }
-        assert deliver(ada, agent="other").content["quota"]["token"]["left"] == 1
+        assert deliver(ada, agent="other").content["quota"]["account"]["left"] == 1
 
-    def test_one_too_many_of_an_agent_and_of_a_token(self, ada, toy):
-        policy(toy, quota_per_token=3, quota_per_agent=2)
+    def test_one_too_many_of_an_agent_and_of_an_account(self, ada, toy):
+        policy(toy, quota_per_account=3, quota_per_agent=2)
         deliver(ada, run="1")
         deliver(ada, run="2")
         with pytest.raises(quotas.QuotaSpent, match="an agent gets 2 submissions") as refused:
             deliver(ada, run="3")
         assert (refused.value.retry_after, refused.value.details["quota"]) == (12 * 3600, "agent")
         deliver(ada, agent="other")
-        with pytest.raises(quotas.QuotaSpent, match="this token makes 3 submissions"):
+        with pytest.raises(quotas.QuotaSpent, match="an account makes 3 submissions"):
             deliver(ada, agent="third")
         assert Submission.objects.filter(loaded=False).count() == 3
         assert not Agent.objects.filter(name="third").exists()
 
+    def test_another_token_of_the_account_has_no_quota_of_its_own(self, ada, toy):
+        policy(toy, quota_per_account=1)
+        deliver(ada, run="1")
+        with pytest.raises(quotas.QuotaSpent, match="an account makes 1 submission"):
+            deliver(token("ada@example.org"), run="2")
+
     def test_the_next_utc_day_begins_anew(self, ada, toy):
-        policy(toy, quota_per_token=1)
+        policy(toy, quota_per_account=1)
         deliver(ada, as_of=datetime(2026, 6, 1, 23, 59, 59, tzinfo=UTC), run="1")
         east = datetime.fromisoformat("2026-06-02T01:59:59+02:00")  # the same second
         with pytest.raises(quotas.QuotaSpent):
@@ -69,32 +75,32 @@ class TestQuotas:
         deliver(ada, as_of=datetime(2026, 6, 2, tzinfo=UTC), run="2")
 
     def test_operators_and_dry_runs_are_exempt(self, ada, toy):
-        policy(toy, quota_per_token=0, quota_per_agent=0)
-        assert deliver(ada, dry_run=True).content["quota"]["token"] == {"limit": 0, "left": 0}
+        policy(toy, quota_per_account=0, quota_per_agent=0)
+        assert deliver(ada, dry_run=True).content["quota"]["account"] == {"limit": 0, "left": 0}
         operator = token("op@example.org", scope="operate")
         assert deliver(operator).content["quota"] is None
         assert quotas.left(benchmark=toy, token=operator, agent=None, as_of=NOON) is None
 
     def test_what_is_refused_or_loaded_does_not_count(self, ada, toy):
-        policy(toy, quota_per_token=1, quota_per_agent=1)
+        policy(toy, quota_per_account=1, quota_per_agent=1)
         with pytest.raises(Exception, match="faults"):
             submit(benchmark=toy, token=ada, body={}, idempotency_key=None, as_of=NOON)
-        assert deliver(ada).content["quota"]["token"]["left"] == 0
+        assert deliver(ada).content["quota"]["account"]["left"] == 0
 
     def test_a_lowered_quota_leaves_none(self, ada, toy):
         deliver(ada, run="1")
         deliver(ada, run="2")
-        policy(toy, quota_per_token=1)
+        policy(toy, quota_per_account=1)
         found = quotas.left(benchmark=toy, token=ada, agent=None, as_of=NOON)
-        assert (found.token.left, found.agent) == (0, None)
+        assert (found.account.left, found.agent) == (0, None)
 
 
 class TestOverHttp:
     def test_headers_and_the_refusal(self, submit_token, toy):
-        policy(toy, quota_per_token=1, quota_per_agent=1)
+        policy(toy, quota_per_account=1, quota_per_agent=1)
         first = send(body(), token=submit_token)
-        assert first["RateLimit-Policy"] == '"token";q=1;w=86400, "agent";q=1;w=86400'
-        assert first["RateLimit"].startswith('"token";r=0;t=')
+        assert first["RateLimit-Policy"] == '"account";q=1;w=86400, "agent";q=1;w=86400'
+        assert first["RateLimit"].startswith('"account";r=0;t=')
         fields = {"agent.name": "newcomer", "agent.scaffold": "Loop", "agent.model": "M newcomer"}
         second = send_file(csv_of(rows(run="b")), fields, token=submit_token)
         assert (second.status_code, second["Content-Type"]) == (429, "application/problem+json")
@@ -103,7 +109,7 @@ class TestOverHttp:
         assert Submission.objects.filter(loaded=False).count() == 1
 
     def test_a_known_key_is_answered_all_the_same(self, submit_token, toy):
-        policy(toy, quota_per_token=1)
+        policy(toy, quota_per_account=1)
         key = {"Idempotency-Key": "one"}
         first = send(body(), token=submit_token, **key)
         again = send(body(), token=submit_token, **key)
@@ -114,7 +120,7 @@ class TestOverHttp:
 
     def test_faults_say_what_is_left_too(self, submit_token):
         faulty = send({}, token=submit_token)
-        assert (faulty.status_code, faulty["RateLimit"][:13]) == (422, '"token";r=100')
+        assert (faulty.status_code, faulty["RateLimit"][:15]) == (422, '"account";r=100')
 
     def test_operators_have_no_headers(self, toy):
         found = send(body(), token=token_for("op@example.org", "operate"))

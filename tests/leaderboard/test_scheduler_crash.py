@@ -31,7 +31,7 @@ def service():
 def benchmark(service, slug, *, publish_every=0):
     """Make it from seven loaded agents; return a token for it."""
     service.load(csv_text(graded(N_LOADED, N_TASKS)), slug)
-    rules = [f"publish_every={publish_every}", f"subset_from={SUBSET_FROM}", f"quota_per_token={N_BURST}"]
+    rules = [f"publish_every={publish_every}", f"subset_from={SUBSET_FROM}", f"quota_per_account={N_BURST}"]
     service.manage("policy", slug, "--set", *rules)
     return service.token(slug)
 

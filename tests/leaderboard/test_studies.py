@@ -23,19 +23,6 @@ SETTLE = {ValidationStudy: validate, VarianceStudy: measure_variance, DriftCheck
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """Validation by one protocol and one strategy: what is stored, not what is computed, is looked at."""
-    from selection.standings import validating
-
-    original = validating.validate
-    monkeypatch.setattr(
-        validating,
-        "validate",
-        lambda table, **rest: original(table, protocols=("loao",), strategies=("mid_range",), **rest),
-    )
-
-
-@pytest.fixture
 def bench(db) -> Benchmark:
     load_text(csv_text(graded(10, 30)))
     recomputed()

@@ -88,7 +88,7 @@ class SubmissionOne(SubmissionRow):
     )
     history = Became(many=True, source="told_history")
     checks = Check(many=True, source="told_checks", allow_null=True, help_text="Null until they were made.")
-    quota = JSONField(source="told_quota", help_text="What token and agent may still deliver today; or null.")
+    quota = JSONField(source="told_quota", help_text="What is left of today, by account and agent; or null.")
     assignment = JSONField(source="told_assignment", help_text="That it answers: id, mode, status; or null.")
     replaces = UUIDField(source="told_replaces", allow_null=True)
     replaced_by = UUIDField(source="told_replaced_by", allow_null=True)
