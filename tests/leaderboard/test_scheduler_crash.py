@@ -131,4 +131,3 @@ def test_a_burst_of_submissions_makes_a_handful_of_boards(service):
     scheduler.send_signal(signal.SIGTERM)
     assert scheduler.wait(120) == 0
     assert n_boards <= 3 + (time.monotonic() - begin) / 10
-    assert p95(during) < 1
