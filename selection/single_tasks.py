@@ -1,4 +1,4 @@
-"""What single tasks tell of agents: pass rates, discrimination, and what neighbours in rank lead to expect.
+"""What single tasks tell: pass rates, discrimination, and what neighbours in rank lead one to expect.
 
 Model
 -----
@@ -9,14 +9,16 @@ others, so that the task is not correlated with itself::
 
     r_j = corr over i of ( X_ij, (Σ_l X_il − X_ij)/(n_i − 1) )
 
-With rows in the order of the board, what its neighbours lead one to expect of agent i on task j is the mean
-over the h rows above it and the h below, as far as there are that many and they have the outcome::
+With rows in the order of the board, what is expected of agent i on task j is the mean over the h rows above
+it and the h below, as far as there are that many and they have the outcome, moved by how much its own mean
+lies above theirs on the tasks T_i that both have::
 
-    e_ij = mean of X_lj over 0 < |l − i| ≤ h
+    a_ij = mean of X_lj over 0 < |l − i| ≤ h            d_i = mean of X_ij − a_ij over j in T_i
+    e_ij = min(max(a_ij + d_i, 0), 1)
 
-An outcome is a pass from ½ on. Passing is surprising where at most a fifth of the neighbours' outcomes is
-passed (e_ij ≤ 1/5), failing where at least four fifths are, each by at least four neighbours. If each such
-outcome had the neighbours' rate, Σ e_ij passes and Σ (1 − e_ij) failures of that kind would come by chance.
+An outcome is a pass from ½ on. Passing is surprising where e_ij ≤ 1/5, failing where e_ij ≥ 4/5, with at
+least four neighbours each. If outcomes came at these rates, Σ e_ij passes and Σ (1 − e_ij) failures of that
+kind would come by chance.
 
 Symbols
 -------
@@ -95,8 +97,8 @@ def discriminations(outcomes: FloatArray) -> FloatArray:
     kept = outcomes[on_equal_terms(outcomes)]
     valid = ~np.isnan(kept)
     n_others = valid.sum(axis=1, keepdims=True) - 1
-    others = np.divide(np.nansum(kept, axis=1, keepdims=True) - kept, n_others, where=n_others > 0)
-    others = np.where(valid & (n_others > 0), others, np.nan)
+    rest = np.nansum(kept, axis=1, keepdims=True) - kept
+    others = np.divide(rest, n_others, out=np.full(kept.shape, np.nan), where=valid & (n_others > 0))
     return np.array([_correlation(x, y) for x, y in zip(kept.T, others.T, strict=True)], dtype=np.float64)
 
 
@@ -147,17 +149,20 @@ class Expected:
     ----------
     means : float array, shape (m,)
         e; NaN where no neighbour has run the task.
+    difference : float
+        d; 0 where they share no task.
     n_neighbours : int array, shape (m,)
         With an outcome on the task.
     passes, failures : int array
         Tasks that it surprisingly passed and failed, the most surprising first.
     n_seldom, n_often : int
-        Tasks with its outcome that at most a fifth, at least four fifths of its neighbours pass.
+        Tasks with its outcome on which at most 1/5, at least 4/5 was expected.
     passes_by_chance, failures_by_chance : float
-        How many of either kind outcomes at the neighbours' rates would bring.
+        How many of either kind outcomes at the expected rates would bring.
     """
 
     means: FloatArray
+    difference: float
     n_neighbours: CountArray
     passes: IndexArray
     failures: IndexArray
@@ -180,13 +185,17 @@ def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> Expected:
         h, rows on either side.
     """
     rows = [row for row in range(max(0, i - reach), min(len(outcomes), i + reach + 1)) if row != i]
-    means, n = _column_means(outcomes[rows])
+    theirs, n = _column_means(outcomes[rows])
     own, told = outcomes[i], n >= FEWEST_NEIGHBOURS
-    seldom = told & ~np.isnan(own) & (np.nan_to_num(means, nan=1.0) <= SELDOM + EDGE_TOLERANCE)
-    often = told & ~np.isnan(own) & (np.nan_to_num(means, nan=0.0) >= OFTEN - EDGE_TOLERANCE)
+    both = ~np.isnan(own) & ~np.isnan(theirs)
+    difference = float((own[both] - theirs[both]).mean()) if both.any() else 0.0
+    means = np.clip(theirs + difference, 0.0, 1.0)
+    seldom = told & both & (np.nan_to_num(means, nan=1.0) <= SELDOM + EDGE_TOLERANCE)
+    often = told & both & (np.nan_to_num(means, nan=0.0) >= OFTEN - EDGE_TOLERANCE)
     passes, failures = np.flatnonzero(seldom & (own >= PASSED)), np.flatnonzero(often & (own < PASSED))
     return Expected(
         means=read_only(means),
+        difference=difference,
         n_neighbours=read_only(n),
         passes=passes[np.argsort(means[passes], kind="stable")],
         failures=failures[np.argsort(-means[failures], kind="stable")],

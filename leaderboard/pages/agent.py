@@ -201,9 +201,13 @@ class AgentPage:
         assert self.expected is not None
         means, n = self.expected.means, self.expected.n_neighbours
         return [
-            Surprise(self.of.outcomes.tasks[j], f"{100 * means[j]:.0f}% of {n[j]} neighbours pass it")
+            Surprise(self.of.outcomes.tasks[j], f"{100 * means[j]:.0f}% expected by {n[j]} neighbours")
             for j in columns[:N_LISTED].tolist()
         ]
+
+    @cached_property
+    def _surprising(self) -> frozenset[int]:
+        return frozenset((*self.expected.passes, *self.expected.failures)) if self.expected else frozenset()
 
     @property
     def passes_text(self) -> str:
@@ -211,8 +215,8 @@ class AgentPage:
             return ""
         told = self.expected
         return (
-            f"{len(told.passes):,} of the {words.counted(told.n_seldom, 'task')} that at most a fifth of its "
-            f"neighbours pass; {told.passes_by_chance:.1f} would come by chance."
+            f"{len(told.passes):,} of the {words.counted(told.n_seldom, 'task')} on which at most 20% was "
+            f"expected; {told.passes_by_chance:.1f} would come by chance."
         )
 
     @property
@@ -221,8 +225,8 @@ class AgentPage:
             return ""
         told = self.expected
         return (
-            f"{len(told.failures):,} of the {words.counted(told.n_often, 'task')} that at least four fifths "
-            f"of its neighbours pass; {told.failures_by_chance:.1f} would come by chance."
+            f"{len(told.failures):,} of the {words.counted(told.n_often, 'task')} on which at least 80% was "
+            f"expected; {told.failures_by_chance:.1f} would come by chance."
         )
 
     @cached_property
@@ -238,7 +242,7 @@ class AgentPage:
             name="agent",
             title="What it passes",
             lede=self._lede,
-            heads=("Task", "Outcome", "Its neighbours"),
+            heads=("Task", "Outcome", "Expected"),
             rows=tuple(
                 (self.of.outcomes.tasks[j].name, _share(own), _share(mean))
                 for j, own, mean in zip(order.tolist(), outcomes, means, strict=True)
@@ -248,6 +252,7 @@ class AgentPage:
                 title=f"{words.counted(len(order), 'task')} by difficulty",
                 outcomes=outcomes,
                 expected=means,
+                surprising=[j in self._surprising for j in order.tolist()],
                 band=(int(inside[0]), int(inside[-1]) + 1) if inside.size else None,
             ),
         )
@@ -261,9 +266,15 @@ class AgentPage:
         if self.expected is None:
             return f"{told} Without neighbours in rank nothing is expected of it."
         return (
-            f"{told} The line is the mean outcome on the task of the {REACH} agents ranked next above it and "
-            f"the {REACH} next below, as far as there are so many."
+            f"{told} Expected is the mean outcome on the task of the {REACH} agents ranked next above it and "
+            f"the {REACH} next below, as far as there are so many, moved by the {self._difference} that its "
+            "own mean lies from theirs."
         )
+
+    @property
+    def _difference(self) -> str:
+        points = 100 * (self.expected.difference if self.expected else 0.0)
+        return f"{points:+.1f} points".replace("-", "−")
 
     @cached_property
     def beside(self) -> list[Beside]:

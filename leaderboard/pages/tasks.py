@@ -1,5 +1,6 @@
 """The page of all tasks: how many tell agents apart, who passed what, and a table to find one in."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from leaderboard.studies.outcomes import discriminations, group_means
 
 MOST_ROWS = 200  # of agents, each with a row of its own
 N_GROUPS = 10
+IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
 MOST_LISTED = 500  # tasks, unless all are asked for
 SUBSET_ASKED = {"yes": True, "no": False}
 
@@ -229,13 +231,20 @@ def _rows(of: Placed) -> list[Row]:
         return _tenths(of, ordered)
     return [
         Row(
-            label=shortened(short_of(agent)),
+            label=shortened(label),
             name=agent.name,
             outcomes=plain(row),
             address=reverse("pages:agent", args=[of.benchmark.slug, agent.pk]),
         )
-        for agent, row in zip(of.outcomes.agents, ordered, strict=True)
+        for agent, label, row in zip(of.outcomes.agents, _labels(of), ordered, strict=True)
     ]
+
+
+def _labels(of: Placed) -> list[tuple[str, ...]]:
+    """What agents are made of, without what stands in brackets at the end where that keeps them apart."""
+    whole = [short_of(agent) for agent in of.outcomes.agents]
+    bare = [tuple(IN_BRACKETS.sub("", part) or part for part in label) for label in whole]
+    return bare if len(set(bare)) == len(whole) else whole
 
 
 def _tenths(of: Placed, ordered: np.ndarray) -> list[Row]:

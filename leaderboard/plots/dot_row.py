@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 from leaderboard.plots.marks import dot, drawing, linked, rule, text
 from leaderboard.plots.scales import Scale
 
-WIDTH, HEIGHT, MIDDLE = 1100, 64, 20
+WIDTH, HEIGHT, MIDDLE = 1200, 64, 20
 EDGE, GAP = 10, 24
 LARGEST, SMALLEST = 6.0, 1.5
 

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from leaderboard.plots.marks import TEXT, bar, drawing, linked, rule, text
 from leaderboard.plots.paint import paint
 
-LEFT, WIDTH = 236, 1100
+LEFT, WIDTH = 290, 1200
 TOP, PROFILE = 10, 60  # of the pass rates
 FIRST_ROW, PITCH, HEIGHT = 80, 13, 11
 BOTTOM = 26
@@ -120,7 +120,7 @@ def placed(drawn: str, *, fill: str, x: float, y: float, pitch: float, height: f
         paint(fill=fill),
         f"{x:g}",
         f"{y:g}",
-        f"{pitch:.4g}",
+        f"{pitch:.6g}",
         f"{-height:g}",
         drawn,
     )

@@ -1,14 +1,15 @@
-"""One agent on all tasks, from the easiest on, against what its neighbours in rank lead one to expect."""
+"""One agent on all tasks, from the easiest on, above what is expected of it; ticks mark what surprises."""
 
 from collections.abc import Sequence
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.heat_map import Outcome, cells
-from leaderboard.plots.marks import bar, drawing, steps, text
+from leaderboard.plots.heat_map import Outcome, cells, placed, silhouette
+from leaderboard.plots.marks import bar, drawing, text
 from leaderboard.plots.scales import Scale
 
-LEFT, WIDTH, TOP, TALL = 44, 1100, 10, 80
+LEFT, WIDTH, TOP, TALL, BETWEEN = 76, 1200, 8, 36, 14
+TICK = 5
 BOTTOM = 26
 
 
@@ -18,9 +19,10 @@ def strip(
     title: str,
     outcomes: Sequence[Outcome],
     expected: Sequence[Outcome],
+    surprising: Sequence[bool] = (),
     band: tuple[int, int] | None = None,
 ) -> SafeString:
-    """Draw outcomes as silhouettes and expectations as steps; `band` are columns, the end not among them.
+    """Draw outcomes and expectations as silhouettes; `band` are columns, the end not among them.
 
     Raises
     ------
@@ -29,32 +31,24 @@ def strip(
     """
     if not outcomes:
         raise ValueError("nothing to draw")
-    foot, pitch = TOP + TALL, (WIDTH - LEFT) / len(outcomes)
-    x, y = Scale(0, len(outcomes), LEFT, WIDTH), Scale(0, 1, foot, TOP)
+    is_compared = any(one is not None for one in expected)
+    foot = TOP + TALL
+    low = foot + BETWEEN + TALL if is_compared else foot
+    pitch, x = (WIDTH - LEFT) / len(outcomes), Scale(0, len(outcomes), LEFT, WIDTH)
     marks = []
     if band and band[1] > band[0]:
-        marks.append(bar(x(band[0]), 0, round(x(band[1]) - x(band[0]), 2), foot, fill="band"))
+        marks.append(bar(x(band[0]), 0, round(x(band[1]) - x(band[0]), 2), low, fill="band"))
     marks += cells(outcomes, x=LEFT, y=foot, pitch=pitch, height=TALL)
-    for run in _runs(expected):
-        first, shares = run
-        places = [(x(first + i), y(share)) for i, share in enumerate(shares)]
-        end = (x(first + len(shares)), y(shares[-1]))
-        marks.append(steps([*places, end], stroke="paper", width=4))
-        marks.append(steps([*places, end], stroke="pareto", width=2))
-    marks += [text(LEFT - 6, y(share) + 4, said, anchor="end") for share, said in ((1, "100%"), (0, "0"))]
-    marks.append(text(LEFT, foot + 20, "easiest", anchor="start"))
-    marks.append(text(WIDTH, foot + 20, "hardest", anchor="end"))
-    return drawing(name=name, title=title, width=WIDTH, height=foot + BOTTOM, marks=marks)
-
-
-def _runs(expected: Sequence[Outcome]) -> list[tuple[int, list[float]]]:
-    """The stretches without a gap, each with the column that it begins at."""
-    runs: list[tuple[int, list[float]]] = []
-    before: Outcome = None
-    for column, share in enumerate(expected):
-        if share is not None:
-            if before is None:
-                runs.append((column, []))
-            runs[-1][1].append(share)
-        before = share
-    return runs
+    marks.append(text(LEFT - 8, foot - TALL / 2 + 4, "outcome", anchor="end"))
+    if is_compared:
+        drawn = silhouette(expected)
+        marks.append(placed(drawn, fill="tied", x=LEFT, y=low, pitch=pitch, height=TALL))
+        marks.append(text(LEFT - 8, low - TALL / 2 + 4, "expected", anchor="end"))
+    if any(surprising):
+        ticks = silhouette([float(one) for one in surprising])
+        y = foot + (BETWEEN + TICK) / 2
+        marks.append(placed(ticks, fill="pareto", x=LEFT, y=y, pitch=pitch, height=TICK))
+        marks.append(text(LEFT - 8, y + 2, "surprise", anchor="end", fill="pareto"))
+    marks.append(text(LEFT, low + 20, "easiest", anchor="start"))
+    marks.append(text(WIDTH, low + 20, "hardest", anchor="end"))
+    return drawing(name=name, title=title, width=WIDTH, height=low + BOTTOM, marks=marks)
