@@ -112,10 +112,10 @@ class Placed:
         """Which agents pass rates are over."""
         agents, rest = words.counted(self.n_rating, "agent"), self.n_agents - self.n_rating
         if not self.is_rated_by_full_runs:
-            return f"Pass rates are over {agents}; none has run all tasks."
-        left_out = f"; {words.counted(rest, 'agent')} ran fewer and {'is' if rest == 1 else 'are'} left out"
+            return f"Pass rates are mean outcomes of {agents}, none of which has run all tasks."
+        left_out = f"; {words.counted(rest, 'agent')} with fewer {'is' if rest == 1 else 'are'} left out"
         return (
-            f"Pass rates are mean outcomes of the {agents} that ran all tasks, or at least 95% of them"
+            f"Pass rates are mean outcomes of the {agents} with a valid outcome on at least 95% of the tasks"
             f"{left_out if rest else ''}."
         )
 

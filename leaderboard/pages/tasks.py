@@ -181,7 +181,8 @@ def chosen(of: Placed) -> str:
     if not outside and n == inside:
         return f"{which} {'is the one' if n == 1 else 'are those'} with a pass rate of {of.band_text}."
     return (
-        f"{which} {'was' if n == 1 else 'were'} chosen before: by pass rates of now {outside:,} of them "
+        f"{which} {'was' if n == 1 else 'were'} chosen from "
+        f"{words.counted(of.subset.n_complete, 'complete agent')}: by pass rates of now {outside:,} of them "
         f"{'lies' if outside == 1 else 'lie'} outside of {of.band_text}, and {inside - n + outside:,} of the "
         "others inside."
     )
@@ -191,28 +192,33 @@ def chart(of: Placed, lines: Sequence[TaskLine]) -> Chart | None:
     """The heat map; None where there is no outcome."""
     if not of.n_agents or not of.n_tasks:
         return None
-    rows = _rows(of)
-    grouped = of.n_agents > MOST_ROWS
-    each = "A row is a tenth of the agents" if grouped else "A row is an agent"
-    differs = [line.in_subset for line in lines] != [bool(of.in_band[j]) for j in of.easiest]
+    differs = [line.in_subset for line in lines] != of.in_band[of.easiest].tolist()
     marked = [line.in_subset for line in lines] if differs else []
     return Chart(
         name="tasks",
         title="Who passed what",
-        lede=f"{each} from the best down, a column a task from the easiest on. A cell is filled in "
-        "proportion to the mean outcome: whole where passed, half where one of two trials passed, a dash "
-        "where there is no valid outcome."
-        + (" A line under the map marks the ranking tasks." if any(marked) else ""),
+        lede=_lede(of, is_marked=any(marked)),
         heads=("Task", "Pass rate", "Agents", "In the subset"),
         rows=tuple(line.cells for line in lines),
         svg=heat_map(
             name="tasks",
             title=f"Heat map of {words.counted(of.n_agents, 'agent')} by {words.counted(of.n_tasks, 'task')}",
             rates=[line.rate for line in lines],
-            rows=rows,
+            rows=_rows(of),
             band=_tinted(of, differs=differs),
             marked=marked,
         ),
+    )
+
+
+def _lede(of: Placed, *, is_marked: bool) -> str:
+    each = "A row is a tenth of the agents" if of.n_agents > MOST_ROWS else "A row is an agent"
+    last = ", those without a rank last" if np.isnan(of.ranks).any() else ""
+    marks = " The line under the map marks the ranking tasks." if is_marked else ""
+    return (
+        f"{each} from the best down{last}; a column is a task from the easiest on. A cell is filled in "
+        "proportion to the mean outcome: whole where passed, half where one of two trials passed, a dash "
+        f"where there is no valid outcome.{marks}"
     )
 
 

@@ -15,11 +15,11 @@ from django.utils.safestring import SafeString
 from leaderboard.plots.marks import TEXT, bar, drawing, linked, rule, text
 from leaderboard.plots.paint import paint
 
-LEFT, WIDTH = 290, 1200
+LEFT, WIDTH = 306, 1200
 TOP, PROFILE = 10, 60  # of the pass rates
 FIRST_ROW, PITCH, HEIGHT = 80, 13, 11
 BOTTOM = 26
-GLYPH = 6.1  # mean width of a letter
+GLYPH = 6.5  # mean width of a letter
 MOST_GAPPED = 300  # columns with a gap between their bars
 DASH = (0.4, 0.2)  # bottom and height of what stands for no outcome, of a row
 Outcome = float | None
