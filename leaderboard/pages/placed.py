@@ -85,21 +85,27 @@ class Placed:
         return self.standings.agents[entry.position] if entry and self.standings else None
 
     @property
-    def as_of(self) -> str:
+    def behind(self) -> str:
         """Of when outcomes and ranks are, where that is not one moment."""
-        notes = []
-        if self.board and self.board.data_version < self.benchmark.data_version:
-            notes.append(
-                f"Outcomes are those that count now (data version {self.benchmark.data_version}); ranks are "
-                f"those of board {self.board.number} (data version {self.board.data_version}), which the "
-                "next one will replace."
-            )
-        if n := self.outcomes.n_unread:
-            notes.append(
-                f"{words.counted(n, 'agent')} {'is' if n == 1 else 'are'} not shown: what counts of "
-                f"{'it' if n == 1 else 'them'} has changed, and is read for the next board."
-            )
-        return " ".join(notes)
+        if self.board is None or self.board.data_version == self.benchmark.data_version:
+            return ""
+        return (
+            f"Outcomes are those that count now (data version {self.benchmark.data_version}); ranks and "
+            f"scores are those of board {self.board.number} (data version {self.board.data_version}), which "
+            "the next one will replace."
+        )
+
+    @property
+    def unread(self) -> str:
+        """How many agents are missing, since what counts of them was not read yet."""
+        n = self.outcomes.n_unread
+        if not n:
+            return ""
+        told, it = ("is", "it") if n == 1 else ("are", "them")
+        return (
+            f"{words.counted(n, 'agent')} {told} not shown: what counts of {it} has changed, and is read for "
+            "the next board."
+        )
 
     @cached_property
     def is_rated_by_full_runs(self) -> bool:

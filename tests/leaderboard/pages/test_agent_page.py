@@ -165,7 +165,7 @@ def test_surprises_are_listed_with_what_was_expected(client, publish):
     publish(ODD)
     text = text_of(seen(client, "odd"))
     # Neighbours pass 1 1 1 .8 .6 .4 .4 .2 0 0 = 5.4 of 10, it passes 5: moved by −.04. At most 20%: t07
-    # (.16), t08 and t09 (0); at least 80%: t00 to t02 (.96), so that .16 passes and .12 failures come by chance.
+    # (.16), t08 and t09 (0); at least 80%: t00 to t02 (.96): .16 passes and .12 failures come by chance.
     assert (
         "Surprising passes 1 of the 3 tasks on which at most 20% was expected; 0.2 would come by chance."
         in text
@@ -192,8 +192,8 @@ def test_every_submission_is_told(client, publish):
     publish(csv_text({"a": "11111.....", "b": "1111100000"}), csv_text({"a": ".....1000x"}, day="2026-02-01"))
     text = text_of(seen(client, "a"))
     assert "2 submissions; none was chosen by us: the mean of all that stand counts." in text
-    assert "1st submission : dated 2026-01-05 , received 2026-06-01 ; 5 outcomes" in text
-    assert "2nd submission : dated 2026-02-01 , received 2026-06-01 ; 5 outcomes, 1 of them invalid" in text
+    assert "1st submission: dated 2026-01-05 , received 2026-06-01 ; 5 outcomes" in text
+    assert "2nd submission: dated 2026-02-01 , received 2026-06-01 ; 5 outcomes, 1 of them invalid" in text
     assert "One submission." in text_of(seen(client, "b"))
 
 
@@ -202,7 +202,7 @@ def test_of_a_withdrawn_submission_a_line_without_numbers_stays(client, publish)
     second = Submission.objects.get(agent__name="a", n_invalid=1)
     unload(uuids=[second.uuid], reason="secret reason", as_of=LATER)
     response = seen(client, "a")
-    assert "2nd submission : withdrawn 2026-06-02" in text_of(response)
+    assert "2nd submission: withdrawn 2026-06-02" in text_of(response)
     assert "secret reason" not in text_of(response)
     assert "5 outcomes, 1" not in text_of(response)
     assert "What counts of this agent has changed, and is read for the next board." in text_of(response)
@@ -217,10 +217,10 @@ def test_of_an_agent_that_was_withdrawn_no_number_shows(client, publish):
     assert "a was withdrawn." in text
     assert "80.0%" not in text
     assert "may hold" not in text
-    assert "1st submission : withdrawn 2026-06-02" in text
+    assert "1st submission: withdrawn 2026-06-02" in text
     neighbours = text_of(seen(client, "b"))
     assert f"/agents/{agent('a').pk}" not in seen(client, "b").content.decode()
-    assert "ranks are those of board 1" in neighbours
+    assert "ranks and scores are those of board 1" in neighbours
 
 
 def embargoed(mine, **fields):

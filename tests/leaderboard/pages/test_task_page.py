@@ -146,7 +146,7 @@ def test_what_was_withdrawn_shows_nowhere_at_once(client, publish):
     unload(uuids=[Submission.objects.get(agent__name="c").uuid], reason="a mistake", as_of=LATER)
     text = text_of(seen(client, "t07"))
     assert "1 of 3 agents passes this task , and none that is better fails it." in text
-    assert "ranks are those of board 1" in text
+    assert "ranks and scores are those of board 1" in text
 
 
 def test_before_any_board_there_is_no_outcome(client, db):

@@ -198,7 +198,7 @@ def test_what_was_withdrawn_shows_nowhere_at_once(client, publish):
     text = text_of(seen(client))
     # Of b, c and d: 1 1 ⅔ ⅔ ⅓ ⅓ 0 ⅓ 0 0.
     assert "5 of 10 tasks tell agents apart. 2 are passed by more than 70% of agents, 3 by fewer" in text
-    assert "ranks are those of board 1" in text
+    assert "ranks and scores are those of board 1" in text
     assert f"/agents/{gone.agent_id}" not in seen(client).content.decode()
 
 
