@@ -3,9 +3,12 @@
 from django.urls import path
 
 from leaderboard.pages import account, views
+from leaderboard.pages.agent import agent
 from leaderboard.pages.charts import plot
 from leaderboard.pages.followed import submission
 from leaderboard.pages.invitations import invitation
+from leaderboard.pages.task import task
+from leaderboard.pages.tasks import tasks
 
 app_name = "pages"
 urlpatterns = [
@@ -15,6 +18,9 @@ urlpatterns = [
     path("b/<slug:slug>/history", views.history, name="history"),
     path("b/<slug:slug>/validity", views.validity, name="validity"),
     path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),
+    path("b/<slug:slug>/tasks", tasks, name="tasks"),
+    path("b/<slug:slug>/tasks/<int:pk>", task, name="task"),
+    path("b/<slug:slug>/agents/<int:pk>", agent, name="agent"),
     path("b/<slug:slug>/plots/<slug:name>.svg", plot, name="plot"),
     path("account", account.account, name="account"),
     path("account/tokens", account.token_made, name="token_made"),

@@ -6,6 +6,7 @@ and which conditions are compared. Outcomes never change, so that a part with th
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -52,8 +53,7 @@ class Parts:
 
     def of(self, delivered: Delivered, tasks: Sequence[Task], counting: Counting) -> "Found":
         """The conditions compared, and each agent's line under them, in the order of `delivered`."""
-        shared = _shared_key(tasks, counting)
-        keys = {pk: _key(mine, shared) for pk, mine in delivered.items()}
+        keys = keys_of(delivered, tasks, counting)
         absent = [pk for pk, key in keys.items() if key not in self.held or not self.one_by_one]
         source = _Source.of({pk: delivered[pk] for pk in absent}, tasks, self.settings)
         by_temperature = self._hold([keys[pk] for pk in absent], source, counting)
@@ -200,6 +200,19 @@ def joined(parts: Sequence[dict[str, Any]], n_active: int, by_temperature: bool)
         n_asked=np.array([part["n_asked"] for part in parts], np.int64),
         **cells,
     )
+
+
+def keys_of(delivered: Delivered, tasks: Sequence[Task], counting: Counting) -> dict[int, str]:
+    """The key of each agent's part, by agent id."""
+    shared = _shared_key(tasks, counting)
+    return {pk: _key(mine, shared) for pk, mine in delivered.items()}
+
+
+def by_agent(deliveries: Sequence[submissions.Delivery]) -> Delivered:
+    grouped: defaultdict[int, list[submissions.Delivery]] = defaultdict(list)
+    for one in deliveries:
+        grouped[one.agent_id].append(one)
+    return grouped
 
 
 def _key(mine: Sequence[submissions.Delivery], shared: str) -> str:

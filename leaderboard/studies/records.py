@@ -3,7 +3,6 @@
 What was delivered up to a version never changes, so that nothing is locked while outcomes are read.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -16,7 +15,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.queries import agents_of, policy_in_force
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.parts import Delivered, Parts
+from leaderboard.studies.parts import Parts, by_agent
 from leaderboard.studies.rules import rules_of
 from leaderboard.submissions import queries as submissions
 from selection.rules import Rules
@@ -90,7 +89,7 @@ class Reader:
         if not deliveries or not tasks:
             return None
         tasks, told = _universe(tasks, rules.counting)
-        delivered = _by_agent(deliveries)
+        delivered = by_agent(deliveries)
         found = self.parts.of(delivered, tasks, rules.counting)
         withheld = submissions.withheld(self.benchmark, policy=policy, upto=version)
         approvals = submissions.approvals(self.benchmark, upto=version)
@@ -148,13 +147,6 @@ def store_scores(scores: Sequence[AgentScores]) -> None:
         unique_fields=["agent"],
         update_fields=["key", "under", "data_version", "n_tasks", "arrays", "content"],
     )
-
-
-def _by_agent(deliveries: Sequence[submissions.Delivery]) -> Delivered:
-    by_agent: defaultdict[int, list[submissions.Delivery]] = defaultdict(list)
-    for one in deliveries:
-        by_agent[one.agent_id].append(one)
-    return by_agent
 
 
 def _about(agent: Agent, mine: Sequence[submissions.Delivery], approved_at: int) -> About:

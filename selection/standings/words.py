@@ -18,12 +18,15 @@ from selection.standings.lines import (
     Trials,
     TrialsLine,
 )
-from selection.standings.terms import BASIS, METHODS, cost_text, costs, is_reckoned, money, task_set
+from selection.standings.terms import BASIS, METHODS, is_reckoned, money, task_set
 from selection.standings.terms import HIDDEN as HIDDEN
 from selection.standings.terms import LEGEND as LEGEND
+from selection.standings.terms import MARKS as MARKS
 from selection.standings.terms import PHASES as PHASES
 from selection.standings.terms import TARGETS as TARGETS
 from selection.standings.terms import clause as clause
+from selection.standings.terms import cost_text as cost_text
+from selection.standings.terms import costs as costs
 from selection.standings.terms import first_names as first_names
 from selection.standings.terms import in_order as in_order
 from selection.standings.terms import percent as percent

@@ -1,0 +1,371 @@
+"""The page of one agent: which ranks it may hold, what it passes, and all that was delivered of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_safe
+
+from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Task
+from leaderboard.pages.placed import Placed, placed
+from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.tasks import plain
+from leaderboard.plots.chart import Chart
+from leaderboard.plots.strip import strip
+from leaderboard.studies.answers import AtTarget, Line, words
+from leaderboard.studies.outcomes import REACH, Expected, expected
+from leaderboard.submissions.models import COUNTING, Status, StatusChange, Submission
+
+N_BESIDE = 3  # neighbours on either side
+N_LISTED = 10  # surprises of either kind
+OPENED = ("https://", "http://")
+THAT_COUNT = {
+    Duplicates.MEAN: "the mean of all that stand counts",
+    Duplicates.LATEST: "the latest that stands counts",
+    Duplicates.FIRST: "the first that stands counts",
+}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """An agent near it on the board."""
+
+    agent: Agent
+    line: Line
+    told: AtTarget
+    is_own: bool
+
+
+@dataclass(frozen=True)
+class Surprise:
+    task: Task
+    by: str
+
+
+@dataclass(frozen=True)
+class AgentPage:
+    """`delivered` are the submissions that ever counted, the first one first."""
+
+    of: Placed
+    agent: Agent
+    delivered: list[Any]
+    aliases: list[str]
+
+    @property
+    def is_withdrawn(self) -> bool:
+        return not any(one.status == Status.ACCEPTED for one in self.delivered)
+
+    @cached_property
+    def line(self) -> Line | None:
+        """On the latest board; None also where everything has been withdrawn since."""
+        return None if self.is_withdrawn else self.of.line_of(self.agent)
+
+    @property
+    def told(self) -> AtTarget | None:
+        standings = self.of.standings
+        return self.line.at[standings.target] if self.line and standings else None
+
+    @property
+    def n_ranked(self) -> int:
+        standings = self.of.standings
+        return standings.targets[standings.target].n_ranked if standings else 0
+
+    @property
+    def headline(self) -> str:
+        name, told = self.agent.name, self.told
+        if self.is_withdrawn:
+            return f"{name} was withdrawn."
+        if told is None:
+            return f"{name} is on no board yet."
+        if told.rank is None:
+            return f"{name} is listed without a rank."
+        if self.n_ranked == 1:
+            return f"{name} is the only agent with a rank so far."
+        if told.rank_lower is None:
+            return f"{name} has rank {told.rank:,} of {self.n_ranked:,}."
+        if told.rank_lower == told.rank_upper:
+            return f"{name} holds rank {told.rank:,} of {self.n_ranked:,}."
+        return f"{name} may hold ranks {told.rank_lower:,} to {told.rank_upper:,}."
+
+    @property
+    def rest(self) -> str:
+        """Why it has no rank; what it passes, and for how much."""
+        if self.line is None or self.told is None:
+            return "" if self.is_withdrawn else "The next board will list it."
+        why = words.sentence(self.told.reason) if self.told.rank is None else ""
+        return " ".join(part for part in (why, self._scores(self.line), self._bounds(self.line)) if part)
+
+    def _scores(self, line: Line) -> str:
+        assert self.of.standings is not None
+        k, n = (self.of.standings.targets[target].n_tasks for target in ("subset", "full"))
+        of_subset, full = line.at["subset"].score, line.at["full"].score
+        parts = [
+            f"{words.percent(of_subset)}% of the {words.counted(k, 'ranking task')}"
+            if of_subset is not None and k
+            else "",
+            f"{'~' if line.at['full'].estimated else ''}{words.percent(full)}% of all "
+            f"{words.counted(n, 'task') if not k or of_subset is None else f'{n:,}'}"
+            if full is not None
+            else "",
+        ]
+        told = " and ".join(part for part in parts if part)
+        return f"It passes {told}{self._cost(line)}." if told else ""
+
+    def _cost(self, line: Line) -> str:
+        assert self.of.standings is not None
+        if line.cost_usd is None:
+            return "" if line.cost_basis == words.HIDDEN else "; its cost was not stated"
+        if line.agent not in words.costs(self.of.standings):
+            return f"; its stated cost, {words.cost_text(line)} a run, is not plausible"
+        return f", for {words.cost_text(line)} a run"
+
+    def _bounds(self, line: Line) -> str:
+        if line.at["full"].score is not None or not (said := words.bounds_text(line.at["full"])):
+            return ""
+        return f"Its score on all tasks is {said}."
+
+    @property
+    def is_estimated(self) -> bool:
+        return self.line is not None and self.line.at["full"].estimated
+
+    @property
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What is stated of it."""
+        yield "Scaffold", self.agent.scaffold.name
+        yield "Model", self.agent.model.name
+        yield "Version", self.agent.version or "not stated"
+        yield "Organisation", self.agent.organisation or "not stated"
+        if self.aliases:
+            yield "Called before", ", ".join(self.aliases)
+        if self.line is None:
+            return
+        yield "Date", self.line.submitted_at or "not stated"
+        yield "Run by", "an operator" if self.line.run_by == "operator" else "its submitter"
+        yield (
+            "Tasks",
+            f"{self.line.n_tasks:,} with a valid outcome, {words.counted(self.line.n_trials, 'valid trial')}",
+        )
+        yield "Invalid trials", f"{self.line.n_invalid:,}" if self.line.n_invalid else "none"
+        yield "Cost", dict(words.about(self.line)).get("Cost", self.line.cost_basis)
+        yield "Repeated trials", icc_text(self.line)
+        for mark in self.line.marks:
+            yield mark.capitalize(), words.sentence(words.MARKS[mark])
+        if self.line.condition:
+            yield "Conditions", self.line.condition
+        for flag in self.line.flags:
+            yield "Flag", words.sentence(flag)
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """Those that a browser may open, of what stands."""
+        stated = {
+            name: link
+            for one in self.delivered
+            if one.status == Status.ACCEPTED
+            for name, link in one.links.items()
+        }
+        return [(name, link) for name, link in stated.items() if str(link).startswith(OPENED)]
+
+    # ------------------------------------------------------------------------------------------------- tasks
+
+    @cached_property
+    def row(self) -> int | None:
+        places = [i for i, agent in enumerate(self.of.outcomes.agents) if agent.pk == self.agent.pk]
+        return places[0] if places else None
+
+    @cached_property
+    def ranked_rows(self) -> list[int]:
+        return np.flatnonzero(~np.isnan(self.of.ranks)).tolist()
+
+    @cached_property
+    def expected(self) -> Expected | None:
+        """By its neighbours; None for an agent without a rank, or without one beside it."""
+        if self.row not in self.ranked_rows or len(self.ranked_rows) < 2:
+            return None
+        return expected(self.of.outcomes.means[self.ranked_rows], self.ranked_rows.index(self.row))
+
+    @property
+    def passes(self) -> list[Surprise]:
+        return self._surprises(self.expected.passes) if self.expected else []
+
+    @property
+    def failures(self) -> list[Surprise]:
+        return self._surprises(self.expected.failures) if self.expected else []
+
+    def _surprises(self, columns: np.ndarray) -> list[Surprise]:
+        assert self.expected is not None
+        means, n = self.expected.means, self.expected.n_neighbours
+        return [
+            Surprise(self.of.outcomes.tasks[j], f"{100 * means[j]:.0f}% expected by {n[j]} neighbours")
+            for j in columns[:N_LISTED].tolist()
+        ]
+
+    @cached_property
+    def _surprising(self) -> frozenset[int]:
+        return frozenset((*self.expected.passes, *self.expected.failures)) if self.expected else frozenset()
+
+    @property
+    def passes_text(self) -> str:
+        if self.expected is None:
+            return ""
+        told = self.expected
+        return (
+            f"{len(told.passes):,} of the {words.counted(told.n_seldom, 'task')} on which at most 20% was "
+            f"expected; {told.passes_by_chance:.1f} would come by chance."
+        )
+
+    @property
+    def failures_text(self) -> str:
+        if self.expected is None:
+            return ""
+        told = self.expected
+        return (
+            f"{len(told.failures):,} of the {words.counted(told.n_often, 'task')} on which at least 80% was "
+            f"expected; {told.failures_by_chance:.1f} would come by chance."
+        )
+
+    @cached_property
+    def chart(self) -> Chart | None:
+        """The strip of all tasks; None where no outcome of it counts."""
+        if self.row is None:
+            return None
+        order = self.of.easiest
+        outcomes = plain(self.of.outcomes.means[self.row][order])
+        means = plain(self.expected.means[order]) if self.expected else [None] * len(order)
+        inside = np.flatnonzero(self.of.in_band[order])
+        return Chart(
+            name="agent",
+            title="What it passes",
+            lede=self._lede,
+            heads=("Task", "Outcome", "Expected"),
+            rows=tuple(
+                (self.of.outcomes.tasks[j].name, _share(own), _share(mean))
+                for j, own, mean in zip(order.tolist(), outcomes, means, strict=True)
+            ),
+            svg=strip(
+                name="agent",
+                title=f"{words.counted(len(order), 'task')} by difficulty",
+                outcomes=outcomes,
+                expected=means,
+                surprising=[j in self._surprising for j in order.tolist()],
+                band=(int(inside[0]), int(inside[-1]) + 1) if inside.size else None,
+            ),
+        )
+
+    @property
+    def _lede(self) -> str:
+        told = (
+            "All tasks from the easiest on: filled where passed, half where one of two trials passed, a dash "
+            f"where there is no valid outcome; pass rates of {self.of.band_text} are tinted."
+        )
+        if self.expected is None:
+            return f"{told} Without neighbours in rank nothing is expected of it."
+        return (
+            f"{told} Expected is the mean outcome on the task of the {REACH} agents ranked next above it and "
+            f"the {REACH} next below, as far as there are so many, moved by the {self._difference} that its "
+            "own mean lies from theirs."
+        )
+
+    @property
+    def _difference(self) -> str:
+        points = 100 * (self.expected.difference if self.expected else 0.0)
+        return f"{points:+.1f} points".replace("-", "−")
+
+    @cached_property
+    def beside(self) -> list[Beside]:
+        """Those next to it on the board, whose outcomes still count, and itself."""
+        standings = self.of.standings
+        if standings is None or self.row not in self.ranked_rows:
+            return []
+        place = self.ranked_rows.index(self.row)
+        near = self.ranked_rows[max(0, place - N_BESIDE) : place + N_BESIDE + 1]
+        found = [(agent, self.of.line_of(agent)) for agent in (self.of.outcomes.agents[row] for row in near)]
+        return [
+            Beside(agent, line, line.at[standings.target], agent.pk == self.agent.pk)
+            for agent, line in found
+            if line
+        ]
+
+    @property
+    def tasks_of(self) -> str:
+        """Of the scores of its neighbours."""
+        standings = self.of.standings
+        return words.tasks_of(standings, standings.target) if standings else ""
+
+    # ------------------------------------------------------------------------------------------- submissions
+
+    @property
+    def submissions(self) -> list[tuple[str, Any]]:
+        return [(ordinal(n), one) for n, one in enumerate(self.delivered, 1)]
+
+    @property
+    def submissions_text(self) -> str:
+        n = len(self.delivered)
+        if n == 1:
+            return "One submission."
+        counts = THAT_COUNT[Duplicates(self.of.outcomes.policy.duplicates)]
+        return f"{n:,} submissions; none was chosen by us: {counts}."
+
+
+def _share(value: float | None) -> str:
+    return "none" if value is None else f"{words.percent(value)}%"
+
+
+def icc_text(line: Line) -> str:
+    """How alike its repeated trials are, and over how many; or why that is not known."""
+    told = line.icc
+    if told.get("icc") is None:
+        return words.sentence(told.get("reason") or "not measured")
+    between = f" (95%: {told['lower']:.2f} to {told['upper']:.2f})" if told.get("lower") is not None else ""
+    n, trials = told.get("n_tasks") or 0, told.get("trials_per_task")
+    each = f" with {trials:.1f} trials each" if trials else ""
+    return f"ICC {told['icc']:.2f}{between} over {words.counted(n, 'task')}{each}"
+
+
+def ordinal(n: int) -> str:
+    """1st, 2nd, 3rd, 4th, 11th, 21st."""
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n:,}{ending}"
+
+
+def agent_page(benchmark: Benchmark, pk: int) -> AgentPage:
+    """Read one agent; Http404 where nothing of it ever counted, as of one whose first embargo still holds."""
+    found = get_object_or_404(benchmark.agents.select_related("scaffold", "model"), pk=pk)
+    delivered = list(_delivered(found))
+    if not delivered:
+        raise Http404("Nothing of this agent has counted yet.")
+    aliases = list(found.aliases.order_by("name").values_list("name", flat=True))
+    return AgentPage(placed(benchmark), found, delivered, aliases)
+
+
+def _delivered(agent: Agent) -> QuerySet[Submission]:
+    """What ever counted of an agent and of those merged into it, with `until`, when it ceased to."""
+    changes = StatusChange.objects.filter(submission=OuterRef("pk"))
+    ceased = changes.exclude(status=Status.ACCEPTED).order_by("-id").values("at")[:1]
+    found = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent), status__in=COUNTING)
+    found = found.filter(Exists(changes.filter(status=Status.ACCEPTED)))
+    return found.annotate(until=Subquery(ceased)).select_related("agent").order_by("id")
+
+
+def drawn(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+    text = asked.get("agent", "")
+    return agent_page(benchmark, int(text[:9]) if text.isascii() and text.isdecimal() else 0).chart
+
+
+@require_safe
+@for_all
+def agent(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """An agent that was merged is found at the other one's address."""
+    benchmark = visible(slug)
+    merged = (
+        benchmark.agents.filter(pk=pk).exclude(merged_into=None).values_list("merged_into", flat=True).first()
+    )
+    if merged is not None:
+        return redirect("pages:agent", slug=slug, pk=merged)
+    page = agent_page(benchmark, pk)
+    return render(request, "pages/agent_page.html", {"page": page, "benchmark": benchmark, "here": "agent"})

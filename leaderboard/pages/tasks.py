@@ -1,0 +1,279 @@
+"""The page of all tasks: how many tell agents apart, who passed what, and a table to find one in."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from leaderboard.catalog.models import Benchmark, Task
+from leaderboard.pages.placed import Placed, placed, short_of
+from leaderboard.pages.shown import for_all, visible
+from leaderboard.plots.chart import Chart
+from leaderboard.plots.heat_map import Outcome, Row, Tinted, heat_map, shortened
+from leaderboard.studies.answers import words
+from leaderboard.studies.outcomes import discriminations, group_means
+
+MOST_ROWS = 200  # of agents, each with a row of its own
+N_GROUPS = 10
+IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
+MOST_LISTED = 500  # tasks, unless all are asked for
+SUBSET_ASKED = {"yes": True, "no": False}
+
+
+def plain(values: np.ndarray) -> list[Outcome]:
+    """As floats, None for NaN."""
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+@dataclass(frozen=True)
+class TaskLine:
+    """A row of the table; `n_agents` have an outcome on the task."""
+
+    task: Task
+    rate: Outcome
+    n_agents: int
+    discrimination: Outcome
+    n_invalid: int
+    in_subset: bool
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """As the table twin of the chart has it."""
+        rate = "not measured" if self.rate is None else f"{words.percent(self.rate)}%"
+        return self.task.name, rate, f"{self.n_agents:,}", "yes" if self.in_subset else "no"
+
+
+@dataclass(frozen=True)
+class TasksPage:
+    """All active tasks from the easiest on; `find` and `subset` are what the table is filtered by."""
+
+    of: Placed
+    find: str = ""
+    subset: str = ""
+    is_whole: bool = False
+
+    @cached_property
+    def lines(self) -> list[TaskLine]:
+        means, n_invalid = self.of.outcomes.means, self.of.outcomes.n_invalid.sum(axis=0)
+        n_agents = np.count_nonzero(~np.isnan(means), axis=0)
+        told, apart = plain(self.of.rates), plain(discriminations(means))
+        return [
+            TaskLine(
+                task=self.of.outcomes.tasks[j],
+                rate=told[j],
+                n_agents=int(n_agents[j]),
+                discrimination=apart[j],
+                n_invalid=int(n_invalid[j]),
+                in_subset=self.of.in_subset[j],
+            )
+            for j in self.of.easiest
+        ]
+
+    @cached_property
+    def found(self) -> list[TaskLine]:
+        """What the table is asked for."""
+        named = self.find.casefold()
+        wanted = SUBSET_ASKED.get(self.subset)
+        return [
+            line
+            for line in self.lines
+            if named in f"{line.task.name} {line.task.category}".casefold()
+            and wanted in (None, line.in_subset)
+        ]
+
+    @property
+    def listed(self) -> list[TaskLine]:
+        return self.found if self.is_whole else self.found[:MOST_LISTED]
+
+    @property
+    def has_categories(self) -> bool:
+        return any(line.task.category for line in self.lines)
+
+    @property
+    def has_invalid(self) -> bool:
+        return any(line.n_invalid for line in self.lines)
+
+    @property
+    def headline(self) -> str:
+        return headline(self.of)
+
+    @property
+    def rest(self) -> str:
+        return rest(self.of)
+
+    @property
+    def chosen(self) -> str:
+        return chosen(self.of)
+
+    @cached_property
+    def chart(self) -> Chart | None:
+        return chart(self.of, self.lines)
+
+
+def headline(of: Placed) -> str:
+    """How many tasks tell agents apart, by pass rates of now."""
+    every = words.counted(of.n_tasks, "task")
+    if not of.n_tasks:
+        return "No task is known yet."
+    if not of.n_agents:
+        return f"No outcome counts yet on {'any of ' if of.n_tasks > 1 else ''}the {every}."
+    if of.n_agents == 1:
+        return "One agent so far: which tasks tell agents apart takes two."
+    n = int(of.in_band.sum())
+    if not n:
+        return f"No task has a pass rate of {of.band_text}."
+    return f"{n:,} of {every} {'tells' if n == 1 else 'tell'} agents apart."
+
+
+def rest(of: Placed) -> str:
+    """How many are too easy and too hard for that, and how many nobody passes."""
+    if of.n_agents < 2:
+        return _of_one(of) if of.n_agents else ""
+    lo, hi = of.band
+    easy = int((~of.in_band & (of.rates > lo)).sum())
+    hard = int((~of.in_band & (of.rates < hi)).sum())
+    none, unrated = int((of.rates == 0).sum()), int(np.isnan(of.rates).sum())
+    parts = [
+        (easy, f"by more than {_edge(hi)} of agents"),
+        (hard, f"by fewer than {_edge(lo)}{'' if easy else ' of agents'}"),
+        (none, "by none"),
+    ]
+    told = [f"{n:,} {said}" for n, said in parts if n]
+    if told:
+        n, said = next(part for part in parts if part[0])
+        told[0] = f"{n:,} {'is' if n == 1 else 'are'} passed {said}"
+    sentence = f"{_listed(told)}." if told else "None lies outside of the band."
+    if unrated:
+        sentence += f" Of {unrated:,} there is no outcome."
+    return sentence
+
+
+def _of_one(of: Placed) -> str:
+    passed = int((of.rates >= 1).sum())
+    return f"It passes {passed:,} of {words.counted(of.n_tasks, 'task')}."
+
+
+def _edge(share: float) -> str:
+    return f"{round(100 * share, 4):g}%"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    if len(parts) < 3:
+        return " and ".join(parts)
+    return f"{', '.join(parts[:-1])}, and {parts[-1]}"
+
+
+def chosen(of: Placed) -> str:
+    """How the subset in use stands to the band of now."""
+    if of.board is None:
+        return "No board has been published yet."
+    if of.subset is None:
+        return "No subset is in use: every agent runs all tasks, and is ranked on all."
+    n, inside = len(of.subset.tasks), int(of.in_band.sum())
+    outside = sum(ranking and not now for ranking, now in zip(of.in_subset, of.in_band, strict=True))
+    which = f"The {words.counted(n, 'ranking task')}{', a preview,' if of.subset.provisional else ''}"
+    if not outside and n == inside:
+        return f"{which} {'is the one' if n == 1 else 'are those'} with a pass rate of {of.band_text}."
+    return (
+        f"{which} {'was' if n == 1 else 'were'} chosen from "
+        f"{words.counted(of.subset.n_complete, 'complete agent')}: by pass rates of now {outside:,} of them "
+        f"{'lies' if outside == 1 else 'lie'} outside of {of.band_text}, and {inside - n + outside:,} of the "
+        "others inside."
+    )
+
+
+def chart(of: Placed, lines: Sequence[TaskLine]) -> Chart | None:
+    """The heat map; None where there is no outcome."""
+    if not of.n_agents or not of.n_tasks:
+        return None
+    differs = [line.in_subset for line in lines] != of.in_band[of.easiest].tolist()
+    marked = [line.in_subset for line in lines] if differs else []
+    return Chart(
+        name="tasks",
+        title="Who passed what",
+        lede=_lede(of, is_marked=any(marked)),
+        heads=("Task", "Pass rate", "Agents", "In the subset"),
+        rows=tuple(line.cells for line in lines),
+        svg=heat_map(
+            name="tasks",
+            title=f"Heat map of {words.counted(of.n_agents, 'agent')} by {words.counted(of.n_tasks, 'task')}",
+            rates=[line.rate for line in lines],
+            rows=_rows(of),
+            band=_tinted(of, differs=differs),
+            marked=marked,
+        ),
+    )
+
+
+def _lede(of: Placed, *, is_marked: bool) -> str:
+    each = "A row is a tenth of the agents" if of.n_agents > MOST_ROWS else "A row is an agent"
+    last = ", those without a rank last" if np.isnan(of.ranks).any() else ""
+    marks = " The line under the map marks the ranking tasks." if is_marked else ""
+    return (
+        f"{each} from the best down{last}; a column is a task from the easiest on. A cell is filled in "
+        "proportion to the mean outcome: whole where passed, half where one of two trials passed, a dash "
+        f"where there is no valid outcome.{marks}"
+    )
+
+
+def _tinted(of: Placed, *, differs: bool) -> Tinted | None:
+    places = np.flatnonzero(of.in_band[of.easiest])
+    if not places.size:
+        return None
+    ranking = "ranking task" if of.subset and not differs else "task"
+    said = f"{'the ' if ranking != 'task' else ''}{words.counted(places.size, ranking)}, {of.band_text}"
+    return Tinted(int(places[0]), int(places[-1]) + 1, *of.band, said)
+
+
+def _rows(of: Placed) -> list[Row]:
+    ordered = of.outcomes.means[:, of.easiest]
+    if of.n_agents > MOST_ROWS:
+        return _tenths(of, ordered)
+    return [
+        Row(
+            label=shortened(label),
+            name=agent.name,
+            outcomes=plain(row),
+            address=reverse("pages:agent", args=[of.benchmark.slug, agent.pk]),
+        )
+        for agent, label, row in zip(of.outcomes.agents, _labels(of), ordered, strict=True)
+    ]
+
+
+def _labels(of: Placed) -> list[tuple[str, ...]]:
+    """What agents are made of, without what stands in brackets at the end where that keeps them apart."""
+    whole = [short_of(agent) for agent in of.outcomes.agents]
+    bare = [tuple(IN_BRACKETS.sub("", part) or part for part in label) for label in whole]
+    return bare if len(set(bare)) == len(whole) else whole
+
+
+def _tenths(of: Placed, ordered: np.ndarray) -> list[Row]:
+    """Mean outcomes of tenths of the agents, in the order of the board."""
+    ends = [part[[0, -1]] for part in np.array_split(np.arange(1, of.n_agents + 1), N_GROUPS)]
+    return [
+        Row(label=(said := f"agents {first:,} to {last:,}"), name=said, outcomes=plain(mean))
+        for (first, last), mean in zip(ends, group_means(ordered, N_GROUPS), strict=True)
+    ]
+
+
+def drawn(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+    return TasksPage(placed(benchmark)).chart
+
+
+@require_safe
+@for_all
+def tasks(request: HttpRequest, slug: str) -> HttpResponse:
+    benchmark = visible(slug)
+    page = TasksPage(
+        placed(benchmark),
+        find=request.GET.get("find", "").strip()[:255],
+        subset=request.GET.get("subset", ""),
+        is_whole=request.GET.get("rows") == "all",
+    )
+    return render(request, "pages/tasks.html", {"page": page, "benchmark": benchmark, "here": "tasks"})

@@ -1,0 +1,117 @@
+"""Mean outcomes of all agents on the active tasks, as the last recompute kept them; nothing is fitted.
+
+A part that is kept under the name of what counts now is right now; of an agent that delivered, or took back,
+since outcomes were last read nothing is told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import FloatArray
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.studies.models import AgentScores
+from leaderboard.studies.parts import by_agent, keys_of
+from leaderboard.studies.queries import active_subset
+from leaderboard.studies.rules import counting_of
+from leaderboard.studies.scores import unpacked
+from leaderboard.submissions.queries import deliveries
+from selection.single_tasks import (
+    FEWEST_NEIGHBOURS,
+    OFTEN,
+    PASSED,
+    REACH,
+    SELDOM,
+    Expected,
+    by_rate,
+    discriminations,
+    expected,
+    group_means,
+    in_band,
+    on_equal_terms,
+    rates,
+    weaker_passing,
+)
+
+__all__ = [
+    "FEWEST_NEIGHBOURS",
+    "OFTEN",
+    "PASSED",
+    "REACH",
+    "SELDOM",
+    "Expected",
+    "Outcomes",
+    "by_rate",
+    "discriminations",
+    "expected",
+    "group_means",
+    "in_band",
+    "on_equal_terms",
+    "rates",
+    "read_outcomes",
+    "weaker_passing",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Rows are agents, columns the active tasks by name.
+
+    Attributes
+    ----------
+    tasks, retired : list of Task
+        By name.
+    agents : list of Agent
+        With an outcome on an active task.
+    means : float array, shape (n_agents, n_tasks)
+        NaN where there is no valid outcome.
+    n_invalid : int array, shape (n_agents, n_tasks)
+        Trials that the harness failed.
+    n_unread : int
+        Agents whose outcomes have changed since they were last read.
+    """
+
+    policy: Policy
+    tasks: list[Task]
+    retired: list[Task]
+    agents: list[Agent]
+    means: FloatArray
+    n_invalid: npt.NDArray[np.int32]
+    n_unread: int
+
+    def in_order(self, rows: Sequence[int]) -> "Outcomes":
+        """The same agents in another order."""
+        agents = [self.agents[row] for row in rows]
+        return replace(self, agents=agents, means=self.means[rows], n_invalid=self.n_invalid[rows])
+
+
+def read_outcomes(benchmark: Benchmark) -> Outcomes:
+    """Read what is kept of all agents, in eight queries."""
+    policy = policy_in_force(benchmark)
+    every = list(benchmark.tasks.order_by("name"))
+    tasks = [task for task in every if task.retired_at is None]
+    if policy.universe is not None:
+        named = set(policy.universe)
+        tasks = [task for task in tasks if task.name in named]
+    delivered = by_agent(deliveries(benchmark))
+    keys = keys_of(delivered, tasks, counting_of(policy, active_subset(benchmark)))
+    kept = AgentScores.objects.filter(agent__benchmark=benchmark, agent__in=delivered)
+    kept = kept.select_related("agent__scaffold", "agent__model").order_by("agent__name")
+    right = [one for one in kept if one.key == keys[one.agent_id]]
+    rows = [(one.agent, row) for one in right if (row := unpacked(one)).n_deliveries]
+    return Outcomes(
+        policy=policy,
+        tasks=tasks,
+        retired=[task for task in every if task.retired_at],
+        agents=[agent for agent, _ in rows],
+        means=_stacked([row.means for _, row in rows], len(tasks), np.float64),
+        n_invalid=_stacked([row.n_invalid for _, row in rows], len(tasks), np.int32),
+        n_unread=sum(pk not in {one.agent_id for one in right} for pk in delivered),
+    )
+
+
+def _stacked(rows: Sequence[np.ndarray], n_tasks: int, kind: npt.DTypeLike) -> np.ndarray:
+    return np.array(rows, dtype=kind).reshape(len(rows), n_tasks)

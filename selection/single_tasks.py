@@ -1,0 +1,206 @@
+"""What single tasks tell: pass rates, discrimination, and what neighbours in rank lead one to expect.
+
+Model
+-----
+Agents with a valid outcome on at least 95% of the tasks (20·n_i ≥ 19·m) are compared on equal terms; where
+there is none, all are. Over these the pass rate p_j is the mean of X_ij, as in `selection.bands`. The
+discrimination is the corrected item-total correlation: that of the outcome on the task with the mean on all
+others, so that the task is not correlated with itself::
+
+    r_j = corr over i of ( X_ij, (Σ_l X_il − X_ij)/(n_i − 1) )
+
+With rows in the order of the board, what is expected of agent i on task j is the mean over the h rows above
+it and the h below, as far as there are that many and they have the outcome, moved by how much its own mean
+lies above theirs on the tasks T_i that both have::
+
+    a_ij = mean of X_lj over 0 < |l − i| ≤ h            d_i = mean of X_ij − a_ij over j in T_i
+    e_ij = min(max(a_ij + d_i, 0), 1)
+
+An outcome is a pass from ½ on. Passing is surprising where e_ij ≤ 1/5, failing where e_ij ≥ 4/5, with at
+least four neighbours each. If outcomes came at these rates, Σ e_ij passes and Σ (1 − e_ij) failures of that
+kind would come by chance.
+
+Symbols
+-------
+=========  ==================  ==============================  =======
+symbol     code                shape                           unit
+=========  ==================  ==============================  =======
+X          ``outcomes``        (n, m), NaN: missing            0 to 1
+p          ``rates``           (m,), NaN: nobody ran it        0 to 1
+r          ``discriminations`` (m,), NaN: see there            −1 to 1
+h          ``reach``           scalar                          agents
+e          ``expected``        (m,), NaN: no neighbour ran it  0 to 1
+=========  ==================  ==============================  =======
+
+Not done here
+-------------
+No item response model is fitted, nothing is ranked, and no figure here enters a score or a rank.
+
+Source
+------
+Corrected item-total correlation: Henrysson, *Psychometrika* 28 (1963) 211-218; Crocker & Algina,
+*Introduction to Classical and Modern Test Theory*, 1986, §14. The expectation by neighbours and the two
+bounds of surprise are this project's own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analytics.arrays import CountArray, FloatArray, IndexArray, Mask, read_only
+from selection.bands import EDGE_TOLERANCE, pass_rates
+
+REACH = 5
+PASSED = 0.5
+SELDOM, OFTEN = 0.2, 0.8
+FEWEST_NEIGHBOURS = 4
+FEWEST_AGENTS = 3
+LEAST_VARIANCE = 1e-12  # below it all are equal but for rounding
+
+
+def on_equal_terms(outcomes: FloatArray) -> Mask:
+    """Return which agents have an outcome on at least 95% of the tasks, or all where none has, (n,)."""
+    n_valid = np.count_nonzero(~np.isnan(outcomes), axis=1)
+    nearly_all = (20 * n_valid >= 19 * outcomes.shape[1]) & (n_valid > 0)
+    return np.asarray(nearly_all if nearly_all.any() else n_valid > 0, dtype=np.bool_)
+
+
+def rates(outcomes: FloatArray) -> FloatArray:
+    """Return the pass rate of each task over the agents on equal terms, (m,); NaN where none has run it."""
+    kept = outcomes[on_equal_terms(outcomes)]
+    return pass_rates(kept) if kept.size else np.full(outcomes.shape[1], np.nan)
+
+
+def by_rate(p: FloatArray) -> IndexArray:
+    """Return the tasks from the easiest on, (m,); equal ones in their order, those without a rate last."""
+    return np.argsort(-np.nan_to_num(p, nan=-1.0), kind="stable")
+
+
+def in_band(p: FloatArray, lo: float, hi: float) -> Mask:
+    """Return which tasks have a pass rate from lo to hi, both ends in, (m,)."""
+    return np.asarray((p >= lo - EDGE_TOLERANCE) & (p <= hi + EDGE_TOLERANCE), dtype=np.bool_)
+
+
+def discriminations(outcomes: FloatArray) -> FloatArray:
+    """Return the corrected item-total correlation of each task over the agents on equal terms.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n, m)
+
+    Returns
+    -------
+    float array, shape (m,)
+        NaN where fewer than 3 agents have run the task, or where all of them did equally well on it, or on
+        the others.
+    """
+    kept = outcomes[on_equal_terms(outcomes)]
+    valid = ~np.isnan(kept)
+    n_others = valid.sum(axis=1, keepdims=True) - 1
+    rest = np.nansum(kept, axis=1, keepdims=True) - kept
+    others = np.divide(rest, n_others, out=np.full(kept.shape, np.nan), where=valid & (n_others > 0))
+    return np.array([_correlation(x, y) for x, y in zip(kept.T, others.T, strict=True)], dtype=np.float64)
+
+
+def _correlation(x: FloatArray, y: FloatArray) -> float:
+    """Return Pearson's correlation over the places where both are known; NaN where there is none."""
+    both = ~(np.isnan(x) | np.isnan(y))
+    if np.count_nonzero(both) < FEWEST_AGENTS:
+        return np.nan
+    x, y = x[both] - x[both].mean(), y[both] - y[both].mean()
+    if min((x @ x) / len(x), (y @ y) / len(y)) < LEAST_VARIANCE:
+        return np.nan
+    return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+
+
+def group_means(outcomes: FloatArray, n_groups: int) -> list[FloatArray]:
+    """Return the mean outcome on each task of so many groups of successive rows, (m,) each; NaN: none."""
+    return [_column_means(group)[0] for group in np.array_split(outcomes, n_groups)]
+
+
+def _column_means(rows: FloatArray) -> tuple[FloatArray, CountArray]:
+    """Return mean and number of the outcomes in each column, (m,) each."""
+    n = np.count_nonzero(~np.isnan(rows), axis=0)
+    total = np.nansum(rows, axis=0)
+    means = np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0)
+    return means, np.asarray(n, dtype=np.int32)
+
+
+def weaker_passing(outcomes: FloatArray, ranks: FloatArray) -> int:
+    """Count the agents that pass a task although a better ranked one fails it.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n,)
+        On the task; NaN: missing.
+    ranks : float array, shape (n,)
+        NaN: without a rank, and not counted.
+    """
+    failing = ranks[outcomes < PASSED]
+    best = np.nanmin(failing, initial=np.inf)
+    return int(np.count_nonzero((outcomes >= PASSED) & (ranks > best)))
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What an agent's neighbours in rank lead one to expect of it.
+
+    Attributes
+    ----------
+    means : float array, shape (m,)
+        e; NaN where no neighbour has run the task.
+    difference : float
+        d; 0 where they share no task.
+    n_neighbours : int array, shape (m,)
+        With an outcome on the task.
+    passes, failures : int array
+        Tasks that it surprisingly passed and failed, the most surprising first.
+    n_seldom, n_often : int
+        Tasks with its outcome on which at most 1/5, at least 4/5 was expected.
+    passes_by_chance, failures_by_chance : float
+        How many of either kind outcomes at the expected rates would bring.
+    """
+
+    means: FloatArray
+    difference: float
+    n_neighbours: CountArray
+    passes: IndexArray
+    failures: IndexArray
+    n_seldom: int
+    n_often: int
+    passes_by_chance: float
+    failures_by_chance: float
+
+
+def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> Expected:
+    """Compare an agent with those next to it.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n, m)
+        Rows in the order of the board.
+    i : int
+        Its row.
+    reach : int
+        h, rows on either side.
+    """
+    rows = [row for row in range(max(0, i - reach), min(len(outcomes), i + reach + 1)) if row != i]
+    theirs, n = _column_means(outcomes[rows])
+    own, told = outcomes[i], n >= FEWEST_NEIGHBOURS
+    both = ~np.isnan(own) & ~np.isnan(theirs)
+    difference = float((own[both] - theirs[both]).mean()) if both.any() else 0.0
+    means = np.clip(theirs + difference, 0.0, 1.0)
+    seldom = told & both & (np.nan_to_num(means, nan=1.0) <= SELDOM + EDGE_TOLERANCE)
+    often = told & both & (np.nan_to_num(means, nan=0.0) >= OFTEN - EDGE_TOLERANCE)
+    passes, failures = np.flatnonzero(seldom & (own >= PASSED)), np.flatnonzero(often & (own < PASSED))
+    return Expected(
+        means=read_only(means),
+        difference=difference,
+        n_neighbours=read_only(n),
+        passes=passes[np.argsort(means[passes], kind="stable")],
+        failures=failures[np.argsort(-means[failures], kind="stable")],
+        n_seldom=int(seldom.sum()),
+        n_often=int(often.sum()),
+        passes_by_chance=float(means[seldom].sum()),
+        failures_by_chance=float((1.0 - means[often]).sum()),
+    )

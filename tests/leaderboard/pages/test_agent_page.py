@@ -1,0 +1,383 @@
+"""One agent: which ranks it may hold, what it passes, and everything that was delivered of it."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import pgtrigger
+import pytest
+from django.urls import reverse
+
+from leaderboard.boards.models import Entry
+from leaderboard.boards.reading import standings_of
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
+from leaderboard.operations.corrections import unload
+from leaderboard.operations.erasing import erase_agent
+from leaderboard.operations.naming import merge, rename
+from leaderboard.pages.agent import AgentPage, icc_text, ordinal
+from leaderboard.pages.placed import placed
+from leaderboard.studies.answers import words
+from leaderboard.submissions.models import Status, StatusChange, Submission
+from tests.leaderboard.pages.conftest import AS_OF
+from tests.leaderboard.pages.lines import entrant
+from tests.seen import rows_of, text_of
+from tests.toys import csv_text, graded, in_subset, ladder, load_text, only, recomputed, rows_text
+
+# Ranks by hand: a 8, b 6, c 5, d 2 of 10.
+FOUR = {"a": "1111111100", "b": "1111110000", "c": "1111000100", "d": "1100000000"}
+LATER = AS_OF + timedelta(days=1)
+
+
+def agent(name, slug="toy"):
+    return Agent.objects.get(benchmark__slug=slug, name=name)
+
+
+def seen(client, name, slug="toy"):
+    return client.get(f"/b/{slug}/agents/{agent(name, slug).pk}")
+
+
+def line_of(board, name):
+    return next(line for line in standings_of(board).agents if line.agent == name)
+
+
+def test_which_ranks_it_may_hold_and_what_it_passes(client, publish):
+    board = publish(FOUR)
+    told = line_of(board, "c").at["full"]
+    assert (told.rank, told.rank_lower < told.rank_upper) == (3, True)
+    text = text_of(seen(client, "c"))
+    assert (
+        f"c may hold ranks {told.rank_lower} to {told.rank_upper}. It passes 50.0% of all 10 tasks; " in text
+    )
+    assert "its cost was not stated." in text
+    assert "on all 10 tasks, among 4 agents" in text
+
+
+def test_with_a_subset_both_scores_carry_their_tasks(client, publish):
+    # The subset is t13 to t29; a15 passes all 40 tasks but t39 (39·16 < 16·40 − 1 fails at j = 40 alone).
+    publish(ladder(16, 40))
+    text = text_of(seen(client, "a07"))
+    # a07 passes task j where 16j < 8·40 − 1: 20 tasks, of which t13 to t19 are seven of 17.
+    assert "It passes 41.2% of the 17 ranking tasks and 50.0% of all 40; its cost was not stated." in text
+
+
+def test_an_estimated_score_is_marked(client, publish):
+    subset = in_subset(publish(ladder(16, 40), slug="first"))
+    board = publish(ladder(16, 40), {"newcomer": only("1" * 40, subset)})
+    score = line_of(board, "newcomer").at["full"].score
+    text = text_of(seen(client, "newcomer"))
+    assert f"100.0% of the 17 ranking tasks and ~{100 * score:.1f}% of all 40" in text
+    assert "~ Estimated from the tasks that it ran, which are not all." in text
+    assert "Estimated" in text.split("About this agent")[1]  # the mark in words
+
+
+def test_without_a_rank_it_says_why(client, publish):
+    board = publish({"a": "1" * 20, "b": "1" * 10 + "0" * 10, "stopped": "1" * 5 + "." * 15})
+    reason = line_of(board, "stopped").at["full"].reason
+    text = text_of(seen(client, "stopped"))
+    assert f"stopped is listed without a rank. {words.sentence(reason)}" in text
+    assert "Its score on all tasks is 25.0 to 100.0%, whatever the missing 15 outcomes are." in text
+    assert "Without neighbours in rank nothing is expected of it." in text
+    assert "Next to it on the board" not in text
+
+
+def test_one_agent_is_better_than_nobody(client, publish):
+    publish({"only": "01" * 10})
+    text = text_of(seen(client, "only"))
+    assert "only is the only agent with a rank so far. It passes 50.0% of all 20 tasks" in text
+    assert "Next to it on the board" not in text
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"rank": 2, "rank_lower": 2, "rank_upper": 2}, "a holds rank 2 of 4."),
+        ({"rank": 2, "rank_lower": None, "rank_upper": None}, "a has rank 2 of 4."),
+        ({"rank": 2, "rank_lower": 1, "rank_upper": 1200}, "a may hold ranks 1 to 1,200."),
+        ({"rank": None}, "a is listed without a rank."),
+    ],
+)
+def test_every_kind_of_rank_has_its_sentence(publish, told, said):
+    publish(FOUR)
+    of, mine = (
+        placed(Benchmark.objects.get()),
+        Agent.objects.select_related("scaffold", "model").get(name="a"),
+    )
+    entry = of.entries[mine.pk]
+    lines = list(of.standings.agents)
+    line = lines[entry.position]
+    lines[entry.position] = replace(line, at={**line.at, "full": replace(line.at["full"], **told)})
+    of = replace(of, standings=replace(of.standings, agents=tuple(lines)))
+    page = AgentPage(of, mine, list(mine.submissions.all()), [])
+    assert page.headline == said
+
+
+def costly(costs):
+    rows = [
+        {"agent": name, "task": f"t{j}", "outcome": int(j < 2 + i), "cost_usd": cost}
+        for i, (name, cost) in enumerate(costs.items())
+        for j in range(10)
+    ]
+    return rows_text(rows)
+
+
+def test_a_run_costs_what_its_tasks_cost(client, publish):
+    publish(costly({"a": 1.5, "b": 2.0, "c": 0.001}))
+    assert "20.0% of all 10 tasks, for $15.0 a run." in text_of(seen(client, "a"))
+    # c: a cent, under a fiftieth of the median of $15.
+    assert "its stated cost, $0.01 a run, is not plausible." in text_of(seen(client, "c"))
+
+
+def test_hidden_costs_stay_hidden(client, publish):
+    publish(costly({"a": 1.5, "b": 2.0, "c": 0.001}))
+    values = Policy.objects.values().get() | {"number": 2, "show_costs": False}
+    Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
+    page = seen(client, "a")
+    assert "$" not in text_of(page)
+    assert "It passes 20.0% of all 10 tasks." in text_of(page)
+    assert "Cost hidden" in text_of(page)
+
+
+def test_the_strip_is_what_it_passes_from_the_easiest_on(client, publish):
+    publish(FOUR)
+    page = seen(client, "c").content.decode()
+    # t00 to t03, not t04 and t05, then t07 (½) before t06 (¼): passed.
+    assert 'd="M0 0v1h4v-1h2v1h1v-1h3"' in page
+    # The others: 1 1 ⅔ ⅔ ⅔ ⅔ ⅓ ⅓ 0 0 = 16/30, c has 15/30: moved by −1/30.
+    expected = [1, 1, 2 / 3, 2 / 3, 2 / 3, 2 / 3, 1 / 3, 1 / 3, 0, 0]
+    cells = rows_of(seen(client, "c"), "")
+    assert [row[2] for row in cells] == [f"{max(0, 100 * one - 10 / 3):.1f}%" for one in expected]
+    assert [row[0] for row in cells][6:8] == ["t07", "t06"]
+    assert "moved by the −3.3 points that its own mean lies from theirs" in text_of(seen(client, "c"))
+
+
+# Four pass t00 to t03 and one more; "odd" fails t00 and passes t09, which none of the others does.
+ODD = {
+    "a": "1111111100",
+    "b": "1111111000",
+    "odd": "0111100001",
+    "c": "1111100000",
+    "d": "1111000000",
+    "e": "1110000000",
+}
+
+
+def test_surprises_are_listed_with_what_was_expected(client, publish):
+    publish(ODD)
+    text = text_of(seen(client, "odd"))
+    # Neighbours pass 1 1 1 .8 .6 .4 .4 .2 0 0 = 5.4 of 10, it passes 5: moved by −.04. At most 20%: t07
+    # (.16), t08 and t09 (0); at least 80%: t00 to t02 (.96): .16 passes and .12 failures come by chance.
+    assert (
+        "Surprising passes 1 of the 3 tasks on which at most 20% was expected; 0.2 would come by chance."
+        in text
+    )
+    assert "t09 : 0% expected by 5 neighbours" in text
+    assert "Surprising failures 1 of the 3 tasks on which at least 80% was expected; 0.1 would come" in text
+    assert "t00 : 96% expected by 5 neighbours" in text
+    task = Task.objects.get(name="t09")
+    assert f'<a href="/b/toy/tasks/{task.pk}"><bdi>t09</bdi></a>' in seen(client, "odd").content.decode()
+    assert seen(client, "odd").content.decode().count('<path class="f-pareto"') == 1
+
+
+def test_its_neighbours_stand_around_it(client, publish):
+    board = publish(ladder(16, 40))
+    rows = rows_of(seen(client, "a08"), "beside")
+    assert [row[2] for row in rows] == ["a11", "a10", "a09", "a08", "a07", "a06", "a05"]
+    told = line_of(board, "a07").at["full"]
+    assert rows[4][:2] == [str(told.rank), f"{told.rank_lower}–{told.rank_upper}"]
+    assert rows[4][3] == "50.0%"
+    assert [row[2] for row in rows_of(seen(client, "a15"), "beside")] == ["a15", "a14", "a13", "a12"]
+
+
+def test_every_submission_is_told(client, publish):
+    publish(csv_text({"a": "11111.....", "b": "1111100000"}), csv_text({"a": ".....1000x"}, day="2026-02-01"))
+    text = text_of(seen(client, "a"))
+    assert "2 submissions; none was chosen by us: the mean of all that stand counts." in text
+    assert "1st submission: dated 2026-01-05 , received 2026-06-01 ; 5 outcomes" in text
+    assert "2nd submission: dated 2026-02-01 , received 2026-06-01 ; 5 outcomes, 1 of them invalid" in text
+    assert "One submission." in text_of(seen(client, "b"))
+
+
+def test_of_a_withdrawn_submission_a_line_without_numbers_stays(client, publish):
+    publish(csv_text({"a": "11111.....", "b": "1111100000"}), csv_text({"a": ".....1000x"}, day="2026-02-01"))
+    second = Submission.objects.get(agent__name="a", n_invalid=1)
+    unload(uuids=[second.uuid], reason="secret reason", as_of=LATER)
+    response = seen(client, "a")
+    assert "2nd submission: withdrawn 2026-06-02" in text_of(response)
+    assert "secret reason" not in text_of(response)
+    assert "5 outcomes, 1" not in text_of(response)
+    assert "What counts of this agent has changed, and is read for the next board." in text_of(response)
+    assert 'class="plot agent"' not in response.content.decode()  # what was read before holds both
+
+
+def test_of_an_agent_that_was_withdrawn_no_number_shows(client, publish):
+    publish(FOUR)
+    unload(uuids=[Submission.objects.get(agent__name="a").uuid], reason="a mistake", as_of=LATER)
+    response = seen(client, "a")
+    text = text_of(response)
+    assert "a was withdrawn." in text
+    assert "80.0%" not in text
+    assert "may hold" not in text
+    assert "1st submission: withdrawn 2026-06-02" in text
+    neighbours = text_of(seen(client, "b"))
+    assert f"/agents/{agent('a').pk}" not in seen(client, "b").content.decode()
+    assert "ranks and scores are those of board 1" in neighbours
+
+
+def embargoed(mine, **fields):
+    return Submission.objects.create(
+        agent=mine,
+        status=Status.WAITING,
+        received_at=AS_OF,
+        content_sha256=b"x" * 32,
+        n_outcomes=77,
+        n_invalid=0,
+        embargo_until=LATER,
+        links={"report": "https://example.org/secret"},
+        **fields,
+    )
+
+
+def test_an_embargoed_submission_shows_nowhere(client, publish):
+    publish(FOUR)
+    embargoed(agent("a"))
+    response = seen(client, "a")
+    assert "One submission." in text_of(response)
+    assert "secret" not in response.content.decode()
+
+
+def test_an_agent_under_embargo_alone_does_not_exist(client, publish):
+    publish(FOUR)
+    a = agent("a")
+    new = Agent.objects.create(benchmark=a.benchmark, name="new", scaffold=a.scaffold, model=a.model)
+    one = embargoed(new)
+    assert seen(client, "new").status_code == 404
+    assert client.get(f"/b/toy/plots/agent.svg?agent={new.pk}").status_code == 404
+    # One that was taken back before it ever counted is none either.
+    StatusChange.objects.create(submission=one, status=Status.WITHDRAWN, data_version=9, at=LATER)
+    Submission.objects.filter(pk=one.pk).update(status=Status.WITHDRAWN)
+    assert seen(client, "new").status_code == 404
+
+
+def test_an_agent_that_was_merged_is_found_at_the_other(client, publish):
+    publish(csv_text({"a": "11111.....", "old name": ".....11000", "b": "1111100000"}))
+    merge(agent=agent("old name"), into=agent("a"), by=None, reason="one agent", as_of=LATER)
+    response = seen(client, "old name")
+    assert (response.status_code, response["Location"]) == (302, f"/b/toy/agents/{agent('a').pk}")
+    recomputed(as_of=LATER)
+    text = text_of(seen(client, "a"))
+    assert "It passes 70.0% of all 10 tasks" in text
+    assert "2 submissions" in text
+    assert "2nd submission, delivered as old name :" in text
+    assert "Called before old name" in text
+
+
+def test_names_before_are_told_and_erased_ones_are_not(client, publish):
+    publish(csv_text(FOUR | {"known name": "1110000000"}).replace("Model known name", "Model"))
+    found = agent("known name")
+    rename(agent=found, name="another name", by=None, reason="asked for", as_of=LATER)
+    assert "Called before known name" in text_of(seen(client, "another name"))
+    erase_agent(agent=agent("another name"), by=None, reason="asked for", as_of=LATER)
+    recomputed(as_of=LATER)
+    page = client.get(f"/b/toy/agents/{found.pk}").content.decode()
+    assert f"erased agent {found.pk} may hold" in page
+    assert "known name" not in page
+    assert "another name" not in page
+
+
+def test_only_addresses_of_the_web_are_links(client, publish):
+    publish(FOUR)
+    links = {
+        "report": "https://example.org/r?a=1&b=2",
+        "logs": "http://example.org/l",
+        "code": "javascript:alert(1)",
+    }
+    with_links = Submission.objects.filter(agent__name="a")
+    with pgtrigger.ignore("submissions.Submission:submission_changes_status_only"):
+        with_links.update(links=links)
+    page = seen(client, "a").content.decode()
+    assert '<a href="https://example.org/r?a=1&amp;b=2" rel="nofollow"><bdi>Report</bdi></a>' in page
+    assert 'href="http://example.org/l" rel="nofollow"' in page
+    assert "javascript" not in page
+
+
+def test_what_is_stated_of_it(client, publish):
+    publish(FOUR)
+    text = text_of(seen(client, "a"))
+    told = text.split("About this agent")[1]
+    for said in (
+        "Scaffold Loop",
+        "Model Model a",
+        "Version not stated",
+        "Organisation not stated",
+        "Date 2026-01-05",
+        "Run by an operator",
+        "Tasks 10 with a valid outcome, 10 valid trials",
+        "Invalid trials none",
+        "Cost not stated",
+        "Links none",
+    ):
+        assert said in told
+    assert reverse("api:agent", args=["toy", agent("a").pk]) in seen(client, "a").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("icc", "said"),
+    [
+        (
+            {"icc": 0.8234, "lower": 0.751, "upper": 0.889, "n_tasks": 165, "trials_per_task": 2.0},
+            "ICC 0.82 (95%: 0.75 to 0.89) over 165 tasks with 2.0 trials each",
+        ),
+        (
+            {"icc": 0.5, "lower": None, "upper": None, "n_tasks": 1, "trials_per_task": 3.0},
+            "over 1 task with 3.0",
+        ),
+        ({"icc": None, "reason": "one trial a task"}, "One trial a task."),
+        ({"icc": None}, "Not measured."),
+    ],
+)
+def test_how_alike_its_trials_are(icc, said):
+    assert said in icc_text(entrant("a", icc=icc))
+
+
+def test_ordinals():
+    told = [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 102, 111, 1001)]
+    assert told == ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th", "1,001st"]
+
+
+def test_before_any_board_there_is_no_rank(client, db):
+    load_text(csv_text(FOUR))
+    text = text_of(seen(client, "a"))
+    assert "a is on no board yet. The next board will list it." in text
+    assert "What counts of this agent has changed, and is read for the next board." in text
+
+
+def test_names_are_data(client, publish):
+    publish(FOUR)
+    Agent.objects.filter(name="a").update(name="<b>`a`</b>" + "x" * 240)
+    page = client.get(f"/b/toy/agents/{Entry.objects.get(name='a').agent_id}").content.decode()
+    assert "<b>" not in page
+    assert "<h1><bdi>&lt;b&gt;`a`" in page
+
+
+@pytest.mark.parametrize("pk", [0, 10**9, 10**30])
+def test_there_is_no_such_agent(client, publish, pk):
+    publish(FOUR)
+    assert client.get(f"/b/toy/agents/{pk}").status_code == 404
+    assert client.get(f"/b/toy/plots/agent.svg?agent={pk}").status_code == 404
+    assert client.get("/b/toy/plots/agent.svg").status_code == 404
+
+
+def test_its_drawing_stands_alone(client, publish):
+    publish(FOUR)
+    page = seen(client, "a").content.decode()
+    address = re.search(r'href="(/b/toy/plots/agent\.svg\?agent=\d+)"', page)[1]
+    assert client.get(address).content.decode() in page
+
+
+@pytest.mark.parametrize("n_agents", [3, 60])
+def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert_num_queries, n_agents):
+    publish(graded(n_agents, 20), slug="many")
+    pk = agent("a01", "many").pk
+    # benchmark; merged; agent, submissions, names before; and the nine of outcomes and board
+    with django_assert_num_queries(14):
+        client.get(f"/b/many/agents/{pk}")

@@ -1,0 +1,194 @@
+"""One task: who passes it, and whether it tells agents apart."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from leaderboard.boards.reading import standings_of
+from leaderboard.catalog.models import Agent, Task
+from leaderboard.operations.corrections import unload
+from leaderboard.operations.retirement import retire
+from leaderboard.studies.models import SubsetTask
+from leaderboard.submissions.models import Submission
+from tests.leaderboard.pages.conftest import AS_OF
+from tests.seen import rows_of, text_of
+from tests.toys import csv_text, in_subset, ladder, load_text, only, recomputed, rows_text
+
+# Ranks by hand: a 8, b 6, c 5, d 2 of 10.
+FOUR = {"a": "1111111100", "b": "1111110000", "c": "1111000100", "d": "1100000000"}
+LATER = AS_OF + timedelta(days=1)
+
+
+def seen(client, name, slug="toy"):
+    task = Task.objects.get(benchmark__slug=slug, name=name)
+    return client.get(f"/b/{slug}/tasks/{task.pk}")
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("t07", "2 of 4 agents pass this task , 1 of them weaker than agents that fail it."),
+        ("t04", "2 of 4 agents pass this task , none of them weaker than agents that fail it."),
+        ("t06", "1 of 4 agents passes this task , and none that is better fails it."),
+        ("t00", "All 4 agents pass this task , so that it tells none of them apart."),
+        ("t09", "None of the 4 agents passes this task , so that it tells none of them apart."),
+    ],
+)
+def test_who_passes_it(client, publish, task, said):
+    publish(FOUR)
+    assert said in text_of(seen(client, task))
+
+
+def test_the_one_that_passes_it_may_be_weak(client, publish):
+    publish({"a": "11110", "b": "11100", "c": "10001"})
+    said = "1 of 3 agents passes this task , and is weaker than agents that fail it."
+    assert said in text_of(seen(client, "t04"))
+
+
+def test_dots_stand_in_the_order_of_ranks(client, publish):
+    publish(FOUR)
+    page = seen(client, "t07").content.decode()
+    titles = re.findall(r"<title>([abcd]: [^<]*)</title>", page)
+    assert titles == ["a: passed, rank 1", "b: failed, rank 2", "c: passed, rank 3", "d: failed, rank 4"]
+    ids = [Agent.objects.get(name=name).pk for name in "abcd"]
+    assert re.findall(r'<a href="/b/toy/agents/(\d+)"><circle', page) == list(map(str, ids))
+
+
+def test_what_it_tells(client, publish):
+    publish(FOUR)
+    text = text_of(seen(client, "t06"))
+    assert "Pass rate 25.0%, 8 of 10 from the easiest on" in text
+    assert "Discrimination 0.62 over 4 agents" in text  # by hand in test_tasks_page
+    assert "In the subset no: there is none in use" in text
+    assert "Invalid trials none" in text
+    assert "Category not stated" in text
+    assert "None has been fixed." in text
+
+
+def test_where_all_are_equal_it_has_no_discrimination(client, publish):
+    publish(FOUR)
+    assert "Discrimination none: fewer than three agents, or all did equally well" in text_of(
+        seen(client, "t00")
+    )
+
+
+def test_versions_of_the_subset(client, publish):
+    board = publish(ladder(16, 40))
+    inside = text_of(seen(client, "t13"))
+    assert "yes: it is one of the 17 ranking tasks" in inside
+    (row,) = rows_of(seen(client, "t13"), "versions")
+    assert row[0] == "1"
+    assert row[2:] == ["yes", "68.8%", "30% to 70%"]  # 11 of 16
+    assert SubsetTask.objects.get(task__name="t13").pass_rate == 11 / 16
+    assert in_subset(board)[0] == "t13"
+    (row,) = rows_of(seen(client, "t12"), "versions")
+    assert row[2:] == ["no", "not stored", "30% to 70%"]
+    assert "In the subset no Invalid" in text_of(seen(client, "t12"))
+
+
+def test_pass_rates_by_quarter(client, publish):
+    dated = {"a": "2025-01-05", "b": "2025-03-31", "c": "2025-04-01", "d": "2026-01-01"}
+    files = [csv_text({name: FOUR[name]}, day=day).splitlines() for name, day in dated.items()]
+    publish("\n".join([files[0][0], *(line for file in files for line in file[1:])]) + "\n")
+    page = seen(client, "t07").content.decode()
+    assert re.findall(r"<title>(\d{4} Q\d: [^<]*)</title>", page) == [
+        "2025 Q1: 50.0% of 2",  # a passes, b fails
+        "2025 Q2: 100.0% of 1",
+        "2026 Q1: 0.0% of 1",
+    ]
+
+
+def test_half_of_the_trials_passes_and_is_said_to(client, publish):
+    rows = [
+        {"agent": agent, "task": "t", "trial": trial, "outcome": outcome}
+        for agent, outcomes in (("a", (1, 1)), ("b", (1, 0)), ("c", (0, 0)))
+        for trial, outcome in enumerate(outcomes, 1)
+    ]
+    publish(rows_text([*rows, *({**row, "task": "u"} for row in rows)]))
+    text = text_of(seen(client, "t"))
+    assert "2 of 3 agents pass this task" in text
+    assert "from a mean outcome of one half on an agent counts as passing" in text
+    assert "b: mean outcome 50.0%, rank 2" in seen(client, "t").content.decode()
+
+
+def test_invalid_trials_are_told_by_agent(client, publish):
+    publish({"a": "1" * 20, "b": "1" * 19 + "x"})
+    text = text_of(seen(client, "t19"))
+    assert "One agent has run this task, and passes it." in text
+    assert "Invalid trials 1, which the harness failed: b 1" in text
+    assert "<title>b: no valid outcome, without a rank</title>" in seen(client, "t19").content.decode()
+
+
+def test_a_task_that_was_retired_says_so(client, publish):
+    publish(FOUR)
+    retire(task=Task.objects.get(name="t07"), by=None, reason="it leaked <b>", as_of=LATER)
+    recomputed(as_of=LATER)
+    response = seen(client, "t07")
+    assert "This task was retired on 2026-06-02. It leaked <b>." in text_of(response)
+    assert "not counted on any board since it was retired" in text_of(response)
+    assert "<b>" not in response.content.decode()
+    assert "plot task" not in response.content.decode()
+    assert client.get(f"/b/toy/plots/task.svg?task={Task.objects.get(name='t07').pk}").status_code == 404
+
+
+def test_newcomers_that_were_not_asked_are_told_so(client, publish):
+    subset = in_subset(publish(ladder(16, 40), slug="first"))
+    board = publish(ladder(16, 40), {"newcomer": only("1" * 40, subset)})
+    page = seen(client, "t39").content.decode()
+    line = next(line for line in standings_of(board).agents if line.agent == "newcomer")
+    assert f"newcomer: no valid outcome, rank {line.at['full'].rank}" in page
+    assert "1 of 16 agents passes this task" in text_of(seen(client, "t39"))
+
+
+def test_what_was_withdrawn_shows_nowhere_at_once(client, publish):
+    publish(FOUR)
+    unload(uuids=[Submission.objects.get(agent__name="c").uuid], reason="a mistake", as_of=LATER)
+    text = text_of(seen(client, "t07"))
+    assert "1 of 3 agents passes this task , and none that is better fails it." in text
+    assert "ranks and scores are those of board 1" in text
+
+
+def test_before_any_board_there_is_no_outcome(client, db):
+    load_text(csv_text(FOUR))
+    assert "No agent has a valid outcome on this task." in text_of(seen(client, "t07"))
+
+
+def test_what_does_not_count_is_said(client, publish):
+    publish(FOUR)
+    policy = Task.objects.get(name="t07").benchmark.policies.get()
+    policy.pk, policy.number, policy.universe = None, 2, [f"t{j:02d}" for j in range(5)]
+    policy.save()
+    assert "This task is not among those that count." in text_of(seen(client, "t07"))
+
+
+@pytest.mark.parametrize("pk", [0, 10**9, 10**30])
+def test_there_is_no_such_task(client, publish, pk):
+    publish(FOUR)
+    assert client.get(f"/b/toy/tasks/{pk}").status_code == 404
+    assert client.get(f"/b/toy/plots/task.svg?task={pk}").status_code == 404
+    assert client.get("/b/toy/plots/quarters.svg").status_code == 404
+
+
+def test_a_task_of_another_benchmark_is_not_found(client, publish):
+    publish(FOUR)
+    publish(FOUR, slug="second")
+    other = Task.objects.filter(benchmark__slug="second").first()
+    assert client.get(f"/b/toy/tasks/{other.pk}").status_code == 404
+
+
+def test_its_drawings_stand_alone(client, publish):
+    publish(FOUR)
+    page = seen(client, "t07").content.decode()
+    for name in ("task", "quarters"):
+        address = re.search(rf'href="(/b/toy/plots/{name}\.svg\?task=\d+)"', page)[1]
+        assert client.get(address).content.decode() in page
+
+
+@pytest.mark.parametrize("n_agents", [3, 60])
+def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert_num_queries, n_agents):
+    publish(ladder(n_agents, 20), slug="many")
+    task = Task.objects.filter(benchmark__slug="many").first()
+    # those of the page of all tasks, the task, and versions of the subset
+    with django_assert_num_queries(12):
+        client.get(f"/b/many/tasks/{task.pk}")
