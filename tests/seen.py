@@ -15,7 +15,7 @@ class Tables(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         if tag == "table":
-            self.rows = self.tables.setdefault(dict(attributes)["class"], [])
+            self.rows = self.tables.setdefault(dict(attributes).get("class", ""), [])
         elif tag == "tr":
             self.rows.append([])
         elif tag in ("td", "th"):

@@ -5,6 +5,7 @@ from django.urls import path
 from leaderboard.pages import account, views
 from leaderboard.pages.charts import plot
 from leaderboard.pages.followed import submission
+from leaderboard.pages.history import history
 from leaderboard.pages.invitations import invitation
 
 app_name = "pages"
@@ -12,7 +13,7 @@ urlpatterns = [
     path("", views.home, name="home"),
     path("b/<slug:slug>", views.board, name="board"),
     path("b/<slug:slug>/v<int:number>", views.board, name="version"),
-    path("b/<slug:slug>/history", views.history, name="history"),
+    path("b/<slug:slug>/history", history, name="history"),
     path("b/<slug:slug>/validity", views.validity, name="validity"),
     path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),
     path("b/<slug:slug>/plots/<slug:name>.svg", plot, name="plot"),

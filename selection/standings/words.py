@@ -18,7 +18,7 @@ from selection.standings.lines import (
     Trials,
     TrialsLine,
 )
-from selection.standings.terms import BASIS, METHODS, cost_text, costs, is_reckoned, money, task_set
+from selection.standings.terms import BASIS, METHODS, cost_text, costs, is_reckoned, money
 from selection.standings.terms import HIDDEN as HIDDEN
 from selection.standings.terms import LEGEND as LEGEND
 from selection.standings.terms import PHASES as PHASES
@@ -28,6 +28,7 @@ from selection.standings.terms import first_names as first_names
 from selection.standings.terms import in_order as in_order
 from selection.standings.terms import percent as percent
 from selection.standings.terms import sentence as sentence
+from selection.standings.terms import task_set as task_set
 from selection.standings.terms import tasks_of as tasks_of
 
 N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
