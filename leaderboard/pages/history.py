@@ -228,7 +228,9 @@ def _held_against(old: Best, new: Best, places: dict[tuple[int, int], int]) -> t
         return "unsure", f"{old.name} is not ranked any more"
     if not new.first.has_ties:
         return "unsure", "this board tells no ties"
-    tied = any(low <= place <= high for low, high in new.first.tied_with for place in there if place is not None)
+    tied = any(
+        low <= place <= high for low, high in new.first.tied_with for place in there if place is not None
+    )
     return ("unsure", f"tied with {old.name}") if tied else ("sure", f"surely better than {old.name}")
 
 

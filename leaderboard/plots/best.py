@@ -28,7 +28,7 @@ class Level:
     score : float
         From 0 to 1.
     step : {"sure", "unsure", "first"}
-        How it came: surely above the level before, perhaps, or with none before it that it can be held against.
+        How it came: surely above the level before; perhaps; with none that it can be held against.
     label : str
         Whose score it is.
     title : str
@@ -44,7 +44,7 @@ class Level:
 
 
 def best_through_boards(
-    *, name: str, title: str, levels: Sequence[Level], width: float = 640, height: float = 240
+    *, name: str, title: str, levels: Sequence[Level], width: float = 440, height: float = 240
 ) -> SafeString:
     """Levels over the numbers of boards; where a level is the first of its kind no riser leads to it.
 

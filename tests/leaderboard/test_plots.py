@@ -92,7 +92,9 @@ def test_the_stylesheet_names_the_same_colours():
 
 
 def best(*levels):
-    return ET.fromstring(best_through_boards(name="best", title="B", levels=[Level(*one) for one in levels]))
+    return ET.fromstring(
+        best_through_boards(name="best", title="B", levels=[Level(*one) for one in levels], width=640)
+    )
 
 
 THREE = (
@@ -119,7 +121,11 @@ def test_only_what_is_sure_is_solid_and_filled():
     lines = [p for p in drawn.iter(f"{SVG}path") if p.get("class") != "s-grid"]
     assert [p.get("stroke-dasharray") for p in lines] == [None, None, "5 3"]
     assert [p.get("class") for p in lines] == ["s-worse", "s-lead", "s-worse"]
-    assert [c.get("fill") for c in drawn.iter(f"{SVG}circle")] == [PAINT["paper"], PAINT["lead"], PAINT["paper"]]
+    assert [c.get("fill") for c in drawn.iter(f"{SVG}circle")] == [
+        PAINT["paper"],
+        PAINT["lead"],
+        PAINT["paper"],
+    ]
     assert [title.text for title in drawn.iter(f"{SVG}title")][1:] == ["a: 50%", "b: 70%", "c: 75%"]
 
 
@@ -134,7 +140,7 @@ def test_names_stand_where_there_is_room_and_are_cut():
     said = [t.text for t in best(*close).iter(f"{SVG}text") if t.get("class") == "f-ink s-paper"]
     assert said == ["agent 8", "agent 5", "agent 2"]  # 73 units a board, 150 for a name
     long = best((1, 2, 0.5, "first", "x" * 40, ""))
-    assert ["x" * 21 + "…"] == [t.text for t in long.iter(f"{SVG}text") if t.get("class") == "f-ink s-paper"]
+    assert [t.text for t in long.iter(f"{SVG}text") if t.get("class") == "f-ink s-paper"] == ["x" * 21 + "…"]
 
 
 def test_one_board_is_a_dot_and_none_is_not_drawn():

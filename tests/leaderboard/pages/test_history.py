@@ -176,7 +176,9 @@ class TestHistory:
 
     def test_it_says_what_changed_in_a_table_for_each_board(self, client, two):
         response = client.get("/b/toy/history")
-        assert text_of(response).startswith("Toy : history 2 boards so far. With board 2, of 1 June 2026: 1 agent")
+        assert text_of(response).startswith(
+            "Toy : history 2 boards so far. With board 2, of 1 June 2026: 1 agent"
+        )
         told = rows_of(response, "changes")
         assert told[0] == ["best", "Entered", "none", "listed"]
         assert told[1][2:] == ["4 (2–4)", "5 (3–5)"]  # a00: three were above it, now four
@@ -238,7 +240,9 @@ class TestBest:
 
     def test_a_best_that_is_tied_with_the_one_before_is_dashed(self, publish):
         agents = ladder(6, 20)
-        board = publish({name: agents[name] for name in ("a00", "a01", "a02", "a03")}, {"a bit": "1" * 15 + "0" * 5})
+        board = publish(
+            {name: agents[name] for name in ("a00", "a01", "a02", "a03")}, {"a bit": "1" * 15 + "0" * 5}
+        )
         entry = Entry.objects.get(board=board, name="a bit")
         former = Entry.objects.get(board=board, name="a03").position
         assert any(low <= former <= high for low, high in entry.at["full"]["tied_with"])
