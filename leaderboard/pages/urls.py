@@ -11,10 +11,11 @@ from leaderboard.pages.crawling import robots, sitemap
 from leaderboard.pages.data import data
 from leaderboard.pages.embed import embed
 from leaderboard.pages.feed import feed
-from leaderboard.pages.followed import submission
+from leaderboard.pages.followed import submission, withdrawn
 from leaderboard.pages.history import history
 from leaderboard.pages.invitations import invitation
 from leaderboard.pages.methods import methods
+from leaderboard.pages.reporting import reported
 
 app_name = "pages"
 urlpatterns = [
@@ -39,6 +40,8 @@ urlpatterns = [
     path("account/tokens/<str:public_id>/revoke", account.token_revoked, name="token_revoked"),
     path("account/mail", account.mail, name="mail"),
     path("submissions/<uuid:uuid>", submission, name="submission"),
+    path("submissions/<uuid:uuid>/withdraw", withdrawn, name="withdrawn"),
+    path("b/<slug:slug>/agents/<int:pk>/report", reported, name="report"),
     path("invitation/<str:secret>", invitation, name="invitation"),
     path(".well-known/bandstand-key", views.signing_key, name="signing_key"),
 ]
