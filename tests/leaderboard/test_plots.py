@@ -9,6 +9,7 @@ import pytest
 from leaderboard.plots.best import Level, best_through_boards
 from leaderboard.plots.paint import PAINT
 from leaderboard.plots.scales import Scale, month_ticks, ticks_13, ticks_125
+from leaderboard.plots.shifts import Held, Shift, shifts_chart
 from leaderboard.plots.times import BOTTOM, LEFT, RIGHT, TOP, Series, shares_through_time
 from tests.conftest import ROOT
 
@@ -147,3 +148,33 @@ def test_one_board_is_a_dot_and_none_is_not_drawn():
     assert [float(c.get("cx")) for c in best((7, 7, 0.5, "first", "a", "")).iter(f"{SVG}circle")] == [336]
     with pytest.raises(ValueError, match="nothing to draw"):
         best()
+
+
+# ------------------------------------------------------------------------------------------ before and after
+
+
+SHIFTS = [
+    Shift("a <b>", Held(1, 1, 3), Held(2, 1, 5)),
+    Shift("x" * 60, Held(None, None, None), Held(5, None, None)),
+]
+
+
+def test_bars_before_and_after_stand_at_their_ranks():
+    chart = shifts_chart(shifts=SHIFTS, of=5, title="Ranks")
+    drawn = ET.fromstring(chart.svg)
+    # ranks 1 to 5 over 230 to 624: 98.5 a rank; a bar reaches half its thickness beyond
+    thin, thick = drawn.iter(f"{SVG}rect")
+    assert [float(thin.get(at)) for at in ("x", "width", "height")] == [228.5, 200, 3]
+    assert [float(thick.get(at)) for at in ("x", "width", "height")] == [226.5, 401, 7]
+    assert [thin.get("class"), thick.get("class")] == ["f-worse", "f-tied"]
+    assert [float(c.get("cx")) for c in drawn.iter(f"{SVG}circle")] == [230, 328.5, 624]
+    titles = [title.text for title in drawn.iter(f"{SVG}title")][1:]
+    assert titles == ["a <b> now: 1 (1–3)", "a <b> then: 2 (1–5)", f"{'x' * 60} then: 5"]
+
+
+def test_its_table_holds_the_same_and_names_are_cut_on_the_drawing_alone():
+    chart = shifts_chart(shifts=SHIFTS, of=5, title="Ranks")
+    assert chart.rows == (("a <b>", "1 (1–3)", "2 (1–5)"), ("x" * 60, "not ranked", "5"))
+    said = [text.text for text in ET.fromstring(chart.svg).iter(f"{SVG}text")]
+    assert "x" * 33 + "…" in said
+    assert "not ranked" in said
