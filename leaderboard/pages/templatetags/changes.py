@@ -20,10 +20,10 @@ class Changed(NamedTuple):
 
 
 @register.inclusion_tag("pages/changes.html")
-def changes(told: Changes, most: int) -> dict[str, Any]:
-    """The first rows, and how many more there are."""
+def changes(told: Changes, most: int, where: str) -> dict[str, Any]:
+    """The first rows, and how many more there are; `where` tells this table from others on the page."""
     rows = list(_rows(told))
-    return {"rows": rows[:most], "n_more": max(0, len(rows) - most)}
+    return {"rows": rows[:most], "where": where, "n_more": max(0, len(rows) - most)}
 
 
 def _rows(told: Changes) -> Iterator[Changed]:

@@ -45,7 +45,7 @@ def test_a_disc_and_a_bar_stand_where_they_are_put():
     assert is_bar[5:15, 15:25].all()  # straight between its round ends
     assert not is_bar[:5].any()
     assert not is_bar[15:].any()
-    assert is_bar[10, 10]
+    assert is_bar[10, 11]
     assert not is_bar[5, 10]  # a corner is round
     is_paper = (pixels == colour("paper")).all(axis=2)
     assert is_paper[:, :10].all()
