@@ -27,7 +27,7 @@ class Report(forms.Form):
         required=False,
         min_value=1,
         max_value=2**31 - 1,
-        help_text="If it is one.",
+        help_text="If it is about one.",
     )
     contact = forms.EmailField(
         label="Where one may ask back", required=False, help_text="Empty: the address of your account."
