@@ -157,7 +157,7 @@ TASKS = Part(
             "phases",
             "Phases",
             "A benchmark’s phase follows from its data and is set by nobody.",
-            terms=words.PHASES,
+            terms={phase.replace("_", " "): told for phase, told in words.PHASES.items()},
         ),
     ),
 )

@@ -10,7 +10,7 @@ from leaderboard.plots.marks import dot, drawing, line, rule, text
 from leaderboard.plots.scales import Scale, ticks_125
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 20, 40  # margins around the scales
-ROOM = 150  # that a name takes
+CHARACTER, ASIDE = 7, 4  # the room that a character takes, and that between a name and its dot
 LONGEST = 22  # characters of a name on the drawing
 ROOM_OF_TICK = 60
 Step = Literal["sure", "unsure", "first"]
@@ -63,9 +63,7 @@ def best_through_boards(
     marks = [*_axes(x, y, width, height)]
     for before, level in zip([None, *levels[:-1]], levels, strict=True):
         marks += _level(before, level, x, y)
-    return drawing(
-        name=name, title=title, width=width, height=height, marks=[*marks, *_labels(levels, x, y, width)]
-    )
+    return drawing(name=name, title=title, width=width, height=height, marks=[*marks, *_labels(levels, x, y)])
 
 
 def _level(before: Level | None, level: Level, x: Scale, y: Scale) -> list[SafeString]:
@@ -92,24 +90,17 @@ def _axes(x: Scale, y: Scale, width: float, height: float) -> list[SafeString]:
     return [*marks, text((LEFT + width - RIGHT) / 2, below + 17, "board")]
 
 
-def _labels(levels: Sequence[Level], x: Scale, y: Scale, width: float) -> list[SafeString]:
-    """Names from the right, each where there is room for it beside the one after."""
-    marks, free = [], width + ROOM
-    for level in reversed(levels):
-        at = x(level.first)
-        if at > free - ROOM:
-            continue
-        free = at
-        beyond = at > width - ROOM
+def _labels(levels: Sequence[Level], x: Scale, y: Scale) -> list[SafeString]:
+    """Names over their levels, or before them where longer; those of sure steps first, from the right."""
+    marks, taken = [], list[tuple[float, float]]()
+    for level in sorted(levels, key=lambda one: (one.step != "sure", -one.first)):
         shown = level.label if len(level.label) <= LONGEST else f"{level.label[: LONGEST - 1]}…"
-        marks.append(
-            text(
-                at + (-4 if beyond else 4),
-                y(level.score) - 8,
-                shown,
-                fill="ink",
-                anchor="end" if beyond else "start",
-                halo=True,
-            )
-        )
+        at, width = x(level.first), CHARACTER * len(shown)
+        fits = at + ASIDE + width <= x(level.last)
+        start = at + ASIDE if fits else at - ASIDE - width
+        if start < LEFT or any(start < end and start + width > begin for begin, end in taken):
+            continue
+        taken.append((start, start + width))
+        place, anchor = (at + ASIDE, "start") if fits else (at - ASIDE, "end")
+        marks.append(text(place, y(level.score) - 8, shown, fill="ink", anchor=anchor, halo=True))
     return marks

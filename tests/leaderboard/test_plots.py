@@ -136,12 +136,21 @@ def test_a_level_that_cannot_be_held_against_the_one_before_has_no_riser():
     assert [p.get("d").count("L") for p in lines] == [1, 1]
 
 
+def names(drawn):
+    return [t.text for t in drawn.iter(f"{SVG}text") if t.get("class") == "f-ink s-paper"]
+
+
 def test_names_stand_where_there_is_room_and_are_cut():
-    close = [(i, i + 1, 0.5, "unsure", f"agent {i}", "") for i in range(1, 9)]
-    said = [t.text for t in best(*close).iter(f"{SVG}text") if t.get("class") == "f-ink s-paper"]
-    assert said == ["agent 8", "agent 5", "agent 2"]  # 73 units a board, 150 for a name
-    long = best((1, 2, 0.5, "first", "x" * 40, ""))
-    assert [t.text for t in long.iter(f"{SVG}text") if t.get("class") == "f-ink s-paper"] == ["x" * 21 + "…"]
+    # 29.2 units a board, 7 a character: a name of 8 stands before its dot, and takes the room of the next
+    close = [(i, i + 1, 0.5, "unsure", f"agent {i}", "") for i in range(1, 21)]
+    assert names(best(*close)) == [f"agent {i}" for i in range(20, 3, -2)]
+    assert names(best((1, 2, 0.5, "first", "x" * 40, ""))) == ["x" * 21 + "…"]
+
+
+def test_names_of_sure_steps_come_first():
+    close = [(i, i + 1, 0.5, "sure" if i == 19 else "unsure", f"agent {i}", "") for i in range(1, 21)]
+    assert names(best(*close))[0] == "agent 19"
+    assert not {"agent 20", "agent 18"} & set(names(best(*close)))
 
 
 def test_one_board_is_a_dot_and_none_is_not_drawn():
