@@ -4,10 +4,11 @@ Nothing happens on GET, which shows the form. Where there is something to tell b
 it and a second one, confirmed, does it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -22,6 +23,7 @@ from django.views import View
 from leaderboard.accounts.models import User
 from leaderboard.admin.forms import ReasonForm
 from leaderboard.errors import Faulty, Refusal
+from leaderboard.plots.chart import Chart
 
 N_FAULTS = 50  # told on a page; their number is always told
 CONFIRMED = "confirmed"
@@ -50,12 +52,20 @@ class Told:
     url: str = ""
 
 
+class Preview(NamedTuple):
+    """What would change, a sentence each; what is carried to the confirmation; and the ranks, drawn."""
+
+    sentences: list[str]
+    carried: Mapping[str, str] = MappingProxyType({})
+    chart: Chart | None = None
+
+
 @dataclass(frozen=True)
 class Doing:
     """One thing to do: `words` says what it does, `perform` does it by a service.
 
-    `preview` says beforehand what would change; what it returns beside the sentences is carried to the
-    confirmation. `is_open` says for which rows it is offered; the service refuses by itself.
+    `preview` says beforehand what would change. `is_open` says for which rows it is offered; the service
+    refuses by itself.
     """
 
     name: str
@@ -63,7 +73,7 @@ class Doing:
     words: str
     perform: Callable[[Asked], Told]
     form: type[ReasonForm] = ReasonForm
-    preview: Callable[[Asked], tuple[list[str], dict[str, str]]] | None = None
+    preview: Callable[[Asked], Preview] | None = None
     is_open: Callable[[Any], bool] = lambda row: True
     staff_only: bool = False
     is_dangerous: bool = False
@@ -115,16 +125,17 @@ class DoingView(View):
         asked = Asked(self.row, self.user, form.cleaned_data, timezone.now())
         try:
             if self.doing.preview and CONFIRMED not in request.POST:
-                sentences, carried = self.doing.preview(asked)
-                return self._page(request, form, sentences=sentences, carried=self._carried(request, carried))
-            told = self.doing.perform(asked)
+                told = self.doing.preview(asked)
+                carried = self._carried(request, told.carried)
+                return self._page(request, form, sentences=told.sentences, chart=told.chart, carried=carried)
+            done = self.doing.perform(asked)
         except Refusal as refusal:
             form.add_error(None, list(sentences_of(refusal)))
             return self._page(request, form)
-        if told.secret:
-            return self._page(request, form, told=told)
-        messages.success(request, told.text)
-        return redirect(told.url or self.back)
+        if done.secret:
+            return self._page(request, form, told=done)
+        messages.success(request, done.text)
+        return redirect(done.url or self.back)
 
     @property
     def back(self) -> str:
@@ -137,7 +148,7 @@ class DoingView(View):
         return self.doing.form(row=self.row, by=self.user, **data)
 
     @staticmethod
-    def _carried(request: HttpRequest, more: dict[str, str]) -> list[tuple[str, str]]:
+    def _carried(request: HttpRequest, more: Mapping[str, str]) -> list[tuple[str, str]]:
         said = [(key, value) for key, values in request.POST.lists() for value in values]
         kept = [pair for pair in said if pair[0] not in {"csrfmiddlewaretoken", *more}]
         return [*kept, *more.items(), (CONFIRMED, "yes")]

@@ -9,8 +9,8 @@ from django.db.models import Q
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.boards.models import Entry
-from leaderboard.catalog.models import Agent, Benchmark
-from leaderboard.catalog.queries import operates
+from leaderboard.catalog.models import Agent, Benchmark, Role
+from leaderboard.catalog.queries import operates, role_of
 from leaderboard.errors import Conflict, Forbidden, Missing
 from leaderboard.operations.acting import acting
 from leaderboard.studies.queries import active_subset
@@ -69,14 +69,34 @@ def withdraw(*, uuid: UUID, token: ApiToken, reason: str, as_of: datetime) -> Su
     approves.
     """
     (submission,) = locked_submissions([uuid])
-    agent = submission.agent
-    by_operator = operates(token, agent.benchmark)
-    if not (by_operator or is_theirs(submission, token.user)):
+    by_operator = operates(token, submission.agent.benchmark)
+    return _taken_back(submission, by=token.user, by_operator=by_operator, reason=reason, as_of=as_of)
+
+
+@transaction.atomic
+def withdraw_by(*, uuid: UUID, user: User, reason: str, as_of: datetime) -> Submission:
+    """The same by a person who is signed in, with all the roles that they have."""
+    (submission,) = locked_submissions([uuid])
+    by_operator = role_of(user, submission.agent.benchmark) == Role.OPERATOR
+    return _taken_back(submission, by=user, by_operator=by_operator, reason=reason, as_of=as_of)
+
+
+def _taken_back(
+    submission: Submission, *, by: User, by_operator: bool, reason: str, as_of: datetime
+) -> Submission:
+    if not (by_operator or is_theirs(submission, by)):
         raise NotYourSubmission
-    shown = not by_operator and has_been_shown(agent)
-    with acting(by=token.user, reason=reason):
-        _withdraw([submission], by=token.user, reason=reason, as_of=as_of, after_board=shown)
+    shown = not by_operator and has_been_shown(submission.agent)
+    with acting(by=by, reason=reason):
+        _withdraw([submission], by=by, reason=reason, as_of=as_of, after_board=shown)
     return submission
+
+
+def may_withdraw(submission: Submission, user: User) -> bool:
+    """Whether it still counts or may come to, and this person may take it back."""
+    if submission.status not in LIVE:
+        return False
+    return is_theirs(submission, user) or role_of(user, submission.agent.benchmark) == Role.OPERATOR
 
 
 def is_theirs(submission: Submission, user: User) -> bool:

@@ -1,11 +1,12 @@
 """What another policy, or a task taken out, would change: the same answer twice. Nothing is stored."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.operations.phase import known_reruns
-from leaderboard.studies.answers import Standings, words
+from leaderboard.studies.answers import AtTarget, Standings, words
 from leaderboard.studies.given import decided
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
@@ -14,8 +15,36 @@ from leaderboard.studies.services import CoreError, answered
 N_NAMED = 5
 
 
+@dataclass(frozen=True)
+class Move:
+    """An agent whose rank, or the ranks that it may hold, would be others."""
+
+    agent: str
+    before: AtTarget
+    after: AtTarget
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What would change: sentences, and who would move, by rank then; `n_ranked` on the larger board."""
+
+    sentences: list[str]
+    moves: tuple[Move, ...] = ()
+    n_ranked: int = 0
+
+
 def preview(benchmark: Benchmark, changed: Policy) -> list[str]:
     """Say, a sentence each, what would change with this policy; nothing without outcomes."""
+    return foreseen(benchmark, changed).sentences
+
+
+def preview_of_task(task: Task, *, as_of: datetime) -> list[str]:
+    """Say what would change were this task retired, or restored where it is retired."""
+    return foreseen_of_task(task, as_of=as_of).sentences
+
+
+def foreseen(benchmark: Benchmark, changed: Policy) -> Foreseen:
+    """The same with the agents that would move."""
     reader = Reader(benchmark)
 
     def change() -> None:
@@ -24,8 +53,8 @@ def preview(benchmark: Benchmark, changed: Policy) -> list[str]:
     return _told(reader, change, "With this policy")
 
 
-def preview_of_task(task: Task, *, as_of: datetime) -> list[str]:
-    """Say what would change were this task retired, or restored where it is retired."""
+def foreseen_of_task(task: Task, *, as_of: datetime) -> Foreseen:
+    """The same with the agents that would move."""
     reader = Reader(task.benchmark)
 
     def change() -> None:
@@ -36,18 +65,28 @@ def preview_of_task(task: Task, *, as_of: datetime) -> list[str]:
     return _told(reader, change, "With this task restored" if task.retired_at else "Without this task")
 
 
-def _told(reader: Reader, change: Callable[[], None], given: str) -> list[str]:
+def _told(reader: Reader, change: Callable[[], None], given: str) -> Foreseen:
     before = _standings(reader)
     if before is None:
-        return []
+        return Foreseen([])
     change()
     try:
         after = _standings(reader)
     except CoreError as error:
-        return [f"{given} the present outcomes carry no board: {error}."]
+        return Foreseen([f"{given} the present outcomes carry no board: {error}."])
     if after is None:
-        return [f"{given} there would be nothing to rank."]
-    return [*_subset(before, after), *_ranks(before, after)] or ["No rank changes, nor the subset."]
+        return Foreseen([f"{given} there would be nothing to rank."])
+    told = [*_subset(before, after), *_ranks(before, after)] or ["No rank changes, nor the subset."]
+    n_ranked = max(one.targets[one.target].n_ranked for one in (before, after))
+    return Foreseen(told, tuple(_moves(before, after)), n_ranked)
+
+
+def _moves(before: Standings, after: Standings) -> Iterator[Move]:
+    old = {line.agent: line.at[before.target] for line in before.agents}
+    for line in words.in_order(after):
+        was, told = old.get(line.agent, AtTarget()), line.at[after.target]
+        if any(getattr(was, name) != getattr(told, name) for name in ("rank", "rank_lower", "rank_upper")):
+            yield Move(line.agent, was, told)
 
 
 def _standings(reader: Reader) -> Standings | None:

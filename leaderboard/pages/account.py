@@ -125,9 +125,13 @@ def _shown(
     request: HttpRequest, user: User, *, form: NewToken, status: int = 200, **more: Any
 ) -> HttpResponse:
     now = timezone.now()
+    tokens = [_Token(token, now) for token in user.tokens.order_by("-created_at", "-id")]
     context = {
         "form": form,
-        "tokens": [_Token(token, now) for token in user.tokens.order_by("-created_at", "-id")],
+        "tokens": tokens,
+        "n_live": sum(token.is_live for token in tokens),
+        "n_agents": user.agents.count(),
+        "n_submissions": submissions_of(user).count(),
         "agents": _agents(user)[:N_SHOWN],
         "submissions": submissions_of(user)[:N_SHOWN],
         "memberships": user.memberships.select_related("benchmark").order_by("benchmark__slug"),

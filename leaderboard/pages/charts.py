@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages import agent, task, tasks
+from leaderboard.pages.history import drawn_best
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
 
@@ -16,6 +17,7 @@ CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
     "task": task.drawn_agents,
     "quarters": task.drawn_quarters,
     "agent": agent.drawn,
+    "best": drawn_best,
 }
 
 

@@ -1,23 +1,66 @@
-"""The page of a submission, for whoever delivered it, its agent's owner, and operators."""
+"""The page of a submission, for whoever delivered it, its agent's owner and operators; and taking it back."""
 
+from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from leaderboard.accounts.models import User
-from leaderboard.operations.corrections import NoSuchSubmission
+from leaderboard.errors import Refusal
+from leaderboard.operations.corrections import NoSuchSubmission, has_been_shown, may_withdraw, withdraw_by
 from leaderboard.operations.following import followed, followed_by
 from leaderboard.pages.account import personal
+from leaderboard.submissions.models import Submission
+
+LONGEST = 2_000  # characters of a reason
+
+
+class TakeBack(forms.Form):
+    reason = forms.CharField(
+        label="Why",
+        max_length=LONGEST,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="It is kept with the submission.",
+    )
+    sure = forms.BooleanField(label="Yes, its outcomes are to count no more. This is not undone by a button.")
 
 
 @require_safe
 @personal
 def submission(request: HttpRequest, user: User, uuid: UUID) -> HttpResponse:
+    return _shown(request, user, _found(user, uuid))
+
+
+@require_POST
+@personal
+def withdrawn(request: HttpRequest, user: User, uuid: UUID) -> HttpResponse:
+    """Take it back; what is refused is said above the page as it stands."""
+    found, form = _found(user, uuid), TakeBack(request.POST)
+    if not form.is_valid():
+        return _shown(request, user, found, form=form, status=422)
     try:
-        found = followed(followed_by(user, uuid), token=None, as_of=timezone.now())
+        withdraw_by(uuid=uuid, user=user, reason=form.cleaned_data["reason"], as_of=timezone.now())
+    except Refusal as refusal:
+        return _shown(request, user, found, refusal=refusal, status=409)
+    return redirect("pages:submission", uuid)
+
+
+def _found(user: User, uuid: UUID) -> Submission:
+    try:
+        return followed_by(user, uuid)
     except NoSuchSubmission as missing:
         raise Http404(str(missing)) from missing
-    return render(request, "pages/submission.html", {"page": found, "submission": found.submission})
+
+
+def _shown(
+    request: HttpRequest, user: User, found: Submission, *, status: int = 200, **more: Any
+) -> HttpResponse:
+    told = followed(found, token=None, as_of=timezone.now())
+    context = {"page": told, "submission": found, "form": None}
+    if may_withdraw(found, user):
+        context |= {"form": TakeBack(), "was_shown": has_been_shown(found.agent)}
+    return render(request, "pages/submission.html", context | more, status=status)

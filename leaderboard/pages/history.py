@@ -1,13 +1,30 @@
-"""What the page on history shows: the boards of a benchmark, newest first, and what each changed."""
+"""What the page on history shows: the boards of a benchmark, newest first, what each changed, the best score.
 
+Whether a new best is surely better is read off the board that shows it first: whether the former best is tied
+with it there. Nothing is computed anew.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+from django.db.models import F, Q
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
 from leaderboard.boards.history import Version, versions
+from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.shown import for_all, visible
+from leaderboard.plots.best import Level, Step, best_through_boards
+from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import words
 
 N_VERSIONS = 20
+MOST_DRAWN = 200  # boards
+HEADS = ("Board", "Published", "Best", "Score %", "Over", "Beside the best before")
 
 
 @dataclass(frozen=True)
@@ -34,6 +51,18 @@ class HistoryPage:
     rows: list[Row]
     is_latest: bool
     before: int | None
+    best: Chart | None
+
+    @property
+    def verdict(self) -> str:
+        """How many boards there were, and what the latest changed."""
+        row = self.rows[0]
+        day = f"{row.board.published_at.day} {row.board.published_at:%B %Y}"
+        number = f"board {row.board.number}, of {day}"
+        if not row.text:
+            return f"One board so far, of {day}."
+        n = words.counted(row.board.number, "board")
+        return f"{n} so far. With {number}: {words.clause(row.text)}."
 
 
 def history_page(benchmark: Benchmark, *, before: str = "") -> HistoryPage:
@@ -41,4 +70,181 @@ def history_page(benchmark: Benchmark, *, before: str = "") -> HistoryPage:
     number = int(before[:12]) if before.isascii() and before.isdecimal() else None
     told, are_more = versions(benchmark, before=number, most=N_VERSIONS)
     last = told[-1].board.number if told and are_more else None
-    return HistoryPage([Row(one) for one in told], is_latest=number is None, before=last)
+    best = best_chart(benchmark) if number is None and told else None
+    return HistoryPage([Row(one) for one in told], is_latest=number is None, before=last, best=best)
+
+
+@require_safe
+@for_all
+def history(request: HttpRequest, slug: str) -> HttpResponse:
+    benchmark = visible(slug)
+    page = history_page(benchmark, before=request.GET.get("before", ""))
+    return render(request, "pages/history.html", {"page": page, "benchmark": benchmark, "here": "history"})
+
+
+# ------------------------------------------------------------------------------------------- the best score
+
+
+@dataclass(frozen=True)
+class Leader:
+    """An agent of the first rank on a board, with all that is needed to hold it against the one before."""
+
+    agent: int
+    name: str
+    score: float
+    estimated: bool
+    tied_with: list[tuple[int, int]]
+    has_ties: bool
+
+
+@dataclass(frozen=True)
+class Best:
+    """The first rank of one board; `over` names the tasks that its score is over."""
+
+    board: Board
+    over: str
+    leaders: list[Leader]
+
+    @property
+    def first(self) -> Leader:
+        return self.leaders[0]
+
+    @property
+    def score(self) -> str:
+        return f"{'~' if self.first.estimated else ''}{words.percent(self.first.score)}"
+
+    @property
+    def name(self) -> str:
+        more = len(self.leaders) - 1
+        return f"{self.first.name} and {more:,} more" if more else self.first.name
+
+
+@dataclass(frozen=True)
+class Change:
+    """A board on which the best score is another; the step to it, and why it is drawn so."""
+
+    best: Best
+    step: Step
+    why: str
+
+
+def drawn_best(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+    return best_chart(benchmark)
+
+
+def best_chart(benchmark: Benchmark) -> Chart | None:
+    """The best score through the boards: three queries, however many there are; None without a rank."""
+    boards = _drawn(benchmark)
+    found = list(_bests(boards))
+    if not found:
+        return None
+    changes = _changes(found)
+    title = "The best score, from board to board"
+    drawn = best_through_boards(name="best", title=title, levels=_levels(changes, found[-1].board.number))
+    left_out = f" The latest {MOST_DRAWN} boards." if len(boards) == MOST_DRAWN else ""
+    return Chart(
+        name="best",
+        title=title,
+        lede="A step is solid where the new best is surely better than the one before, and dashed where the "
+        f"two are tied or nothing tells. A line without a step to it begins anew: other tasks.{left_out}",
+        heads=HEADS,
+        rows=tuple(_row(change) for change in changes),
+        svg=drawn,
+    )
+
+
+def _drawn(benchmark: Benchmark) -> list[Any]:
+    """The latest boards by number, each with the number of tasks that it is over; not with all it tells."""
+    sizes = {f"n_{target}": F(f"content__targets__{target}__n_tasks") for target in words.TARGETS}
+    found = benchmark.boards.defer("content").annotate(**sizes).order_by("-number")
+    return list(found[:MOST_DRAWN])[::-1]
+
+
+def _row(change: Change) -> tuple[str, ...]:
+    best = change.best
+    day = f"{best.board.published_at:%Y-%m-%d}"
+    return (f"{best.board.number}", day, best.name, best.score, best.over, change.why)
+
+
+def _bests(boards: Sequence[Any]) -> Iterable[Best]:
+    """Who has the first rank on each board, for the target that it is ordered by."""
+    told = _leaders(boards)
+    for board in boards:
+        over = words.task_set(board.target, getattr(board, f"n_{board.target}"))
+        if leaders := told.get(board.pk):
+            yield Best(board, over, leaders)
+
+
+def _leaders(boards: Sequence[Board]) -> dict[int, list[Leader]]:
+    targets = sorted({board.target for board in boards})
+    names = ("score", "estimated", "tied_with", "rank_lower")
+    fields = [F(f"at__{target}__{name}") for target in targets for name in names]
+    first = Entry.objects.filter(board__in=boards, rank=1).order_by("board", "position")
+    at = {board.pk: len(names) * targets.index(board.target) for board in boards}
+    found: dict[int, list[Leader]] = {}
+    for board, agent, name, *told in first.values_list("board", "agent", "name", *fields):
+        score, estimated, tied, lower = told[at[board] : at[board] + len(names)]
+        leader = Leader(agent, name, score, estimated, tied, has_ties=lower is not None)
+        found.setdefault(board, []).append(leader)
+    return found
+
+
+def _changes(bests: Sequence[Best]) -> list[Change]:
+    """The first board, and each on which another agent or another score is the best."""
+    pairs = [(old, new) for old, new in pairwise(bests) if _is_another(old, new)]
+    places = _places(pairs)
+    return [
+        Change(bests[0], "first", "the first board drawn"),
+        *(Change(new, *_held_against(old, new, places)) for old, new in pairs),
+    ]
+
+
+def _is_another(old: Best, new: Best) -> bool:
+    return (old.first.agent, old.first.score, _scale(old)) != (new.first.agent, new.first.score, _scale(new))
+
+
+def _scale(best: Best) -> tuple[Any, ...]:
+    """What a score can be compared within: a target, its tasks, and on a subset its version."""
+    return best.board.target, best.over, best.board.subset_id if best.board.target == "subset" else None
+
+
+def _places(pairs: Sequence[tuple[Best, Best]]) -> dict[tuple[int, int], int]:
+    """Where the former best stand, ranked, on the boards on which they are not the best any more."""
+    wanted = Q(pk__in=())
+    for old, new in pairs:
+        wanted |= Q(board=new.board, agent__in=[one.agent for one in old.leaders])
+    found = Entry.objects.filter(wanted, rank__isnull=False).values_list("board", "agent", "position")
+    return {(board, agent): position for board, agent, position in found}
+
+
+def _held_against(old: Best, new: Best, places: dict[tuple[int, int], int]) -> tuple[Step, str]:
+    """How the step is drawn, and why; only what the newer board tells of the former best counts."""
+    if _scale(old) != _scale(new):
+        return "first", "over other tasks: not comparable"
+    if {one.agent for one in old.leaders} & {one.agent for one in new.leaders}:
+        return "unsure", "the same agent, with another score"
+    there = [places.get((new.board.pk, one.agent)) for one in old.leaders]
+    if None in there:
+        return "unsure", f"{old.name} is not ranked any more"
+    if not new.first.has_ties:
+        return "unsure", "this board tells no ties"
+    tied = any(
+        low <= place <= high for low, high in new.first.tied_with for place in there if place is not None
+    )
+    return ("unsure", f"tied with {old.name}") if tied else ("sure", f"surely better than {old.name}")
+
+
+def _levels(changes: Sequence[Change], last: int) -> list[Level]:
+    ends = [change.best.board.number for change in changes[1:]] + [last]
+    return [
+        Level(
+            first=change.best.board.number,
+            last=end,
+            score=change.best.first.score,
+            step=change.step,
+            label=change.best.name,
+            title=f"Board {change.best.board.number}: {change.best.name}, {change.best.score}% on "
+            f"{change.best.over}; {change.why}",
+        )
+        for change, end in zip(changes, ends, strict=True)
+    ]

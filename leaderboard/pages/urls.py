@@ -4,9 +4,19 @@ from django.urls import path
 
 from leaderboard.pages import account, views
 from leaderboard.pages.agent import agent
+from leaderboard.pages.badge import badge
+from leaderboard.pages.card import card
 from leaderboard.pages.charts import plot
-from leaderboard.pages.followed import submission
+from leaderboard.pages.citing import cite
+from leaderboard.pages.crawling import robots, sitemap
+from leaderboard.pages.data import data
+from leaderboard.pages.embed import embed
+from leaderboard.pages.feed import feed
+from leaderboard.pages.followed import submission, withdrawn
+from leaderboard.pages.history import history
 from leaderboard.pages.invitations import invitation
+from leaderboard.pages.methods import methods
+from leaderboard.pages.reporting import reported
 from leaderboard.pages.task import task
 from leaderboard.pages.tasks import tasks
 
@@ -15,18 +25,29 @@ urlpatterns = [
     path("", views.home, name="home"),
     path("b/<slug:slug>", views.board, name="board"),
     path("b/<slug:slug>/v<int:number>", views.board, name="version"),
-    path("b/<slug:slug>/history", views.history, name="history"),
+    path("b/<slug:slug>/history", history, name="history"),
+    path("b/<slug:slug>/data", data, name="data"),
+    path("b/<slug:slug>/feed", feed, name="feed"),
+    path("b/<slug:slug>/badge.svg", badge, name="badge"),
+    path("b/<slug:slug>/card.png", card, name="card"),
+    path("b/<slug:slug>/cite", cite, name="cite"),
+    path("b/<slug:slug>/embed", embed, name="embed"),
     path("b/<slug:slug>/validity", views.validity, name="validity"),
     path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),
     path("b/<slug:slug>/tasks", tasks, name="tasks"),
     path("b/<slug:slug>/tasks/<int:pk>", task, name="task"),
     path("b/<slug:slug>/agents/<int:pk>", agent, name="agent"),
     path("b/<slug:slug>/plots/<slug:name>.svg", plot, name="plot"),
+    path("methods", methods, name="methods"),
+    path("robots.txt", robots, name="robots"),
+    path("sitemap.xml", sitemap, name="sitemap"),
     path("account", account.account, name="account"),
     path("account/tokens", account.token_made, name="token_made"),
     path("account/tokens/<str:public_id>/revoke", account.token_revoked, name="token_revoked"),
     path("account/mail", account.mail, name="mail"),
     path("submissions/<uuid:uuid>", submission, name="submission"),
+    path("submissions/<uuid:uuid>/withdraw", withdrawn, name="withdrawn"),
+    path("b/<slug:slug>/agents/<int:pk>/report", reported, name="report"),
     path("invitation/<str:secret>", invitation, name="invitation"),
     path(".well-known/bandstand-key", views.signing_key, name="signing_key"),
 ]

@@ -10,7 +10,6 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.boards.queries import NoBoardYet, NoSuchBoard
 from leaderboard.boards.signing import ALGORITHM, public_key
-from leaderboard.pages.history import history_page
 from leaderboard.pages.queries import board_page, listed_benchmarks
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.uncertainty import uncertainty_page
@@ -35,14 +34,6 @@ def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpRes
     except NoSuchBoard as missing:
         raise Http404(str(missing)) from missing
     return render(request, "pages/board.html", {"page": page, "benchmark": benchmark, "here": "board"})
-
-
-@require_safe
-@for_all
-def history(request: HttpRequest, slug: str) -> HttpResponse:
-    benchmark = visible(slug)
-    page = history_page(benchmark, before=request.GET.get("before", ""))
-    return render(request, "pages/history.html", {"page": page, "benchmark": benchmark, "here": "history"})
 
 
 @require_safe

@@ -18,15 +18,15 @@ from selection.standings.lines import (
     Trials,
     TrialsLine,
 )
-from selection.standings.terms import BASIS, METHODS, is_reckoned, money, task_set
+from selection.standings.terms import BASIS, METHODS, is_reckoned, money
+from selection.standings.terms import COVERS as COVERS
 from selection.standings.terms import HIDDEN as HIDDEN
+from selection.standings.terms import IMPLAUSIBLE as IMPLAUSIBLE
 from selection.standings.terms import LEGEND as LEGEND
 from selection.standings.terms import MARKS as MARKS
 from selection.standings.terms import PHASES as PHASES
 from selection.standings.terms import TARGETS as TARGETS
 from selection.standings.terms import clause as clause
-from selection.standings.terms import cost_text as cost_text
-from selection.standings.terms import costs as costs
 from selection.standings.terms import first_names as first_names
 from selection.standings.terms import in_order as in_order
 from selection.standings.terms import percent as percent
@@ -68,6 +68,15 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     if len(told.may_be_first) == 1:
         return _one_best(board, target, ranked)
     return _several_best(board, target, ranked)
+
+
+def could_be_first(told: TargetLine) -> str:
+    """Return 11 of 32 could be first: the headline where there is room for no more."""
+    if told.n_ranked <= 1:
+        return "one agent so far" if told.n_ranked else "no agent is ranked yet"
+    if not told.may_be_first:
+        return f"{told.n_ranked:,} agents, their order not known"
+    return f"{len(told.may_be_first):,} of {told.n_ranked:,} could be first"
 
 
 def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:

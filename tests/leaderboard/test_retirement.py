@@ -5,7 +5,7 @@ import pytest
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.acting import ReasonMissing
 from leaderboard.operations.asking import asked_tasks
-from leaderboard.operations.previews import preview_of_task
+from leaderboard.operations.previews import foreseen_of_task, preview_of_task
 from leaderboard.operations.retirement import (
     LastTask,
     NoSuchTask,
@@ -91,6 +91,21 @@ def test_a_preview_says_what_comes_true_twice_and_changes_nothing(toy):
     n_moved = sum(ranks[0][name] != ranks[1][name] for name in ranks[0])
     assert n_moved == 0 or f"{n_moved} of 16 agents would change rank" in told[-1]
     assert preview_of_task(task_of(toy, name), as_of=AS_OF)[0] == "20 tasks would be active instead of 19."
+
+
+def test_a_preview_tells_who_would_move_and_to_where(small):
+    before = lines_of(recomputed())
+    found = foreseen_of_task(last(small), as_of=AS_OF)
+    assert found.sentences == preview_of_task(last(small), as_of=AS_OF)
+    retire(task=last(small), by=None, reason="broken", as_of=AS_OF)
+    after = lines_of(recomputed())
+    assert {one.agent: (one.before, one.after) for one in found.moves} == {
+        name: (before[name].at["full"], after[name].at["full"])
+        for name in after
+        if before[name].at["full"].rank != after[name].at["full"].rank
+    }
+    assert [(one.agent, one.before.rank, one.after.rank) for one in found.moves] == [("b", 1, 2)]
+    assert found.n_ranked == 2
 
 
 def test_boards_go_on_when_all_tasks_of_the_subset_are_retired(db):

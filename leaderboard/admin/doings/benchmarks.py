@@ -4,7 +4,8 @@ from typing import Any
 
 from django import forms
 
-from leaderboard.admin.doing import Asked, Doing, Told, change_url
+from leaderboard.admin.doing import Asked, Doing, Preview, Told, change_url
+from leaderboard.admin.drawing import moves_chart
 from leaderboard.admin.forms import LongText, ReasonForm
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.catalog.queries import policy_in_force
@@ -141,15 +142,16 @@ def _policy_asked(asked: Asked) -> Policy:
     return after
 
 
-def _preview_policy(asked: Asked) -> tuple[list[str], dict[str, str]]:
-    from leaderboard.operations.previews import preview
+def _preview_policy(asked: Asked) -> Preview:
+    from leaderboard.operations.previews import foreseen
 
     after = _policy_asked(asked)
     told = [
         f"{field.replace('_', ' ')}: {shown(field, old) or '(empty)'} → {shown(field, new) or '(empty)'}"
         for field, (old, new) in changes(policy_in_force(asked.row), after).items()
     ]
-    return [*told, *preview(asked.row, after)], {}
+    found = foreseen(asked.row, after)
+    return Preview([*told, *found.sentences], chart=moves_chart(found))
 
 
 def _set_policy(asked: Asked) -> Told:

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.db import transaction
 
-from leaderboard.admin.doing import Asked, Doing, Told, change_url
+from leaderboard.admin.doing import Asked, Doing, Preview, Told, change_url
 from leaderboard.admin.forms import ReasonForm
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.operations.corrections import latest_load, unload_latest
@@ -82,10 +82,11 @@ def _sent(asked: Asked) -> Upload:
 
 
 @transaction.atomic  # a file that is refused is not kept
-def _look(asked: Asked) -> tuple[list[str], dict[str, str]]:
+def _look(asked: Asked) -> Preview:
     upload = _sent(asked)
     report = look(upload=upload, replace=asked.said["replace"], as_of=asked.as_of)
-    return [f"Of {upload.name}:", *loaded(report, "would be")], {"upload": str(upload.uuid)}
+    sentences = [f"Of {upload.name}:", *loaded(report, "would be")]
+    return Preview(sentences, {"upload": str(upload.uuid)})
 
 
 def _store(asked: Asked) -> Told:
@@ -113,7 +114,7 @@ def loaded(report: LoadReport, verb: str) -> list[str]:
     return told
 
 
-def _what_goes(asked: Asked) -> tuple[list[str], dict[str, str]]:
+def _what_goes(asked: Asked) -> Preview:
     gone = latest_load(asked.row)
     n_outcomes = sum(
         Submission.objects.filter(pk__in=[one.submission for one in gone]).values_list(
@@ -121,11 +122,12 @@ def _what_goes(asked: Asked) -> tuple[list[str], dict[str, str]]:
         )
     )
     n_agents = len({one.agent_id for one in gone})
-    return [
+    sentences = [
         f"{words.counted(len(gone), 'submission')} of {words.counted(n_agents, 'agent')} with "
         f"{words.counted(n_outcomes, 'outcome')} would be withdrawn.",
         "They stay stored, and count no more; what they had replaced stays replaced.",
-    ], {"latest": str(gone[0].arrival)} if gone else {}
+    ]
+    return Preview(sentences, {"latest": str(gone[0].arrival)} if gone else {})
 
 
 def _undo(asked: Asked) -> Told:

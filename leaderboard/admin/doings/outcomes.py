@@ -2,7 +2,8 @@
 
 from django import forms
 
-from leaderboard.admin.doing import Asked, Doing, Told, change_url
+from leaderboard.admin.doing import Asked, Doing, Preview, Told, change_url
+from leaderboard.admin.drawing import moves_chart
 from leaderboard.admin.forms import LongText, ReasonForm
 from leaderboard.catalog.models import Agent, Task
 from leaderboard.operations import corrections, naming, retirement, reviewing
@@ -31,10 +32,11 @@ class ReportForm(ReasonForm):
 # --------------------------------------------------------------------------------------------------- tasks
 
 
-def _preview_task(asked: Asked) -> tuple[list[str], dict[str, str]]:
-    from leaderboard.operations.previews import preview_of_task
+def _preview_task(asked: Asked) -> Preview:
+    from leaderboard.operations.previews import foreseen_of_task
 
-    return preview_of_task(asked.row, as_of=asked.as_of), {}
+    told = foreseen_of_task(asked.row, as_of=asked.as_of)
+    return Preview(told.sentences, chart=moves_chart(told))
 
 
 def _retire(asked: Asked) -> Told:
@@ -84,16 +86,17 @@ def _into(asked: Asked) -> Agent:
     return naming.agent_named(asked.row.benchmark, asked.said["into"])
 
 
-def _preview_merge(asked: Asked) -> tuple[list[str], dict[str, str]]:
+def _preview_merge(asked: Asked) -> Preview:
     target = _into(asked)
     if why := naming.why_not_to_merge(asked.row, target):
         raise naming.CannotMerge(f"They cannot be merged: {why}.")
     n = asked.row.submissions.filter(status=Status.ACCEPTED).count()
-    return [
+    sentences = [
         f"{words.counted(n, 'submission')} of {asked.row.name} would count as {target.name}'s.",
         f"{asked.row.name} would stand on no board any more; deliveries under its name would be the other's.",
         "A merge is not taken back by a button: withdraw and load again to part the two.",
-    ], {}
+    ]
+    return Preview(sentences)
 
 
 def _merge(asked: Asked) -> Told:
@@ -108,15 +111,16 @@ def _erase(asked: Asked) -> Told:
     return Told(f"Its names are gone: it is {erasure.tombstone} everywhere; {FOLLOWS}")
 
 
-def _what_erasing_does(asked: Asked) -> tuple[list[str], dict[str, str]]:
+def _what_erasing_does(asked: Asked) -> Preview:
     n = asked.row.entries.count()
-    return [
+    sentences = [
         f"The name would become a tombstone in the catalog, on {words.counted(n, 'published board')}, in "
         "studies, evidence, events and reports.",
         "Organisation, version, links, and what was delivered beside the outcomes would be gone.",
         "Scores, ranks and digests stay as they were published. This cannot be undone.",
         "Do not write the name into the reason: the reason is kept.",
-    ], {}
+    ]
+    return Preview(sentences)
 
 
 def _approve(asked: Asked) -> Told:

@@ -4,7 +4,7 @@ from django import forms
 from django.utils import timezone
 
 from leaderboard.accounts.models import User
-from leaderboard.admin.doing import Asked, Doing, Told
+from leaderboard.admin.doing import Asked, Doing, Preview, Told
 from leaderboard.admin.forms import ReasonForm
 from leaderboard.catalog.models import Role
 from leaderboard.operations.erasing import erase_account
@@ -52,15 +52,16 @@ def _erase(asked: Asked) -> Told:
     return Told(f"The account is closed, and is {erasure.tombstone} from now on.")
 
 
-def _what_erasing_does(asked: Asked) -> tuple[list[str], dict[str, str]]:
+def _what_erasing_does(asked: Asked) -> Preview:
     user: User = asked.row
-    return [
+    sentences = [
         "Address and name would be replaced by a tombstone, "
         f"and {user.memberships.count():,} memberships would end.",
         f"{user.tokens.filter(revoked_at=None).count():,} tokens would be revoked, and nobody could sign in.",
         f"{user.agents.count():,} agents stay, with what they delivered; an agent is erased on its own page.",
         "This cannot be undone. Do not write the address into the reason: the reason is kept.",
-    ], {}
+    ]
+    return Preview(sentences)
 
 
 SET_ROLE = Doing("role", "Change the role", "May be more or less than now.", _set_role, form=RoleForm)

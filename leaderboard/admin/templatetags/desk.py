@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from django import template
 
+from leaderboard.admin.drawing import stands_chart
+from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import validated
 
 if TYPE_CHECKING:  # every process imports this module, few compare
-    from leaderboard.operations.comparisons import Comparison
+    from leaderboard.operations.comparisons import Comparison, Variant
 
 register = template.Library()
 FIGURES = ("pairs_correct_full", "pairs_correct", "skill", "rho_rest")
@@ -44,6 +46,12 @@ def figures_of(comparison: "Comparison", protocol: str) -> dict[str, Any] | None
         "headers": [*(validated.FIGURES[name] for name in FIGURES), "Gained by full score", "Agents"],
         "rows": [(label, _row(figures)) for label, figures in subsets],
     }
+
+
+@register.simple_tag
+def stands_of(variant: "Variant") -> Chart | None:
+    """The agents that a subset would move, drawn."""
+    return stands_chart(variant)
 
 
 def _row(figures: Mapping[str, Any]) -> list[str]:

@@ -11,10 +11,11 @@ from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.queries import token_of
 from leaderboard.catalog.models import Benchmark, Role, Visibility
 from leaderboard.operations.intake import submit
+from leaderboard.operations.models import Dispute
 from leaderboard.operations.people import make_token
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import Submission
-from tests.leaderboard.desk import PASSWORD, person
+from tests.leaderboard.desk import PASSWORD, person, recorded
 from tests.seen import text_of
 from tests.toys import AS_OF
 
@@ -210,8 +211,144 @@ def test_the_number_of_queries_does_not_grow(signed_in, delivered, ada, django_a
     now = timezone.now()
     for n in range(5):
         make_token(user=ada, name=f"{n}", scope="read", benchmarks=[], days=9, as_of=now)
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(11):
         signed_in.get(ACCOUNT)
+
+
+def test_nothing_is_blank(signed_in, delivered):
+    page = text_of(signed_in.get(ACCOUNT))
+    assert "1 token in use, 1 agent, 1 submission." in page
+    assert "Tree <1> Toy Tree M not stated 1" in page
+    ApiToken.objects.update(revoked_at=timezone.now())
+    page = text_of(signed_in.get(ACCOUNT))
+    assert "0 tokens in use" in page
+    assert "never not in use" in page
+
+
+# --------------------------------------------------------------------------------------- taking it back
+
+
+def withdrawal(client, submission, **said):
+    return client.post(f"/submissions/{submission.uuid}/withdraw", {"reason": "wrong", "sure": "on"} | said)
+
+
+def test_its_owner_takes_it_back(signed_in, delivered, ada, toy):
+    at = f"/submissions/{delivered.uuid}"
+    assert "Take it back" in text_of(signed_in.get(at))
+    before = toy.data_version
+    assert withdrawal(signed_in, delivered, reason="the wrong file").headers["Location"] == at
+    delivered.refresh_from_db()
+    toy.refresh_from_db()
+    assert delivered.status == "withdrawn"
+    assert toy.data_version == before + 1 + 1  # the delivery, the withdrawal
+    change = delivered.status_changes.latest("id")
+    assert (change.by, change.reason) == (ada, "the wrong file")
+    assert recorded(delivered)[-1]["reason"] == "the wrong file"
+    page = text_of(signed_in.get(at))
+    assert "It was withdrawn and does not count any more." in page
+    assert "withdrawn: the wrong file" in page
+    assert "Take it back" not in page
+
+
+@pytest.mark.parametrize("said", [{"reason": ""}, {"reason": "   "}, {"sure": ""}, {"reason": "x" * 2_001}])
+def test_it_asks_why_and_whether_one_is_sure(signed_in, delivered, said):
+    answer = withdrawal(signed_in, delivered, **said)
+    assert answer.status_code == 422
+    assert "Take it back" in text_of(answer)
+    delivered.refresh_from_db()
+    assert delivered.status == "accepted"
+
+
+def test_taken_back_after_a_board_showed_it_it_waits_for_an_operator(signed_in, delivered, toy):
+    assert "has no rank until an operator approves" not in text_of(
+        signed_in.get(f"/submissions/{delivered.uuid}")
+    )
+    recompute(benchmark=toy, as_of=timezone.now())
+    assert "has no rank until an operator approves" in text_of(
+        signed_in.get(f"/submissions/{delivered.uuid}")
+    )
+    withdrawal(signed_in, delivered)
+    assert delivered.status_changes.latest("id").after_board
+
+
+def test_an_operator_may_take_back_what_others_delivered(client, delivered, toy):
+    recompute(benchmark=toy, as_of=timezone.now())
+    client.force_login(person("op@example.org", role=Role.OPERATOR, benchmark=toy))
+    assert withdrawal(client, delivered).status_code == 302
+    delivered.refresh_from_db()
+    assert delivered.status == "withdrawn"
+    assert not delivered.status_changes.latest("id").after_board
+
+
+def test_nobody_else_may_and_never_twice_nor_by_get(client, signed_in, delivered, toy):
+    at = f"/submissions/{delivered.uuid}/withdraw"
+    assert signed_in.get(at).status_code == 405
+    assert withdrawal(signed_in, delivered).status_code == 302
+    answer = withdrawal(signed_in, delivered)
+    assert answer.status_code == 409
+    assert "it does not count" in text_of(answer)
+    for role in (Role.VIEWER, Role.SUBMITTER):
+        client.force_login(person(f"{role}@example.org", role=role, benchmark=toy))
+        assert withdrawal(client, delivered).status_code == 404
+    assert withdrawal(Client(), delivered).status_code == 302  # to the door
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(person("other@example.org", staff=True))
+    assert withdrawal(strict, delivered).status_code == 403
+
+
+def test_who_delivered_for_another_s_agent_has_no_button(client, delivered, toy):
+    other = person("eve@example.org", role=Role.SUBMITTER, benchmark=toy)
+    delivered.agent.owner = other
+    delivered.agent.save()
+    client.force_login(delivered.submitted_by)
+    assert "Take it back" not in text_of(client.get(f"/submissions/{delivered.uuid}"))
+    answer = withdrawal(client, delivered)
+    assert answer.status_code == 409
+    assert "belongs to another account" in text_of(answer)
+
+
+# -------------------------------------------------------------------------------------- reporting an entry
+
+
+def test_an_entry_is_reported_and_nothing_changes(client, delivered, toy):
+    agent = delivered.agent
+    at = f"/b/toy/agents/{agent.pk}/report"
+    assert client.get(at).headers["Location"] == f"/accounts/login/?next={at}"
+    eve = person("eve@example.org")
+    client.force_login(eve)
+    page = client.get(f"{at}?board=1").content.decode()
+    assert "Tree &lt;1&gt;" in page
+    assert 'value="1"' in page
+    answer = client.post(at, {"text": "It <b>passes</b> t01\nwithout running it.", "board": "1"})
+    assert answer.status_code == 201
+    assert "<b>passes" not in answer.content.decode()
+    assert "Your report waits for an operator." in text_of(answer)
+    stored = Dispute.objects.get()
+    assert (stored.agent, stored.by, stored.board_number, stored.contact) == (agent, eve, 1, "")
+    assert stored.text == "It <b>passes</b> t01\nwithout running it."
+    delivered.refresh_from_db()
+    assert delivered.status == "accepted"
+
+
+@pytest.mark.parametrize(
+    "said", [{"text": ""}, {"text": " "}, {"text": "x" * 5_001}, {"text": "x", "board": "0"}]
+)
+def test_a_report_that_says_nothing_is_refused(signed_in, delivered, said):
+    assert signed_in.post(f"/b/toy/agents/{delivered.agent.pk}/report", said).status_code == 422
+    assert not Dispute.objects.exists()
+
+
+def test_who_waits_or_is_of_a_closed_benchmark_cannot_be_reported(client, delivered, toy):
+    client.force_login(person("eve@example.org"))
+    at = f"/b/toy/agents/{delivered.agent.pk}/report"
+    assert client.get(at).status_code == 200
+    assert client.get("/b/toy/agents/999999/report").status_code == 404
+    assert client.get(at.replace("toy", "other")).status_code == 404
+    Submission.objects.filter(pk=delivered.pk).update(status="waiting")
+    assert client.get(at).status_code == 404
+    Submission.objects.filter(pk=delivered.pk).update(status="accepted")
+    Benchmark.objects.update(visibility=Visibility.PRIVATE)
+    assert client.get(at).status_code == 404
 
 
 # -------------------------------------------------------------------------------------------- registration

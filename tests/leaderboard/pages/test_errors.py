@@ -1,6 +1,8 @@
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
+from django.template.loader import render_to_string
+from django.test import Client
 from django.views.defaults import permission_denied
 
 from leaderboard.pages import views
@@ -55,3 +57,36 @@ def test_a_database_that_does_not_answer(client, db, monkeypatch, error):
     assert b"Back in a moment" in response.content
     assert b"the server is gone" not in response.content
     assert "style-src 'self'" in response["Content-Security-Policy"]
+
+
+# ---------------------------------------------------------------------------------- what to do about it
+
+
+TEMPLATES = ("400.html", "403.html", "403_csrf.html", "404.html", "500.html", "503.html")
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_each_says_what_to_do_and_is_not_kept(template):
+    page = render_to_string(template)
+    assert '<ul class="todo">' in page
+    assert '<a href="/">See the public benchmarks</a>' in page
+    assert page.count("<h1") == 1
+    assert 'name="robots" content="noindex"' in page
+    assert "style=" not in page
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize("template", ["403_csrf.html", "500.html", "503.html"])
+def test_what_is_shown_when_something_is_broken_needs_nothing(template, settings):
+    """No database (the fixture would let it in), no list of static files, no context."""
+    settings.STORAGES = settings.STORAGES | {"staticfiles": {"BACKEND": "nowhere.AtAll"}}
+    assert '<link rel="stylesheet" href="/static/css/bandstand.css">' in render_to_string(template)
+
+
+def test_a_form_without_its_token_says_to_send_it_again():
+    client = Client(enforce_csrf_checks=True)
+    answer = client.post("/account/mail", {"told": "yes"})
+    assert answer.status_code == 403
+    assert b"Go back, reload the page with the form, and send it again." in answer.content
+    assert "style-src 'self'" in answer["Content-Security-Policy"]
+    assert b"style=" not in answer.content

@@ -1,12 +1,17 @@
 """Boards through time: their permalinks, and what changed between them."""
 
+import re
+
 import pytest
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
-from leaderboard.boards.models import Board
-from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.boards.models import Board, Entry
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.operations.corrections import unload
+from leaderboard.operations.retirement import retire
+from leaderboard.pages.history import best_chart
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.conftest import AS_OF
 from tests.seen import rows_of, text_of
@@ -103,7 +108,9 @@ class TestSince:
     def test_who_entered_and_who_moved(self, client, two):
         text = text_of(client.get("/b/toy?since=1"))
         assert "What changed since board 1 1 agent entered" in text
-        assert "Entered best" in text
+        told = [row[:2] for row in rows_of(client.get("/b/toy?since=1"), "changes")]
+        new = "Moved beyond the ranks it might hold 1 of those above it new"
+        assert told == [["best", "Entered"], ["a00", new]]
         assert client.get("/b/toy/v2?since=1").content == client.get("/b/toy?since=1").content
 
     @pytest.mark.parametrize("since", ["2", "0", "9", "-1", "x", "", "1.0", "٣", "9" * 40])
@@ -114,15 +121,19 @@ class TestSince:
         # 40 tasks, wide apart: each agent's rank is certain. Two better ones come and push all down.
         steps = {f"a{i}": "1" * (10 * i) + "0" * (40 - 10 * i) for i in range(4)}
         publish(steps, {"top": "1" * 40})
-        text = text_of(client.get("/b/toy?since=1"))
-        assert "a3: from rank 1 (1) to 2" in text
-        assert "1 of those above it new" in text
+        rows = rows_of(client.get("/b/toy?since=1"), "changes")
+        assert ["top", "Entered", "none", "listed"] in rows
+        (moved,) = (row for row in rows if row[0] == "a3")
+        assert moved[1] == "Moved beyond the ranks it might hold 1 of those above it new"
+        assert moved[2] == "1 (1)"
+        assert moved[3].startswith("2")
 
     def test_a_withdrawn_agent_is_told_apart_from_one_that_left(self, client, two):
         withdraw("a00")
         recomputed(as_of=AS_OF)
         assert "1 was withdrawn" in text_of(client.get("/b/toy?since=1"))
-        assert "Withdrawn a00" in text_of(client.get("/b/toy?since=2"))
+        rows = rows_of(client.get("/b/toy?since=2"), "changes")
+        assert ["a00", "Withdrawn", "listed", "none"] in rows
 
     def test_a_renamed_agent_neither_comes_nor_goes(self, client, two):
         Agent.objects.filter(name="a00").update(name="renamed")
@@ -153,14 +164,26 @@ class TestHistory:
         row = rows_of(client.get("/b/toy/history"), "versions")[0]
         assert row[1].removesuffix(" Who changed with board 3") in text_of(client.get("/b/toy?since=2"))
 
-    def test_it_takes_four_queries_however_many_boards(self, client, two, django_assert_num_queries):
-        # the benchmark; its boards with their subsets; their entries' places; who is withdrawn
-        with django_assert_num_queries(4):
+    def test_it_takes_seven_queries_however_many_boards(self, client, two, django_assert_num_queries):
+        # the benchmark; its boards with their subsets; their entries' places; who is withdrawn; of the chart
+        # the boards, who is the best on each, and where the former best stand
+        with django_assert_num_queries(7):
             client.get("/b/toy/history")
         withdraw("a00")
         recomputed(as_of=AS_OF)
-        with django_assert_num_queries(4):
+        with django_assert_num_queries(7):
             client.get("/b/toy/history")
+
+    def test_it_says_what_changed_in_a_table_for_each_board(self, client, two):
+        response = client.get("/b/toy/history")
+        assert text_of(response).startswith(
+            "Toy : history 2 boards so far. With board 2, of 1 June 2026: 1 agent"
+        )
+        told = rows_of(response, "changes")
+        assert told[0] == ["best", "Entered", "none", "listed"]
+        assert told[1][2:] == ["4 (2–4)", "5 (3–5)"]  # a00: three were above it, now four
+        assert "With board 2" in text_of(response)
+        assert "With board 1" not in text_of(response)
 
     def test_older_boards_are_a_page_away(self, client, two, monkeypatch):
         monkeypatch.setattr("leaderboard.pages.history.N_VERSIONS", 1)
@@ -182,6 +205,84 @@ class TestHistory:
 
     def test_under_the_first_board_there_is_none(self, client, two):
         assert "No older board" in text_of(client.get("/b/toy/history?before=1"))
+
+
+class TestNeighbours:
+    """What stands beside a board; its page includes it."""
+
+    def shown(self, number, latest):
+        given = {"benchmark": Benchmark(slug="toy"), "number": number, "latest": latest}
+        return re.findall(r'href="([^"]+)"', render_to_string("pages/neighbours.html", given))
+
+    def test_the_first_the_last_and_one_between(self):
+        assert self.shown(1, 3) == ["/b/toy/v2", "/b/toy/history"]
+        assert self.shown(2, 3) == ["/b/toy/v1", "/b/toy/v3", "/b/toy/history"]
+        assert self.shown(3, 3) == ["/b/toy/v2", "/b/toy/history"]
+        assert self.shown(1, 1) == ["/b/toy/history"]
+
+
+class TestBest:
+    """The best score through the boards: solid where the board itself tells that the new best is better."""
+
+    def drawn(self):
+        return best_chart(Benchmark.objects.get(slug="toy"))
+
+    def test_a_best_that_is_surely_better_is_solid(self, publish):
+        # 40 of 40 tasks against the 20 of 40 of a2, which stands at rank 2 there
+        board = publish({f"a{i}": "1" * (10 * i) + "0" * (40 - 10 * i) for i in range(3)}, {"top": "1" * 40})
+        entry, former = (Entry.objects.get(board=board, name=name) for name in ("top", "a2"))
+        assert not any(low <= former.position <= high for low, high in entry.at["full"]["tied_with"])
+        chart = self.drawn()
+        assert [row[0] for row in chart.rows] == ["1", "2"]
+        assert chart.rows[0][2:] == ("a2", "50.0", "all 40 tasks", "the first board drawn")
+        assert chart.rows[1][2:] == ("top", "100.0", "all 40 tasks", "surely better than a2")
+        assert "stroke-dasharray" not in chart.svg
+
+    def test_a_best_that_is_tied_with_the_one_before_is_dashed(self, publish):
+        agents = ladder(6, 20)
+        board = publish(
+            {name: agents[name] for name in ("a00", "a01", "a02", "a03")}, {"a bit": "1" * 15 + "0" * 5}
+        )
+        entry = Entry.objects.get(board=board, name="a bit")
+        former = Entry.objects.get(board=board, name="a03").position
+        assert any(low <= former <= high for low, high in entry.at["full"]["tied_with"])
+        chart = self.drawn()
+        assert chart.rows[1][2:] == ("a bit", "75.0", "all 20 tasks", "tied with a03")
+        assert chart.svg.count("stroke-dasharray") == 1
+
+    def test_who_is_gone_is_not_held_against(self, two):
+        withdraw("best")
+        recomputed(as_of=AS_OF)
+        rows = self.drawn().rows
+        assert rows[2][2:] == ("a03", "70.0", "all 20 tasks", "best is not ranked any more")
+
+    def test_scores_over_other_tasks_are_not_joined(self, two):
+        retire(task=Task.objects.get(name="t19"), by=None, reason="broken", as_of=AS_OF)
+        recomputed(as_of=AS_OF)
+        chart = self.drawn()
+        assert chart.rows[2][4:] == ("all 19 tasks", "over other tasks: not comparable")
+        assert chart.svg.count("<path") - chart.svg.count("s-grid") == 3
+
+    def test_nothing_changed_is_no_step(self, two):
+        withdraw("a00")
+        recomputed(as_of=AS_OF)
+        assert [row[0] for row in self.drawn().rows] == ["1", "2"]
+
+    def test_without_a_rank_there_is_nothing_to_draw(self, client, db):
+        Benchmark.objects.create(slug="toy", title="Toy")
+        assert self.drawn() is None
+        assert client.get("/b/toy/plots/best.svg").status_code == 404
+
+    def test_its_own_address_holds_the_same_drawing(self, client, two):
+        answer = client.get("/b/toy/plots/best.svg")
+        assert answer["Content-Type"] == "image/svg+xml"
+        assert answer.content.decode() == self.drawn().svg
+        assert self.drawn().svg in client.get("/b/toy/history").content.decode()
+
+    def test_names_are_data(self, publish):
+        publish({"<b>&": "1" * 20, "a": "0" * 20})
+        assert "<b>" not in self.drawn().svg
+        assert "&lt;b&gt;&amp;" in self.drawn().svg
 
 
 def n_queries(client, path):

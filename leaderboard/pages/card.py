@@ -1,0 +1,72 @@
+"""The picture that other sites show beside a link to a board: the ranks that its first agents may hold.
+
+It holds no words: those stand in the title and description beside it, in the letters of whoever shows them.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db.models import F
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.shown import for_all, visible
+from leaderboard.plots.raster import Canvas
+from leaderboard.plots.scales import Scale
+
+WIDTH, HEIGHT = 1200, 630  # what most sites ask for
+MOST = 10
+BESIDE, ABOVE = 80, 65
+THICK, THIN = 26, 10
+
+
+class Ranked(NamedTuple):
+    """The ranks that an agent may hold, and whether it could be the best."""
+
+    lower: int
+    rank: int
+    upper: int
+    is_first: bool
+
+
+@require_safe
+@for_all
+def card(request: HttpRequest, slug: str) -> HttpResponse:
+    benchmark = visible(slug)
+    found, n_ranked = first_of(benchmark)
+    if not found:
+        raise Http404("No ranks were published of this benchmark.")
+    return HttpResponse(drawn(found, n_ranked), content_type="image/png")
+
+
+def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
+    """The first agents of the latest board with a rank interval, and how many are ranked: two queries."""
+    board = benchmark.boards.order_by("-number").first()
+    if board is None:
+        return [], 0
+    told = board.content["targets"][board.target]
+    fields = [F(f"at__{board.target}__{name}") for name in ("rank_lower", "rank", "rank_upper")]
+    entries = board.entries.filter(rank__isnull=False).order_by("position")
+    rows = entries.values_list("name", *fields)[:MOST]
+    found = [
+        Ranked(lower, rank, upper, name in told["may_be_first"]) for name, lower, rank, upper in rows if lower
+    ]
+    return found, told["n_ranked"]
+
+
+def drawn(found: Sequence[Ranked], n_ranked: int) -> bytes:
+    """A bar an agent over ranks 1 to n, thick where it could be the best, with a dot at its rank."""
+    canvas = Canvas(WIDTH, HEIGHT)
+    x = Scale(1, max(n_ranked, 2), BESIDE, WIDTH - BESIDE)
+    row = (HEIGHT - 2 * ABOVE) / MOST
+    for i, one in enumerate(found):
+        middle = ABOVE + (i + 0.5) * row
+        thick = THICK if one.is_first else THIN
+        start, end = x(one.lower) - THICK / 2, x(one.upper) + THICK / 2
+        canvas.bar(BESIDE - THICK, middle - 1, WIDTH - 2 * (BESIDE - THICK), 2, fill="grid")
+        fill = "tied" if one.is_first else "worse"
+        canvas.bar(start, middle - thick / 2, end - start, thick, fill=fill)
+        canvas.disc(x(one.rank), middle, THICK / 2 - 1, fill="ink")
+        canvas.disc(x(one.rank), middle, THICK / 2 - 5, fill="paper")
+    return canvas.png()

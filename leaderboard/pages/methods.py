@@ -1,0 +1,273 @@
+"""What the page on methods explains: every statistic in a plain sentence, then its formula and its source.
+
+What a word means is told where it is defined (`words.LEGEND`, `validated.LEGEND`); formulas are those of the
+modules named as their source. Pages link to the anchors: `/methods#rank-sets`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from leaderboard.pages.shown import for_all
+from leaderboard.studies.answers import validated, words
+
+SAID = words.LEGEND
+
+
+@dataclass(frozen=True)
+class Method:
+    """One statistic. `terms` are words that belong to it, each with what it means."""
+
+    anchor: str
+    name: str
+    plain: str
+    formula: tuple[str, ...] = ()
+    source: str = ""
+    terms: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    methods: tuple[Method, ...]
+
+
+NDZOMGA = "Ndzomga, Efficient Benchmarking of AI Agents"
+MESSING = "Messing, Hidden Measurement Error in LLM Pipelines"
+
+SCORES = Part(
+    "Scores",
+    (
+        Method(
+            "score",
+            "Score",
+            "The mean of an agent’s outcomes over the tasks that are named beside it; no score is shown "
+            "without them.",
+            (
+                "X_aj = mean over settings of the mean over valid trials of task j",
+                "score of a = Σ_j X_aj / number of tasks",
+            ),
+            f"{NDZOMGA}, Eq. 1; analytics/outcome_table.py",
+        ),
+        Method(
+            "estimated",
+            "Estimated score, ~",
+            f"{SAID['~']} Of an agent that ran the subset S, k of m tasks, what it knows is kept and the "
+            "rest is predicted.",
+            (
+                "completion: ŷ = (Σ_{j∈S} X_aj + (m − k)·½(p̂ + ẑ)) / m",
+                "p̂ = mean over the tasks outside S of σ(θ̂ − b̂_j), the Rasch model on complete agents",
+                "ẑ = the mean outside S by Ridge regression on the outcomes on S",
+                "ridge: ŷ = b₀ + x·β",
+                "line: ŷ = ȳ + c·(r − r̄)",
+            ),
+            "this project’s own, on Rasch (1960) and Hoerl & Kennard (1970); selection/full_scores",
+        ),
+        Method(
+            "standard-error",
+            "Standard error, ± SE",
+            f"{SAID['± SE']} It is about exactly these tasks, so that how much tasks differ is no part of "
+            f"it.",
+            (
+                "V_a = Σ_j s²_aj / R_aj / k², with s²_aj the variance of the R_aj trials of task j",
+                "one trial a task: ω̂·p̃(1 − p̃)/k, with ω̂ the share of p(1 − p) that repeated trials vary by",
+                "SE = √(V_a + what runs, prompts and judges add, where that was measured)",
+            ),
+            "analytics/differences/trial_variances.py, finite_ranks.py",
+            {"≤": SAID["≤"], "naive": SAID["naive"]},
+        ),
+        Method(
+            "intervals",
+            "95% interval",
+            f"{SAID['95%']} For all tasks it covers {words.COVERS['full']}.",
+            (
+                "measured: score ± t·SE, t the 97.5% point with Satterthwaite’s degrees of freedom",
+                "estimated: from how far estimates were off for agents whose full score is known, each left "
+                "out of its own estimate",
+            ),
+            "Barber, Candès, Ramdas & Tibshirani (2021), jackknife+; Dunn, Wasserman & Ramdas (2022); "
+            "selection/intervals",
+            {"Bounds": SAID["Bounds"]},
+        ),
+    ),
+)
+ORDER = Part(
+    "Ranks",
+    (
+        Method("rank", "Rank", SAID["Rank"], ("rank of a = 1 + #{b: score of b > score of a}",)),
+        Method(
+            "rank-sets",
+            "May hold ranks",
+            SAID["May hold"],
+            (
+                "a beats b when score_a − score_b > c·√(V_a + V_b)",
+                "ranks of a: from 1 + #{b beats a} to n − #{a beats b}",
+                "c: what the largest of all standardised differences stays under in 95% of simulated errors",
+            ),
+            "Mogstad, Romano, Shaikh & Wilhelm (2024); analytics/differences/finite_ranks.py, "
+            "domain_ranks.py",
+        ),
+        Method("ties", "Ties", SAID["Ties"], ("a and b are tied when neither beats the other",)),
+        Method(
+            "first",
+            "Could be the best",
+            f"{SAID['Could be the best']} It asks less than ranks of everybody at once, so that it is "
+            "smaller than the agents that may hold rank 1.",
+            (
+                "a is left out when some b leads it by more than c_a·√(V_a + V_b)",
+                "c_a: what the largest standardised lead over a stays under in 95% of simulated errors",
+            ),
+            "Hsu (1981), multiple comparisons with the best; analytics/differences/first.py",
+        ),
+        Method(
+            "targets",
+            "All tasks, the subset, tasks like these",
+            "What a score and its interval are about is chosen on the board, and named beside every score.",
+            terms={
+                words.sentence(words.TARGETS[name].format(n="…"))[:-1]: told
+                for name, told in words.COVERS.items()
+            },
+        ),
+        Method("marks", "Marks", "Words beside an agent say how it came to its score.", terms=words.MARKS),
+    ),
+)
+TASKS = Part(
+    "Which tasks",
+    (
+        Method(
+            "band",
+            "The band",
+            "New agents are asked to run the tasks that some pass and some fail: those whose pass rate lies "
+            "in the band of the benchmark’s policy.",
+            ("p_j = mean of X_ij over the agents that ran all tasks", "task j is in when lo ≤ p_j ≤ hi"),
+            f"{NDZOMGA}, §3.3; selection/bands.py",
+        ),
+        Method(
+            "calibration",
+            "Calibration",
+            "What turns outcomes on the subset into an estimated full score is learned from the agents that "
+            "ran everything, and fitted anew as more of them come.",
+            ("s_cal = √(mean of (y − ŷ)²) over agents that the estimate had not seen",),
+            f"{NDZOMGA}, §5.1; selection/full_scores, selection/intervals",
+        ),
+        Method(
+            "phases",
+            "Phases",
+            "A benchmark’s phase follows from its data and is set by nobody.",
+            terms={phase.replace("_", " "): told for phase, told in words.PHASES.items()},
+        ),
+    ),
+)
+HOLDS = Part(
+    "Whether it holds",
+    (
+        Method(
+            "validation",
+            "Validation protocols",
+            "Each figure comes from agents that are taken for new: everything is chosen and fitted without "
+            "them, and only then are they looked at.",
+            (
+                "pairs in order of i = share of the agents j with y_j ≠ y_i that the subset puts on the "
+                "right side of i, a tie for ½",
+                "skill = (ρ − ρ₀)/(1 − ρ₀)",
+                "κ = (pairs − pairs₀)/(1 − pairs₀)",
+                "ρ₀, pairs₀: the same with the outcomes of each task shuffled among the agents",
+                "standard errors: a jackknife over agents, or over models where a model has several",
+            ),
+            f"{NDZOMGA}, §3.4; selection/validation, selection/folds.py",
+            {one.label: words.sentence(one.meaning) for one in validated.PROTOCOLS.values()},
+        ),
+        Method(
+            "figures",
+            "Figures of a validation",
+            "What the columns of a validation say.",
+            terms=validated.LEGEND,
+        ),
+        Method(
+            "drift",
+            "Drift monitors",
+            "Monitors watch whether agents, tasks and the harness still are what they were when the tasks "
+            "were chosen; each is held against a board on which nothing changes.",
+            (
+                "alert: a statistic beyond what it reaches by chance over all looks at it, however many "
+                "there are",
+            ),
+            f"{NDZOMGA}, §5.1 and §6; Ville (1939) for e-values; Page (1954) for CUSUM; analytics/drift",
+            {
+                "Rank fidelity": "Whether the subset still orders agents as the tasks outside it do.",
+                "Capability jump": "Whether agents became better all at once on the subset.",
+                "Band erosion": "How many tasks have left the band, beyond what other agents would move by "
+                "chance.",
+                "Calibration": "How often full scores that became known lay outside their intervals.",
+                "Calibration residuals": "Whether estimates have become too low or too high.",
+                "Saturation": "Whether the best agents pass nearly all of the subset.",
+                "Tuning to the subset": "Whether newcomers do worse outside the subset than on it.",
+                "Scaffold novelty": "How many of the latest agents have a scaffold that nobody had before.",
+                "Harness failures": "Whether the harness fails more often than it did.",
+                "Run-to-run noise": "Whether repeated trials of a task agree less than they did.",
+                "Cost per task": "Whether a task costs more, or less, than it did.",
+            },
+        ),
+    ),
+)
+NOISE = Part(
+    "Where the noise comes from",
+    (
+        Method(
+            "error-bars",
+            "Variance components",
+            "How much each source (agents, tasks, which tasks suit whom, prompts, judges, trials) adds to "
+            "the variance of a single outcome.",
+            ("Var(y) = Σ_α σ²_α over sources α", "σ²_α by restricted maximum likelihood, none below 0"),
+            f"{MESSING}, Eq. 1 and Appendix C; Patterson & Thompson (1971); analytics/reml",
+        ),
+        Method(
+            "dstudy",
+            "What more trials, prompts, judges or tasks would do",
+            "A D-study projects the error of one agent’s mean under another design from the components of "
+            "this one.",
+            ("SE² = Σ_α σ²_α / (product of the numbers of levels of the facets in α)",),
+            f"{MESSING}, Appendix C; Brennan, Generalizability Theory (2001); analytics/tee/dstudy.py",
+        ),
+        Method(
+            "icc",
+            "ICC",
+            f"{SAID['ICC']} At 1 a task is always solved or never; at 0 which task it is tells nothing.",
+            (
+                "ICC(1,1) = (MSB − MSW) / (MSB + (n₀ − 1)·MSW)",
+                "MSB, MSW: mean squares between tasks and within; n₀: trials a task",
+            ),
+            "Shrout & Fleiss (1979); Intraclass correlation for agentic evaluation; analytics/trials/icc.py",
+        ),
+    ),
+)
+MONEY = Part(
+    "Money",
+    (
+        Method(
+            "costs",
+            "Costs",
+            "What a run of all tasks costs in US dollars, as whoever ran it stated: the mean over its runs.",
+            (
+                "~ where an agent ran a part of the tasks: the cost of these, every task taken to cost the "
+                "same",
+            ),
+            "",
+            {
+                "?": f"Not believed: a cost of 0, or below the board’s median over {words.IMPLAUSIBLE}. It "
+                "is left out of the sentence above the board.",
+                "–": "Not stated.",
+            },
+        ),
+    ),
+)
+PARTS = (SCORES, ORDER, TASKS, HOLDS, NOISE, MONEY)
+
+
+@require_safe
+@for_all
+def methods(request: HttpRequest) -> HttpResponse:
+    return render(request, "pages/methods.html", {"parts": PARTS})

@@ -1,0 +1,106 @@
+"""The best score from board to board: a step line, solid where the new best is surely better."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from django.utils.safestring import SafeString
+
+from leaderboard.plots.marks import dot, drawing, line, rule, text
+from leaderboard.plots.scales import Scale, ticks_125
+
+LEFT, RIGHT, TOP, BOTTOM = 44, 12, 20, 40  # margins around the scales
+CHARACTER, ASIDE = 7, 4  # the room that a character takes, and that between a name and its dot
+LONGEST = 22  # characters of a name on the drawing
+ROOM_OF_TICK = 60
+Step = Literal["sure", "unsure", "first"]
+LOOKS = {"sure": ("lead", "", 2.2), "unsure": ("worse", "5 3", 1.6), "first": ("worse", "", 1.6)}
+
+
+@dataclass(frozen=True)
+class Level:
+    """A score that stays the best from one board up to another.
+
+    Attributes
+    ----------
+    first, last : int
+        Numbers of the boards; a level is drawn up to where the next begins.
+    score : float
+        From 0 to 1.
+    step : {"sure", "unsure", "first"}
+        How it came: surely above the level before; perhaps; with none that it can be held against.
+    label : str
+        Whose score it is.
+    title : str
+        What is told when it is pointed at.
+    """
+
+    first: int
+    last: int
+    score: float
+    step: Step
+    label: str
+    title: str
+
+
+def best_through_boards(
+    *, name: str, title: str, levels: Sequence[Level], width: float = 440, height: float = 240
+) -> SafeString:
+    """Levels over the numbers of boards; where a level is the first of its kind no riser leads to it.
+
+    Raises
+    ------
+    ValueError
+        There is no level: there is nothing to draw.
+    """
+    if not levels:
+        raise ValueError("nothing to draw")
+    scores = [level.score for level in levels]
+    # Levels of one height get room around them.
+    lo, hi = max(0.0, min(scores) - 0.05), min(1.0, max(scores) + 0.05)
+    x = Scale(levels[0].first, levels[-1].last, LEFT, width - RIGHT)
+    y = Scale(lo, hi, height - BOTTOM, TOP)
+    marks = [*_axes(x, y, width, height)]
+    for before, level in zip([None, *levels[:-1]], levels, strict=True):
+        marks += _level(before, level, x, y)
+    return drawing(name=name, title=title, width=width, height=height, marks=[*marks, *_labels(levels, x, y)])
+
+
+def _level(before: Level | None, level: Level, x: Scale, y: Scale) -> list[SafeString]:
+    colour, dash, width = LOOKS[level.step]
+    places = [(x(level.first), y(level.score)), (x(level.last), y(level.score))]
+    if before is not None and level.step != "first":
+        places.insert(0, (x(level.first), y(before.score)))
+    fill = colour if level.step == "sure" else "paper"
+    return [
+        line(places, stroke=colour, width=width, dash=dash),
+        dot(*places[-2], fill=fill, stroke=colour, width=1.6, radius=4, title=level.title),
+    ]
+
+
+def _axes(x: Scale, y: Scale, width: float, height: float) -> list[SafeString]:
+    marks = []
+    for tick in ticks_125(y.lo, y.hi, 4):
+        marks.append(rule(LEFT, y(tick), width - RIGHT, y(tick)))
+        marks.append(text(LEFT - 6, y(tick) + 4, f"{100 * tick:g}%", anchor="end"))
+    n = max(1, int((width - LEFT - RIGHT) / ROOM_OF_TICK))
+    whole = [tick for tick in ticks_125(x.lo, x.hi, min(n, 8)) if tick == int(tick)]
+    below = height - BOTTOM + 18
+    marks += [text(x(tick), below, f"{tick:.0f}") for tick in whole]
+    return [*marks, text((LEFT + width - RIGHT) / 2, below + 17, "board")]
+
+
+def _labels(levels: Sequence[Level], x: Scale, y: Scale) -> list[SafeString]:
+    """Names over their levels, or before them where longer; those of sure steps first, from the right."""
+    marks, taken = [], list[tuple[float, float]]()
+    for level in sorted(levels, key=lambda one: (one.step != "sure", -one.first)):
+        shown = level.label if len(level.label) <= LONGEST else f"{level.label[: LONGEST - 1]}…"
+        at, width = x(level.first), CHARACTER * len(shown)
+        fits = at + ASIDE + width <= x(level.last)
+        start = at + ASIDE if fits else at - ASIDE - width
+        if start < LEFT or any(start < end and start + width > begin for begin, end in taken):
+            continue
+        taken.append((start, start + width))
+        place, anchor = (at + ASIDE, "start") if fits else (at - ASIDE, "end")
+        marks.append(text(place, y(level.score) - 8, shown, fill="ink", anchor=anchor, halo=True))
+    return marks

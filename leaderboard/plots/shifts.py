@@ -1,0 +1,84 @@
+"""The ranks that agents may hold before and after a change: two bars an agent, the thin one before."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.utils.safestring import SafeString
+
+from leaderboard.plots.chart import Chart
+from leaderboard.plots.marks import bar, dot, drawing, rule, text
+from leaderboard.plots.scales import Scale, ticks_125
+
+LEFT, RIGHT, TOP, BOTTOM, ROW = 230, 16, 8, 40, 30
+THIN, THICK = 3, 7
+LONGEST = 34  # characters of a name beside its bars
+NONE = "not ranked"
+
+
+class Held(NamedTuple):
+    """A rank and those that may be held; None without."""
+
+    rank: int | None
+    lower: int | None
+    upper: int | None
+
+    @property
+    def told(self) -> str:
+        if self.rank is None:
+            return NONE
+        return (
+            f"{self.rank:,} ({self.lower:,}–{self.upper:,})"
+            if self.lower and self.upper
+            else f"{self.rank:,}"
+        )
+
+
+class Shift(NamedTuple):
+    agent: str
+    before: Held
+    after: Held
+
+
+def shifts_chart(*, shifts: Sequence[Shift], of: int, title: str, name: str = "shifts") -> Chart:
+    """Ranks 1 to `of` of these agents; the table twin holds the same rows."""
+    return Chart(
+        name=name,
+        title=title,
+        lede="Thin: now. Thick: then. A bar holds every rank that the agent may hold, the circle its rank.",
+        heads=("Agent", "Now", "Then"),
+        rows=tuple((one.agent, one.before.told, one.after.told) for one in shifts),
+        svg=_drawn(shifts, of, title, name),
+    )
+
+
+def _drawn(shifts: Sequence[Shift], of: int, title: str, name: str, width: float = 640) -> SafeString:
+    height = TOP + ROW * len(shifts) + BOTTOM
+    x = Scale(1, max(of, 2), LEFT, width - RIGHT)
+    marks = []
+    for tick in (1, *(t for t in ticks_125(1, max(of, 2), 5) if t > 1 and t == int(t))):
+        marks.append(rule(x(tick), TOP, x(tick), height - BOTTOM))
+        marks.append(text(x(tick), height - BOTTOM + 16, f"{tick:.0f}"))
+    marks.append(text((LEFT + width - RIGHT) / 2, height - 6, "rank"))
+    for place, one in enumerate(shifts):
+        marks += _row(one, x, TOP + ROW * (place + 0.5))
+    return drawing(name=name, title=title, width=width, height=height, marks=marks)
+
+
+def _row(one: Shift, x: Scale, middle: float) -> list[SafeString]:
+    shown = one.agent if len(one.agent) <= LONGEST else f"{one.agent[: LONGEST - 1]}…"
+    return [
+        text(LEFT - 14, middle + 4, shown, fill="ink", anchor="end"),
+        *_held(one.before, x, middle - 7, THIN, "worse", f"{one.agent} now: {one.before.told}"),
+        *_held(one.after, x, middle + 3, THICK, "tied", f"{one.agent} then: {one.after.told}"),
+    ]
+
+
+def _held(held: Held, x: Scale, y: float, thick: float, fill: str, title: str) -> list[SafeString]:
+    """A bar with its circle; a circle alone without a rank interval, words without a rank."""
+    if held.rank is None:
+        return [text(LEFT, y + 4, NONE, anchor="start")]
+    marks = [dot(x(held.rank), y, fill="paper", stroke="ink", radius=thick / 2 + 0.5, title=title)]
+    if held.lower is None or held.upper is None:
+        return marks
+    start, end = x(held.lower) - thick / 2, x(held.upper) + thick / 2
+    return [bar(start, y - thick / 2, end - start, thick, fill=fill, radius=thick / 2), *marks]

@@ -1,0 +1,112 @@
+"""The picture beside a link: bars where the ranks say, and words beside it that are data."""
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.pages.card import ABOVE, BESIDE, HEIGHT, MOST, THICK, THIN, WIDTH, Ranked, drawn
+from leaderboard.plots.paint import PAINT
+from leaderboard.plots.raster import SIGNATURE, Canvas
+from tests.leaderboard.pages.counting import HOSTILE, same_with_few_and_many
+from tests.toys import graded
+
+
+def read(png):
+    """A decoder of its own, for what the pictures use of PNG."""
+    assert png[:8] == SIGNATURE
+    at, parts = 8, {}
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        kind, content = png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        assert struct.unpack(">I", png[at + 8 + length : at + 12 + length])[0] == zlib.crc32(kind + content)
+        parts[kind] = content
+        at += 12 + length
+    assert list(parts) == [b"IHDR", b"IDAT", b"IEND"]
+    width, height, *form = struct.unpack(">IIBBBBB", parts[b"IHDR"])
+    assert form == [8, 2, 0, 0, 0]
+    rows = np.frombuffer(zlib.decompress(parts[b"IDAT"]), dtype=np.uint8).reshape(height, 1 + 3 * width)
+    assert not rows[:, 0].any()
+    return rows[:, 1:].reshape(height, width, 3)
+
+
+def colour(name):
+    return tuple(bytes.fromhex(PAINT[name][1:]))
+
+
+def test_a_disc_and_a_bar_stand_where_they_are_put():
+    canvas = Canvas(40, 20)
+    canvas.bar(10, 5, 20, 10, fill="tied")
+    pixels = read(canvas.png())
+    assert pixels.shape == (20, 40, 3)
+    is_bar = (pixels == colour("tied")).all(axis=2)
+    assert is_bar[5:15, 15:25].all()  # straight between its round ends
+    assert not is_bar[:5].any()
+    assert not is_bar[15:].any()
+    assert is_bar[10, 11]
+    assert not is_bar[5, 10]  # a corner is round
+    is_paper = (pixels == colour("paper")).all(axis=2)
+    assert is_paper[:, :10].all()
+    assert is_paper[:, 30:].all()
+    # a disc of radius 5 has 25π pixels, and the two halves and the square of the bar as many as that and 100
+    share = (pixels[..., 0] - 253.0) / (colour("tied")[0] - 253.0)
+    assert share.sum() == pytest.approx(100 + 25 * np.pi, abs=2)
+
+
+def test_bars_stand_at_their_ranks():
+    pixels = read(drawn([Ranked(1, 1, 3, True), Ranked(2, 5, 11, False)], 11))
+    assert pixels.shape == (HEIGHT, WIDTH, 3)
+    row, step = (HEIGHT - 2 * ABOVE) / MOST, (WIDTH - 2 * BESIDE) / 10
+    first, second = (int(ABOVE + (i + 0.5) * row) for i in (0, 1))
+    tied, worse = ((pixels == colour(name)).all(axis=2) for name in ("tied", "worse"))
+    columns = np.flatnonzero(tied[first])
+    assert columns.max() == pytest.approx(BESIDE + 2 * step + THICK / 2, abs=2)
+    assert tied[:, BESIDE + int(step)].sum() == pytest.approx(THICK, abs=1)
+    columns = np.flatnonzero(worse[second])
+    assert columns.min() == pytest.approx(BESIDE + step - THICK / 2, abs=2)
+    assert columns.max() == pytest.approx(BESIDE + 10 * step + THICK / 2, abs=2)
+    assert worse[:, BESIDE + int(2 * step)].sum() == pytest.approx(THIN, abs=1)
+    for y, rank in ((first, 1), (second, 5)):
+        assert tuple(pixels[y, int(BESIDE + (rank - 1) * step)]) == colour("paper")  # the dot's middle
+
+
+def test_its_address_answers_with_the_picture(client, publish):
+    publish(graded(6, 20))
+    answer = client.get("/b/toy/card.png")
+    assert answer["Content-Type"] == "image/png"
+    assert read(answer.content).shape == (630, 1200, 3)
+    Benchmark.objects.update(visibility="private")
+    assert client.get("/b/toy/card.png").status_code == 404
+
+
+def test_without_ranks_there_is_none(client, publish):
+    Benchmark.objects.create(slug="empty", title="Empty")
+    assert client.get("/b/empty/card.png").status_code == 404
+    publish({"alone": "1" * 20})
+    assert client.get("/b/toy/card.png").status_code in (200, 404)
+
+
+def test_the_words_beside_it(client, publish, settings):
+    settings.SITE_URL = "https://board.example"
+    publish(graded(6, 20))
+    Benchmark.objects.update(title=HOSTILE)
+    page = client.get("/b/toy").content.decode()
+    assert "<script>alert" not in page
+    assert 'property="og:title" content="&lt;/title&gt;' in page
+    assert 'property="og:image" content="https://board.example/b/toy/card.png"' in page
+    assert "on all 20 tasks" in page.split('property="og:description" content="')[1].split('"')[0]
+
+
+def test_hidden_costs_are_not_in_the_words(client, publish):
+    publish(graded(6, 20))
+    values = Policy.objects.values().get() | {"number": 2, "show_costs": False}
+    Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
+    page = client.get("/b/toy").content.decode()
+    assert "$" not in page.split('property="og:description" content="')[1].split('"')[0]
+
+
+def test_it_takes_three_queries(client, publish):
+    # the benchmark; the latest board; its first entries
+    assert same_with_few_and_many(client, publish, "/b/{slug}/card.png") == 3
