@@ -6,11 +6,14 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.board import cost_chart
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
 
 # What is drawn of a benchmark, under the parameters of the address; None where there is nothing to draw.
-CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {}
+CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
+    "cost": cost_chart,
+}
 
 
 @require_safe

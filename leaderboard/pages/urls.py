@@ -3,15 +3,19 @@
 from django.urls import path
 
 from leaderboard.pages import account, views
+from leaderboard.pages.board import board
 from leaderboard.pages.charts import plot
 from leaderboard.pages.followed import submission
+from leaderboard.pages.home import home
 from leaderboard.pages.invitations import invitation
+from leaderboard.pages.markdown import markdown
 
 app_name = "pages"
 urlpatterns = [
-    path("", views.home, name="home"),
-    path("b/<slug:slug>", views.board, name="board"),
-    path("b/<slug:slug>/v<int:number>", views.board, name="version"),
+    path("", home, name="home"),
+    path("b/<slug:slug>", board, name="board"),
+    path("b/<slug:slug>/v<int:number>", board, name="version"),
+    path("b/<slug:slug>/board.md", markdown, name="board_markdown"),
     path("b/<slug:slug>/history", views.history, name="history"),
     path("b/<slug:slug>/validity", views.validity, name="validity"),
     path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),

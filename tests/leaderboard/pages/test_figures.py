@@ -2,8 +2,8 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-
 from leaderboard.pages.queries import Line
+
 from leaderboard.pages.templatetags import figures, plots
 from leaderboard.studies.models import TaskSubset
 from tests.leaderboard.pages.lines import entrant

@@ -1,6 +1,6 @@
 import pytest
-
 from leaderboard.pages.queries import COLUMNS, Line, Order
+
 from tests.leaderboard.pages.lines import entrant
 
 
