@@ -51,7 +51,11 @@ def _chart(
         lede=lede,
         heads=("Agent", took, f"Score % on {tasks}", "95%", "Ties"),
         rows=tuple(
-            (line.entry.agent, *(line.cells[head] for head in (took, score, "95%")), TIES[line.standing])
+            (
+                line.entry.agent,
+                *(line.cells.get(head, table.NOTHING) for head in (took, score, "95%")),
+                TIES[line.standing],
+            )
             for line, _ in drawn
         ),
         svg=pareto(points, axis_of(points), name="cost", title=f"{title}, on {tasks}"),

@@ -13,6 +13,7 @@ from leaderboard.studies.answers import AtTarget, Standings, table, words
 from leaderboard.studies.answers import Line as Entrant
 
 LONGEST_SHOWN = 120  # characters of a name: two lines of the table
+NOT_STATED = "not stated"  # as files say of a model or a scaffold
 CSS: dict[Standing, str] = {"lead": "tied reference", "tied": "tied", "worse": "", "muted": ""}
 
 
@@ -51,7 +52,7 @@ class Line:
             return None
         return sum(last - first + 1 for first, last in self.told.tied_with)
 
-    @property
+    @cached_property
     def bar(self) -> SafeString | str:
         """The ranks that it may hold; empty where nobody can say."""
         told = self.told
@@ -83,9 +84,9 @@ def named(agent: str, *, scaffold: str, model: str) -> tuple[str, str]:
     rest = agent.casefold()
     lacking = []
     for part in (scaffold, model):
-        if part and part.casefold() in rest:
+        if part.casefold() in rest:
             rest = rest.replace(part.casefold(), " ", 1)
-        elif part:
+        elif part != NOT_STATED:
             lacking.append(part)
     if not lacking and scaffold and model and not any(sign.isalnum() for sign in rest):
         return model, scaffold

@@ -11,7 +11,7 @@ from math import ceil, floor
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import dot, drawing, linked, path, rule, steps, text
+from leaderboard.plots.marks import Place, dot, drawing, linked, path, rule, steps, text
 from leaderboard.plots.ranks import Standing
 from leaderboard.plots.scales import Scale, month_ticks, ticks_13, ticks_125
 
@@ -25,7 +25,8 @@ DOTS: dict[Standing, tuple[str, str, float, float]] = {  # fill, stroke, radius,
 }
 BEHIND: tuple[Standing, ...] = ("worse", "muted", "tied", "lead")  # from back to front
 SIGN = 6.3  # px, a letter of a name in the mean
-LONGEST_NAME = 28
+LONGEST_NAME = 24
+MOST_COVERED = 2  # dots under a name
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,11 @@ def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> Saf
     marks = [*_scores(y), *_taken(axis), *_whiskers(points, x, y)]
     marks.append(steps([*_places(best, x, y), (WIDTH - RIGHT, y(best[-1].score))], stroke="pareto"))
     marks += [_dot(point, x, y) for point in _back_to_front(points)]
-    marks += _names(best, x, y)
+    marks += _names(best, _places(points, x, y), x, y)
     return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks, links=True)
 
 
-def _places(points: Iterable[Point], x: Scale, y: Scale) -> list[tuple[float, float]]:
+def _places(points: Iterable[Point], x: Scale, y: Scale) -> list[Place]:
     return [(x(point.took), y(point.score)) for point in points]
 
 
@@ -151,21 +152,30 @@ def _dot(point: Point, x: Scale, y: Scale) -> SafeString:
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def _names(best: Sequence[Point], x: Scale, y: Scale) -> list[SafeString]:
-    """Names beside the front, from the best down; one for which there is no room is left to its title."""
+def _names(best: Sequence[Point], places: Sequence[Place], x: Scale, y: Scale) -> list[SafeString]:
+    """Names beside the front, from the best down, each where it covers the fewest of the dots at `places`.
+
+    One for which there is no room is left to its title.
+    """
     marks: list[SafeString] = []
     taken: list[Box] = []
     for point in reversed(best):
         name = _short(point.name)
         width = SIGN * len(name)
-        for left, bottom, anchor in _tries(x(point.took), y(point.score), width):
-            box = (left, bottom - 11, left + width, bottom + 2)
-            if _is_free(box, taken):
-                taken.append(box)
-                at = left if anchor == "start" else left + width
-                marks.append(text(at, bottom, name, fill="ink", anchor=anchor, halo=True))
-                break
+        tries = _tries(x(point.took), y(point.score), width)
+        boxes = {(left, bottom - 11, left + width, bottom + 2): anchor for left, bottom, anchor in tries}
+        free = [(_n_inside(box, places), n, box) for n, box in enumerate(boxes) if _is_free(box, taken)]
+        n_covered, _, box = min(free, default=(MOST_COVERED + 1, 0, (0.0, 0.0, 0.0, 0.0)))
+        if n_covered <= MOST_COVERED:
+            taken.append(box)
+            at = box[0] if boxes[box] == "start" else box[2]
+            marks.append(text(at, box[3] - 2, name, fill="ink", anchor=boxes[box], halo=True))
     return marks
+
+
+def _n_inside(box: Box, places: Iterable[Place]) -> int:
+    left, top, right, bottom = box
+    return sum(left <= x <= right and top <= y <= bottom for x, y in places)
 
 
 def _tries(x: float, y: float, width: float) -> list[tuple[float, float, str]]:
