@@ -2,10 +2,9 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from leaderboard.pages.queries import Line
 
-from leaderboard.pages.templatetags import figures, plots
-from leaderboard.studies.models import TaskSubset
+from leaderboard.pages.lines import Line, named
+from leaderboard.pages.templatetags import figures
 from tests.leaderboard.pages.lines import entrant
 
 

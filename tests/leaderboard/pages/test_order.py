@@ -1,7 +1,7 @@
 import pytest
+
 from leaderboard.pages.lines import Line
 from leaderboard.pages.order import COLUMNS, Order
-
 from tests.leaderboard.pages.lines import entrant
 
 
