@@ -66,6 +66,7 @@ function filter() {
 }
 
 let pause;
+form?.querySelector("label ~ button").setAttribute("hidden", ""); // what is asked for is shown at once
 form?.addEventListener("input", () => {
   clearTimeout(pause);
   pause = setTimeout(filter, 150);
