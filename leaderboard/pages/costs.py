@@ -49,17 +49,16 @@ def _chart(
         name="cost",
         title=title,
         lede=lede,
-        heads=("Agent", took, f"Score % on {tasks}", "95%", "Ties"),
-        rows=tuple(
-            (
-                line.entry.agent,
-                *(line.cells.get(head, table.NOTHING) for head in (took, score, "95%")),
-                TIES[line.standing],
-            )
-            for line, _ in drawn
-        ),
+        heads=("Agent", took, f"Score % on {tasks}, 95%", "Ties"),
+        rows=tuple(_row(line, took, score) for line, _ in drawn),
         svg=pareto(points, axis_of(points), name="cost", title=f"{title}, on {tasks}"),
     )
+
+
+def _row(line: Line, took: str, score: str) -> tuple[str, ...]:
+    around = line.cells.get("95%", table.NOTHING)
+    told = line.cells[score] if around == table.NOTHING else f"{line.cells[score]} ({around})"
+    return line.entry.agent, line.cells.get(took, table.NOTHING), told, TIES[line.standing]
 
 
 def _point(line: Line, took: float, score: str, address: str) -> Point:

@@ -15,7 +15,7 @@ from leaderboard.operations.services import measure_variance, recompute
 from tests.browser.accessibility import serious
 from tests.conftest import ROOT
 from tests.leaderboard.stored_validation import store
-from tests.toys import csv_text, ladder, load_text
+from tests.toys import csv_text, graded, ladder, load_text
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
 AGENTS = ladder(16, 40) | {
@@ -232,7 +232,7 @@ class TestBudget:
         assert of_rows(board, "row.querySelectorAll('*').length + 1") <= 25
 
     def test_500_agents_are_one_light_page(self, browser, live_server):
-        load_text(csv_text(ladder(500, 20)))
+        load_text(csv_text(graded(500, 20)))
         recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
         request = Request(f"{live_server.url}/b/toy?rows=all", headers={"Accept-Encoding": "gzip"})
         with urlopen(request) as response:

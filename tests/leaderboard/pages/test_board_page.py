@@ -343,8 +343,8 @@ class TestChart:
         page = unescape(response.content.decode())
         rows = Tables(page).tables[""][1:]
         ranked = [row for row in table.rows(board) if row["Rank"]]
-        assert [row[:4] for row in rows] == [
-            [row["Agent"], row["Cost"], row["Score %"], row["95%"]] for row in ranked
+        assert [row[:3] for row in rows] == [
+            [row["Agent"], row["Cost"], f"{row['Score %']} ({row['95%']})"] for row in ranked
         ]
         svg = re.search(r"<svg[^>]*plot cost.*?</svg>", page, re.S)[0]
         assert sorted(re.findall(r"<title>(.*?)</title></circle>", svg)) == sorted(
