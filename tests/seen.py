@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 
 class Tables(HTMLParser):
-    """The text of each row's cells, by the id or class of the table."""
+    """The text of each row's cells, by the first class of the table; without its foot and its dividers."""
 
     def __init__(self, page):
         super().__init__()
@@ -14,9 +14,13 @@ class Tables(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):
+        css = (dict(attributes).get("class") or "").split()
         if tag == "table":
-            self.rows = self.tables.setdefault(dict(attributes).get("class", ""), [])
+            self.table = self.tables.setdefault(css[0] if css else "", [])
+        elif tag == "tfoot":
+            self.table = []  # read, and left
         elif tag == "tr":
+            self.rows = [] if "divider" in css else self.table
             self.rows.append([])
         elif tag in ("td", "th"):
             self.cell = []

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages import agent, task, tasks
+from leaderboard.pages.board import cost_chart
 from leaderboard.pages.history import drawn_best
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
@@ -18,6 +19,7 @@ CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
     "quarters": task.drawn_quarters,
     "agent": agent.drawn,
     "best": drawn_best,
+    "cost": cost_chart,
 }
 
 

@@ -5,6 +5,7 @@ from django.urls import path
 from leaderboard.pages import account, views
 from leaderboard.pages.agent import agent
 from leaderboard.pages.badge import badge
+from leaderboard.pages.board import board
 from leaderboard.pages.card import card
 from leaderboard.pages.charts import plot
 from leaderboard.pages.citing import cite
@@ -14,7 +15,9 @@ from leaderboard.pages.embed import embed
 from leaderboard.pages.feed import feed
 from leaderboard.pages.followed import submission, withdrawn
 from leaderboard.pages.history import history
+from leaderboard.pages.home import home
 from leaderboard.pages.invitations import invitation
+from leaderboard.pages.markdown import markdown
 from leaderboard.pages.methods import methods
 from leaderboard.pages.reporting import reported
 from leaderboard.pages.task import task
@@ -22,9 +25,10 @@ from leaderboard.pages.tasks import tasks
 
 app_name = "pages"
 urlpatterns = [
-    path("", views.home, name="home"),
-    path("b/<slug:slug>", views.board, name="board"),
-    path("b/<slug:slug>/v<int:number>", views.board, name="version"),
+    path("", home, name="home"),
+    path("b/<slug:slug>", board, name="board"),
+    path("b/<slug:slug>/v<int:number>", board, name="version"),
+    path("b/<slug:slug>/board.md", markdown, name="board_markdown"),
     path("b/<slug:slug>/history", history, name="history"),
     path("b/<slug:slug>/data", data, name="data"),
     path("b/<slug:slug>/feed", feed, name="feed"),

@@ -4,36 +4,14 @@ Nothing on these pages depends on the visitor. `ConditionalGetMiddleware` makes 
 so that it changes with the board, the order, the templates and the state of intake.
 """
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from leaderboard.boards.queries import NoBoardYet, NoSuchBoard
 from leaderboard.boards.signing import ALGORITHM, public_key
-from leaderboard.pages.queries import board_page, listed_benchmarks
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.uncertainty import uncertainty_page
 from leaderboard.pages.validity import validity_page
-
-
-@require_safe
-@for_all
-def home(request: HttpRequest) -> HttpResponse:
-    return render(request, "pages/home.html", {"listed": listed_benchmarks()})
-
-
-@require_safe
-@for_all
-def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
-    benchmark = visible(slug)
-    asked = {name: request.GET.get(name, "") for name in ("sort", "target", "since")}
-    try:
-        page = board_page(benchmark, number=number, **asked)
-    except NoBoardYet:
-        return render(request, "pages/no_board.html", {"benchmark": benchmark, "here": "board"})
-    except NoSuchBoard as missing:
-        raise Http404(str(missing)) from missing
-    return render(request, "pages/board.html", {"page": page, "benchmark": benchmark, "here": "board"})
 
 
 @require_safe

@@ -59,9 +59,9 @@ def dot(
     )
 
 
-def linked(address: str, mark: SafeString) -> SafeString:
-    """A mark that leads somewhere."""
-    return format_html('<a href="{}">{}</a>', address, mark)
+def linked(address: str, mark: SafeString, *, stop: bool = True) -> SafeString:
+    """A mark that leads somewhere; `stop`: the keyboard stops at it, which has no other way there."""
+    return format_html('<a href="{}"{}>{}</a>', address, mark_safe("" if stop else ' tabindex="-1"'), mark)
 
 
 def text(

@@ -66,6 +66,12 @@ UNMEASURED = {
     "prompt": "how much agents depend on the wording of the prompt",
     "judge": "how much agents depend on the judge",
 }
+SHORT_UNMEASURED = {
+    UNMEASURED["trials"]: "how trials vary",
+    UNMEASURED["run"]: "other days",
+    UNMEASURED["prompt"]: "other prompts",
+    UNMEASURED["judge"]: "other judges",
+}
 PHASES = {
     "cold_start": "Too few agents have run all tasks to choose among these, so every agent runs all of them.",
     "provisional": "The subset is a preview: it is chosen anew as more agents run all tasks, and until it is "

@@ -18,7 +18,7 @@ from selection.standings.lines import (
     Trials,
     TrialsLine,
 )
-from selection.standings.terms import BASIS, METHODS, is_reckoned, money
+from selection.standings.terms import BASIS, METHODS, SHORT_UNMEASURED, is_reckoned
 from selection.standings.terms import COVERS as COVERS
 from selection.standings.terms import HIDDEN as HIDDEN
 from selection.standings.terms import IMPLAUSIBLE as IMPLAUSIBLE
@@ -27,10 +27,14 @@ from selection.standings.terms import MARKS as MARKS
 from selection.standings.terms import PHASES as PHASES
 from selection.standings.terms import TARGETS as TARGETS
 from selection.standings.terms import clause as clause
+from selection.standings.terms import cost_text as cost_text
+from selection.standings.terms import costs as costs
 from selection.standings.terms import first_names as first_names
 from selection.standings.terms import in_order as in_order
+from selection.standings.terms import money as money
 from selection.standings.terms import percent as percent
 from selection.standings.terms import sentence as sentence
+from selection.standings.terms import task_set as task_set
 from selection.standings.terms import tasks_of as tasks_of
 
 N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
@@ -42,28 +46,34 @@ MOST_NAMED = 10  # of the agents that could be the best
 
 def headline(board: Standings, target: str = "") -> str:
     """Return who could be the best, with how much certainty, and how many are listed without a rank."""
+    return " ".join(part for part in headline_parts(board, target) if part)
+
+
+def headline_parts(board: Standings, target: str = "") -> tuple[str, str]:
+    """Return the headline in two: the answer, which a face may set bold, and what follows it."""
     target = target or board.target
     ranked = [line for line in in_order(board, target) if line.at[target].rank is not None]
     if not ranked and board.targets[target].n_tasks == 0:
-        return sentence(board.targets[target].reason)
-    return " ".join(part for part in (_best(board, target, ranked), unranked_text(board, target)) if part)
+        return sentence(board.targets[target].reason), ""
+    answer, rest = _best(board, target, ranked)
+    return answer, " ".join(part for part in (rest, unranked_text(board, target)) if part)
 
 
-def _best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
+def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
     if not ranked:
-        return "No agent is ranked yet."
+        return "No agent is ranked yet.", ""
     tasks, told, n = tasks_of(board, target), board.targets[target], len(ranked)
     top = _score(ranked[0].at[target])
     if n == 1:
-        return f"One agent so far: {ranked[0].agent}, {top} on {tasks}."
+        return "One agent so far:", f"{ranked[0].agent}, {top} on {tasks}."
     if not told.may_be_first:
         why = f" {sentence(told.reason)}" if told.reason else ""
-        return f"{_leaders(board, target, ranked)} {top} on {tasks}{_for(board, ranked[0])}.{why}"
+        return _leaders(board, target, ranked), f"{top} on {tasks}{_for(board, ranked[0])}.{why}"
     if len(told.may_be_first) == n:
         lowest = _score(ranked[-1].at[target])
         return (
-            f"These data do not order the {n:,} agents. The highest score on {tasks} is {top}, the lowest "
-            f"{lowest}."
+            f"These data do not order the {n:,} agents.",
+            f"The highest score on {tasks} is {top}, the lowest {lowest}.",
         )
     if len(told.may_be_first) == 1:
         return _one_best(board, target, ranked)
@@ -79,22 +89,24 @@ def could_be_first(told: TargetLine) -> str:
     return f"{len(told.may_be_first):,} of {told.n_ranked:,} could be first"
 
 
-def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
+def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
     first = ranked[0]
-    told = f"{first.agent} is the best of {len(ranked):,} agents, at 95%: {_score(first.at[target])}"
     next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
     then = (
         f"The next is {next_[0].agent}." if len(next_) == 1 else f"The next could be any of {len(next_):,}."
     )
-    return f"{told} on {tasks_of(board, target)}{_for(board, first)}. {then}"
+    return (
+        f"{first.agent} is the best of {len(ranked):,} agents, at 95%:",
+        f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, first)}. {then}",
+    )
 
 
-def _several_best(board: Standings, target: str, ranked: Sequence[Line]) -> str:
+def _several_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
     first = board.targets[target].may_be_first
     return (
-        f"{len(first):,} of {len(ranked):,} agents could be the best. {_leaders(board, target, ranked)} "
-        f"{_score(ranked[0].at[target])} on {tasks_of(board, target)}{_for(board, ranked[0])}"
-        f"{_cheapest(board, [line for line in ranked if line.agent in first])}."
+        f"{len(first):,} of {len(ranked):,} agents could be the best.",
+        f"{_leaders(board, target, ranked)} {_score(ranked[0].at[target])} on {tasks_of(board, target)}"
+        f"{_for(board, ranked[0])}{_cheapest(board, [line for line in ranked if line.agent in first])}.",
     )
 
 
@@ -299,6 +311,15 @@ def not_measured_text(board: Standings) -> str:
     return (
         f"Never measured, so in no interval: {'; '.join(board.not_measured)}." if board.not_measured else ""
     )
+
+
+def held_text(board: Standings, target: str = "") -> str:
+    """Say how sure ranks are, and in short what no interval holds; empty without rank intervals."""
+    if not any(line.at[target or board.target].rank_lower is not None for line in board.agents):
+        return ""
+    absent = ", ".join(SHORT_UNMEASURED.get(source, source) for source in board.not_measured)
+    not_in = f" {sentence(f'not in them: {absent}')}" if absent else ""
+    return f"Ranks hold with 95% confidence, all at once.{not_in}"
 
 
 def notices(

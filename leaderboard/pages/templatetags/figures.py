@@ -7,21 +7,24 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from leaderboard.pages.queries import BoardPage, Line
+from leaderboard.pages.board_page import BoardPage
+from leaderboard.pages.lines import Line
 from leaderboard.studies.answers import table, words
 
 register = template.Library()
 
 CODE = re.compile(r"`([^`]+)`")
-N_NAMES_SHOWN = 2  # without unfolding
-N_NAMES_LISTED = 50
+N_NAMES_SHOWN = 2
 NONE = SafeString('<span class="none" aria-hidden="true">–</span><span class="unseen">not known</span>')
 NOT_STATED = SafeString(
     '<span class="none" aria-hidden="true">–</span><span class="unseen">not stated</span>'
 )
+HIDDEN = SafeString('<span class="none" aria-hidden="true">–</span><span class="unseen">hidden</span>')
+NOT_BELIEVED = SafeString('?<span class="unseen"> not plausible</span>')
+FLAGGED = '<a class="mark {}" href="#flags">{}</a>'
 UNAVAILABLE = SafeString(
     '<span class="none" aria-hidden="true">–</span><span class="unseen">not available</span>'
 )
@@ -87,10 +90,7 @@ def cell(line: Line, head: str) -> SafeString | str:
     if text == table.NOTHING:
         return NONE
     if text.startswith("~"):
-        return format_html(
-            '<span aria-hidden="true">~</span>{}<span class="unseen"> estimated</span>',
-            text.removeprefix("~"),
-        )
+        return format_html('~<span class="unseen">estimated </span>{}', text.removeprefix("~"))
     return text
 
 
@@ -106,40 +106,41 @@ def error_of(line: Line, head: str) -> SafeString | str:
 
 
 @register.simple_tag
-def rank(line: Line) -> SafeString:
-    """The rank, marked where others share it."""
-    number = line.cells["Rank"].removesuffix("=")
-    if number == line.cells["Rank"]:
-        return format_html('<span class="value">{}</span>', number)
-    return format_html(
-        '<span class="value">{}</span><span class="tie" aria-hidden="true">=</span>'
-        '<span class="unseen"> shared</span>',
-        number,
-    )
-
-
-@register.simple_tag
 def icc(line: Line) -> SafeString:
-    """The intraclass correlation, and below it its interval."""
+    """The intraclass correlation, its interval, and the number of tasks that were repeated."""
     told = line.entry.icc
     if told["icc"] is None:
         return NONE
     around = f"{told['lower']:.2f}–{told['upper']:.2f}" if told["lower"] is not None else ""
-    return format_html(
-        '<span class="value">{}</span> <span class="under">{}</span>', line.cells["ICC"], around
+    tasks = words.counted(told["n_tasks"], "task") if told.get("n_tasks") else ""
+    return format_html('{} <span class="error">{} {}</span>', line.cells["ICC"], around, tasks)
+
+
+@register.simple_tag
+def cost(line: Line) -> SafeString | str:
+    """$10.4; a dash where it was not stated, or is hidden; a question mark where it is not to be believed."""
+    text = line.cells.get("Cost", table.NOTHING)
+    if text == table.NOTHING:
+        return HIDDEN if line.entry.cost_basis == words.HIDDEN else NOT_STATED
+    if text == "?":
+        return NOT_BELIEVED
+    return cell(line, "Cost")
+
+
+@register.simple_tag
+def marks(page: BoardPage, line: Line) -> SafeString:
+    """The marks in which an agent differs from most."""
+    own, common = line.entry.marks, page.common_marks
+    told = [(one, one) for one in own if one not in common]
+    told += [("not", f"not {one}") for one in common if one not in own]
+    return format_html_join(
+        " ",
+        "{}",
+        (
+            (format_html(FLAGGED if css == "flagged" else '<span class="mark {}">{}</span>', css, one),)
+            for css, one in told
+        ),
     )
-
-
-@register.inclusion_tag("pages/ties.html")
-def ties(line: Line) -> dict[str, Any]:
-    """With whom it is tied: names where they are few, else their number, which unfolds."""
-    return {
-        "known": line.told.rank_lower is not None,
-        "n": len(line.tied),
-        "few": len(line.tied) <= N_NAMES_SHOWN,
-        "names": line.tied[:N_NAMES_LISTED],
-        "n_more": max(0, len(line.tied) - N_NAMES_LISTED),
-    }
 
 
 @register.filter
@@ -149,11 +150,25 @@ def who(names: Sequence[str]) -> str:
 
 
 @register.filter
+def long_day(moment: datetime) -> SafeString:
+    """21 November 2026, in UTC."""
+    moment = timezone.localtime(moment)
+    text = f"{moment.day} {moment:%B %Y}"
+    return format_html('<time datetime="{}">{}</time>', f"{moment:%Y-%m-%d}", text)
+
+
+@register.filter
 def day(moment: datetime | str | None) -> SafeString:
     if moment is None:
         return NOT_STATED
     text = moment if isinstance(moment, str) else f"{timezone.localtime(moment):%Y-%m-%d}"
     return format_html('<time datetime="{0}">{0}</time>', text)
+
+
+@register.filter
+def stated(text: str) -> str:
+    """The text, or that there is none."""
+    return text or NOT_STATED
 
 
 @register.filter
@@ -171,16 +186,14 @@ def instant(moment: datetime) -> SafeString:
 
 
 @register.inclusion_tag("pages/heading.html")
-def heading(
-    page: BoardPage, column: str, label: str, more: str = "", below: str = "", below_label: str = ""
-) -> dict[str, Any]:
-    """The head of a column with the link that sorts by it; a second link sorts by what stands below."""
-    links = [_sorting(page, column, label)] + ([_sorting(page, below, below_label)] if below else [])
-    direction = page.order.direction(column) or (page.order.direction(below) if below else "")
-    return {"column": column, "more": more, "direction": direction, "links": links}
-
-
-def _sorting(page: BoardPage, column: str, label: str) -> dict[str, str]:
-    arrow = {"ascending": "↑", "descending": "↓"}.get(page.order.direction(column), "↕")
-    address = page.address(sort=page.order.after_choosing(column))
-    return {"column": column, "label": label, "arrow": arrow, "address": address}
+def heading(page: BoardPage, column: str, label: str, more: str = "") -> dict[str, Any]:
+    """The head of a column with the link that sorts by it."""
+    direction = page.order.direction(column)
+    return {
+        "column": column,
+        "label": label,
+        "more": more,
+        "direction": direction,
+        "arrow": {"ascending": "↑", "descending": "↓"}.get(direction, ""),
+        "address": page.address(sort=page.order.after_choosing(column)),
+    }

@@ -60,7 +60,7 @@ def test_other_methods(client, board):
 def test_errors_outside_of_views_are_problems_under_api_and_pages_elsewhere(client, board, monkeypatch):
     client.raise_request_exception = False
     monkeypatch.setattr("leaderboard.api.views.boards.visible", None)
-    monkeypatch.setattr("leaderboard.pages.views.listed_benchmarks", None)
+    monkeypatch.setattr("leaderboard.pages.home.listed_benchmarks", None)
     answers = [client.get(URL), client.get("/"), client.get(URL, headers={"Host": "elsewhere.example"})]
     assert [(a.status_code, a["Content-Type"]) for a in answers] == [
         (500, "application/problem+json"),

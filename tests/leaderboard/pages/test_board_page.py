@@ -8,7 +8,7 @@ from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.studies.answers import gaps, printed, table, words
 from tests.leaderboard.stored_validation import store
-from tests.seen import rows_of, text_of
+from tests.seen import Tables, rows_of, text_of
 from tests.toys import csv_text, graded, in_subset, ladder, load_text, only, recomputed
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
@@ -24,20 +24,40 @@ def ongoing(publish):
     return publish(agents, late)
 
 
+RANK, HELD, AGENT, SCORE, INTERVAL, OTHER = range(6)  # columns of the plain view, on a board with a subset
+
+
 def row_of(response, name):
-    return next(row for row in rows_of(response) if row[1].startswith(name))
+    """The cells of an agent by the heads of the columns, without what stands under these."""
+    heads = [head.split(" ")[0] for head in heads_of(response)]
+    place = heads.index("Agent")
+    row = next(row for row in rows_of(response) if row[place].startswith(name))
+    return dict(zip(heads, row, strict=True))
 
 
-@pytest.mark.parametrize("query", ["", "?target=full", "?target=domain&sort=-ties"])
-def test_it_takes_four_queries(client, ongoing, django_assert_num_queries, query):
-    # the benchmark; its latest board with subset, policy and calibration; the entries; the subset's tasks
-    with django_assert_num_queries(4):
+def heads_of(response):
+    return Tables(response.content.decode()).tables["ranking"][0]
+
+
+def tinted(response):
+    """The numbers of the agents in the rows that are tinted, and of the reference."""
+    page = response.content.decode()
+    rows = re.findall(r'<tr(?: class="([^"]*)")?><td class="c-rank">.*?vs=(\d+)#', page)
+    reference = {int(pk) for css, pk in rows if "reference" in css}
+    return {int(pk) for css, pk in rows if css == "tied"}, reference
+
+
+@pytest.mark.parametrize("query", ["", "?target=full", "?target=domain&sort=-ties", "?view=all&find=a"])
+def test_it_takes_three_queries(client, ongoing, django_assert_num_queries, query):
+    # the benchmark; its latest board with subset, policy and calibration; the entries
+    with django_assert_num_queries(3):
         client.get(f"/b/toy{query}")
 
 
-def test_without_a_subset_it_takes_three(client, publish, django_assert_num_queries):
-    publish(ladder(3, 20))
-    with django_assert_num_queries(3):  # no subset, so none of its tasks
+@pytest.mark.parametrize("n", [3, 60])
+def test_it_takes_as_many_with_many_agents(client, publish, django_assert_num_queries, n):
+    publish(ladder(n, 20))
+    with django_assert_num_queries(3):
         client.get("/b/toy")
 
 
@@ -60,22 +80,46 @@ def test_its_sentences_are_those_of_the_answer(client, ongoing, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_its_cells_are_those_of_the_answers_table(client, ongoing, target):
-    board, response = standings_of(ongoing), client.get(f"/b/toy?target={target}")
+def test_the_verdict_is_bold_in_its_first_clause(client, ongoing, target):
+    answer, rest = words.headline_parts(standings_of(ongoing), target)
+    page = unescape(client.get(f"/b/toy?target={target}").content.decode())
+    assert f'<p class="verdict"><bdi><b>{answer}</b> {rest}</bdi></p>' in page
+    assert f"{answer} {rest}" == words.headline(standings_of(ongoing), target)
+
+
+@pytest.mark.parametrize("view", ["", "&view=all"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_its_cells_are_those_of_the_answers_table(client, ongoing, target, view):
+    board, response = standings_of(ongoing), client.get(f"/b/toy?target={target}{view}")
     ranked = [row for row in table.rows(board, target) if row["Rank"]]
-    seen = rows_of(response)
-    assert [row[1].split(" ")[0] for row in seen] == [row["Agent"] for row in ranked]
+    seen, heads = rows_of(response), heads_of(response)
+    place = {head.split(" ")[0]: i for i, head in enumerate(heads)}
+    other = next(head for head in heads if head.startswith(("On ", "All ")))
+    assert [row[place["Agent"]].split(" ")[0] for row in seen] == [row["Agent"] for row in ranked]
     for cells, row in zip(ranked, seen, strict=True):
-        assert row[0].startswith(cells["Rank"].replace("=", "= shared"))
-        assert row[0].endswith(cells["May hold"])
-        assert cells[table.HEADS[target]] in row[2]
-        assert (
-            ("naive" not in row[2]) if cells["naive"] == "–" else row[2].endswith(f"naive {cells['naive']}")
-        )
-        assert row[3].removesuffix("not known") == cells["95%"]
-        assert cells[table.other_head(target)] in row[5]
-        assert row[6].split() == [cells["Tasks"], cells["Trials"]]
-        assert row[7].startswith(cells["Date"])
+        assert row[place["Rank"]] == cells["Rank"]
+        assert row[place["May"]] == cells["May hold"]
+        assert said(row[place["Score"]]) == cells[table.HEADS[target]]
+        assert row[place["95%"]].removesuffix("not known") == cells["95%"]
+        assert said(row[place[other.split(" ")[0]]]) == cells[table.other_head(target)]
+        assert row[place["Date"]] == cells["Date"][: 10 if view else 7]
+        if view:
+            assert row[place["±"]].split(" ")[0].removeprefix("±") == cells["± SE"]
+            assert row[place["naive"]].removesuffix("not known") == cells["naive"]
+            assert row[place["Ties"]] == cells["Ties"]
+            assert row[place["Tasks"]] == cells["Tasks"]
+
+
+def said(cell):
+    """What a cell shows, without the words for those who do not see its sign."""
+    return cell.replace("~estimated ", "~")
+
+
+def test_a_score_stands_under_its_task_set(client, ongoing):
+    m, k = ongoing.n_tasks, standings_of(ongoing).subset.size
+    assert {f"Score % all {m} tasks", f"On {k} %"} <= set(heads_of(client.get("/b/toy")))
+    assert {f"Subset % {k} tasks", f"All {m} %"} <= set(heads_of(client.get("/b/toy?target=subset")))
+    assert "Score % like these" in heads_of(client.get("/b/toy?target=domain"))
 
 
 def test_counts_say_what_they_count(client, ongoing):
@@ -83,7 +127,7 @@ def test_counts_say_what_they_count(client, ongoing):
     assert "Agents 17 ranked, of 18 listed" in text
     assert "Complete agents 16 ran all tasks" in text
     assert "1 more is listed without a rank" in text
-    assert "A run is spared" in text
+    assert "Apply All columns 17 agents" in text
 
 
 def test_one_ranked_agent_is_better_than_nobody(client, publish):
@@ -91,32 +135,37 @@ def test_one_ranked_agent_is_better_than_nobody(client, publish):
     text = text_of(client.get("/b/toy"))
     assert "One agent so far: only, 50.0% on all 20 tasks. 1 more is listed without a rank" in text
     assert "every other agent" not in text
-    assert "best" not in text.split("Ranking")[0]
+    assert "best" not in text.split(" Find ")[0]
 
 
 def test_a_standard_error_of_one_trial_is_marked_as_an_upper_bound(client, ongoing):
     line = next(line for line in standings_of(ongoing).agents if line.agent == "a08")
     assert line.at["full"].upper_bound
-    row = row_of(client.get("/b/toy"), "a08")
-    assert f"≤{100 * line.at['full'].se:.1f} upper bound" in row[2]
+    row = row_of(client.get("/b/toy?view=all"), "a08")
+    assert f"≤{100 * line.at['full'].se:.1f} upper bound" == row["±"]
     assert "≤ The standard error is an upper bound: one trial a task." in text_of(client.get("/b/toy"))
 
 
 def test_an_estimated_score_is_marked(client, ongoing):
-    row = row_of(client.get("/b/toy?target=full"), "newcomer")
+    row = row_of(client.get("/b/toy?target=full&view=all"), "newcomer")
     score = next(line for line in standings_of(ongoing).agents if line.agent == "newcomer").at["full"].score
-    assert row[2].startswith(f"~{100 * score:.1f} estimated")
-    assert row[-1].endswith("estimated")
+    assert row["Score"] == f"~estimated {100 * score:.1f}"
+    assert "estimated" in row["Marks"]
     assert "~ Estimated from the tasks that the agent ran" in text_of(client.get("/b/toy?target=full"))
+
+
+def switch_of(response):
+    nav = re.search(r'<nav id="targets".*?</nav>', response.content.decode(), re.S)[0]
+    return [
+        (address, bool(chosen))
+        for address, chosen in re.findall(r'<a href="([^"]*)"( aria-current="true")?>', nav)
+    ]
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_switch_says_what_is_chosen(client, ongoing, target):
-    page = client.get(f"/b/toy?target={target}").content.decode()
-    nav = re.search(r'<nav id="targets".*?</nav>', page, re.S)[0]
-    ((address, label),) = re.findall(r'<a href="([^"]*)#ranking-title" aria-current="true">(.*?)</a>', nav)
-    assert address == ("?" if target == "full" else f"?target={target}")
-    assert label.lower() == words.tasks_of(standings_of(ongoing), target)
+    switch = switch_of(client.get(f"/b/toy?target={target}"))
+    assert switch == [("?" if one == "full" else f"?target={one}", one == target) for one in words.TARGETS]
 
 
 def test_the_default_is_the_policys_target(client, ongoing):
@@ -125,22 +174,203 @@ def test_the_default_is_the_policys_target(client, ongoing):
     board = recomputed(as_of=AS_OF)
     assert board.target == "domain"
     assert client.get("/b/toy").content == client.get("/b/toy?target=domain").content
-    assert '<a href="?target=subset#ranking-title">' in client.get("/b/toy").content.decode()
+    assert ("?target=subset", False) in switch_of(client.get("/b/toy"))
 
 
 def test_the_switch_and_the_order_carry_each_other_along(client, ongoing):
-    page = client.get("/b/toy?target=subset&sort=-score").content.decode()
-    assert 'href="?target=subset&amp;sort=score#ranking" data-column="score"' in page
-    assert 'href="?target=domain&amp;sort=-score#ranking-title"' in page
-    assert 'href="?sort=-score#ranking-title"' in page
+    response = client.get("/b/toy?target=subset&sort=-score&find=a&view=all")
+    page = response.content.decode()
+    kept = "view=all&amp;find=a"
+    assert f'href="?target=subset&amp;sort=score&amp;{kept}#ranking" data-column="score"' in page
+    assert [address for address, _ in switch_of(response)] == [
+        f"?sort=-score&amp;{kept}",
+        f"?target=subset&amp;sort=-score&amp;{kept}",
+        f"?target=domain&amp;sort=-score&amp;{kept}",
+    ]
+    hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page)
+    assert hidden == [("target", "subset"), ("sort", "-score"), ("view", "all")]
     scores = [
-        float(re.search(r"[\d.]+", row[2])[0])
+        float(re.search(r"[\d.]+", row[SCORE])[0])
         for row in rows_of(client.get("/b/toy?target=subset&sort=-score"))
     ]
     assert scores == sorted(scores)
 
 
-ASKED = re.compile(r'<p class="notice"><bdi>(There is no [^<]*)</bdi></p>\n')
+class TestReference:
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_the_tinted_rows_are_the_ties_of_each_reference(self, client, ongoing, target):
+        board = standings_of(ongoing)
+        numbers = {entry.name: entry.agent_id for entry in ongoing.entries.all()}
+        names = [line.agent for line in board.agents]
+        for line in board.agents:
+            at = line.at[target]
+            if at.rank is None or at.rank_lower is None:
+                continue
+            tied = {numbers[name] for first, last in at.tied_with for name in names[first : last + 1]}
+            found = tinted(client.get(f"/b/toy?target={target}&vs={numbers[line.agent]}"))
+            assert found == (tied, {numbers[line.agent]})
+
+    def test_the_leader_is_the_reference_by_default_and_its_ties_end_in_a_sentence(self, client, ongoing):
+        response = client.get("/b/toy")
+        leader = standings_of(ongoing).agents[0].agent
+        pk = ongoing.entries.get(name=leader).agent_id
+        assert tinted(response)[1] == {pk}
+        assert client.get(f"/b/toy?vs={pk}").content == response.content
+        page = response.content.decode()
+        last = page.rindex('<tr class="tied">')
+        assert page.count('<tr class="divider">') == 1
+        assert page.index('<tr class="divider">') == page.index('<tr class="divider">', last)
+        assert "<tr>" not in page[last : page.index('<tr class="divider">')]
+        assert "Below: surely worse than the leader" in text_of(response)
+
+    def test_another_reference_is_named_and_kept_along(self, client, ongoing):
+        entry = ongoing.entries.get(name="a05")
+        response = client.get(f"/b/toy?vs={entry.agent_id}")
+        n = sum(last - first + 1 for first, last in entry.at["full"]["tied_with"])
+        assert f"Tinted: {n} agents tied with a05" in text_of(response)
+        assert b'class="divider"' not in response.content
+        assert f'href="?sort=agent&amp;vs={entry.agent_id}#ranking"' in response.content.decode()
+
+    def test_its_ties_are_tinted_in_any_order_without_a_divider(self, client, ongoing):
+        response = client.get("/b/toy?sort=agent")
+        assert tinted(response) == tinted(client.get("/b/toy"))
+        assert b'class="divider"' not in response.content
+
+    @pytest.mark.parametrize("vs", ["0", "-1", "x", "9" * 40, "1.0", "٣", "<b>"])
+    def test_who_is_not_there_is_named_and_the_leader_shown(self, client, ongoing, vs):
+        response = client.get(f"/b/toy?vs={vs}")
+        (told,) = ASKED.findall(response.content.decode())
+        assert unescape(told).startswith("There is no ranked agent “")
+        assert without_asked(response) == client.get("/b/toy").content.decode()
+
+    def test_who_has_no_rank_is_no_reference(self, client, ongoing):
+        pk = ongoing.entries.get(name="stopped").agent_id
+        assert ASKED.findall(client.get(f"/b/toy?vs={pk}").content.decode())
+
+    def test_where_ties_are_not_known_nothing_is_tinted(self, client, publish):
+        publish({"a": "0101", "b": "0011"})
+        page = client.get("/b/toy").content.decode()
+        assert 'class="tied' not in page
+        assert "divider" not in page
+
+
+class TestRows:
+    def test_a_hundred_rows_are_shown_before_all(self, client, publish):
+        publish(ladder(110, 20))
+        first, every = client.get("/b/toy"), client.get("/b/toy?rows=all")
+        assert (len(rows_of(first)), len(rows_of(every))) == (100, 110)
+        assert '<a href="?rows=all#ranking">Show all 110 agents</a>' in first.content.decode()
+        assert rows_of(every)[:100] == rows_of(first)
+
+    @pytest.mark.parametrize(
+        ("query", "names"),
+        [
+            ("find=a03", ["a03"]),
+            ("find=A03", ["a03"]),
+            ("find=model+a03", ["a03"]),
+            ("scaffold=Loop&find=newc", ["newcomer"]),
+            ("model=Model+a03", ["a03"]),
+            ("scaffold=None", []),
+            ("find=nobody", []),
+            ("find=stopped", []),
+            ("cost=5", []),
+        ],
+    )
+    def test_filters_leave_ranks_as_they_are(self, client, ongoing, query, names):
+        every = {row[AGENT]: row for row in rows_of(client.get("/b/toy"))}
+        response = client.get(f"/b/toy?{query}")
+        found = rows_of(response) if names else []
+        assert [row[AGENT].split()[0] for row in found] == names
+        assert all(row == every[row[AGENT]] for row in found)
+        assert f"{len(names)} of 17 agents; ranks are among all 17." in text_of(response)
+        assert ("No agent fits. Show every agent" in text_of(response)) == (not names)
+
+    def test_the_best_of_each_scaffold_is_the_first_of_it(self, client, ongoing):
+        (row,) = rows_of(client.get("/b/toy?show=scaffold"))
+        assert row == rows_of(client.get("/b/toy"))[0]
+        assert len(rows_of(client.get("/b/toy?show=model"))) == 17
+
+    def test_who_is_not_ranked_is_filtered_too(self, client, ongoing):
+        assert len(rows_of(client.get("/b/toy?find=stopped"), "unranked")) == 1
+        assert "Listed, not ranked" not in text_of(client.get("/b/toy?find=a03"))
+
+    def test_what_is_found_stays_in_the_form(self, client, ongoing):
+        page = client.get('/b/toy?find="><script>&show=model').content.decode()
+        assert 'name="find" value="&quot;&gt;&lt;script&gt;"' in page
+        assert '<option value="model" selected>' in page
+
+
+class TestMarkdown:
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_it_holds_the_verdict_and_the_rows_that_are_shown(self, client, ongoing, target):
+        response = client.get(f"/b/toy/board.md?target={target}&find=a0")
+        assert response["Content-Type"] == "text/markdown; charset=utf-8"
+        board, lines = standings_of(ongoing), response.content.decode().splitlines()
+        plain = [re.sub(r"\\(.)", r"\1", line) for line in lines]
+        assert plain[:5] == [
+            "## Toy",
+            "",
+            words.headline(board, target),
+            "",
+            words.scores_text(board, target),
+        ]
+        head, _, *rows = [line.strip("| ").split(" | ") for line in plain if line.startswith("|")]
+        expected = [row for row in table.rows(board, target) if row["Rank"] and row["Agent"].startswith("a0")]
+        assert rows == [[row[name] for name in head] for row in expected]
+
+    def test_names_are_no_markdown(self, client, publish):
+        publish({"a|b](x) <i>*c*": "01" * 10, "d\\": "10" * 10, "`e`": "11" * 10})
+        text = client.get("/b/toy/board.md").content.decode()
+        assert r"a\|b\]\(x\) \<i\>\*c\*" in text
+        assert r"\`e\`" in text
+
+    def test_the_page_leads_to_what_it_shows(self, client, ongoing):
+        page = client.get("/b/toy?target=subset&sort=agent").content.decode()
+        assert 'href="/b/toy/board.md?target=subset&amp;sort=agent">Markdown</a>' in page
+
+    def test_what_is_not_there_is_not_found(self, client, ongoing):
+        Benchmark.objects.create(slug="new", title="New")
+        assert client.get("/b/new/board.md").status_code == 404
+        assert client.get("/b/toy/board.md?board=9").status_code == 404
+        Benchmark.objects.filter(slug="toy").update(visibility="private")
+        assert client.get("/b/toy/board.md").status_code == 404
+
+
+class TestChart:
+    def test_it_holds_the_rows_of_its_table(self, client, publish):
+        board = standings_of(publish(priced(graded(16, 20))))
+        response = client.get("/b/toy")
+        page = unescape(response.content.decode())
+        rows = Tables(page).tables[""][1:]
+        ranked = [row for row in table.rows(board) if row["Rank"]]
+        assert [row[:3] for row in rows] == [
+            [row["Agent"], row["Cost"], f"{row['Score %']} ({row['95%']})"] for row in ranked
+        ]
+        svg = re.search(r"<svg[^>]*plot cost.*?</svg>", page, re.S)[0]
+        assert sorted(re.findall(r"<title>(.*?)</title></circle>", svg)) == sorted(
+            f"{row['Agent']}: {row['Score %']}%, {row['Cost']} a run" for row in ranked
+        )
+
+    def test_it_has_an_address_of_its_own_for_the_view_that_is_shown(self, client, ongoing):
+        pk = ongoing.entries.get(name="a05").agent_id
+        page = client.get(f"/b/toy?target=subset&vs={pk}").content.decode()
+        address = f"/b/toy/plots/cost.svg?target=subset&amp;vs={pk}"
+        assert f'<a href="{address}">SVG</a>' in page
+        alone = client.get(unescape(address))
+        assert alone["Content-Type"] == "image/svg+xml"
+        assert alone.content.decode() in page
+
+    def test_without_costs_it_is_the_score_through_time(self, client, ongoing):
+        assert "Score through time." in text_of(client.get("/b/toy"))
+        assert "2026-01-05" not in text_of(client.get("/b/toy")).split("Find")[0].split("Date")[0]
+
+    def test_without_a_board_there_is_none(self, client, db):
+        Benchmark.objects.create(slug="new", title="New")
+        assert client.get("/b/new/plots/cost.svg").status_code == 404
+        assert client.get("/b/new/plots/other.svg").status_code == 404
+
+
+ASKED = re.compile(r'<p class="notice"><bdi>((?:There is no |“)[^<]*)</bdi></p>\n')
 
 
 def without_asked(response):
@@ -169,7 +399,8 @@ def test_an_unknown_target_is_named_and_the_default_shown(client, ongoing, targe
 
 
 @pytest.mark.parametrize(
-    "address", ["/b/toy", "/b/toy?target=full", "/b/toy?target=&sort=", "/b/toy?sort=-cost"]
+    "address",
+    ["/b/toy", "/b/toy?target=full", "/b/toy?target=&sort=&vs=&show=", "/b/toy?sort=-cost&cost=5&view=all"],
 )
 def test_what_is_known_is_not_commented_on(client, ongoing, address):
     assert not ASKED.findall(client.get(address).content.decode())
@@ -188,21 +419,7 @@ def test_what_rows_lack_is_told_with_the_reason(client, publish):
     text = text_of(client.get("/b/toy"))
     for gap in gaps(board):
         assert gap.reason in text
-    assert all(row[4] == "–not known" for row in rows_of(client.get("/b/toy")))
-
-
-def test_ties_unfold_without_a_script(client, ongoing):
-    board = standings_of(ongoing)
-    line = max(board.agents, key=lambda line: sum(last - first for first, last in line.at["full"].tied_with))
-    names = [one.agent for one in board.agents]
-    tied = [name for first, last in line.at["full"].tied_with for name in names[first : last + 1]]
-    assert len(tied) > 2
-    (row,) = re.findall(
-        rf'<bdi>{line.agent}</bdi> <div class="made-of">.*?</tr>', client.get("/b/toy").content.decode(), re.S
-    )
-    details = re.search(r"<details><summary>(.*?)</summary>(.*?)</details>", row, re.S)
-    assert details[1] == f"{len(tied)} agents"
-    assert re.findall(r"<bdi>(.*?)</bdi>", details[2]) == tied
+    assert all(row[HELD] == "–not known" for row in rows_of(client.get("/b/toy")))
 
 
 def test_that_money_was_not_measured_is_said(client, ongoing):
@@ -215,10 +432,10 @@ def priced(outcomes, **options):
 
 def test_costs_are_shown_with_their_basis(client, publish):
     board = publish(priced(graded(16, 20)))
-    text = text_of(client.get("/b/toy"))
+    text = text_of(client.get("/b/toy?view=all"))
     assert f"saves ${2.5 * (20 - board.subset.members.count()):.1f} in the median" in text
     assert "Cost $50.0 a run of all tasks, every task taken to cost the same" in text
-    assert "$" in row_of(client.get("/b/toy"), "a08")[6]
+    assert row_of(client.get("/b/toy"), "a08")["Cost"] == "$50.0"
     assert client.get("/api/v1/benchmarks/toy/board").json()["agents"][0]["cost_usd"] == 50
 
 
@@ -228,7 +445,14 @@ def test_costs_that_the_policy_hides_are_nowhere(client, publish):
     Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
     load_text(priced(graded(16, 20, prefix="g"), benchmark="Other"), slug="other")
     recomputed("other", as_of=AS_OF)
-    assert "$" not in text_of(client.get("/b/other"))
+    for path in (
+        "/b/other",
+        "/b/other?view=all",
+        "/b/other?cost=5",
+        "/b/other/board.md",
+        "/b/other/plots/cost.svg",
+    ):
+        assert "$" not in client.get(path).content.decode()
     assert "$" not in text_of(client.get("/"))
     assert "Cost was not stated" not in text_of(client.get("/b/other")) + text_of(client.get("/"))
     shown = client.get("/api/v1/benchmarks/other/board").json()
@@ -238,7 +462,7 @@ def test_costs_that_the_policy_hides_are_nowhere(client, publish):
 
 
 def test_one_trial_each_makes_no_column(client, ongoing):
-    assert "ICC" not in text_of(client.get("/b/toy"))
+    assert "ICC" not in text_of(client.get("/b/toy?view=all"))
 
 
 def test_repeated_trials_are_told_with_the_intraclass_correlation(client, publish):
@@ -249,15 +473,18 @@ def test_repeated_trials_are_told_with_the_intraclass_correlation(client, publis
     ]
     board = standings_of(publish("\n".join([head, *rows, *noisy]) + "\n"))
     icc = next(line for line in board.agents if line.agent == "a03").icc
-    response = client.get("/b/toy")
+    response = client.get("/b/toy?view=all")
     (cell,) = [row["ICC"] for row in table.rows(board) if row["Agent"] == "a03"]
-    assert f"{cell} {icc['lower']:.2f}–{icc['upper']:.2f}" in row_of(response, "a03")
+    assert (
+        row_of(response, "a03")["ICC"]
+        == f"{cell} {icc['lower']:.2f}–{icc['upper']:.2f} {icc['n_tasks']} tasks"
+    )
     assert icc["note"] in text_of(response)
 
 
 def test_flags_are_marked_and_told(client, publish):
     publish(ladder(6, 20) | {"copy": ladder(6, 20)["a03"]})
-    response = client.get("/b/toy")
+    response = client.get("/b/toy?view=all")
     assert '<a class="mark flagged" href="#flags">' in response.content.decode()
     assert "copy The same outcome as a03 on every task." in text_of(response)
 
@@ -271,7 +498,7 @@ def test_who_is_not_ranked_stands_apart_with_the_reason_and_the_bounds(client, o
     low, high = (100 * end for end in told.bounds)
     assert row[2] == f"{low:.1f} to {high:.1f}%, whatever the missing {told.n_missing} outcomes are"
     assert told.bounds == (3 / board.n_tasks, 1)
-    assert not any(row[1].startswith("stopped") for row in rows_of(response))
+    assert not any(row[AGENT].startswith("stopped") for row in rows_of(response))
 
 
 def test_what_is_stated_of_an_agent_stands_in_its_row(client, publish):
@@ -279,8 +506,10 @@ def test_what_is_stated_of_an_agent_stands_in_its_row(client, publish):
     Agent.objects.filter(name="a03").update(version="v7 <b>", organisation="Ada & Co")
     load_text(csv_text({"late": "01" * 10}))
     recomputed(as_of=AS_OF)
-    row = row_of(client.get("/b/toy"), "a03")
-    assert row[1].endswith("More Version v7 <b> Organisation Ada & Co")
+    row = row_of(client.get("/b/toy?view=all"), "a03")
+    assert row["Agent"].endswith("More Version v7 <b> Organisation Ada & Co")
+    assert (row["Organisation"], row["Run"], row["Submissions"]) == ("Ada & Co", "operator", "1")
+    assert row_of(client.get("/b/toy?view=all"), "a02")["Organisation"] == "not stated"
 
 
 def test_the_notices_stand_before_the_ranks(client, publish):
@@ -288,7 +517,7 @@ def test_the_notices_stand_before_the_ranks(client, publish):
     text = text_of(client.get("/b/toy"))
     others = words.other_notices(board)
     assert any("`missing = zero` counts missing outcomes as failures" in notice for notice in others)
-    assert all(text.index(notice.replace("`", "")) < text.index("Ranking") for notice in others)
+    assert all(text.index(notice.replace("`", "")) < text.index("May hold ranks") for notice in others)
     assert "<code>missing = zero</code> counts" in client.get("/b/toy").content.decode()
 
 
@@ -301,18 +530,15 @@ def test_the_verdict_of_a_validation_leads_to_its_page(client, publish):
     assert f"{said} Can I trust it?" in text_of(client.get("/b/toy"))
 
 
-def test_every_task_of_the_subset_is_listed_with_its_pass_rate(client, ongoing):
-    text = text_of(client.get("/b/toy"))
-    for member in ongoing.subset.members.select_related("task"):
-        assert f"{member.task.name} {100 * member.pass_rate:.1f}%" in text
-
-
 def test_it_names_its_version(client, ongoing):
     text = text_of(client.get("/b/toy"))
     assert "As of 1 June 2026, 12:05 UTC" in text
     assert f"Data version {ongoing.data_version}" in text
     assert ongoing.digest in text
-    assert b'href="/api/v1/benchmarks/toy/board"' in client.get("/b/toy").content
+    assert f"Board {ongoing.number} · 1 June 2026" in text
+    page = client.get("/b/toy").content
+    assert b'href="/api/v1/benchmarks/toy/board">JSON' in page
+    assert b'href="/api/v1/benchmarks/toy/board.csv">CSV' in page
 
 
 @pytest.mark.parametrize(
@@ -326,9 +552,9 @@ def test_it_names_its_version(client, ongoing):
 def test_each_phase_is_told_in_words(client, publish, outcomes, phase):
     board = standings_of(publish(outcomes))
     text = text_of(client.get("/b/toy"))
-    assert f"{phase} {words.phase_text(board)}" in text
-    assert board.why in text
-    assert ("Why all tasks:" in text) == (board.subset is None)
+    assert f"{phase} {words.scores_text(board)}" in text
+    assert f"Phase {phase}. {words.phase_text(board)}" in text
+    assert f"{'Why all tasks' if board.subset is None else 'The subset'} {board.why}" in text
 
 
 def test_every_phase_has_a_sentence():
@@ -344,28 +570,30 @@ def test_names_are_escaped_wherever_they_stand(client, publish):
     page = client.get("/b/toy").content.decode()
     assert "<script>alert" not in page
     assert "<i>" not in page
-    assert "<b>" not in page
+    assert "<bdi><b></bdi>" not in page
+    assert "<b>" not in re.sub(r"<bdi><b>[^<]*</b>", "", page)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "A &amp; &lt;i&gt;B&lt;/i&gt;" in page
 
 
 @pytest.mark.parametrize("sort", ["agent", "score", "ties", "subset", "full", "trials", "rank"])
 def test_it_is_sorted_by_the_column_asked_for(client, ongoing, sort):
-    natural = [row[1] for row in rows_of(client.get(f"/b/toy?sort={sort}"))]
-    reverse = [row[1] for row in rows_of(client.get(f"/b/toy?sort=-{sort}"))]
+    natural = [row[AGENT] for row in rows_of(client.get(f"/b/toy?sort={sort}"))]
+    reverse = [row[AGENT] for row in rows_of(client.get(f"/b/toy?sort=-{sort}"))]
     assert sorted(natural) == sorted(reverse)
     assert natural[0] != reverse[0]
 
 
 def test_full_scores_descend_when_sorted_by_them(client, ongoing):
-    scores = [float(re.search(r"[\d.]+", row[5])[0]) for row in rows_of(client.get("/b/toy?sort=full"))]
+    rows = rows_of(client.get("/b/toy?target=subset&sort=full"))
+    scores = [float(re.search(r"[\d.]+", row[OTHER])[0]) for row in rows]
     assert scores == sorted(scores, reverse=True)
 
 
 def test_the_sorted_column_says_so_and_its_link_turns_the_order_round(client, ongoing):
     html = client.get("/b/toy?sort=subset").content.decode()
     assert html.count("aria-sort") == 1
-    assert '<th scope="col" class="col-subset" aria-sort="descending"><a href="?sort=-subset#ranking"' in html
+    assert '<th scope="col" class="c-subset" aria-sort="descending"><a href="?sort=-subset#ranking"' in html
     html = client.get("/b/toy?sort=-subset").content.decode()
     assert 'aria-sort="ascending"><a href="?sort=subset#ranking"' in html
 

@@ -5,7 +5,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 from django.views.defaults import permission_denied
 
-from leaderboard.pages import views
+from leaderboard.pages import home
 
 
 def fail(error):
@@ -41,7 +41,7 @@ def test_a_refusal(rf):
 @pytest.mark.parametrize("error", [RuntimeError("a secret"), KeyError("a secret")])
 def test_a_fault_of_ours_keeps_its_details(client, db, monkeypatch, error):
     client.raise_request_exception = False
-    monkeypatch.setattr(views, "listed_benchmarks", fail(error))
+    monkeypatch.setattr(home, "listed_benchmarks", fail(error))
     response = client.get("/")
     assert response.status_code == 500
     assert b"Something went wrong" in response.content
@@ -50,7 +50,7 @@ def test_a_fault_of_ours_keeps_its_details(client, db, monkeypatch, error):
 
 @pytest.mark.parametrize("error", [OperationalError("the server is gone"), InterfaceError("closed")])
 def test_a_database_that_does_not_answer(client, db, monkeypatch, error):
-    monkeypatch.setattr(views, "listed_benchmarks", fail(error))
+    monkeypatch.setattr(home, "listed_benchmarks", fail(error))
     response = client.get("/")
     assert (response.status_code, response["Retry-After"]) == (503, "5")
     assert response["Cache-Control"] == "no-store"

@@ -1,4 +1,5 @@
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -7,7 +8,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.answers import words
 from tests.leaderboard.pages.conftest import AS_OF
 from tests.seen import text_of
-from tests.toys import graded, ladder
+from tests.toys import csv_text, graded, ladder, load_text, recomputed
 
 
 def test_without_a_benchmark_it_says_how_to_load_one(client, db):
@@ -23,20 +24,21 @@ def test_a_benchmark_is_told_in_its_boards_own_headline(client, publish, outcome
     board = standings_of(publish(outcomes))
     text, n = text_of(client.get("/")), len(outcomes)
     assert words.headline(board) in text
-    assert f"Agents {n} ranked, of {n} listed Tasks {board.n_tasks}" in text
+    listed = words.counted(n, "agent")
+    assert f"{n} ranked, of {listed} listed; {board.n_tasks} tasks" in text
     assert "Leader" not in text
 
 
 def test_who_is_not_ranked_is_counted(client, publish):
     publish(ladder(3, 20) | {"stopped": "1" * 5 + "." * 15})
     text = text_of(client.get("/"))
-    assert "Agents 3 ranked, of 4 listed" in text
+    assert "3 ranked, of 4 agents listed" in text
     assert "1 more is listed without a rank: it lacks outcomes among all" in text
 
 
 def test_the_latest_board_is_shown(client, publish):
     publish(ladder(3, 20), {"best": "1" * 20})
-    assert "Agents 4 ranked" in text_of(client.get("/"))
+    assert "4 ranked, of 4 agents" in text_of(client.get("/"))
     assert client.get("/").content.count(b"<h2>") == 1
 
 
@@ -51,6 +53,37 @@ def test_only_public_benchmarks_are_listed(client, publish):
     publish(ladder(3, 20), slug="private", visibility="private")
     publish(ladder(3, 20), slug="hidden", hidden_at=AS_OF, hidden_reason="a dispute")
     assert re.findall(r'href="/b/(\w+)"', client.get("/").content.decode()) == ["seen"]
+
+
+def test_the_one_that_changed_last_comes_first(client, publish):
+    for slug in ("first", "second", "third"):
+        publish(ladder(3, 20), slug=slug)
+    publish(ladder(3, 20), slug="third")  # the same board again
+    load_text(csv_text({"late": "01" * 10}, benchmark="Second"), slug="second")
+    recomputed("second", as_of=AS_OF + timedelta(days=1))
+    Benchmark.objects.create(slug="a-new", title="A new one")
+    found = re.findall(r'<h2><a href="/b/([\w-]+)"', client.get("/").content.decode())
+    assert found == ["second", "first", "third", "a-new"]
+
+
+def test_a_strip_shows_the_ranks_that_the_first_ten_may_hold(client, publish):
+    publish(graded(16, 30))
+    page = client.get("/").content.decode()
+    (strip,) = re.findall(r'<svg class="plot strip".*?</svg>', page, re.S)
+    assert strip.count("<rect") == 10
+    assert strip.count('class="f-lead"') == 1
+
+
+def test_without_rank_intervals_there_is_no_strip(client, publish):
+    publish({"a": "0101", "b": "0011"})
+    assert b"strip" not in client.get("/").content
+
+
+def test_what_a_benchmark_is_stands_under_its_name(client, publish):
+    publish(ladder(3, 20), description="Twenty <toys>.")
+    assert "Toy Twenty <toys>." in text_of(client.get("/"))
+    assert "Toy" in text_of(client.get("/b/toy"))
+    assert "Twenty <toys>." in text_of(client.get("/b/toy"))
 
 
 @pytest.mark.parametrize("n", [1, 3])

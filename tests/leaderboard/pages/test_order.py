@@ -1,6 +1,7 @@
 import pytest
 
-from leaderboard.pages.queries import COLUMNS, Line, Order
+from leaderboard.pages.lines import Line
+from leaderboard.pages.order import COLUMNS, Order
 from tests.leaderboard.pages.lines import entrant
 
 
@@ -12,7 +13,7 @@ def lines(**columns):
 
 def line(name, *, target="full", **fields):
     entry = entrant(name, **fields)
-    return Line(entry, entry.at[target], {}, ())
+    return Line(entry, entry.at[target], {})
 
 
 def names(ordered):
@@ -29,6 +30,12 @@ def test_numbers_begin_with_the_largest_but_ranks_with_the_first(sort, expected)
 @pytest.mark.parametrize(("sort", "expected"), [("full", "cab"), ("-full", "acb")])
 def test_what_has_no_value_comes_last_either_way(sort, expected):
     assert names(Order.parse(sort).sort(lines(score=[0.1, None, 0.9]))) == expected
+
+
+def test_a_cost_that_is_not_believed_comes_last():
+    entries = [entrant(name, cost_usd=cost) for name, cost in (("a", 9.0), ("b", 0.01), ("c", 8.0))]
+    asked = [Line(one, one.at["full"], {"Cost": "?" if one.agent == "b" else "$9"}) for one in entries]
+    assert names(Order.parse("cost").sort(asked)) == "cab"
 
 
 @pytest.mark.parametrize(("sort", "expected"), [("cost", "bca"), ("-cost", "acb")])

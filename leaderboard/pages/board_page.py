@@ -1,0 +1,390 @@
+"""What the board page shows: a verdict, a row for each agent, and what is folded below.
+
+Nothing is computed or worded here but what this page alone tells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.urls import NoReverseMatch, reverse
+
+from leaderboard.boards.models import Board
+from leaderboard.boards.presentation import tells_costs
+from leaderboard.boards.signing import public_key
+from leaderboard.pages.asked import Asked, number_in, query, unknown
+from leaderboard.pages.costs import score_chart
+from leaderboard.pages.filters import SHOWN, Filters, offered, offered_costs
+from leaderboard.pages.lines import Line, common_marks
+from leaderboard.pages.order import Order
+from leaderboard.pages.since import Since
+from leaderboard.plots.chart import Chart
+from leaderboard.studies.answers import Gap, Standings, gaps, printed, table, words
+from leaderboard.studies.answers import Line as Entrant
+
+N_ROWS = 100  # before one asks for all
+SWITCH = {"full": "all {n} tasks", "subset": "{n} of the subset", "domain": "tasks like these"}
+UNDER_SCORE = {"full": "all {n} tasks", "subset": "{n} tasks", "domain": "like these"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One end of the switch between targets; without an address nothing is said about it, and `why` not."""
+
+    label: str
+    is_chosen: bool
+    address: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class BoardPage:
+    """A board with everything that stands around it, for one target."""
+
+    board: Board
+    standings: Standings
+    target: str
+    order: Order
+    filters: Filters
+    lines: list[Line]
+    latest: int
+    reference: Line | None
+    asked: Asked
+    withdrawn: frozenset[str] = frozenset()
+    since: Since | None = None
+
+    # -- what stands at the top
+
+    @property
+    def is_latest(self) -> bool:
+        return self.board.number == self.latest
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the counted outcomes have changed since."""
+        return self.board.data_version < self.board.benchmark.data_version
+
+    @property
+    def verdict_parts(self) -> tuple[str, str]:
+        return words.headline_parts(self.standings, self.target)
+
+    @property
+    def headline(self) -> str:
+        return words.headline(self.standings, self.target)
+
+    @property
+    def scores(self) -> str:
+        return words.scores_text(self.standings, self.target)
+
+    @property
+    def tasks(self) -> str:
+        return words.tasks_of(self.standings, self.target)
+
+    @property
+    def trust(self) -> str:
+        return words.verdict_text(self.standings)
+
+    @property
+    def held(self) -> str:
+        return words.held_text(self.standings, self.target)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        is_ranked = self.reference is not None and self.reference.pk == number_in(self.asked.vs)
+        return unknown(self.asked, is_ranked=is_ranked)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return words.other_notices(self.standings)
+
+    @cached_property
+    def chart(self) -> Chart | None:
+        return score_chart(self.standings, self.target, self.lines, self.agents)
+
+    # -- the rows
+
+    @property
+    def slug(self) -> str:
+        return str(self.board.benchmark.slug)
+
+    @cached_property
+    def ranked(self) -> list[Line]:
+        return self.order.sort([line for line in self._kept_lines if line.told.rank is not None])
+
+    @property
+    def rows(self) -> list[Line]:
+        return self.ranked if self.asked.rows == "all" else self.ranked[:N_ROWS]
+
+    @property
+    def has_more(self) -> bool:
+        return len(self.rows) < len(self.ranked)
+
+    @cached_property
+    def unranked(self) -> list[Line]:
+        return [line for line in self._kept_lines if line.told.rank is None]
+
+    @property
+    def n_ranked(self) -> int:
+        return self.standings.targets[self.target].n_ranked
+
+    @property
+    def counted(self) -> str:
+        """How many agents are shown, of how many."""
+        if len(self.ranked) == self.n_ranked:
+            return words.counted(self.n_ranked, "agent")
+        n = f"{self.n_ranked:,}"
+        return f"{len(self.ranked):,} of {n} agents; ranks are among all {n}."
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the reference is the leader."""
+        return self.reference is not None and self.reference is leader_of(self.lines)
+
+    @cached_property
+    def divided(self) -> Line | None:
+        """The last row that is tied with the leader, where worse ones follow below it; None without such."""
+        tied = [place for place, line in enumerate(self.rows) if line.standing in ("lead", "tied")]
+        if not (self.is_leader and self.order == Order() and tied) or tied[-1] == len(self.rows) - 1:
+            return None
+        return self.rows[tied[-1]]
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether a row that is not tied stands above the divider."""
+        above = self.rows[: self.rows.index(self.divided)] if self.divided else []
+        return any(line.standing == "worse" for line in above)
+
+    @property
+    def n_tied(self) -> int | None:
+        return self.reference.n_tied if self.reference else None
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether all columns are shown."""
+        return self.asked.view == "all"
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Of the columns that say something."""
+        return tuple(column.head for column in self._shown)
+
+    @property
+    def score_head(self) -> str:
+        return table.HEADS[self.target]
+
+    @property
+    def score_tasks(self) -> str:
+        """The task set, in short, as it stands under the head of the scores."""
+        return UNDER_SCORE[self.target].format(n=f"{self.n_target_tasks:,}")
+
+    @property
+    def n_target_tasks(self) -> int:
+        return self.standings.targets[self.target].n_tasks
+
+    @property
+    def other_head(self) -> str:
+        """Of the scores on the other task set; empty on a board without a subset."""
+        return table.other_head(self.target) if self.standings.subset else ""
+
+    @property
+    def other_column(self) -> str:
+        return "full" if self.target == "subset" else "subset"
+
+    @property
+    def other_label(self) -> str:
+        n = self.standings.targets[self.other_column].n_tasks
+        return f"{'All' if self.other_column == 'full' else 'On'} {n:,}"
+
+    @cached_property
+    def common_marks(self) -> tuple[str, ...]:
+        return common_marks([line for line in self.lines if line.told.rank is not None])
+
+    @property
+    def has_implausible(self) -> bool:
+        """Whether a cost that is stated is not believed."""
+        return any(line.cells.get("Cost") == "?" for line in self.lines)
+
+    @property
+    def n_columns(self) -> int:
+        narrow = 7 + (self.other_head in self.heads) + ("Cost" in self.heads)
+        return narrow + 8 + ("naive" in self.heads) + ("ICC" in self.heads) if self.is_wide else narrow
+
+    @property
+    def middle(self) -> int:
+        """Of the ranks, as the head of their bars names it."""
+        return max(1, self.n_ranked // 2)
+
+    # -- the bar above them
+
+    @property
+    def choices(self) -> list[Choice]:
+        return [self._choice(target) for target in words.TARGETS]
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """What the form carries along beside what it asks."""
+        own = {name: text for name, text in self._kept.items() if name not in self.filters.asked}
+        return [(name, text) for name, text in own.items() if text]
+
+    @property
+    def scaffolds(self) -> list[str]:
+        return offered(self.lines, "scaffold")
+
+    @property
+    def models(self) -> list[str]:
+        return offered(self.lines, "model")
+
+    @property
+    def costs(self) -> list[tuple[str, str]]:
+        return offered_costs(list(words.costs(self.standings).values()), self.filters.cost)
+
+    @property
+    def chosen_cost(self) -> str:
+        return self.filters.asked["cost"]
+
+    @property
+    def shows(self) -> list[tuple[str, str]]:
+        return list(SHOWN.items())
+
+    # -- what is folded
+
+    @property
+    def key(self) -> str | None:
+        """Of the signature that the JSON of the board has."""
+        return public_key()
+
+    @property
+    def phase(self) -> str:
+        return words.phase_text(self.standings)
+
+    @property
+    def trials(self) -> str:
+        return words.trials_text(self.standings.trials)
+
+    @property
+    def covers(self) -> str:
+        return words.covers_text(self.standings, self.target)
+
+    @property
+    def measured(self) -> str:
+        return words.measured_text(self.standings)
+
+    @property
+    def legend(self) -> dict[str, str]:
+        return printed.legend(self.standings, self.target, self._shown)
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What the rows of ranked agents lack; why others have no rank stands in their own table."""
+        return tuple(gap for gap in gaps(self.standings, self.target) if gap.what != "Not ranked")
+
+    @property
+    def saved(self) -> str:
+        return words.savings_text(self.standings.savings, with_money=tells_costs(self.board))
+
+    @property
+    def flagged(self) -> list[Entrant]:
+        return [line for line in self.standings.agents if line.flags]
+
+    # -- addresses
+
+    def address(self, **changes: str) -> str:
+        """The query of another view; what is the default is left out of it."""
+        changes = {name: "" if _is_default(self, name, text) else text for name, text in changes.items()}
+        return query(self._kept | changes)
+
+    @property
+    def address_of_leader(self) -> str:
+        return self.address(vs="")
+
+    @property
+    def address_of_all(self) -> str:
+        """Without a filter."""
+        return self.address(**dict.fromkeys(self.filters.asked, ""))
+
+    @property
+    def address_of_rows(self) -> str:
+        """With every row."""
+        return self.address(rows="all")
+
+    @property
+    def address_of_wide(self) -> str:
+        """With all columns."""
+        return self.address(view="all")
+
+    @property
+    def address_of_plain(self) -> str:
+        return self.address(view="")
+
+    @property
+    def address_of_drawing(self) -> str:
+        """Of the chart alone, as it stands here."""
+        told = {name: self._kept[name] for name in ("target", "vs")} | self._of_board
+        return reverse("pages:plot", args=[self.slug, "cost"]) + query(told).removesuffix("?")
+
+    @property
+    def address_of_markdown(self) -> str:
+        told = self._kept | self._of_board
+        return reverse("pages:board_markdown", args=[self.slug]) + query(told).removesuffix("?")
+
+    @cached_property
+    def versus(self) -> str:
+        """The address of the view beside another reference, but for the number of the agent."""
+        others = self.address_of_leader
+        return f"{others}{'' if others == '?' else '&'}vs="
+
+    @cached_property
+    def agents(self) -> str:
+        """The address of an agent but for its number; empty where agents have no page."""
+        try:
+            return reverse("pages:agent", args=[self.slug, 0]).removesuffix("0")
+        except NoReverseMatch:
+            return ""
+
+    @property
+    def _of_board(self) -> dict[str, str]:
+        return {} if self.is_latest else {"board": str(self.board.number)}
+
+    @cached_property
+    def _kept(self) -> dict[str, str]:
+        """The view that is shown, as in an address, without what is the default."""
+        told = {
+            "target": self.target,
+            "sort": str(self.order),
+            "vs": str(self.reference.pk) if self.reference and not self.is_leader else "",
+            "view": self.asked.view,
+            "rows": self.asked.rows,
+        }
+        return {
+            name: "" if _is_default(self, name, text) else text
+            for name, text in (told | self.filters.asked).items()
+        }
+
+    @cached_property
+    def _kept_lines(self) -> list[Line]:
+        return self.filters.keep(self.lines, words.costs(self.standings))
+
+    @cached_property
+    def _shown(self) -> tuple[table.Column, ...]:
+        return table.columns(self.standings, self.target)
+
+    def _choice(self, target: str) -> Choice:
+        told = self.standings.targets[target]
+        is_chosen = target == self.target
+        label = words.sentence(SWITCH[target].format(n=f"{told.n_tasks:,}"))[:-1]
+        if not told.n_ranked:
+            return Choice(
+                label if told.n_tasks else "The subset", is_chosen, why=f"{words.clause(told.reason)}."
+            )
+        return Choice(label, is_chosen, self.address(target=target))
+
+
+def _is_default(page: BoardPage, name: str, text: str) -> bool:
+    default = {"target": page.standings.target, "sort": str(Order())}
+    known = {"view": ("all",), "rows": ("all",)}
+    return text == default.get(name) or (name in known and text not in known[name])
+
+
+def leader_of(lines: Sequence[Line]) -> Line | None:
+    """The first by rank; None where nobody has one."""
+    return lines[0] if lines and lines[0].told.rank is not None else None

@@ -1,0 +1,87 @@
+"""The chart beside the verdict: cost against score, or score through time where no cost is believed."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+
+from leaderboard.pages.lines import Line
+from leaderboard.plots.chart import Chart
+from leaderboard.plots.pareto import Axis, Point, cost_axis, day_axis, pareto
+from leaderboard.studies.answers import Standings, table, words
+
+TIES = {"lead": "the reference", "tied": "tied with it", "worse": "not tied with it", "muted": "not known"}
+KINDS: dict[str, tuple[str, Callable[[Sequence[Point]], Axis]]] = {
+    "Cost": ("Cost against score", cost_axis),
+    "Date": ("Score through time", day_axis),
+}
+FRONT_OF_COSTS = "The line joins agents that no other beats at their price or less."
+FRONT_OF_DAYS = "No cost is stated. The line joins agents that none before them beats."
+
+
+def score_chart(standings: Standings, target: str, lines: Iterable[Line], agents: str) -> Chart | None:
+    """Cost against score; score through time where there is no cost; None where there is no date either.
+
+    `agents` is the address of an agent but for its number; empty where dots lead nowhere.
+    """
+    ranked = [line for line in lines if line.told.score is not None and line.told.rank is not None]
+    believed = words.costs(standings)
+    tasks = words.tasks_of(standings, target)
+    if priced := [(line, cost) for line in ranked if (cost := believed.get(line.entry.agent))]:
+        lede = FRONT_OF_COSTS + _left_out(len(ranked) - len(priced))
+        return _chart("Cost", priced, target, tasks, lede, agents)
+    dated = [(line, day) for line in ranked if (day := _day(line.entry.submitted_at))]
+    return _chart("Date", dated, target, tasks, FRONT_OF_DAYS, agents) if dated else None
+
+
+def _chart(
+    took: str,
+    drawn: Sequence[tuple[Line, float]],
+    target: str,
+    tasks: str,
+    lede: str,
+    agents: str,
+) -> Chart:
+    title, axis_of = KINDS[took]
+    score = table.HEADS[target]
+    points = [
+        _point(line, at, line.cells[score], f"{agents}{line.pk}" if agents else "") for line, at in drawn
+    ]
+    return Chart(
+        name="cost",
+        title=title,
+        lede=lede,
+        heads=("Agent", took, f"Score % on {tasks}, 95%", "Ties"),
+        rows=tuple(_row(line, took, score) for line, _ in drawn),
+        svg=pareto(points, axis_of(points), name="cost", title=f"{title}, on {tasks}"),
+    )
+
+
+def _row(line: Line, took: str, score: str) -> tuple[str, ...]:
+    around = line.cells.get("95%", table.NOTHING)
+    told = line.cells[score] if around == table.NOTHING else f"{line.cells[score]} ({around})"
+    return line.entry.agent, line.cells.get(took, table.NOTHING), told, TIES[line.standing]
+
+
+def _point(line: Line, took: float, score: str, address: str) -> Point:
+    told, cost = line.told, words.cost_text(line.entry)
+    return Point(
+        name=line.name[0],
+        said=f"{line.entry.agent}: {score}%" + (f", {cost} a run" if cost else f", {line.month}"),
+        took=took,
+        score=told.score or 0.0,
+        interval=None if told.lower is None or told.upper is None else (told.lower, told.upper),
+        standing=line.standing,
+        address=address,
+    )
+
+
+def _left_out(n: int) -> str:
+    if not n:
+        return ""
+    return f" {words.counted(n, 'agent')} without a cost to believe {'is' if n == 1 else 'are'} not drawn."
+
+
+def _day(stated: str | None) -> int | None:
+    """The ordinal of a date; the first day of a month or a year that is stated alone."""
+    if stated is None:
+        return None
+    return date.fromisoformat((f"{stated[:10]}-01-01")[:10]).toordinal()

@@ -1,0 +1,131 @@
+"""One agent as a row of the board, seen for one target beside a reference."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from django.utils.safestring import SafeString
+
+from leaderboard.boards.models import Entry
+from leaderboard.plots.ranks import Standing, rank_bar
+from leaderboard.studies.answers import AtTarget, Standings, table, words
+from leaderboard.studies.answers import Line as Entrant
+
+LONGEST_SHOWN = 120  # characters of a name: two lines of the table
+NOT_STATED = "not stated"  # as files say of a model or a scaffold
+CSS: dict[Standing, str] = {"lead": "tied reference", "tied": "tied", "worse": "", "muted": ""}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One agent: its row of the table by head, and how it stands to the reference."""
+
+    entry: Entrant
+    told: AtTarget
+    cells: Mapping[str, str]
+    pk: int = 0
+    standing: Standing = "muted"
+    n_ranked: int = 0
+
+    @property
+    def bounds(self) -> str:
+        return words.bounds_text(self.told)
+
+    @property
+    def about(self) -> tuple[tuple[str, str], ...]:
+        return words.about(self.entry)
+
+    @property
+    def held(self) -> str:
+        """The ranks that it may hold: 1–11."""
+        return self.cells.get("May hold", table.NOTHING)
+
+    @property
+    def css(self) -> str:
+        return CSS[self.standing]
+
+    @property
+    def n_tied(self) -> int | None:
+        """None where ties are not known."""
+        if self.told.rank_lower is None:
+            return None
+        return sum(last - first + 1 for first, last in self.told.tied_with)
+
+    @cached_property
+    def bar(self) -> SafeString | str:
+        """The ranks that it may hold; empty where nobody can say."""
+        told = self.told
+        if told.rank is None or told.rank_lower is None or told.rank_upper is None:
+            return ""
+        return rank_bar(told.rank, (told.rank_lower, told.rank_upper, self.standing), self.n_ranked)
+
+    @cached_property
+    def name(self) -> tuple[str, str]:
+        """What is set bold, and what follows it."""
+        return named(self.entry.agent, scaffold=self.entry.scaffold, model=self.entry.model)
+
+    @property
+    def is_cut(self) -> bool:
+        return sum(map(len, self.name)) > LONGEST_SHOWN
+
+    @property
+    def trials(self) -> str:
+        """Of each task, in the mean."""
+        return f"{self.entry.n_trials / self.entry.n_tasks:.1f}" if self.entry.n_tasks else table.NOTHING
+
+    @property
+    def month(self) -> str:
+        return (self.entry.submitted_at or "")[:7]
+
+
+def named(agent: str, *, scaffold: str, model: str) -> tuple[str, str]:
+    """Model and scaffold where the name says nothing else; else the name, and what of the two it lacks."""
+    rest = agent.casefold()
+    lacking = []
+    for part in (scaffold, model):
+        if part.casefold() in rest:
+            rest = rest.replace(part.casefold(), " ", 1)
+        elif part != NOT_STATED:
+            lacking.append(part)
+    if not lacking and scaffold and model and not any(sign.isalnum() for sign in rest):
+        return model, scaffold
+    return agent, " · ".join(lacking)
+
+
+def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -> list[Line]:
+    """The lines for a target, by rank; those without a rank last, by name."""
+    pks = {entry.name: entry.agent_id for entry in entries}
+    n = standings.targets[target].n_ranked
+    rows = table.rows(standings, target)
+    return [
+        Line(entry, entry.at[target], cells, pks.get(entry.agent, 0), n_ranked=n)
+        for entry, cells in zip(words.in_order(standings, target), rows, strict=True)
+    ]
+
+
+def beside(lines: Sequence[Line], reference: Line | None, standings: Standings) -> list[Line]:
+    """The same lines with how each stands to the reference; as they are where its ties are not known."""
+    if reference is None or reference.told.rank_lower is None:
+        return list(lines)
+    tied = set(_agents(standings, reference.told))
+    return [replace(line, standing=_standing(line, reference, tied)) for line in lines]
+
+
+def _standing(line: Line, reference: Line, tied: set[str]) -> Standing:
+    if line.entry.agent == reference.entry.agent:
+        return "lead"
+    if line.told.rank is None:
+        return "muted"
+    return "tied" if line.entry.agent in tied else "worse"
+
+
+def _agents(standings: Standings, told: AtTarget) -> Iterable[str]:
+    for first, last in told.tied_with:
+        yield from (line.agent for line in standings.agents[first : last + 1])
+
+
+def common_marks(lines: Sequence[Line]) -> tuple[str, ...]:
+    """The marks that more than half of the lines have."""
+    n = Counter(mark for line in lines for mark in line.entry.marks)
+    return tuple(mark for mark in sorted(n) if 2 * n[mark] > len(lines))

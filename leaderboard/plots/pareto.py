@@ -1,0 +1,205 @@
+"""Scores against what they took: money, or time until somebody had them.
+
+The front joins what nothing beats at its price or less, or at its day or before. Dots tell by their shape how
+an agent stands to the reference: filled and large is tied with it, hollow and small is not.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from math import ceil, floor
+
+from django.utils.safestring import SafeString
+
+from leaderboard.plots.marks import Place, dot, drawing, linked, path, rule, steps, text
+from leaderboard.plots.ranks import Standing
+from leaderboard.plots.scales import Scale, month_ticks, ticks_13, ticks_125
+
+WIDTH, HEIGHT = 528, 300
+LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 38  # margins around the scales
+DOTS: dict[Standing, tuple[str, str, float, float]] = {  # fill, stroke, radius, width of the stroke
+    "lead": ("lead", "paper", 5, 1),
+    "tied": ("tied", "paper", 5, 1),
+    "worse": ("paper", "worse", 4, 1.5),
+    "muted": ("muted", "paper", 4, 1),
+}
+BEHIND: tuple[Standing, ...] = ("worse", "muted", "tied", "lead")  # from back to front
+SIGN = 6.3  # px, a letter of a name in the mean
+LONGEST_NAME = 24
+MOST_COVERED = 2  # dots under a name
+
+
+@dataclass(frozen=True)
+class Point:
+    """An agent: what it took (US dollars, or a day as its ordinal), its score, and words for both."""
+
+    name: str
+    said: str
+    took: float
+    score: float
+    interval: tuple[float, float] | None
+    standing: Standing
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Along the bottom: the scale, its ticks in words, and what it is of."""
+
+    scale: Scale
+    ticks: Sequence[tuple[float, str]]
+    title: str
+
+
+def front(points: Iterable[Point]) -> list[Point]:
+    """The points that none with as little or less beats, from the least taken to the best score."""
+    found: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.took, -point.score)):
+        if not found or point.score > found[-1].score:
+            found.append(point)
+    return found
+
+
+def cost_axis(points: Sequence[Point]) -> Axis:
+    """Of US dollars, by the logarithm."""
+    lo, hi = min(p.took for p in points) / 1.25, max(p.took for p in points) * 1.25
+    ticks = ticks_13(lo, hi)
+    if len(ticks) > 8:
+        ticks = ticks[::2]
+    scale = Scale(lo, hi, LEFT, WIDTH - RIGHT, log=True)
+    return Axis(scale, [(v, _dollars(v)) for v in ticks], "cost of a run of all tasks, log scale")
+
+
+def day_axis(points: Sequence[Point]) -> Axis:
+    """Of days, given by their ordinals."""
+    first, last = (int(end(p.took for p in points)) for end in (min, max))
+    days = month_ticks(date.fromordinal(first), date.fromordinal(last)) or [date.fromordinal(first)]
+    scale = Scale(first, last, LEFT + 8, WIDTH - RIGHT - 8)
+    return Axis(scale, [(day.toordinal(), f"{day:%Y-%m}") for day in days], "date of submission")
+
+
+def score_scale(points: Iterable[Point]) -> Scale:
+    """Upwards, between the tens of percent around all scores."""
+    scores = [point.score for point in points]
+    lo, hi = floor(10 * min(scores) + 1e-9), ceil(10 * max(scores) - 1e-9)
+    if lo == hi:
+        lo, hi = max(0, lo - 1), min(10, hi + 1)
+    return Scale(lo / 10, hi / 10, HEIGHT - BOTTOM, TOP)
+
+
+def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> SafeString:
+    """Draw the points, their intervals, and the front with the names of those on it.
+
+    Raises
+    ------
+    ValueError
+        There is no point: nothing to draw.
+    """
+    if not points:
+        raise ValueError("nothing to draw")
+    x, y = axis.scale, score_scale(points)
+    best = front(points)
+    marks = [*_scores(y), *_taken(axis), *_whiskers(points, x, y)]
+    marks.append(steps([*_places(best, x, y), (WIDTH - RIGHT, y(best[-1].score))], stroke="pareto"))
+    marks += [_dot(point, x, y) for point in _back_to_front(points)]
+    marks += _names(best, _places(points, x, y), x, y)
+    return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks, links=True)
+
+
+def _places(points: Iterable[Point], x: Scale, y: Scale) -> list[Place]:
+    return [(x(point.took), y(point.score)) for point in points]
+
+
+def _back_to_front(points: Iterable[Point]) -> list[Point]:
+    return sorted(points, key=lambda point: (BEHIND.index(point.standing), point.score))
+
+
+def _scores(y: Scale) -> list[SafeString]:
+    ticks = ticks_125(y.lo, y.hi, 8)
+    marks = [rule(LEFT, y(tick), WIDTH - RIGHT, y(tick)) for tick in ticks]
+    unit = ["%" if tick == ticks[-1] else "" for tick in ticks]
+    return marks + [
+        text(LEFT - 6, y(tick) + 4, f"{round(100 * tick)}{sign}", anchor="end")
+        for tick, sign in zip(ticks, unit, strict=True)
+    ]
+
+
+def _taken(axis: Axis) -> list[SafeString]:
+    floor_ = HEIGHT - BOTTOM
+    marks = [rule(axis.scale(v), TOP, axis.scale(v), floor_) for v, _ in axis.ticks]
+    marks += [text(axis.scale(v), floor_ + 16, said) for v, said in axis.ticks]
+    return [*marks, text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, axis.title)]
+
+
+def _whiskers(points: Iterable[Point], x: Scale, y: Scale) -> list[SafeString]:
+    """One path for each standing; what lies beyond the scale is cut off."""
+    drawn: dict[Standing, str] = {}
+    for point in points:
+        if point.interval is not None:
+            ends = [y.clipped(end) for end in point.interval]
+            line = f"M{x(point.took):g} {ends[0]:g}V{ends[1]:g}"
+            drawn[point.standing] = drawn.get(point.standing, "") + line
+    return [path(drawn[one], stroke=one, width=1.2, css="whiskers") for one in BEHIND if one in drawn]
+
+
+def _dot(point: Point, x: Scale, y: Scale) -> SafeString:
+    fill, stroke, radius, width = DOTS[point.standing]
+    at = x(point.took), y(point.score)
+    drawn = dot(*at, fill=fill, stroke=stroke, radius=radius, width=width, title=point.said)
+    return linked(point.address, drawn, stop=False) if point.address else drawn
+
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def _names(best: Sequence[Point], places: Sequence[Place], x: Scale, y: Scale) -> list[SafeString]:
+    """Names beside the front, from the best down, each where it covers the fewest of the dots at `places`.
+
+    One for which there is no room is left to its title.
+    """
+    marks: list[SafeString] = []
+    taken: list[Box] = []
+    for point in reversed(best):
+        name = _short(point.name)
+        width = SIGN * len(name)
+        tries = _tries(x(point.took), y(point.score), width)
+        boxes = {(left, bottom - 11, left + width, bottom + 2): anchor for left, bottom, anchor in tries}
+        free = [(_n_inside(box, places), n, box) for n, box in enumerate(boxes) if _is_free(box, taken)]
+        n_covered, _, box = min(free, default=(MOST_COVERED + 1, 0, (0.0, 0.0, 0.0, 0.0)))
+        if n_covered <= MOST_COVERED:
+            taken.append(box)
+            at = box[0] if boxes[box] == "start" else box[2]
+            marks.append(text(at, box[3] - 2, name, fill="ink", anchor=boxes[box], halo=True))
+    return marks
+
+
+def _n_inside(box: Box, places: Iterable[Place]) -> int:
+    left, top, right, bottom = box
+    return sum(left <= x <= right and top <= y <= bottom for x, y in places)
+
+
+def _tries(x: float, y: float, width: float) -> list[tuple[float, float, str]]:
+    """Where a name may stand, the best place first: above to the left or right, then below to the right."""
+    return [
+        (x - 8 - width, y - 5, "end"),
+        (x + 9, y - 6, "start"),
+        (x + 9, y + 16, "start"),
+        (x - 8 - width, y + 16, "end"),
+    ]
+
+
+def _is_free(box: Box, taken: Iterable[Box]) -> bool:
+    left, top, right, bottom = box
+    if left < LEFT or right > WIDTH - RIGHT or top < 0 or bottom > HEIGHT - BOTTOM:
+        return False
+    return not any(left < r and right > le and top < b and bottom > t for le, t, r, b in taken)
+
+
+def _short(name: str) -> str:
+    """Without what stands in brackets at its end, and cut."""
+    own = name.partition(" (")[0] or name
+    return own if len(own) <= LONGEST_NAME else f"{own[: LONGEST_NAME - 1]}…"
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:,.0f}" if amount >= 1 else f"${amount:g}"

@@ -1,0 +1,68 @@
+"""Ranks that agents may hold: a bar from the best to the worst of them on 1 to n, a circle at the rank.
+
+Lengths along the ranks are percents of the width, so that the drawing takes the width that it is given and
+circles stay round. Who is tied with the reference has a thick bar, who is not a thin one.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from leaderboard.plots.paint import paint
+from leaderboard.plots.scales import Scale
+
+Standing = Literal["lead", "tied", "worse", "muted"]  # to the reference; muted: nobody can say
+Held = tuple[int, int, Standing]  # best and worst rank, and how it stands
+THICK = {"lead": 8, "tied": 8, "worse": 3, "muted": 3}
+HEIGHT, EDGE, REACH = 16, 3.5, 1.5  # px; percents: margin of the scale, of a bar beyond its ranks
+STRIP_WIDTH, STRIP_HEIGHT, N_STRIP = 120, 24, 10
+
+
+def scale(n: int) -> Scale:
+    """From ranks to percents of the width."""
+    return Scale(1, n, EDGE, 100 - EDGE)
+
+
+def rank_bar(rank: int, held: Held, n: int) -> SafeString:
+    """The bar of one agent among `n`. What it shows stands beside it in words."""
+    at = scale(n)
+    return format_html(
+        '<svg width="100%" height="{}" aria-hidden="true" focusable="false">{}'
+        '<circle {} cx="{}%" cy="{}" r="3.6" stroke-width="1.3"/></svg>',
+        HEIGHT,
+        _bar(held, at, HEIGHT / 2, THICK[held[2]]),
+        paint(fill="paper", stroke="ink"),
+        f"{at(rank):g}",
+        f"{HEIGHT / 2:g}",
+    )
+
+
+def rank_strip(rows: Iterable[Held], n: int) -> SafeString:
+    """The bars of the first ten of `n` agents, one under the other, small."""
+    at, pitch = scale(n), STRIP_HEIGHT / N_STRIP
+    bars = [
+        _bar(held, at, round(pitch * (place + 0.5), 2), THICK[held[2]] / 5)
+        for place, held in enumerate(rows)
+        if place < N_STRIP
+    ]
+    return format_html(
+        '<svg class="plot strip" width="{}" height="{}" aria-hidden="true" focusable="false">{}</svg>',
+        STRIP_WIDTH,
+        STRIP_HEIGHT,
+        format_html_join("", "{}", ((bar,) for bar in bars)),
+    )
+
+
+def _bar(held: Held, at: Scale, middle: float, thick: float) -> SafeString:
+    lower, upper, standing = held
+    return format_html(
+        '<rect {} x="{}%" y="{}" width="{}%" height="{}" rx="{}"/>',
+        paint(fill=standing),
+        f"{at(lower) - REACH:.5g}",
+        f"{middle - thick / 2:g}",
+        f"{at(upper) - at(lower) + 2 * REACH:.5g}",
+        f"{thick:g}",
+        f"{thick / 2:g}",
+    )

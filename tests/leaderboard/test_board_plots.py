@@ -1,0 +1,210 @@
+"""Dots, fronts and rank bars stand where their values say."""
+
+import re
+import xml.etree.ElementTree as ET
+from datetime import date
+
+import pytest
+
+from leaderboard.plots.pareto import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Point,
+    cost_axis,
+    day_axis,
+    front,
+    pareto,
+)
+from leaderboard.plots.ranks import EDGE, REACH, STRIP_HEIGHT, STRIP_WIDTH, rank_bar, rank_strip
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def point(took, score, standing="worse", **told):
+    values = {"name": f"n{took}", "said": f"{took}: {score}", "interval": None} | told
+    return Point(took=took, score=score, standing=standing, **values)
+
+
+def drawn(points, axis=cost_axis):
+    return ET.fromstring(pareto(points, axis(points), name="cost", title="Cost against score"))
+
+
+def dots(svg):
+    """By what a dot says, its place."""
+    return {c[0].text: (float(c.get("cx")), float(c.get("cy"))) for c in svg.iter(f"{SVG}circle")}
+
+
+def path_of(svg, css):
+    return [p.get("d") for p in svg.iter(f"{SVG}path") if p.get("class") == css]
+
+
+def numbers(text):
+    return [float(v) for v in re.findall(r"[\d.]+", text)]
+
+
+class TestFront:
+    def test_it_joins_what_nothing_beats_at_its_price_or_less(self):
+        points = [
+            point(10, 0.5),
+            point(5, 0.3),
+            point(20, 0.4),
+            point(20, 0.9),
+            point(40, 0.9),
+            point(5, 0.2),
+        ]
+        assert [(p.took, p.score) for p in front(points)] == [(5, 0.3), (10, 0.5), (20, 0.9)]
+
+    def test_by_its_definition(self):
+        points = [point(took, (took * 7 % 11) / 11) for took in range(1, 40)]
+        beaten = [
+            p
+            for p in points
+            if any(
+                q.took <= p.took and q.score >= p.score and (q.took, q.score) != (p.took, p.score)
+                for q in points
+            )
+        ]
+        assert front(points) == [p for p in points if p not in beaten]
+
+    def test_it_is_drawn_as_steps_through_its_dots_to_the_edge(self):
+        svg = drawn([point(1, 0.2), point(10, 0.4), point(100, 0.1)])
+        (line,) = path_of(svg, "s-pareto")
+        (x1, y1), (x2, y2) = dots(svg)["1: 0.2"], dots(svg)["10: 0.4"]
+        assert numbers(line) == pytest.approx([x1, y1, x2, y2, WIDTH - RIGHT, y2])
+
+
+class TestPlaces:
+    def test_the_cost_in_the_middle_of_the_logarithms_stands_half_way(self):
+        found = dots(drawn([point(1, 0.2), point(10, 0.4), point(100, 0.6)]))
+        x = [found[f"{took}: {score}"][0] for took, score in ((1, 0.2), (10, 0.4), (100, 0.6))]
+        assert x[1] == pytest.approx((x[0] + x[2]) / 2, abs=0.02)
+        assert LEFT < x[0] < x[2] < WIDTH - RIGHT
+
+    def test_the_scores_scale_runs_between_the_tens_around_all(self):
+        found = dots(drawn([point(1, 0.3), point(2, 0.5), point(3, 0.7)]))
+        assert found["1: 0.3"][1] == HEIGHT - BOTTOM
+        assert found["3: 0.7"][1] == TOP
+        assert found["2: 0.5"][1] == (HEIGHT - BOTTOM + TOP) / 2
+
+    def test_a_day_stands_at_its_day(self):
+        days = [date(2025, 1, day).toordinal() for day in (1, 16, 31)]
+        found = dots(drawn([point(day, 0.5) for day in days], day_axis))
+        x = [found[f"{day}: 0.5"][0] for day in days]
+        assert x[1] == (x[0] + x[2]) / 2
+
+    def test_one_agent_alone_is_drawn(self):
+        assert dots(drawn([point(7, 0.5)])) == {
+            "7: 0.5": ((LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2)
+        }
+
+    def test_intervals_reach_from_end_to_end_and_stay_on_the_scale(self):
+        svg = drawn([point(1, 0.3), point(10, 0.5, interval=(0.4, 0.6)), point(20, 0.7, interval=(0.6, 0.9))])
+        (line,) = path_of(svg, "whiskers s-worse")
+        found = dots(svg)
+        y = {score: found[name][1] for score, name in ((0.3, "1: 0.3"), (0.5, "10: 0.5"), (0.7, "20: 0.7"))}
+        tenth = (y[0.3] - y[0.7]) / 4
+        x1, x2 = found["10: 0.5"][0], found["20: 0.7"][0]
+        expected = [x1, y[0.5] + tenth, y[0.5] - tenth, x2, y[0.5] - tenth, TOP]
+        assert numbers(line) == pytest.approx(expected)
+
+    def test_ticks_of_money_are_one_and_three(self):
+        svg = drawn([point(2, 0.5), point(200, 0.6)])
+        said = [text.text for text in svg.iter(f"{SVG}text") if (text.text or "").startswith("$")]
+        assert said == ["$3", "$10", "$30", "$100"]
+
+
+class TestWords:
+    def test_shape_tells_how_an_agent_stands(self):
+        svg = drawn(
+            [point(1, 0.9, "lead"), point(2, 0.8, "tied"), point(3, 0.7, "worse"), point(4, 0.6, "muted")]
+        )
+        told = {c[0].text[0]: (c.get("class"), c.get("r")) for c in svg.iter(f"{SVG}circle")}
+        assert told == {
+            "1": ("f-lead s-paper", "5"),
+            "2": ("f-tied s-paper", "5"),
+            "3": ("f-paper s-worse", "4"),
+            "4": ("f-muted s-paper", "4"),
+        }
+
+    def test_names_stand_on_the_front_alone_and_never_on_each_other(self):
+        points = [point(1 + i / 50, 0.3 + i / 100, name=f"an agent {i:02d}") for i in range(40)]
+        points += [point(30, 0.1, name="beaten")]
+        boxes = []
+        for text in drawn(points).iter(f"{SVG}text"):
+            if "f-ink" in text.get("class"):
+                assert text.text != "beaten"
+                width = 6.3 * len(text.text)
+                x, y = float(text.get("x")), float(text.get("y"))
+                left = x if text.get("text-anchor") == "start" else x - width
+                boxes.append((left, y - 11, left + width, y + 2))
+        assert boxes
+        for i, (left, top, right, bottom) in enumerate(boxes):
+            assert left >= LEFT
+            assert right <= WIDTH - RIGHT
+            assert not any(
+                left < r and right > le and top < b and bottom > t for le, t, r, b in boxes[i + 1 :]
+            )
+
+    def test_hostile_names_are_words(self):
+        svg = drawn([point(1, 0.5, name="<script>x", said="<b>&", address="/b/toy?a=1&b=2")])
+        assert "<script>x" in [text.text for text in svg.iter(f"{SVG}text")]
+        assert list(dots(svg)) == ["<b>&"]
+        assert [a.get("href") for a in svg.iter(f"{SVG}a")] == ["/b/toy?a=1&b=2"]
+
+    def test_it_is_a_group_of_links_that_the_keyboard_passes_by(self):
+        svg = drawn([point(1, 0.5, address="/b/toy/agents/1")])
+        assert svg.get("role") == "group"
+        assert [a.get("tabindex") for a in svg.iter(f"{SVG}a")] == ["-1"]
+
+    def test_nothing_is_not_drawn(self):
+        with pytest.raises(ValueError, match="nothing to draw"):
+            pareto([], None, name="cost", title="")
+
+
+def shape(svg):
+    """Of each bar its start, end and height; then the circle."""
+    root = ET.fromstring(svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" '))
+    bars = [
+        (float(r.get("x")[:-1]), float(r.get("x")[:-1]) + float(r.get("width")[:-1]), float(r.get("height")))
+        for r in root.iter(f"{SVG}rect")
+    ]
+    return bars, [float(c.get("cx")[:-1]) for c in root.iter(f"{SVG}circle")]
+
+
+class TestRankBar:
+    def test_it_reaches_from_the_best_to_the_worst_rank_with_a_circle_at_the_rank(self):
+        ((start, end, _),), (at,) = shape(rank_bar(6, (1, 11, "tied"), 11))
+        assert (start, end) == pytest.approx((EDGE - REACH, 100 - EDGE + REACH))
+        assert at == 50
+
+    def test_a_rank_that_is_certain_is_a_short_bar_under_its_circle(self):
+        ((start, end, _),), (at,) = shape(rank_bar(3, (3, 3, "worse"), 9))
+        assert (start + end) / 2 == pytest.approx(at, abs=0.01)
+        assert end - start == pytest.approx(2 * REACH)
+
+    @pytest.mark.parametrize(("standing", "height"), [("lead", 8), ("tied", 8), ("worse", 3), ("muted", 3)])
+    def test_who_is_tied_has_a_thick_one(self, standing, height):
+        ((_, _, found),), _ = shape(rank_bar(1, (1, 2, standing), 4))
+        assert found == height
+
+    def test_one_agent_alone_stands_in_the_middle(self):
+        assert shape(rank_bar(1, (1, 1, "lead"), 1))[1] == [50]
+
+    def test_it_is_few_nodes(self):
+        assert len(re.findall(r"<\w", rank_bar(2, (1, 4, "tied"), 9))) == 3
+
+
+def test_a_strip_holds_the_first_ten_one_under_the_other():
+    svg = rank_strip([(place, place + 1, "tied") for place in range(1, 15)], 20)
+    assert f'width="{STRIP_WIDTH}" height="{STRIP_HEIGHT}"' in svg
+    middles = [
+        float(y) + float(h) / 2
+        for y, h in re.findall(r' y="([\d.]+)" width="[\d.]+%" height="([\d.]+)"', svg)
+    ]
+    assert middles == pytest.approx([STRIP_HEIGHT / 10 * (place + 0.5) for place in range(10)])
+    starts = [start for start, _, _ in shape(svg)[0]]
+    assert starts == sorted(starts)
