@@ -14,7 +14,7 @@ from leaderboard.pages.board_page import BoardPage
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.studies.answers import words
 
-SIGNS = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")  # that Markdown may take for something else
+SIGNS = re.compile(r"([\\`*_\[\]<>|~#&]|^[-+=])")  # that Markdown may take for something else
 LEFT = ("Agent", "Date", "Marks")
 PLAIN = ("Rank", "May hold", "Agent", "95%", "Cost", "Trials", "Date")
 

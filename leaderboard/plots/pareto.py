@@ -153,29 +153,30 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def _names(best: Sequence[Point], places: Sequence[Place], x: Scale, y: Scale) -> list[SafeString]:
-    """Names beside the front, from the best down, each where it covers the fewest of the dots at `places`.
+    """Names beside the front, from the best down; one for which there is no room is left to its title.
 
-    One for which there is no room is left to its title.
+    A name hides no dot of the front, and few of the dots at `places`.
     """
     marks: list[SafeString] = []
     taken: list[Box] = []
+    of_front = _places(best, x, y)
     for point in reversed(best):
         name = _short(point.name)
         width = SIGN * len(name)
-        tries = _tries(x(point.took), y(point.score), width)
-        boxes = {(left, bottom - 11, left + width, bottom + 2): anchor for left, bottom, anchor in tries}
-        free = [(_n_inside(box, places), n, box) for n, box in enumerate(boxes) if _is_free(box, taken)]
-        n_covered, _, box = min(free, default=(MOST_COVERED + 1, 0, (0.0, 0.0, 0.0, 0.0)))
-        if n_covered <= MOST_COVERED:
-            taken.append(box)
-            at = box[0] if boxes[box] == "start" else box[2]
-            marks.append(text(at, box[3] - 2, name, fill="ink", anchor=boxes[box], halo=True))
+        for left, bottom, anchor in _tries(x(point.took), y(point.score), width):
+            box = (left, bottom - 11, left + width, bottom + 2)
+            hides = _n_inside(box, of_front) or _n_inside(box, places) > MOST_COVERED
+            if _is_free(box, taken) and not hides:
+                taken.append(box)
+                at = left if anchor == "start" else left + width
+                marks.append(text(at, bottom, name, fill="ink", anchor=anchor, halo=True))
+                break
     return marks
 
 
 def _n_inside(box: Box, places: Iterable[Place]) -> int:
     left, top, right, bottom = box
-    return sum(left <= x <= right and top <= y <= bottom for x, y in places)
+    return sum(left - 4 <= x <= right + 4 and top - 3 <= y <= bottom + 3 for x, y in places)
 
 
 def _tries(x: float, y: float, width: float) -> list[tuple[float, float, str]]:

@@ -321,7 +321,7 @@ class TestMarkdown:
     def test_names_are_no_markdown(self, client, publish):
         publish({"a|b](x) <i>*c*": "01" * 10, "d\\": "10" * 10, "`e`": "11" * 10})
         text = client.get("/b/toy/board.md").content.decode()
-        assert r"a\|b\]\(x\) \<i\>\*c\*" in text
+        assert r"a\|b\](x) \<i\>\*c\*" in text
         assert r"\`e\`" in text
 
     def test_the_page_leads_to_what_it_shows(self, client, ongoing):
