@@ -7,10 +7,16 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.uncertainty import drawn_variance
+from leaderboard.pages.validity import drawn_coverage, drawn_validity
 from leaderboard.plots.chart import Chart
 
 # What is drawn of a benchmark, under the parameters of the address; None where there is nothing to draw.
-CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {}
+CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
+    "coverage": drawn_coverage,
+    "variance": drawn_variance,
+    "validity": drawn_validity,
+}
 
 
 @require_safe

@@ -6,6 +6,8 @@ from leaderboard.pages import account, views
 from leaderboard.pages.charts import plot
 from leaderboard.pages.followed import submission
 from leaderboard.pages.invitations import invitation
+from leaderboard.pages.uncertainty import uncertainty
+from leaderboard.pages.validity import validity
 
 app_name = "pages"
 urlpatterns = [
@@ -13,8 +15,8 @@ urlpatterns = [
     path("b/<slug:slug>", views.board, name="board"),
     path("b/<slug:slug>/v<int:number>", views.board, name="version"),
     path("b/<slug:slug>/history", views.history, name="history"),
-    path("b/<slug:slug>/validity", views.validity, name="validity"),
-    path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),
+    path("b/<slug:slug>/validity", validity, name="validity"),
+    path("b/<slug:slug>/uncertainty", uncertainty, name="uncertainty"),
     path("b/<slug:slug>/plots/<slug:name>.svg", plot, name="plot"),
     path("account", account.account, name="account"),
     path("account/tokens", account.token_made, name="token_made"),

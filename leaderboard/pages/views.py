@@ -13,8 +13,6 @@ from leaderboard.boards.signing import ALGORITHM, public_key
 from leaderboard.pages.history import history_page
 from leaderboard.pages.queries import board_page, listed_benchmarks
 from leaderboard.pages.shown import for_all, visible
-from leaderboard.pages.uncertainty import uncertainty_page
-from leaderboard.pages.validity import validity_page
 
 
 @require_safe
@@ -50,25 +48,3 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
 def signing_key(request: HttpRequest) -> HttpResponse:
     """The key that boards are signed with; `null` where this server signs none."""
     return JsonResponse({"algorithm": ALGORITHM, "key": public_key()})
-
-
-@require_safe
-@for_all
-def validity(request: HttpRequest, slug: str) -> HttpResponse:
-    benchmark = visible(slug)
-    return render(
-        request,
-        "pages/validity.html",
-        {"page": validity_page(benchmark), "benchmark": benchmark, "here": "validity"},
-    )
-
-
-@require_safe
-@for_all
-def uncertainty(request: HttpRequest, slug: str) -> HttpResponse:
-    benchmark = visible(slug)
-    return render(
-        request,
-        "pages/uncertainty.html",
-        {"page": uncertainty_page(benchmark), "benchmark": benchmark, "here": "uncertainty"},
-    )

@@ -8,7 +8,7 @@ import pytest
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute, validate
-from leaderboard.studies.answers import validated
+from leaderboard.studies.answers import validated, why_text
 from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
 from selection.standings.verdict import verdict
 from tests.leaderboard.stored_validation import store
@@ -125,8 +125,12 @@ def test_validity_shows_the_stored_figures(client, toy):
 
 
 def test_validity_says_what_the_board_says_of_the_subset(client, toy):
-    result = store(toy).result
-    assert verdict(result, "mid_range").sentence in text_of(client.get("/b/toy/validity"))
+    told = verdict(store(toy).result, "mid_range")
+    text = text_of(client.get("/b/toy/validity"))
+    assert "Can I trust the 8 tasks?" in text
+    assert f"{told.word.capitalize()}, for the order of agents. " in text
+    assert why_text(told, tasks="the 8 tasks") in text
+    assert why_text(told) in told.sentence
 
 
 def test_no_page_takes_a_coin_for_chance(client, toy):
@@ -153,8 +157,8 @@ def test_what_is_not_available_says_why(client, toy):
 def test_every_strategy_is_shown_and_the_one_in_use_first(client, toy):
     result = store(toy).result
     page = client.get("/b/toy/validity").content.decode()
-    first = page.index('<h2 id="loao-title">')
-    rows = cells(page[first : page.index("</section>", first)], "strategies")
+    first = page.index('<details class="fold" id="loao">')
+    rows = cells(page[first : page.index("</details>", first)], "strategies")
     assert rows[0][0] == "Mid-range band in use"
     assert [row[0] for row in rows[1:]] == [
         validated.label(name) for name in validated.STRATEGIES if name != "mid_range"
@@ -166,10 +170,10 @@ def test_an_unsuited_benchmark_says_so(client, db):
     load_text(csv_text(dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20}))
     study, _ = validate(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
-    assert f"No subset to validate: {study.result['subset']['reason']}." in text
-    assert "Does the subset rank like all tasks?" not in text
-    assert "How to read it" not in text
+    assert f"No subset: {study.result['subset']['reason']}, so that every agent runs all tasks." in text
+    assert "How to read" not in text
     assert "every strategy" not in text
+    assert not re.search("<table|<svg[^>]*plot", client.get("/b/toy/validity").content.decode())
 
 
 def test_each_scaffold_is_told_where_there_are_several(client, toy):
@@ -183,7 +187,7 @@ def test_each_scaffold_is_told_where_there_are_several(client, toy):
         "strategies": {"mid_range": figures},
         "per_scaffold": {"<b>Loop": {"mid_range": figures}},
     }
-    subset = {"suited": True, "size": 9}
+    subset = {"suited": True, "size": 9, "lo": 0.3, "hi": 0.7}
     result = {"agents": 11, "agents_in_file": 12, "tasks": 20, "subset": subset}
     stored(ValidationStudy, toy, **result, protocols={"within_scaffold": protocol})
     (row,) = cells(client.get("/b/toy/validity").content.decode(), "scaffolds")
