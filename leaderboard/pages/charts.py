@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.compare import drawn_compare
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.uncertainty import drawn_variance
 from leaderboard.pages.validity import drawn_coverage, drawn_validity
@@ -13,6 +14,7 @@ from leaderboard.plots.chart import Chart
 
 # What is drawn of a benchmark, under the parameters of the address; None where there is nothing to draw.
 CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
+    "compare": drawn_compare,
     "coverage": drawn_coverage,
     "variance": drawn_variance,
     "validity": drawn_validity,

@@ -100,7 +100,8 @@ class WhatIf:
         change = "the same as" if f"{abs(1 - se / now):.0%}" == "0%" else change
         return (
             f"With {self._design} the standard error of one agent’s mean on {self.tasks} would be "
-            f"{words.percent(se)} points: {change} with one trial of each of the {self.before['design']['N']:,}."
+            f"{words.percent(se)} points: {change} with one trial of each of the "
+            f"{self.before['design']['N']:,}."
         )
 
     @property

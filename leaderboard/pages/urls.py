@@ -4,6 +4,7 @@ from django.urls import path
 
 from leaderboard.pages import account, views
 from leaderboard.pages.charts import plot
+from leaderboard.pages.compare import compare
 from leaderboard.pages.followed import submission
 from leaderboard.pages.invitations import invitation
 from leaderboard.pages.uncertainty import uncertainty
@@ -15,6 +16,7 @@ urlpatterns = [
     path("b/<slug:slug>", views.board, name="board"),
     path("b/<slug:slug>/v<int:number>", views.board, name="version"),
     path("b/<slug:slug>/history", views.history, name="history"),
+    path("b/<slug:slug>/compare", compare, name="compare"),
     path("b/<slug:slug>/validity", validity, name="validity"),
     path("b/<slug:slug>/uncertainty", uncertainty, name="uncertainty"),
     path("b/<slug:slug>/plots/<slug:name>.svg", plot, name="plot"),

@@ -11,7 +11,7 @@ from leaderboard.plots.marks import TEXT, dot, drawing, linked, path, rule, text
 from leaderboard.plots.scales import Scale
 
 TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
-LETTER = 6.3  # the mean width of one, at the size of the words
+LETTER = 5.8  # the mean width of one, at the size of the words
 Named = tuple[float, str]
 
 
@@ -57,7 +57,7 @@ class Layout(NamedTuple):
     label: float  # likewise, of the first line of words
 
 
-WIDE = Layout(width=800, start=304, end=664, height=46, line=17, label=17)
+WIDE = Layout(width=820, start=320, end=680, height=46, line=17, label=17)
 NARROW = Layout(width=344, start=10, end=334, height=64, line=46, label=12)
 
 
@@ -125,9 +125,9 @@ def _words(row: Row, top: float, layout: Layout) -> list[SafeString]:
     if layout.end > layout.width - 20:  # nothing beside the scale
         room = layout.width - LETTER * len(row.said) - 8
         return [
-            text(0, first, fitted(row.label, layout.width), fill="ink", anchor="start"),
-            text(0, second, fitted(row.note, room), anchor="start"),
-            text(layout.width, second, row.said, fill="ink", anchor="end"),
+            text(0, first, fitted(row.label, layout.width), fill="ink", anchor="start", halo=True),
+            text(0, second, fitted(row.note, room), anchor="start", halo=True),
+            text(layout.width, second, row.said, fill="ink", anchor="end", halo=True),
         ]
     room = layout.start - 16
     return [

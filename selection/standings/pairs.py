@@ -25,11 +25,12 @@ from typing import Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import IndexArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.differences.estimates import Estimate, Target
 from analytics.differences.finite_errors import Calibrated, Measured
 from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
-from analytics.differences.rows import Row, Term
+from analytics.differences.rows import Row, Term, agent_variance
+from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 from analytics.record import Record
 from selection.errors import SelectionError
@@ -73,6 +74,9 @@ class Pair:
     unclaimed : bool
         Outcomes are missing in a way that could turn the order: none is claimed.
     reason : str
+    se_of_ties : float or None
+        √ of the variance that decides whether the two are tied: on given tasks that of `estimate`, for the
+        domain that of `analytics.differences.domain_ranks`.
     """
 
     a: str
@@ -81,6 +85,13 @@ class Pair:
     p_adjusted: float | None
     unclaimed: bool
     reason: str
+    se_of_ties: float | None = None
+
+    def is_tied(self, critical: float) -> bool:
+        """Whether neither is surely better, by the critical value of a board; without an error they are."""
+        if self.estimate is None or self.se_of_ties is None or self.unclaimed:
+            return True
+        return abs(round(self.estimate.value, N_DECIMALS)) <= critical * self.se_of_ties
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,10 @@ class Compared:
     pairs : tuple of Pair
     left_out : mapping of str to str
         Agent → why it is not compared.
+    tasks : tuple of str, length n_tasks
+        Of the target.
+    outcomes : mapping of str to float array, shape (n_tasks,)
+        Agent → mean outcomes by task, as the differences have them; NaN without a valid one.
     """
 
     target: Target
@@ -106,6 +121,8 @@ class Compared:
     agents: Mapping[str, AtTarget]
     pairs: tuple[Pair, ...]
     left_out: Mapping[str, str]
+    tasks: tuple[str, ...]
+    outcomes: Mapping[str, FloatArray]
 
 
 def pairs(
@@ -152,6 +169,8 @@ def pairs(
         agents={side.name: side.at for side in sides},
         pairs=tuple(_adjusted(_pairs(view, sides, _on(groups, view.tasks), progress))),
         left_out=left_out,
+        tasks=tuple(record.table.tasks[j] for j in view.tasks.tolist()),
+        outcomes={side.name: read_only(record.table.means[side.i, view.tasks]) for side in sides},
     )
 
 
@@ -276,7 +295,18 @@ def _pair(
         estimate = _estimate(view, a, b, groups)
     except CoreError as refusal:
         return Pair(a.name, b.name, None, None, unclaimed, str(refusal))
-    return Pair(a.name, b.name, estimate, None, unclaimed, estimate.reason)
+    return Pair(
+        a.name, b.name, estimate, None, unclaimed, estimate.reason, _se_of_ties(view, a, b, estimate)
+    )
+
+
+def _se_of_ties(view: _View, a: _Side, b: _Side, estimate: Estimate) -> float | None:
+    """Return the error by which a board of this target tells whether the two are tied."""
+    if view.target != "domain":
+        return estimate.interval.se if estimate.interval else None
+    v = [sum(term.variance for term in agent_variance(side.row, view.bench.facets)) for side in (a, b)]
+    outcomes = np.array([side.row.means for side in (a, b)])
+    return float(np.sqrt(pair_variances(outcomes, np.array(v, dtype=np.float64))[0, 1]))
 
 
 def _estimate(view: _View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | None) -> Estimate:
