@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.compare import drawn_compare
+from leaderboard.pages.health import CHARTS as OF_MONITORS
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.uncertainty import drawn_variance
 from leaderboard.pages.validity import drawn_coverage, drawn_validity
@@ -18,6 +19,7 @@ CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
     "coverage": drawn_coverage,
     "variance": drawn_variance,
     "validity": drawn_validity,
+    **OF_MONITORS,
 }
 
 

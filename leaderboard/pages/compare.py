@@ -1,4 +1,4 @@
-"""What the page “Compare” shows: two to five agents, how each differs from the first named, and on which tasks.
+"""What “Compare” shows: two to five agents, how each differs from the first named, and on which tasks.
 
 Differences are of the present data; the critical value is that of the latest board, so that on its data an
 interval holds 0 exactly where the board calls the two tied.

@@ -6,6 +6,7 @@ from leaderboard.pages import account, views
 from leaderboard.pages.charts import plot
 from leaderboard.pages.compare import compare
 from leaderboard.pages.followed import submission
+from leaderboard.pages.health import health
 from leaderboard.pages.invitations import invitation
 from leaderboard.pages.uncertainty import uncertainty
 from leaderboard.pages.validity import validity
@@ -19,6 +20,7 @@ urlpatterns = [
     path("b/<slug:slug>/compare", compare, name="compare"),
     path("b/<slug:slug>/validity", validity, name="validity"),
     path("b/<slug:slug>/uncertainty", uncertainty, name="uncertainty"),
+    path("b/<slug:slug>/health", health, name="health"),
     path("b/<slug:slug>/plots/<slug:name>.svg", plot, name="plot"),
     path("account", account.account, name="account"),
     path("account/tokens", account.token_made, name="token_made"),

@@ -295,9 +295,7 @@ def _pair(
         estimate = _estimate(view, a, b, groups)
     except CoreError as refusal:
         return Pair(a.name, b.name, None, None, unclaimed, str(refusal))
-    return Pair(
-        a.name, b.name, estimate, None, unclaimed, estimate.reason, _se_of_ties(view, a, b, estimate)
-    )
+    return Pair(a.name, b.name, estimate, None, unclaimed, estimate.reason, _se_of_ties(view, a, b, estimate))
 
 
 def _se_of_ties(view: _View, a: _Side, b: _Side, estimate: Estimate) -> float | None:
