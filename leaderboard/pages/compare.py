@@ -7,103 +7,39 @@ interval holds 0 exactly where the board calls the two tied.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
-from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import NoBoardYet, entries_of, latest_board
-from leaderboard.boards.reading import standings_with
+from leaderboard.boards.queries import NoBoardYet, latest_board
+from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Refusal
+from leaderboard.pages.differences import (
+    Difference,
+    Named,
+    TaskRow,
+    compare_chart,
+    differing,
+    rest_of,
+    verdict_of,
+    wins,
+)
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.dots import Row, dots
-from leaderboard.plots.scales import ticks_125
 from leaderboard.studies.answers import Standings, words
 
 FEWEST, MOST = 2, 5
 N_SUGGESTED = 4
 N_TASKS_SHOWN = 25
-DECIMALS = 9
-NUMBERS = ("None", "One", "Two", "Three", "Four")
-
-
-class Wins(NamedTuple):
-    """On how many tasks one agent does better, worse and alike, and how many they cannot be counted on."""
-
-    n_better: int
-    n_worse: int
-    n_alike: int
-    n_untold: int
-
-    @property
-    def text(self) -> str:
-        untold = f", {self.n_untold:,} not run by both" if self.n_untold else ""
-        alike = words.counted(self.n_alike, "task")
-        return f"wins {self.n_better:,}, loses {self.n_worse:,}, alike on {alike}{untold}"
-
-
-def wins(other: Sequence[float], reference: Sequence[float]) -> Wins:
-    """Count the tasks; NaN is no valid outcome. Outcomes are rounded to 1e-9."""
-    d = np.round(np.asarray(other) - np.asarray(reference), DECIMALS)
-    counts = [int(np.count_nonzero(found)) for found in (d > 0, d < 0, d == 0, np.isnan(d))]
-    return Wins(*counts)
-
-
-@dataclass(frozen=True)
-class Named:
-    """An agent of the board, as it is called on this page."""
-
-    entry: Entry
-    label: str
-    short: str = ""  # in a sentence, where that tells those compared apart
-
-    @property
-    def pk(self) -> int:
-        return self.entry.agent_id
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How an agent differs from the reference, in score; without an error or a critical value no ends."""
-
-    agent: Named
-    value: float | None
-    lower: float | None = None
-    upper: float | None = None
-    word: str = ""  # tied, better, worse; empty where that cannot be told
-    wins: Wins | None = None
-    estimated: bool = False
-    reason: str = ""
-
-    @property
-    def said(self) -> str:
-        if self.value is None:
-            return "not compared"
-        points = f"{points_text(self.value)} points"
-        return f"{'~' if self.estimated else ''}{points}, {self.word}" if self.word else points
-
-    @property
-    def note(self) -> str:
-        return self.wins.text if self.wins else ""
-
-
-@dataclass(frozen=True)
-class TaskRow:
-    """A task on which agents differ, and what each has there."""
-
-    name: str
-    pk: int
-    cells: tuple[str, ...]
-    spread: float
+SHOWN = ("agent", "position", "name", "scaffold", "model", "at")  # of an entry
 
 
 @dataclass(frozen=True)
@@ -187,11 +123,18 @@ class ComparePage:
         return first, _query(rest) if len(rest) >= FEWEST else ""
 
     @property
-    def selects(self) -> list[tuple[str, int | None]]:
-        """For each field of the form its label, and who is chosen in it."""
+    def selects(self) -> list[tuple[str, SafeString]]:
+        """For each field of the form its label, and its options; each agent is set as text once."""
         chosen = [one.pk for one in (self.asked if self.asked else self.suggested)]
-        filled = [*chosen[:MOST], *[None] * (MOST - len(chosen))]
-        return [("Reference" if place == 0 else "With", pk) for place, pk in enumerate(filled)]
+        named = {one.pk: format_html('value="{}">{}</option>', one.pk, one.label) for one in self.all}
+        fields = []
+        for place in range(MOST):
+            pk = chosen[place] if place < len(chosen) else None
+            empty = [] if place < FEWEST and pk else ['<option value="">nobody</option>']
+            options = [f"<option{' selected' if own == pk else ''} {text}" for own, text in named.items()]
+            label = "With" if place else "Reference"
+            fields.append((label, SafeString("".join([*empty, *options]))))
+        return fields
 
     @property
     def suggested(self) -> list[Named]:
@@ -202,102 +145,6 @@ class ComparePage:
         tied = {place for lo, hi in _tied(first, self.target) for place in range(lo, hi + 1)}
         beside = [one for one in self.all if one.entry.position in tied]
         return [first, *sorted(beside, key=lambda one: _rank(one, self.target))][:N_SUGGESTED]
-
-
-# ------------------------------------------------------------------------------------------------ sentences
-
-
-def verdict_of(differences: Sequence[Difference]) -> str:
-    """Say how many are tied with the reference."""
-    told = [one for one in differences if one.word]
-    n, n_tied = len(told), sum(one.word == "tied" for one in told)
-    if not n:
-        return "Who is better cannot be said."
-    if n == 1:
-        surely = f"<bdi>{{}}</bdi> is surely {told[0].word}."
-        return "They are tied." if n_tied else format_html(surely, told[0].agent.short)
-    if n_tied == n:
-        return f"{'Both' if n == 2 else f'All {NUMBERS[n].lower()}'} are tied with it."
-    of = "two" if n == 2 else f"{NUMBERS[n].lower()}"
-    return f"{NUMBERS[n_tied]} of these {of} {'is' if n_tied <= 1 else 'are'} tied with it."
-
-
-def rest_of(differences: Sequence[Difference], over: str) -> SafeString:
-    """Name who is surely worse and better, and on which tasks."""
-    told = []
-    for word in ("worse", "better"):
-        names = [one.agent.short for one in differences if one.word == word]
-        if names and len(differences) > 1:
-            only = "Only " if len(names) == 1 else ""
-            verb = "is" if len(names) == 1 else "are"
-            told.append(format_html("{}{} {} surely {}", only, _listed(names), verb, word))
-    if not told:
-        return format_html("On {}.", over)
-    return format_html("{} on {}.", format_html_join("; ", "{}", ((one,) for one in told)), over)
-
-
-def _listed(names: Sequence[str]) -> SafeString:
-    *first, last = [format_html("<bdi>{}</bdi>", name) for name in names]
-    joined = format_html_join(", ", "{}", ((name,) for name in first))
-    return format_html("{} and {}", joined, last) if first else last
-
-
-def points_text(value: float) -> str:
-    """Return −6.1 for −0.061, +2.0 for 0.02."""
-    told = words.percent(value)
-    return told if told.startswith("−") or float(told) == 0 else f"+{told}"
-
-
-# ---------------------------------------------------------------------------------------------------- chart
-
-
-def compare_chart(differences: Sequence[Difference], reference: str) -> Chart | None:
-    """Draw the differences to the reference; None where there is none to draw."""
-    shown = [one for one in differences if one.value is not None]
-    if not shown:
-        return None
-    ends = [end for one in shown for end in (one.value, one.lower, one.upper) if end is not None]
-    lo, hi = min([*ends, -0.02]), max([*ends, 0.02])
-    rows = [
-        Row(
-            one.agent.label,
-            one.note,
-            one.said,
-            one.value,
-            one.lower,
-            one.upper,
-            hollow=one.word in ("worse", "better"),
-        )
-        for one in shown
-    ]
-    drawn = [
-        dots(
-            name="compare",
-            title=f"Differences in score to {reference}",
-            rows=rows,
-            lo=lo,
-            hi=hi,
-            ticks=[(tick, points_text(tick).removesuffix(".0")) for tick in ticks_125(lo, hi, 5)],
-            rules=[(0.0, "as good as the reference")],
-            narrow=narrow,
-        )
-        for narrow in (False, True)
-    ]
-    return Chart(
-        name="compare",
-        title="Difference in points, task by task, with 95% intervals for all pairs of the board at once",
-        lede="An interval that holds 0 is a tie. Hollow: surely better or worse.",
-        heads=("Agent", "Points", "From", "To", "Wins", "Loses", "Alike", "It is"),
-        rows=tuple(_cells(one) for one in shown),
-        svg=drawn[0],
-        narrow=drawn[1],
-    )
-
-
-def _cells(one: Difference) -> tuple[str, ...]:
-    ends = ["not known" if end is None else points_text(end) for end in (one.value, one.lower, one.upper)]
-    counts = [f"{n:,}" for n in one.wins[:3]] if one.wins else ["not known"] * 3
-    return (one.agent.label, *ends, *counts, one.word or "not known")
 
 
 # -------------------------------------------------------------------------------------------------- reading
@@ -311,8 +158,8 @@ def compare_page(benchmark: Benchmark, asked: QueryDict) -> ComparePage:
     NoBoardYet
     """
     board = latest_board(benchmark)
-    entries = entries_of(board)
-    standings = standings_with(board, entries)
+    entries = list(board.entries.order_by("position").only(*SHOWN))
+    standings = head_of(board)
     wanted = asked.get("target", "")
     told = standings.targets.get(wanted)
     target = wanted if told and told.n_ranked else standings.target
@@ -376,7 +223,12 @@ def _compared(page: ComparePage) -> ComparePage:
     return replace(
         page,
         differences=[_difference(page, found.compared, names, other) for other in page.others],
-        tasks=_differing(page, found, names),
+        tasks=differing(
+            [found.compared.outcomes.get(name) for name in names.values()],
+            found.compared.tasks,
+            [found.task_ids[name] for name in found.compared.tasks],
+            base=_tasks_at(page.benchmark),
+        ),
         n_tasks=found.compared.n_tasks,
         data_version=found.data_version,
     )
@@ -411,31 +263,12 @@ def _difference(page: ComparePage, found: Any, names: Mapping[int, str], other: 
     return Difference(other, value, value - half, value + half, word, told, estimated, reason)
 
 
-def _differing(page: ComparePage, found: Any, names: Mapping[int, str]) -> list[TaskRow]:
-    """Tasks on which outcomes differ, those that differ most first; agents in the order asked."""
-    columns = [found.compared.outcomes.get(names[one.pk]) for one in page.asked]
-    known = np.array([column for column in columns if column is not None])
-    lowest, highest = np.fmin.reduce(known, axis=0), np.fmax.reduce(known, axis=0)
-    spread = np.round(highest - lowest, DECIMALS)
-    rows = [
-        TaskRow(
-            name,
-            found.task_ids[name],
-            tuple(_outcome(None if column is None else column[j]) for column in columns),
-            float(spread[j]),
-        )
-        for j, name in enumerate(found.compared.tasks)
-        if spread[j] > 0
-    ]
-    return sorted(rows, key=lambda row: -row.spread)
-
-
-def _outcome(value: float | None) -> str:
-    if value is None or np.isnan(value):
-        return "not run"
-    if value in (0.0, 1.0):
-        return "passed" if value else "failed"
-    return f"{words.percent(value)}%"
+def _tasks_at(benchmark: Benchmark) -> str:
+    """What the address of a task begins with; its number follows."""
+    try:
+        return reverse("pages:task", args=[benchmark.slug, 0]).removesuffix("0")
+    except NoReverseMatch:
+        return ""
 
 
 def _rank(one: Named, target: str) -> int:

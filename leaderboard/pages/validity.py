@@ -200,10 +200,7 @@ def pairs_chart(tests: list[Test]) -> Chart | None:
         dots(
             name="validity",
             title="Pairs in the right order, by test",
-            rows=[
-                Row(test.label, test.agents, _percent(test.value), test.value, *test.ends, tick=test.random)
-                for test in tests
-            ],
+            rows=[_pairs_row(test) for test in tests],
             lo=lo,
             hi=1.0,
             ticks=_ticks(lo),
@@ -226,6 +223,11 @@ def pairs_chart(tests: list[Test]) -> Chart | None:
         svg=drawn[0],
         narrow=drawn[1],
     )
+
+
+def _pairs_row(test: Test) -> Row:
+    lower, upper = test.ends
+    return Row(test.label, test.agents, _percent(test.value), test.value, lower, upper, test.random)
 
 
 def coverage_chart(tests: list[Test]) -> Chart | None:

@@ -228,7 +228,7 @@ def random_text(validation: Plain | None, strategy: str) -> str:
 
 def _counts(found: Mapping[str, list[str]], n: int) -> list[str]:
     """Return as well in 4 of 6 tests, better in 1 (within one scaffold)."""
-    told = []
+    told: list[str] = []
     for how, protocols in found.items():
         if protocols:
             names = "; ".join(TESTS[one].label.lower() for one in protocols)
