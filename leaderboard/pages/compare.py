@@ -39,7 +39,7 @@ from leaderboard.studies.answers import Standings, words
 FEWEST, MOST = 2, 5
 N_SUGGESTED = 4
 N_TASKS_SHOWN = 25
-SHOWN = ("agent", "position", "name", "scaffold", "model", "at")  # of an entry
+SHOWN = ("board", "agent", "position", "name", "scaffold", "model", "at")  # of an entry
 
 
 @dataclass(frozen=True)

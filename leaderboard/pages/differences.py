@@ -30,9 +30,10 @@ class Wins(NamedTuple):
 
     @property
     def text(self) -> str:
-        untold = f", {self.n_untold:,} not run by both" if self.n_untold else ""
-        alike = words.counted(self.n_alike, "task")
-        return f"wins {self.n_better:,}, loses {self.n_worse:,}, alike on {alike}{untold}"
+        n_both = sum(self) - self.n_untold
+        alike = f"{self.n_alike:,} of the {n_both:,} both ran" if self.n_untold else ""
+        alike = alike or words.counted(self.n_alike, "task")
+        return f"wins {self.n_better:,}, loses {self.n_worse:,}, alike on {alike}"
 
 
 def wins(other: npt.ArrayLike, reference: npt.ArrayLike) -> Wins:
@@ -184,7 +185,7 @@ def compare_chart(differences: Sequence[Difference], reference: str) -> Chart | 
         name="compare",
         title="Difference in points, task by task, with 95% intervals for all pairs of the board at once",
         lede="An interval that holds 0 is a tie. Hollow: surely better or worse.",
-        heads=("Agent", "Points", "From", "To", "Wins", "Loses", "Alike", "It is"),
+        heads=("Agent", "Points", "From", "To", "Wins", "Loses", "Alike", "Not run by both", "It is"),
         rows=tuple(_cells(one) for one in shown),
         svg=drawn[0],
         narrow=drawn[1],
@@ -193,7 +194,7 @@ def compare_chart(differences: Sequence[Difference], reference: str) -> Chart | 
 
 def _cells(one: Difference) -> tuple[str, ...]:
     ends = ["not known" if end is None else points_text(end) for end in (one.value, one.lower, one.upper)]
-    counts = [f"{n:,}" for n in one.wins[:3]] if one.wins else ["not known"] * 3
+    counts = [f"{n:,}" for n in one.wins] if one.wins else ["not known"] * 4
     return (one.agent.label, *ends, *counts, one.word or "not known")
 
 

@@ -155,7 +155,7 @@ def _value(row: Row, x: Scale, y: float) -> list[SafeString]:
         stroke=colour if row.hollow else "paper",
         radius=RADIUS,
         width=1.6 if row.hollow else 1,
-        title=f"{row.label}: {row.said}",
+        title="; ".join(part for part in (f"{row.label}: {row.said}", row.note) if part),
     )
     return [*marks, _leading(row, drawn)]
 
