@@ -395,8 +395,8 @@ def test_what_if_is_answered_with_a_sentence_and_a_row(client, repeated):
     response = client.get("/b/toy/uncertainty?trials=4&tasks=40&estimand=domain")
     se = ((parts["task"] + parts["agent:task"]) / 40 + parts["Residual"] / 160) ** 0.5
     assert (
-        f"With 4 trials of each of 40 tasks the standard error of one agent’s mean on tasks like these would be "
-        f"{100 * se:.1f} points:"
+        "With 4 trials of each of 40 tasks the standard error of one agent’s mean on tasks like these "
+        f"would be {100 * se:.1f} points:"
     ) in text_of(response)
     ((trials, tasks, error, interval, _),) = cells(response.content.decode(), "projected")
     assert (trials, tasks) == ("4", "40")
