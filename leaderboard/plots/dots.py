@@ -11,7 +11,7 @@ from leaderboard.plots.marks import TEXT, dot, drawing, linked, path, rule, text
 from leaderboard.plots.scales import Scale
 
 TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
-LETTER = 5.8  # the mean width of one, at the size of the words
+LETTER = 5.5  # the mean width of one, at the size of the words
 Named = tuple[float, str]
 
 
