@@ -30,6 +30,15 @@ PROTOCOLS = {
     "lomo": Named("Leave one model out", "all agents of one model are new"),
     "temporal": Named("In time", "each agent meets a selection made on agents that came before it"),
 }
+# The same as tests, in the order of a plot: what is new in each, and when that happens.
+TESTS = {
+    "loao": Named("Each agent in turn is new", "as in daily use"),
+    "lomo": Named("Each model in turn is new", "a lab ships a model"),
+    "random_80_20": Named("A random fifth is new", "a hundred draws"),
+    "within_scaffold": Named("Within one scaffold", "only its own agents choose"),
+    "temporal": Named("In time: only older agents choose", "the honest test"),
+    "loso": Named("Each scaffold in turn is new", "the hardest test"),
+}
 STRATEGIES = {
     "mid_range": "Mid-range band",
     "greedy": "Greedy",

@@ -8,8 +8,12 @@ from django.views.decorators.http import require_safe
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages import agent, task, tasks
 from leaderboard.pages.board import cost_chart
+from leaderboard.pages.compare import drawn_compare
+from leaderboard.pages.health import CHARTS as OF_MONITORS
 from leaderboard.pages.history import drawn_best
 from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.uncertainty import drawn_variance
+from leaderboard.pages.validity import drawn_coverage, drawn_validity
 from leaderboard.plots.chart import Chart
 
 # What is drawn of a benchmark, under the parameters of the address; None where there is nothing to draw.
@@ -20,6 +24,11 @@ CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
     "agent": agent.drawn,
     "best": drawn_best,
     "cost": cost_chart,
+    "compare": drawn_compare,
+    "coverage": drawn_coverage,
+    "variance": drawn_variance,
+    "validity": drawn_validity,
+    **OF_MONITORS,
 }
 
 

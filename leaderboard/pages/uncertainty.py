@@ -1,13 +1,41 @@
-"""What the page on uncertainty shows: the latest variance study, as it is stored."""
+"""What the page “Error bars” shows: the latest variance study as it is stored, and what a design would do."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, sqrt
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
 from leaderboard.catalog.models import Benchmark
+from leaderboard.errors import Refusal
+from leaderboard.pages.shown import for_all, visible
+from leaderboard.plots.chart import Chart
+from leaderboard.plots.stacked import Part, stacked
+from leaderboard.studies.answers import words
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.queries import latest_study
 
-ESTIMANDS = ("finite", "domain")
+ESTIMANDS = {"finite": "these tasks", "domain": "tasks like these"}
+NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+MOST_LEVELS = 1_000_000
+ENOUGH = 1_000  # trials a task: more are no advice
+SOURCES = {
+    "agent": "Agents",
+    "task": "Task difficulty",
+    "agent:task": "Which tasks suit whom",
+    "Residual": "Trials",
+}
+SAID = {
+    "agent": "what a leaderboard is for",
+    "agent:task": "stays in a comparison",
+    "Residual": "more of them average it out",
+}
+POOLED = "Trials, and which tasks suit whom"
+CANCELS = "cancels between agents on the same tasks"
 
 
 @dataclass(frozen=True)
@@ -19,9 +47,117 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Lever:
+    """What the form asks for: how many of something, and how many there were."""
+
+    key: str
+    letter: str
+    label: str
+    n: int  # in the study; 1 of something that was never varied
+    asked: str = ""
+    told: int | None = None  # None where nothing was asked, or no number
+    is_varied: bool = True
+
+    @property
+    def fault(self) -> str:
+        if not self.asked or self.told is not None:
+            return ""
+        return f"{self.label}: a whole number from 1 to {MOST_LEVELS:,}."
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A design that was asked for: what it would do, or why that cannot be told."""
+
+    levers: tuple[Lever, ...]
+    estimand: str
+    found: Mapping[str, Any] | None = None
+    before: Mapping[str, Any] | None = None
+    refusal: str = ""
+
+    @property
+    def faults(self) -> list[str]:
+        return [lever.fault for lever in self.levers if lever.fault]
+
+    @property
+    def is_asked(self) -> bool:
+        return any(lever.asked for lever in self.levers)
+
+    @property
+    def tasks(self) -> str:
+        return ESTIMANDS[self.estimand]
+
+    @property
+    def estimands(self) -> Mapping[str, str]:
+        return ESTIMANDS
+
+    @property
+    def sentence(self) -> str:
+        if not self.found or not self.before:
+            return ""
+        se, now = self.found["se"], self.before["se"]
+        change = f"{abs(1 - se / now):.0%} {'shorter' if se < now else 'longer'} than"
+        change = "the same as" if f"{abs(1 - se / now):.0%}" == "0%" else change
+        return (
+            f"With {self._design} the standard error of one agent’s mean on {self.tasks} would be "
+            f"{words.percent(se)} points: {change} with one trial of each of the "
+            f"{self.before['design']['N']:,}."
+        )
+
+    @property
+    def _design(self) -> str:
+        design = self.found["design"] if self.found else {}
+        told = [
+            words.counted(design[lever.letter], lever.label.lower().removesuffix("s"))
+            for lever in self.levers
+            if lever.letter not in "RN" and lever.is_varied
+        ]
+        trials = f"{words.counted(design['R'], 'trial')} of each of {words.counted(design['N'], 'task')}"
+        return " and ".join([trials, *told])
+
+    @property
+    def row(self) -> list[tuple[str, str]]:
+        """Heads and cells of the one row."""
+        if not self.found:
+            return []
+        design, se = self.found["design"], self.found["se"]
+        largest = max(self.found["shares"].items(), key=lambda part: part[1])
+        return [
+            *((lever.label, f"{design[lever.letter]:,}") for lever in self.levers if lever.is_varied),
+            ("Standard error", f"{words.percent(se)} points"),
+            ("95% interval", f"±{words.percent(1.96 * se)} points"),
+            ("Mostly from", f"{_source(largest[0]).lower()}, {largest[1]:.0%}"),
+        ]
+
+    @property
+    def unknown(self) -> str:
+        """What was never varied, so that the form does not ask for it."""
+        never = [lever.label.lower() for lever in self.levers if not lever.is_varied]
+        if not never:
+            return ""
+        return f"Never varied here, so that what more would do is unknown: {' and '.join(never)}."
+
+
+@dataclass(frozen=True)
 class UncertaintyPage:
     study: VarianceStudy
     is_behind: bool
+    what_if: WhatIf | None = None
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        """The verdict, its first words apart."""
+        result = self.study.result
+        if not result["available"]:
+            return "Not available:", f"{result['reason']}."
+        steps = result.get("projections") or []
+        if not steps or steps[0]["finite"] is None:
+            return "How much is trial noise is not known:", "no trial of a task was repeated."
+        return halving(steps, n_tasks=result["levels"]["task"])
+
+    @property
+    def variance(self) -> Chart | None:
+        return variance_chart(self.study.result.get("components") or [])
 
     @property
     def steps(self) -> list[Step]:
@@ -31,7 +167,7 @@ class UncertaintyPage:
             for row in rows
         ]
 
-    @property
+    @cached_property
     def measured(self) -> list[dict[str, Any]]:
         """Agents with a decomposition of their own; `ratio` is their standard error over the naive one."""
         told = [agent for agent in self.study.result["agents"] if not agent["reason"]]
@@ -44,15 +180,142 @@ class UncertaintyPage:
     @property
     def n_others(self) -> int:
         """Agents that varied nothing and repeated no trial."""
-        return self.study.result["levels"]["agent"] - len(self.study.result["agents"])
+        return int(self.study.result["levels"]["agent"]) - len(self.study.result["agents"])
 
 
-def uncertainty_page(benchmark: Benchmark) -> UncertaintyPage | None:
+def halving(steps: Sequence[Mapping[str, Any]], *, n_tasks: int) -> tuple[str, str]:
+    """Say how many trials a task halve the error bar on these tasks.
+
+    Its square is a part that no trial moves and one over their number, a + b/R: two steps tell both.
+    """
+    (one, first), (other, second) = ((row["n_trials"], row["finite"] ** 2) for row in steps[:2])
+    moved = (first - second) / (1 / one - 1 / other)
+    kept = first - moved / one
+    left = first / 4 - kept
+    n = ceil(round(moved / left, 9)) if left > 0 else ENOUGH + 1
+    mean = (
+        f"one agent’s mean over all {n_tasks:,} has a standard error of {words.percent(sqrt(first))} points"
+    )
+    if n > ENOUGH:
+        return (
+            "No number of trials would halve the error bar on these tasks:",
+            f"{mean} with one trial a task.",
+        )
+    number = NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
+    after = words.percent(sqrt(kept + moved / n))
+    return (
+        f"{number} trials a task would halve the error bar on these tasks:",
+        f"{mean} with one trial, and of {after} with {number.lower()}.",
+    )
+
+
+def variance_chart(components: Sequence[Mapping[str, Any]]) -> Chart | None:
+    """Draw the sources of variance side by side; None without any variance."""
+    if not components or not sum(part["variance"] for part in components):
+        return None
+    is_pooled = all(part["name"] != "agent:task" for part in components)
+    parts = [
+        Part(_source(name, is_pooled), part["share"], _said(name, is_pooled), hatched=_cancels(name))
+        for part in components
+        for name in [part["name"]]
+    ]
+    title = "Variance of a single outcome, by source"
+    drawn = [stacked(name="variance", title=title, parts=parts, narrow=narrow) for narrow in (False, True)]
+    return Chart(
+        name="variance",
+        title="Where the variance of a single outcome comes from",
+        lede="Hatched: it cancels between agents on the same tasks.",
+        heads=("Source", "Share", "Variance", "Between agents"),
+        rows=tuple(
+            (
+                drawn_part.label,
+                f"{words.percent(drawn_part.share)}%",
+                f"{part['variance']:.5f}",
+                "cancels" if drawn_part.hatched else "stays",
+            )
+            for drawn_part, part in zip(parts, components, strict=True)
+        ),
+        svg=drawn[0],
+        narrow=drawn[1],
+    )
+
+
+def _source(name: str, is_pooled: bool = False) -> str:
+    if name == "Residual" and is_pooled:
+        return POOLED
+    return SOURCES.get(name) or name.replace(":", " × ").capitalize()
+
+
+def _said(name: str, is_pooled: bool) -> str:
+    if _cancels(name):
+        return CANCELS
+    return "" if is_pooled and name == "Residual" else SAID.get(name, "")
+
+
+def _cancels(name: str) -> bool:
+    """Whether two agents on the same tasks, prompts and judges share it."""
+    return name != "Residual" and "agent" not in name.split(":")
+
+
+def uncertainty_page(benchmark: Benchmark, asked: QueryDict | None = None) -> UncertaintyPage | None:
     study = latest_study(VarianceStudy, benchmark)
     if study is None:
         return None
-    return UncertaintyPage(study, is_behind=study.data_version < benchmark.data_version)
+    page = UncertaintyPage(study, is_behind=study.data_version < benchmark.data_version)
+    if not study.result["available"]:
+        return page
+    return replace(page, what_if=what_if(study, asked or QueryDict()))
+
+
+def what_if(study: VarianceStudy, asked: QueryDict) -> WhatIf:
+    """Project the design of the address; without one the form alone."""
+    levels = study.result["levels"]
+    levers = (
+        _lever("trials", "R", "Trials", 1, asked),
+        _lever("tasks", "N", "Tasks", levels["task"], asked),
+        _lever("prompts", "V", "Prompts", levels["prompt"], asked, is_varied=levels["prompt"] > 1),
+        _lever("judges", "M", "Judges", levels["judge"], asked, is_varied=levels["judge"] > 1),
+    )
+    estimand = asked.get("estimand", "")
+    form = WhatIf(levers, estimand if estimand in ESTIMANDS else "finite")
+    return _projected(study, form) if form.is_asked and not form.faults else form
+
+
+def _projected(study: VarianceStudy, form: WhatIf) -> WhatIf:
+    from leaderboard.studies.projections import projected  # few ask, and it imports what fits
+
+    reading = {"estimand": form.estimand, "sensitivity": "exclude"}
+    design = {lever.letter: lever.told for lever in form.levers if lever.told is not None and lever.is_varied}
+    try:
+        return replace(
+            form,
+            found=projected(study=study, design=design, **reading),
+            before=projected(study=study, design={}, **reading),
+        )
+    except Refusal as refusal:
+        return replace(form, refusal=str(refusal))
+
+
+def _lever(key: str, letter: str, label: str, n: int, asked: QueryDict, *, is_varied: bool = True) -> Lever:
+    said = asked.get(key, "").strip()[:12]
+    number = int(said) if said.isascii() and said.isdecimal() else 0
+    told = number if 1 <= number <= MOST_LEVELS else None
+    return Lever(key, letter, label, n, said, told, is_varied)
 
 
 def _ratio(value: float | None, to: float | None) -> float | None:
     return value / to if value is not None and to else None
+
+
+def drawn_variance(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+    page = uncertainty_page(benchmark)
+    return page.variance if page else None
+
+
+@require_safe
+@for_all
+def uncertainty(request: HttpRequest, slug: str) -> HttpResponse:
+    benchmark = visible(slug)
+    page = uncertainty_page(benchmark, request.GET)
+    shown = {"page": page, "benchmark": benchmark, "here": "uncertainty"}
+    return render(request, "pages/uncertainty.html", shown)

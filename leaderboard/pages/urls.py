@@ -9,11 +9,13 @@ from leaderboard.pages.board import board
 from leaderboard.pages.card import card
 from leaderboard.pages.charts import plot
 from leaderboard.pages.citing import cite
+from leaderboard.pages.compare import compare
 from leaderboard.pages.crawling import robots, sitemap
 from leaderboard.pages.data import data
 from leaderboard.pages.embed import embed
 from leaderboard.pages.feed import feed
 from leaderboard.pages.followed import submission, withdrawn
+from leaderboard.pages.health import health
 from leaderboard.pages.history import history
 from leaderboard.pages.home import home
 from leaderboard.pages.invitations import invitation
@@ -22,6 +24,8 @@ from leaderboard.pages.methods import methods
 from leaderboard.pages.reporting import reported
 from leaderboard.pages.task import task
 from leaderboard.pages.tasks import tasks
+from leaderboard.pages.uncertainty import uncertainty
+from leaderboard.pages.validity import validity
 
 app_name = "pages"
 urlpatterns = [
@@ -36,8 +40,10 @@ urlpatterns = [
     path("b/<slug:slug>/card.png", card, name="card"),
     path("b/<slug:slug>/cite", cite, name="cite"),
     path("b/<slug:slug>/embed", embed, name="embed"),
-    path("b/<slug:slug>/validity", views.validity, name="validity"),
-    path("b/<slug:slug>/uncertainty", views.uncertainty, name="uncertainty"),
+    path("b/<slug:slug>/compare", compare, name="compare"),
+    path("b/<slug:slug>/validity", validity, name="validity"),
+    path("b/<slug:slug>/uncertainty", uncertainty, name="uncertainty"),
+    path("b/<slug:slug>/health", health, name="health"),
     path("b/<slug:slug>/tasks", tasks, name="tasks"),
     path("b/<slug:slug>/tasks/<int:pk>", task, name="task"),
     path("b/<slug:slug>/agents/<int:pk>", agent, name="agent"),

@@ -1,15 +1,26 @@
-"""What the page on validity shows: the figures of the latest nested validation, as they are stored."""
+"""What the page “Can I trust it?” shows: the figures of the latest nested validation, as they are stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
 from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.answers import validated, verdict
+from leaderboard.pages.shown import for_all, visible
+from leaderboard.plots.chart import Chart
+from leaderboard.plots.dots import Row, dots
+from leaderboard.plots.scales import ticks_125
+from leaderboard.studies.answers import Verdict, random_text, validated, verdict, why_text, words
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
 
 Figure = tuple[float | None, float | None]
+READ_FOR = "pairs_correct_full"  # the figure that the verdict is told from
+NOMINAL, N_ERRORS = 0.95, 1.96
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,16 @@ class ValidityPage:
     is_behind: bool
 
     @property
+    def is_suited(self) -> bool:
+        return bool(self.study.result["subset"]["suited"])
+
+    @property
+    def tasks(self) -> str:
+        """What the subset is called: the 82 tasks."""
+        size = self.study.result["subset"]["size"] if self.is_suited else 0
+        return f"the {words.counted(size, 'task')}" if size else "a subset of the tasks"
+
+    @property
     def has_figures(self) -> bool:
         return any(protocol.result["available"] for protocol in self.protocols)
 
@@ -76,10 +97,31 @@ class ValidityPage:
     def strategy(self) -> str:
         return validated.label(self.in_use)
 
+    @cached_property
+    def told(self) -> Verdict | None:
+        return verdict(self.study.result, self.in_use) if self.is_suited else None
+
     @property
-    def verdict(self) -> str:
-        told = verdict(self.study.result, self.in_use)
-        return told.sentence if told else ""
+    def word(self) -> str:
+        return f"{self.told.word.capitalize()}, for the order of agents." if self.told else ""
+
+    @property
+    def why(self) -> str:
+        return why_text(self.told, tasks=self.tasks) if self.told else ""
+
+    @property
+    def beside_random(self) -> str:
+        return random_text(self.study.result, self.in_use)
+
+    @property
+    def in_time(self) -> str:
+        """How many agents the test in time rests on; empty where the data have none."""
+        figures = self._figures("temporal")
+        n, error = figures.get("n"), validated.error(figures, READ_FOR)
+        if not n or figures.get(READ_FOR) is None:
+            return ""
+        wide = "" if error is None else f"; its standard error is {words.percent(error)} points"
+        return f"{words.counted(n, 'agent')} came late enough for the test in time{wide}."
 
     @property
     def figures(self) -> list[str]:
@@ -94,12 +136,145 @@ class ValidityPage:
         return validated.LEGEND
 
     @property
-    def agents(self) -> str:
-        return validated.agents_text(self.study.result)
+    def pairs(self) -> Chart | None:
+        return pairs_chart([self._test(name) for name in validated.TESTS if self._figures(name)])
 
     @property
-    def subset(self) -> str:
-        return validated.subset_text(self.study.result)
+    def coverage(self) -> Chart | None:
+        return coverage_chart([self._test(name) for name in validated.TESTS if self._figures(name)])
+
+    def _figures(self, protocol: str) -> Mapping[str, Any]:
+        return self._strategies(protocol).get(self.in_use) or {}
+
+    def _strategies(self, protocol: str) -> Mapping[str, Any]:
+        found = self.study.result["protocols"].get(protocol) or {}
+        return found["strategies"] if found.get("available") else {}
+
+    def _test(self, name: str) -> "Test":
+        at_random = self._strategies(name).get("random") or {}
+        return Test(
+            name,
+            self._figures(name),
+            random=None if self.in_use == "random" else at_random.get(READ_FOR),
+        )
+
+
+@dataclass(frozen=True)
+class Test:
+    """A protocol as a row of a plot: the strategy in use, and as many random tasks."""
+
+    name: str
+    of: Mapping[str, Any]
+    random: float | None
+
+    @property
+    def label(self) -> str:
+        return validated.TESTS[self.name].label
+
+    @property
+    def agents(self) -> str:
+        return f"{validated.TESTS[self.name].meaning} · {words.counted(self.of['n'], 'agent')}"
+
+    @property
+    def value(self) -> float | None:
+        return self.of.get(READ_FOR)
+
+    @property
+    def ends(self) -> tuple[float, float] | tuple[None, None]:
+        """The 95% interval, or two spreads of random draws; inside of 0 to 1."""
+        error = validated.error(self.of, READ_FOR)
+        if error is None or self.value is None:
+            return None, None
+        return max(0.0, self.value - N_ERRORS * error), min(1.0, self.value + N_ERRORS * error)
+
+
+def pairs_chart(tests: list[Test]) -> Chart | None:
+    """Draw how many pairs are in the right order, by test; None where that is known of none."""
+    tests = [test for test in tests if test.value is not None]
+    if not tests:
+        return None
+    null = min((test.of["pairs_null"] for test in tests if test.of.get("pairs_null")), default=None)
+    seen = [v for test in tests for v in (test.value, test.random, null, *test.ends) if v is not None]
+    lo = min(seen)
+    drawn = [
+        dots(
+            name="validity",
+            title="Pairs in the right order, by test",
+            rows=[_pairs_row(test) for test in tests],
+            lo=lo,
+            hi=1.0,
+            ticks=_ticks(lo),
+            rules=[(1.0, "all pairs right"), *([(null, "no differences at all")] if null else [])],
+            narrow=narrow,
+        )
+        for narrow in (False, True)
+    ]
+    return Chart(
+        name="validity",
+        title="Pairs in the right order",
+        lede="Dot: the rule in use, by the estimated full score, with a 95% interval. Orange: as many tasks "
+        "drawn at random. The left line is what means on the subset would show if agents did not differ: the "
+        "subset is part of all tasks, so that it lies high.",
+        heads=("Test", "Pairs in order", "From", "To", "Random tasks", "Agents"),
+        rows=tuple(
+            (test.label, *map(_percent, (test.value, *test.ends, test.random)), f"{test.of['n']:,}")
+            for test in tests
+        ),
+        svg=drawn[0],
+        narrow=drawn[1],
+    )
+
+
+def _pairs_row(test: Test) -> Row:
+    lower, upper = test.ends
+    return Row(test.label, test.agents, _percent(test.value), test.value, lower, upper, test.random)
+
+
+def coverage_chart(tests: list[Test]) -> Chart | None:
+    """Draw how often 95% intervals held, by test; None where that is known of none."""
+    tests = [test for test in tests if test.of.get("coverage") is not None]
+    if not tests:
+        return None
+    lo = min(0.8, *(_held(test) - 0.02 for test in tests))
+    drawn = [
+        dots(
+            name="coverage",
+            title="How often 95% intervals of estimated scores held, by test",
+            rows=[Row(test.label, _intervals(test), _percent(_held(test)), _held(test)) for test in tests],
+            lo=lo,
+            hi=1.0,
+            ticks=_ticks(lo),
+            rules=[(NOMINAL, "95%, as they claim")],
+            narrow=narrow,
+        )
+        for narrow in (False, True)
+    ]
+    return Chart(
+        name="coverage",
+        title="Intervals that held",
+        lede="How often the 95% interval of an estimated score held the measured one. Left of the line they "
+        "are too narrow for what is new there.",
+        heads=("Test", "Held", "Intervals"),
+        rows=tuple((test.label, _percent(_held(test)), f"{test.of['n_intervals']:,}") for test in tests),
+        svg=drawn[0],
+        narrow=drawn[1],
+    )
+
+
+def _held(test: Test) -> float:
+    return float(test.of["coverage"])
+
+
+def _intervals(test: Test) -> str:
+    return words.counted(test.of["n_intervals"], "interval")
+
+
+def _ticks(lo: float) -> list[tuple[float, str]]:
+    return [(tick, f"{100 * tick:g}%") for tick in ticks_125(lo, 1.0, 4)]
+
+
+def _percent(value: float | None) -> str:
+    return "not measured" if value is None else f"{words.percent(value)}%"
 
 
 def validity_page(benchmark: Benchmark) -> ValidityPage | None:
@@ -132,3 +307,22 @@ def _protocol(name: str, result: Mapping[str, Any], in_use: str) -> Protocol:
             if in_use in by
         ],
     )
+
+
+def drawn_validity(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+    page = validity_page(benchmark)
+    return page.pairs if page else None
+
+
+def drawn_coverage(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+    page = validity_page(benchmark)
+    return page.coverage if page else None
+
+
+@require_safe
+@for_all
+def validity(request: HttpRequest, slug: str) -> HttpResponse:
+    benchmark = visible(slug)
+    page = validity_page(benchmark)
+    shown = {"page": page, "benchmark": benchmark, "here": "validity"}
+    return render(request, "pages/validity.html", shown)

@@ -22,6 +22,8 @@ class Chart:
     rows : tuple of tuple of str
         What is drawn, in words and rounded numbers; a row for each mark.
     svg : SafeString
+    narrow : SafeString or None
+        The same drawn for a phone, where that is another drawing.
     """
 
     name: str
@@ -30,3 +32,4 @@ class Chart:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     svg: SafeString
+    narrow: SafeString | None = None

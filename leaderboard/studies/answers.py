@@ -21,7 +21,7 @@ from selection.standings.lines import (
     TargetLine,
     Verdict,
 )
-from selection.standings.verdict import advice_text, verdict
+from selection.standings.verdict import advice_text, random_text, verdict, why_text
 
 __all__ = [
     "AtTarget",
@@ -45,8 +45,10 @@ __all__ = [
     "orderly_end",
     "printed",
     "progress_bar",
+    "random_text",
     "table",
     "validated",
     "verdict",
+    "why_text",
     "words",
 ]

@@ -19,17 +19,19 @@ As in `analytics.differences.pairs`.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import combinations
 from typing import Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import IndexArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.differences.estimates import Estimate, Target
 from analytics.differences.finite_errors import Calibrated, Measured
 from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
-from analytics.differences.rows import Row, Term
+from analytics.differences.rows import Row, Term, agent_variance
+from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 from analytics.record import Record
 from selection.errors import SelectionError
@@ -73,6 +75,9 @@ class Pair:
     unclaimed : bool
         Outcomes are missing in a way that could turn the order: none is claimed.
     reason : str
+    se_of_ties : float or None
+        √ of the variance that decides whether the two are tied: on given tasks that of `estimate`, for the
+        domain that of `analytics.differences.domain_ranks`.
     """
 
     a: str
@@ -81,6 +86,13 @@ class Pair:
     p_adjusted: float | None
     unclaimed: bool
     reason: str
+    se_of_ties: float | None = None
+
+    def is_tied(self, critical: float) -> bool:
+        """Whether neither is surely better, by the critical value of a board; without an error they are."""
+        if self.estimate is None or self.se_of_ties is None or self.unclaimed:
+            return True
+        return abs(round(self.estimate.value, N_DECIMALS)) <= critical * self.se_of_ties
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,10 @@ class Compared:
     pairs : tuple of Pair
     left_out : mapping of str to str
         Agent → why it is not compared.
+    tasks : tuple of str, length n_tasks
+        Of the target.
+    outcomes : mapping of str to float array, shape (n_tasks,)
+        Agent → mean outcomes by task, as the differences have them; NaN without a valid one.
     """
 
     target: Target
@@ -106,6 +122,8 @@ class Compared:
     agents: Mapping[str, AtTarget]
     pairs: tuple[Pair, ...]
     left_out: Mapping[str, str]
+    tasks: tuple[str, ...]
+    outcomes: Mapping[str, FloatArray]
 
 
 def pairs(
@@ -138,37 +156,62 @@ def pairs(
     PairsRefused
     SelectionError
     """
-    wanted = _positions(record, agents)
-    view = _view(
-        basis(record, rules or Rules(), given or Given()), target, rules or Rules(), given or Given()
-    )
-    sides, left_out = _sides(view, wanted)
-    if len(sides) < 2:
-        raise PairsRefused("too_few", f"{len(sides)} of {len(wanted)} agents can be compared; 2 are needed")
-    return Compared(
-        target=view.target,
-        n_tasks=view.tasks.size,
-        omega=view.bench.noise(view.tasks).omega,
-        agents={side.name: side.at for side in sides},
-        pairs=tuple(_adjusted(_pairs(view, sides, _on(groups, view.tasks), progress))),
-        left_out=left_out,
-    )
+    wanted = positions(record, agents)
+    return pairs_of(view_of(record, rules, given, target=target), wanted, groups=groups, progress=progress)
 
 
 # ----------------------------------------------------------------------------------------------- what is seen
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
-    """A record as one target looks at it."""
+class View:
+    """A record as one target looks at it: what any comparison of its agents rests on; see `view_of`.
 
-    bench: Bench
+    Attributes
+    ----------
+    found : Basis
+    rules : Rules
+    given : Given
+    target : {"subset", "full", "domain"}
+    bench : Bench
+    shift : float
+        Variance of the incumbent shift, score².
+    """
+
+    found: Basis
+    rules: Rules
+    given: Given
     target: Target
-    tasks: IndexArray
-    placed: Sequence[Placed]
-    estimated: Mapping[int, Estimated]
-    incumbents: Mask
+    bench: Bench
     shift: float
+
+    @property
+    def tasks(self) -> IndexArray:
+        """Positions of the target's tasks."""
+        return self.found.subset if self.target == "subset" else self.found.tasks
+
+    @property
+    def placed(self) -> Sequence[Placed]:
+        """Every agent on them."""
+        return self.found.on_subset if self.target == "subset" else self.found.on_all
+
+    @property
+    def incumbents(self) -> Mask:
+        """Agents that the subset was chosen from."""
+        return self.found.chosen.incumbents
+
+    def estimate(self, i: int) -> Estimated | None:
+        """Return the estimated full score of agent i; None of one that has none, and for other targets."""
+        return self._estimated.get(i) if self.target == "full" and i in self._newcomers else None
+
+    @cached_property
+    def _newcomers(self) -> frozenset[int]:
+        return frozenset(self.found.newcomers.tolist())
+
+    @cached_property
+    def _estimated(self) -> Mapping[int, Estimated]:
+        """Made once the first such agent is compared: it takes a fit."""
+        return estimates_of(self.found, self.rules, self.given)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,26 +231,75 @@ class _Side:
         return replace(self.agent.row, means=self.agent.outcomes)
 
 
-def _view(found: Basis, target: str | None, rules: Rules, given: Given) -> _View:
-    estimated = estimates_of(found, rules, given)[0] if (target or rules.target) in (None, "full") else {}
-    wanted = target or rules.target or default_target(found, estimated, rules, given)[0]
+def view_of(
+    record: Record, rules: Rules | None = None, given: Given | None = None, *, target: str | None = None
+) -> View:
+    """Look at a record for a target; `pairs_of` compares any of its agents.
+
+    Parameters
+    ----------
+    record, rules, given, target
+        As in `pairs`.
+
+    Raises
+    ------
+    PairsRefused
+    SelectionError
+    """
+    rules, given = rules or Rules(), given or Given()
+    found = basis(record, rules, given)
+    wanted = (
+        target or rules.target or default_target(found, estimates_of(found, rules, given)[0], rules, given)[0]
+    )
     if wanted not in get_args(Target):
         raise PairsRefused("target_unknown", f"a target is {', '.join(get_args(Target))}, not {wanted!r}")
     if wanted == "subset" and not found.subset.size:
         raise PairsRefused("no_subset", f"no subset: {found.chosen.reason}")
-    on_subset = wanted == "subset"
-    return _View(
-        bench=Bench(found.record, given.variances.facets, rules.seed, given.draws),
+    return View(
+        found=found,
+        rules=rules,
+        given=given,
         target=cast(Target, wanted),
-        tasks=found.subset if on_subset else found.tasks,
-        placed=found.on_subset if on_subset else found.on_all,
-        estimated=estimated if wanted == "full" else {},
-        incumbents=found.chosen.incumbents,
-        shift=shift_of(found, rules) if on_subset else 0.0,
+        bench=Bench(record, given.variances.facets, rules.seed, given.draws),
+        shift=shift_of(found, rules) if wanted == "subset" else 0.0,
     )
 
 
-def _positions(record: Record, agents: Collection[str] | None) -> list[int]:
+def _default(found: Basis, rules: Rules, given: Given) -> Target:
+    return default_target(found, estimates_of(found, rules, given)[0], rules, given)[0]
+
+
+def pairs_of(
+    view: View,
+    wanted: Sequence[int],
+    *,
+    groups: npt.ArrayLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Compared:
+    """Compare all pairs of agents, named by their positions in the record; otherwise as `pairs`."""
+    sides, left_out = _sides(view, wanted)
+    if len(sides) < 2:
+        raise PairsRefused("too_few", f"{len(sides)} of {len(wanted)} agents can be compared; 2 are needed")
+    table = view.bench.record.table
+    return Compared(
+        target=view.target,
+        n_tasks=view.tasks.size,
+        omega=view.bench.noise(view.tasks).omega,
+        agents={side.name: side.at for side in sides},
+        pairs=tuple(_adjusted(_pairs(view, sides, _on(groups, view.tasks), progress))),
+        left_out=left_out,
+        tasks=tuple(table.tasks[j] for j in view.tasks.tolist()),
+        outcomes={side.name: read_only(table.means[side.i, view.tasks]) for side in sides},
+    )
+
+
+def positions(record: Record, agents: Collection[str] | None) -> list[int]:
+    """Return where agents stand in a record, ascending; all of them where none is named.
+
+    Raises
+    ------
+    PairsRefused
+    """
     names = record.table.agents
     if agents is None:
         return list(range(len(names)))
@@ -230,7 +322,7 @@ def _on(groups: npt.ArrayLike | None, tasks: IndexArray) -> npt.NDArray[np.gener
     return None if groups is None else np.asarray(groups)[tasks]
 
 
-def _sides(view: _View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, str]]:
+def _sides(view: View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, str]]:
     """Agents with a score for the target, the best first; the others' reasons."""
     sides, left_out = [], {}
     for i in wanted:
@@ -242,8 +334,8 @@ def _sides(view: _View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, s
     return sorted(sides, key=lambda side: (-round(side.at.score or 0.0, N_DECIMALS), side.name)), left_out
 
 
-def _side(view: _View, i: int) -> _Side:
-    placed, estimated = view.placed[i], view.estimated.get(i)
+def _side(view: View, i: int) -> _Side:
+    placed, estimated = view.placed[i], view.estimate(i)
     name = view.bench.record.table.agents[i]
     at = at_target(view.bench, view.target, view.tasks, i, placed, estimated)
     return _Side(i, name, at, view.bench.agent(i, view.tasks, placed, estimated))
@@ -253,7 +345,7 @@ def _side(view: _View, i: int) -> _Side:
 
 
 def _pairs(
-    view: _View,
+    view: View,
     sides: Sequence[_Side],
     groups: npt.NDArray[np.generic] | None,
     progress: Callable[[int, int], None] | None,
@@ -269,17 +361,24 @@ def _pairs(
     return found
 
 
-def _pair(
-    view: _View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | None, *, unclaimed: bool
-) -> Pair:
+def _pair(view: View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | None, *, unclaimed: bool) -> Pair:
     try:
         estimate = _estimate(view, a, b, groups)
     except CoreError as refusal:
         return Pair(a.name, b.name, None, None, unclaimed, str(refusal))
-    return Pair(a.name, b.name, estimate, None, unclaimed, estimate.reason)
+    return Pair(a.name, b.name, estimate, None, unclaimed, estimate.reason, _se_of_ties(view, a, b, estimate))
 
 
-def _estimate(view: _View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | None) -> Estimate:
+def _se_of_ties(view: View, a: _Side, b: _Side, estimate: Estimate) -> float | None:
+    """Return the error by which a board of this target tells whether the two are tied."""
+    if view.target != "domain":
+        return estimate.interval.se if estimate.interval else None
+    v = [sum(term.variance for term in agent_variance(side.row, view.bench.facets)) for side in (a, b)]
+    outcomes = np.array([side.row.means for side in (a, b)])
+    return float(np.sqrt(pair_variances(outcomes, np.array(v, dtype=np.float64))[0, 1]))
+
+
+def _estimate(view: View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | None) -> Estimate:
     bench = view.bench
     if view.target == "domain":
         return compare(a.row, b.row, facets=bench.facets, groups=groups)
@@ -296,7 +395,7 @@ def _estimate(view: _View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] |
     )
 
 
-def _shift(view: _View, a: _Side, b: _Side) -> Term | None:
+def _shift(view: View, a: _Side, b: _Side) -> Term | None:
     """Variance of the incumbent shift, for an agent that helped to choose S and one that did not."""
     if not view.shift or view.incumbents[a.i] == view.incumbents[b.i]:
         return None

@@ -32,6 +32,7 @@ from typing import Any
 
 from selection.standings import terms, words
 from selection.standings.lines import Better, Verdict
+from selection.validated import TESTS, error
 
 PROTOCOLS = ("temporal", "loao")
 RULE = (("yes", 0.95, 0.99), ("mostly", 0.90, 0.95))
@@ -186,24 +187,64 @@ def _is_worse_elsewhere(validation: Plain | None, strategy: str) -> bool:
 # ------------------------------------------------------------------------------------------------- sentences
 
 
-def _with_sentence(told: Verdict) -> Verdict:
-    """Return a verdict with its sentence."""
-    if told.word == "no subset":
-        return replace(
-            told, sentence=f"Does a subset rank like all tasks? No subset: {terms.clause(told.reason)}."
-        )
+def why_text(told: Verdict, *, tasks: str = "it") -> str:
+    """Say what the word rests on; `tasks` is what the subset is called."""
     pairs, clear = words.percent(told.pairs or 0.0), told.clear
     also = (
         f", and {words.percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
     )
     new = NEW_AGENTS[told.protocol].format(n=words.counted(told.n, "agent"))
     parts = (
-        f"Does the subset rank like all tasks? {words.sentence(told.word)} {new} the score estimated from it "
-        f"puts {pairs}% of pairs in the order of all tasks{also}.",
+        f"{new} the score estimated from {tasks} puts {pairs}% of pairs in the order of all tasks{also}.",
         _beside_random(told),
         CHOSEN[told.chosen],
     )
-    return replace(told, sentence=" ".join(part for part in parts if part))
+    return " ".join(part for part in parts if part)
+
+
+def random_text(validation: Plain | None, strategy: str) -> str:
+    """Say under how many protocols as many random tasks do as well, better or worse; empty where untold.
+
+    Better and worse are differences of more than two standard errors; of random splits their spread counts.
+    """
+    found: dict[str, list[str]] = {"as well": [], "better": [], "worse": []}
+    for protocol in TESTS:
+        own = strategies_of(validation, protocol).get(strategy, {})
+        difference, se = own.get("random_difference"), error(own, "random_difference")
+        if difference is not None and se is not None:
+            is_told = abs(difference) > N_ERRORS * se
+            found[("worse" if difference > 0 else "better") if is_told else "as well"].append(protocol)
+    n = sum(map(len, found.values()))
+    if not n:
+        return ""
+    if len(found["as well"]) == n:
+        tests = "the one test" if n == 1 else f"all {n} tests"
+        return (
+            f"As many tasks drawn at random do as well in {tests}: nowhere is the difference larger than two "
+            "standard errors."
+        )
+    return f"As many tasks drawn at random do {', '.join(_counts(found, n))}."
+
+
+def _counts(found: Mapping[str, list[str]], n: int) -> list[str]:
+    """Return as well in 4 of 6 tests, better in 1 (within one scaffold)."""
+    told: list[str] = []
+    for how, protocols in found.items():
+        if protocols:
+            names = "; ".join(TESTS[one].label.lower() for one in protocols)
+            of = "" if told else f" of {words.counted(n, 'test')}"
+            told.append(f"{how} in {len(protocols)}{of}" + (f" ({names})" if how != "as well" else ""))
+    return told
+
+
+def _with_sentence(told: Verdict) -> Verdict:
+    """Return a verdict with its sentence."""
+    if told.word == "no subset":
+        return replace(
+            told, sentence=f"Does a subset rank like all tasks? No subset: {terms.clause(told.reason)}."
+        )
+    asked = f"Does the subset rank like all tasks? {words.sentence(told.word)}"
+    return replace(told, sentence=f"{asked} {why_text(told)}")
 
 
 def _beside_random(told: Verdict) -> str:

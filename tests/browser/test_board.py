@@ -387,9 +387,9 @@ def test_the_other_pages_stand_out_too(address, browser, path):
         for place in (
             "h1",
             ".sections [aria-current]",
-            ".lede",
-            ".facts dt",
-            "caption span",
+            ".verdict",
+            ".meta",
+            "summary",
             "td",
             ".about dt",
         ):

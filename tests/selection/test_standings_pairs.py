@@ -159,3 +159,31 @@ def test_refusals():
         assert refused.value.code == code
     with pytest.raises(PairsRefused, match="0 of 3 agents"):
         pairs(record_of(np.full((3, 8), NAN)))
+
+
+@pytest.mark.parametrize("target", ["subset", "full", "domain"])
+@pytest.mark.parametrize("of", ["measured", "estimated", "repeated"])
+def test_pairs_are_tied_where_the_board_ties_them(target, of):
+    outcomes = with_newcomers()[0] if of == "estimated" else board(16)
+    repeats = {"n_trials": 4, "trial_variances": outcomes * (1 - outcomes) + 0.05} if of == "repeated" else {}
+    record = record_of(outcomes, **repeats)
+    told, found = answer(record), pairs(record, target=target)
+    names, lines = [line.agent for line in told.agents], by_name(told)
+    critical = told.targets[target].critical
+    ties = {
+        name: {other for lo, hi in lines[name].at[target].tied_with for other in names[lo : hi + 1]}
+        for name in found.agents
+    }
+    assert [one.is_tied(critical) for one in found.pairs] == [one.b in ties[one.a] for one in found.pairs]
+    assert {one.is_tied(critical) for one in found.pairs} == {True, False}
+
+
+def test_outcomes_stand_beside_the_differences_made_of_them():
+    outcomes = board(14)
+    found = pairs(record_of(outcomes), target="subset", agents=["a02", "a11"])
+    tasks = band(outcomes)
+    assert found.tasks == tuple(f"t{j:03d}" for j in tasks)
+    assert found.outcomes["a02"].tolist() == outcomes[2, tasks].tolist()
+    (one,) = found.pairs
+    d = found.outcomes[one.a] - found.outcomes[one.b]
+    assert one.estimate.value == pytest.approx(d.mean())

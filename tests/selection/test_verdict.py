@@ -13,7 +13,7 @@ from selection.rules import Rules
 from selection.standings import answer, terms, words
 from selection.standings.lines import Standings, Verdict
 from selection.standings.trials import recommended
-from selection.standings.verdict import advice_text, no_subset, verdict, word
+from selection.standings.verdict import advice_text, no_subset, random_text, verdict, word
 from tests.selection.records import band, board, record_of, with_newcomers
 
 
@@ -310,3 +310,51 @@ def test_verdict_target_and_trials_read_back():
         "se",
     }
     assert not np.isnan([one.se for one in found.trials.options]).any()
+
+
+def compared_with_random(**differences):
+    """A validation of which the strategy in use exceeds random tasks by so much ± 1 point, by protocol."""
+    return {
+        "strategy": "mid_range",
+        "protocols": {
+            name: {
+                "available": True,
+                "strategies": {
+                    "mid_range": {"random_difference": value, "se": {"random_difference": 0.01}},
+                },
+            }
+            for name, value in differences.items()
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("differences", "said"),
+    [
+        (
+            {"loao": 0.02, "temporal": -0.02},
+            "do as well in all 2 tests: nowhere is the difference larger than two standard errors.",
+        ),
+        (
+            {"loao": 0.0},
+            "do as well in the one test: nowhere is the difference larger than two standard errors.",
+        ),
+        (
+            {"loao": 0.021, "temporal": -0.021, "loso": 0.0},
+            "do as well in 1 of 3 tests, better in 1 (in time: only older agents choose), worse in 1 (each "
+            "agent in turn is new).",
+        ),
+        ({"lomo": 0.03}, "do worse in 1 of 1 test (each model in turn is new)."),
+    ],
+)
+def test_random_tasks_are_held_against_the_strategy_in_every_test(differences, said):
+    told = random_text(compared_with_random(**differences), "mid_range")
+    assert told == f"As many tasks drawn at random {said}"
+
+
+def test_nothing_is_said_of_random_tasks_where_no_difference_is_known():
+    assert random_text(None, "mid_range") == random_text(compared_with_random(), "mid_range") == ""
+    assert random_text(compared_with_random(loao=None), "mid_range") == ""
+    unavailable = compared_with_random(loao=0.5)
+    unavailable["protocols"]["loao"]["available"] = False
+    assert random_text(unavailable, "mid_range") == ""

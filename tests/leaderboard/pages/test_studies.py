@@ -8,7 +8,8 @@ import pytest
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute, validate
-from leaderboard.studies.answers import validated
+from leaderboard.pages.uncertainty import halving
+from leaderboard.studies.answers import validated, why_text
 from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
 from selection.standings.verdict import verdict
 from tests.leaderboard.stored_validation import store
@@ -125,8 +126,12 @@ def test_validity_shows_the_stored_figures(client, toy):
 
 
 def test_validity_says_what_the_board_says_of_the_subset(client, toy):
-    result = store(toy).result
-    assert verdict(result, "mid_range").sentence in text_of(client.get("/b/toy/validity"))
+    told = verdict(store(toy).result, "mid_range")
+    text = text_of(client.get("/b/toy/validity"))
+    assert "Can I trust the 8 tasks?" in text
+    assert f"{told.word.capitalize()}, for the order of agents. " in text
+    assert why_text(told, tasks="the 8 tasks") in text
+    assert why_text(told) in told.sentence
 
 
 def test_no_page_takes_a_coin_for_chance(client, toy):
@@ -153,8 +158,8 @@ def test_what_is_not_available_says_why(client, toy):
 def test_every_strategy_is_shown_and_the_one_in_use_first(client, toy):
     result = store(toy).result
     page = client.get("/b/toy/validity").content.decode()
-    first = page.index('<h2 id="loao-title">')
-    rows = cells(page[first : page.index("</section>", first)], "strategies")
+    first = page.index('<details class="fold" id="loao">')
+    rows = cells(page[first : page.index("</details>", first)], "strategies")
     assert rows[0][0] == "Mid-range band in use"
     assert [row[0] for row in rows[1:]] == [
         validated.label(name) for name in validated.STRATEGIES if name != "mid_range"
@@ -166,10 +171,10 @@ def test_an_unsuited_benchmark_says_so(client, db):
     load_text(csv_text(dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20}))
     study, _ = validate(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
-    assert f"No subset to validate: {study.result['subset']['reason']}." in text
-    assert "Does the subset rank like all tasks?" not in text
-    assert "How to read it" not in text
+    assert f"No subset: {study.result['subset']['reason']}, so that every agent runs all tasks." in text
+    assert "How to read" not in text
     assert "every strategy" not in text
+    assert not re.search("<table|<svg[^>]*plot", client.get("/b/toy/validity").content.decode())
 
 
 def test_each_scaffold_is_told_where_there_are_several(client, toy):
@@ -183,7 +188,7 @@ def test_each_scaffold_is_told_where_there_are_several(client, toy):
         "strategies": {"mid_range": figures},
         "per_scaffold": {"<b>Loop": {"mid_range": figures}},
     }
-    subset = {"suited": True, "size": 9}
+    subset = {"suited": True, "size": 9, "lo": 0.3, "hi": 0.7}
     result = {"agents": 11, "agents_in_file": 12, "tasks": 20, "subset": subset}
     stored(ValidationStudy, toy, **result, protocols={"within_scaffold": protocol})
     (row,) = cells(client.get("/b/toy/validity").content.decode(), "scaffolds")
@@ -271,3 +276,148 @@ def test_an_unavailable_study_says_why(client, toy):
     assert "Not available: every outcome is <1>." in text_of(response)
     assert "<b> : 2 prompts; 3 are needed." in text_of(response)
     assert "<table" not in response.content.decode()
+
+
+def twin(source, name):
+    """The rows of the table under a drawing."""
+    (body,) = re.findall(rf'<details id="table-{name}">.*?<tbody>(.*?)</tbody>', source, re.S)
+    return [
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)
+        for row in re.findall(r"<tr>(.*?)</tr>", body, re.S)
+    ]
+
+
+def test_each_test_is_a_dot_with_its_interval_beside_random_tasks(client, toy):
+    result = store(toy).result
+    rows = {row[0]: row for row in twin(client.get("/b/toy/validity").content.decode(), "validity")}
+    by = {named.label: name for name, named in validated.TESTS.items()}
+    told = {name: result["protocols"][name] for name in by.values() if result["protocols"][name]["available"]}
+    assert {by[label] for label in rows} == set(told)
+    for label, (_, value, lower, upper, at_random, n) in rows.items():
+        of, beside = (told[by[label]]["strategies"][name] for name in ("mid_range", "random"))
+        correct, error = of["pairs_correct_full"], validated.error(of, "pairs_correct_full")
+        ends = max(0, correct - 1.96 * error), min(1, correct + 1.96 * error)
+        shown = [f"{100 * v:.1f}%" for v in (correct, *ends, beside["pairs_correct_full"])]
+        assert [value, lower, upper, at_random] == shown
+        assert n == str(of["n"])
+
+
+def test_intervals_that_held_stand_against_what_they_claim(client, toy):
+    result = store(toy).result
+    source = client.get("/b/toy/validity").content.decode()
+    for label, held, n in twin(source, "coverage"):
+        (name,) = (name for name, named in validated.TESTS.items() if named.label == label)
+        of = result["protocols"][name]["strategies"]["mid_range"]
+        assert (held, n) == (f"{100 * of['coverage']:.1f}%", str(of["n_intervals"]))
+    assert "95%, as they claim" in source
+
+
+@pytest.mark.parametrize(("page", "name"), [("validity", "validity"), ("validity", "coverage")])
+def test_a_drawing_of_the_page_is_the_one_at_its_address(client, toy, page, name):
+    assert client.get(f"/b/toy/plots/{name}.svg").status_code == 404
+    store(toy)
+    drawn = client.get(f"/b/toy/plots/{name}.svg")
+    assert drawn["Content-Type"] == "image/svg+xml"
+    assert drawn.content.decode() in client.get(f"/b/toy/{page}").content.decode()
+
+
+def test_other_widths_of_the_band_were_not_measured_and_it_says_how(client, toy):
+    store(toy)
+    text = text_of(client.get("/b/toy/validity"))
+    assert "Other widths of the band Not measured" in text
+    assert "python -m selection validate outcomes.csv --band 0.4 0.6" in text
+
+
+def steps(*values):
+    """Standard errors on these tasks with one trial, two, …."""
+    return [{"n_trials": n, "finite": value} for n, value in enumerate(values, 1)]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        # All of it is trials: ¼ of the variance takes four.
+        (
+            (0.04, 0.04 / 2**0.5),
+            ("Four trials a task would halve the error bar on these tasks:", "4.0", "2.0 with four"),
+        ),
+        # 1 + 7/R = 8/4: seven.
+        ((8**0.5 / 100, 4.5**0.5 / 100), ("Seven trials a task", "2.8", "1.4 with seven")),
+        # 1 + 7.1/R = 8.1/4: 6.93, so seven.
+        ((8.1**0.5 / 100, 4.55**0.5 / 100), ("Seven trials a task", "2.8", "1.4 with seven")),
+        # 1 + 4/R = 5/4: sixteen.
+        ((5**0.5 / 100, 3**0.5 / 100), ("16 trials a task", "2.2", "1.1 with 16")),
+        # 3 + 1/R = 4/4: none.
+        ((0.02, 3.5**0.5 / 100), ("No number of trials would halve", "2.0", "with one trial a task")),
+    ],
+)
+def test_how_many_trials_halve_the_error_bar(values, said):
+    first, then = halving(steps(*values), n_tasks=20)
+    start, before, after = said
+    assert first.startswith(start)
+    assert f"over all 20 has a standard error of {before} points" in then
+    assert after in then
+
+
+def test_the_sources_of_variance_are_one_bar_of_which_some_cancel(client, repeated):
+    study, _ = measure_variance(benchmark=repeated, as_of=AS_OF)
+    source = client.get("/b/toy/uncertainty").content.decode()
+    rows = {row[0]: row[1:] for row in twin(source, "variance")}
+    parts = {part["name"]: part for part in study.result["components"]}
+    names = {
+        "agent": "Agents",
+        "task": "Task difficulty",
+        "agent:task": "Which tasks suit whom",
+        "Residual": "Trials",
+    }
+    assert list(rows) == [names[name] for name in parts]
+    for name, part in parts.items():
+        share, variance, between = rows[names[name]]
+        assert (share, variance) == (f"{100 * part['share']:.1f}%", f"{part['variance']:.5f}")
+        assert between == ("cancels" if name == "task" else "stays")
+    assert "Four trials a task would halve the error bar on these tasks:" in text_of(
+        client.get("/b/toy/uncertainty")
+    )
+    assert client.get("/b/toy/plots/variance.svg").content.decode() in source
+
+
+def test_without_repeated_trials_noise_is_not_told_apart(client, toy):
+    measure_variance(benchmark=toy, as_of=AS_OF)
+    response = client.get("/b/toy/uncertainty?trials=3")
+    assert "How much is trial noise is not known: no trial of a task was repeated." in text_of(response)
+    assert "Trials, and which tasks suit whom" in response.content.decode()
+    assert "The components do not carry this design" in text_of(response)
+
+
+def test_what_if_is_answered_with_a_sentence_and_a_row(client, repeated):
+    study, _ = measure_variance(benchmark=repeated, as_of=AS_OF)
+    parts = {part["name"]: part["variance"] for part in study.result["components"]}
+    response = client.get("/b/toy/uncertainty?trials=4&tasks=40&estimand=domain")
+    se = ((parts["task"] + parts["agent:task"]) / 40 + parts["Residual"] / 160) ** 0.5
+    assert (
+        "With 4 trials of each of 40 tasks the standard error of one agent’s mean on tasks like these "
+        f"would be {100 * se:.1f} points:"
+    ) in text_of(response)
+    ((trials, tasks, error, interval, _),) = cells(response.content.decode(), "projected")
+    assert (trials, tasks) == ("4", "40")
+    assert (error, interval) == (f"{100 * se:.1f} points", f"±{196 * se:.1f} points")
+    assert "what more would do is unknown: prompts and judges." in text_of(response)
+    finite = text_of(client.get("/b/toy/uncertainty?trials=4"))
+    assert "50% shorter than with one trial of each of the 20." in finite
+
+
+@pytest.mark.parametrize(
+    "asked", ["trials=0", "trials=-1", "trials=x", "trials=1000001", "tasks=%00", "tasks=1.5"]
+)
+def test_what_is_no_number_is_told(client, repeated, asked):
+    measure_variance(benchmark=repeated, as_of=AS_OF)
+    response = client.get(f"/b/toy/uncertainty?{asked}&estimand=elsewhere")
+    assert response.status_code == 200
+    assert ": a whole number from 1 to 1,000,000." in text_of(response)
+    assert "projected" not in response.content.decode()
+
+
+def test_what_if_takes_no_more_queries(client, repeated, django_assert_num_queries):
+    measure_variance(benchmark=repeated, as_of=AS_OF)
+    with django_assert_num_queries(2):  # the benchmark; its latest study
+        client.get("/b/toy/uncertainty?trials=4")

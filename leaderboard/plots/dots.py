@@ -1,0 +1,164 @@
+"""Values with their intervals, a row each, beside a second value or a line that they are read against."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from leaderboard.plots.marks import TEXT, dot, drawing, linked, path, rule, text
+from leaderboard.plots.scales import Scale
+
+TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
+LETTER = 5.5  # the mean width of one, at the size of the words
+Named = tuple[float, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A value in words and in numbers.
+
+    Attributes
+    ----------
+    label, note : str
+        What it is of, and below it a few words more.
+    said : str
+        The value in words.
+    at, lower, upper : float or None
+        The value and its interval; None draws nothing.
+    tick : float or None
+        A second value to compare with.
+    hollow : bool
+        An empty dot with a grey line: what is surely another.
+    address : str
+        Where the dot leads to, where it leads somewhere.
+    """
+
+    label: str
+    note: str
+    said: str
+    at: float | None
+    lower: float | None = None
+    upper: float | None = None
+    tick: float | None = None
+    hollow: bool = False
+    address: str = ""
+
+
+class Layout(NamedTuple):
+    """Where things stand: on a page the words left and right of the scale, on a phone above it."""
+
+    width: float
+    start: float
+    end: float
+    height: float  # of a row
+    line: float  # of the dots, from the top of the row
+    label: float  # likewise, of the first line of words
+
+
+WIDE = Layout(width=820, start=320, end=680, height=46, line=17, label=17)
+NARROW = Layout(width=344, start=10, end=334, height=64, line=46, label=12)
+
+
+def dots(
+    *,
+    name: str,
+    title: str,
+    rows: Sequence[Row],
+    lo: float,
+    hi: float,
+    ticks: Sequence[Named],
+    rules: Sequence[Named] = (),
+    narrow: bool = False,
+) -> SafeString:
+    """Draw a row for each value on one scale; `rules` are upright lines that tell above what they are.
+
+    Raises
+    ------
+    ValueError
+        There is no row, and nothing to draw.
+    """
+    if not rows:
+        raise ValueError("nothing to draw")
+    layout = NARROW if narrow else WIDE
+    x = Scale(lo, hi, layout.start, layout.end)
+    bottom = TOP + layout.height * len(rows)
+    marks = [mark for tick in ticks for mark in _tick(x(tick[0]), tick[1], bottom)]
+    marks += [mark for one in rules for mark in _rule(x.clipped(one[0]), one[1], bottom, layout)]
+    for place, row in enumerate(rows):
+        marks += _row(row, x, TOP + place * layout.height, layout)
+    return drawing(
+        name=f"{name}-narrow" if narrow else name,
+        title=title,
+        width=layout.width,
+        height=bottom + BOTTOM,
+        marks=marks,
+        links=any(row.address for row in rows),
+    )
+
+
+def fitted(said: str, width: float) -> str:
+    """Words that fit into a width, the rest cut off."""
+    most = int(width / LETTER)
+    return said if len(said) <= most else f"{said[: most - 1].rstrip()}…"
+
+
+def _tick(x: float, said: str, bottom: float) -> list[SafeString]:
+    return [rule(x, TOP - 6, x, bottom), text(x, bottom + TEXT + 5, said)]
+
+
+def _rule(x: float, said: str, bottom: float, layout: Layout) -> list[SafeString]:
+    """A line whose words stay inside of the scale."""
+    half = LETTER * len(said) / 2
+    near = x - half < layout.start - 10, x + half > layout.end + 10
+    anchor = {(True, False): "start", (False, True): "end"}.get(near, "middle")
+    return [rule(x, TOP - 6, x, bottom, stroke="muted"), text(x, TOP - 11, said, anchor=anchor)]
+
+
+def _row(row: Row, x: Scale, top: float, layout: Layout) -> list[SafeString]:
+    return [*_words(row, top, layout), *_value(row, x, top + layout.line)]
+
+
+def _words(row: Row, top: float, layout: Layout) -> list[SafeString]:
+    first, second = top + layout.label, top + layout.label + TEXT + 3
+    if layout.end > layout.width - 20:  # nothing beside the scale
+        room = layout.width - LETTER * len(row.said) - 8
+        return [
+            text(0, first, fitted(row.label, layout.width), fill="ink", anchor="start", halo=True),
+            text(0, second, fitted(row.note, room), anchor="start", halo=True),
+            text(layout.width, second, row.said, fill="ink", anchor="end", halo=True),
+        ]
+    room = layout.start - 16
+    return [
+        text(0, first, fitted(row.label, room), fill="ink", anchor="start"),
+        text(0, second, fitted(row.note, room), anchor="start"),
+        text(layout.end + 14, first + 4, row.said, fill="ink", anchor="start"),
+    ]
+
+
+def _value(row: Row, x: Scale, y: float) -> list[SafeString]:
+    if row.at is None:
+        return []
+    colour = "worse" if row.hollow else "tied"
+    marks = []
+    if row.lower is not None and row.upper is not None:
+        ends = f"M{x.clipped(row.lower):g} {y:g}H{x.clipped(row.upper):g}"
+        marks.append(path(ends, stroke=colour, width=2))
+    if row.tick is not None:
+        upright = f"M{x.clipped(row.tick):g} {y - TICK:g}V{y + TICK:g}"
+        marks.append(path(upright, stroke="pareto", width=2))
+    drawn = dot(
+        x.clipped(row.at),
+        y,
+        fill="paper" if row.hollow else "lead",
+        stroke=colour if row.hollow else "paper",
+        radius=RADIUS,
+        width=1.6 if row.hollow else 1,
+        title="; ".join(part for part in (f"{row.label}: {row.said}", row.note) if part),
+    )
+    return [*marks, _leading(row, drawn)]
+
+
+def _leading(row: Row, drawn: SafeString) -> SafeString:
+    return linked(row.address, drawn) if row.address else format_html("{}", drawn)

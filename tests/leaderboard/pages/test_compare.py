@@ -1,0 +1,275 @@
+"""Two to five agents side by side: how they differ, how surely, and on which tasks."""
+
+import re
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from django.db.models import F
+
+from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.operations.corrections import unload
+from leaderboard.operations.services import recompute
+from leaderboard.pages.differences import Difference, Named, points_text, rest_of, verdict_of, wins
+from leaderboard.studies.pairs import LAST
+from leaderboard.submissions.models import Submission
+from tests.leaderboard.pages.test_studies import cells
+from tests.leaderboard.world import World
+from tests.seen import text_of
+from tests.toys import csv_text, ladder, lines_of, load_text, rows_text
+
+AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
+
+
+def published(outcomes=None, *, text=None):
+    load_text(text or csv_text(outcomes))
+    benchmark = Benchmark.objects.get()
+    return recompute(benchmark=benchmark, as_of=AS_OF)[0]
+
+
+@pytest.fixture
+def toy(db):
+    """Agent i of 16 passes the first tasks of 20: a15 all, a14 all but t19, a07 to t09, a05 to t07."""
+    return published(ladder(16, 20))
+
+
+def address(*names, page="compare"):
+    ids = dict(Agent.objects.values_list("name", "pk"))
+    return f"/b/toy/{page}?" + "&".join(f"a={ids[name]}" for name in names)
+
+
+def twin(response):
+    """The rows of the table under the drawing."""
+    source = response.content.decode()
+    (table,) = re.findall(r'<details id="table-compare">.*?<tbody>(.*?)</tbody>', source, re.S)
+    rows = re.findall(r"<tr>(.*?)</tr>", table, re.S)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows]
+
+
+def test_differences_are_counted_by_hand(client, toy):
+    response = client.get(address("a15", "a14", "a05"))
+    first, second = twin(response)
+    assert first[:2] == ["a14", "−5.0"]
+    assert first[4:7] == ["0", "1", "19"]
+    assert second[:2] == ["a05", "−60.0"]
+    assert second[4:] == ["0", "12", "8", "0", "worse"]
+    text = text_of(response)
+    assert "Compare with a15" in text
+    assert "wins 0, loses 1, alike on 19 tasks" in text
+    assert "One of these two is tied with it. Only a05 is surely worse on all 20 tasks." in text
+    assert "12 of 20 tasks on which they differ" in text
+
+
+def test_the_interval_is_the_error_of_the_pair_times_the_critical_value_of_the_board(client, toy):
+    """One trial of each task: two half-weight pseudo-tasks of ±1 beside the twenty differences."""
+    d = np.array([0] * 10 + [-1] * 10)
+    se = np.sqrt(d @ d + 1 - d.sum() ** 2 / 22) / 22
+    half = toy.content["targets"]["full"]["critical"] * se
+    ((_, value, lower, upper, *_),) = twin(client.get(address("a15", "a07")))
+    assert [value, lower, upper] == [points_text(v) for v in (-0.5, -0.5 - half, -0.5 + half)]
+
+
+@pytest.mark.parametrize("reference", ["a15", "a08", "a00"])
+def test_who_is_tied_is_what_the_board_says(client, toy, reference):
+    lines = lines_of(toy)
+    names = [entry.name for entry in toy.entries.order_by("position")]
+    ranges = lines[reference].at["full"].tied_with
+    tied = {name for lo, hi in ranges for name in names[lo : hi + 1]}
+    others = [name for name in names if name != reference]
+    for some in (others[i : i + 4] for i in range(0, 12, 4)):
+        for row in twin(client.get(address(reference, *some))):
+            assert (row[-1] == "tied") == (row[0] in tied)
+            holds_0 = not ({row[2][0], row[3][0]} == {"+"} or {row[2][0], row[3][0]} == {"−"})
+            assert holds_0 == (row[0] in tied)
+
+
+def test_tasks_on_which_they_differ_are_listed_with_what_each_has_there(client, toy):
+    page = client.get(address("a15", "a13", "a14")).content.decode()
+    assert cells(page, "differing") == [
+        ["t18", "passed", "failed", "passed"],  # a13 passes 18 tasks: j·16 < 14·20 − 1
+        ["t19", "passed", "failed", "failed"],
+    ]
+
+
+def test_repeated_trials_count_as_their_mean(client, db):
+    rows = [
+        {"agent": f"a{i}", "task": f"t{j:02d}", "trial": trial, "outcome": int((j + i * trial) % 4 < 2)}
+        for i in range(6)
+        for j in range(20)
+        for trial in (1, 2)
+    ]
+    published(text=rows_text(rows))
+    means = [[np.mean([(j + i * t) % 4 < 2 for t in (1, 2)]) for j in range(20)] for i in range(2)]
+    told = wins(means[1], means[0])
+    response = client.get(address("a0", "a1"))
+    ((_, points, *_, won, lost, alike, _, _),) = twin(response)
+    assert [won, lost, alike] == [str(told.n_better), str(told.n_worse), str(told.n_alike)]
+    assert points == points_text(np.mean(means[1]) - np.mean(means[0]))
+    assert "50.0%" in text_of(response)
+
+
+def test_wins_are_counted_on_tasks_that_both_ran():
+    nan = float("nan")
+    told = wins([1, 0, 0.5, nan, 1 / 3], [0, 1, 0.5, 1, 1 - 2 / 3])
+    assert told == (1, 1, 2, 1)
+    assert told.text == "wins 1, loses 1, alike on 2 of the 4 both ran"
+
+
+def test_an_estimated_agent_is_compared_by_its_estimate(client, db):
+    world = World()
+    world.board()
+    name, _ = world.newcomer()
+    board = world.board()
+    lines = lines_of(board)
+    assert lines[name].at["full"].estimated
+    ((_, points, *_),) = twin(client.get(address("f00", name)))
+    assert points == points_text(lines[name].at["full"].score - lines["f00"].at["full"].score)
+    text = text_of(client.get(address("f00", name)))
+    assert f" of the {lines[name].n_tasks} both ran" in text
+    assert f"~{points} points" in text
+
+
+def test_without_agents_there_is_a_form_with_a_suggestion(client, toy):
+    response = client.get("/b/toy/compare")
+    source = response.content.decode()
+    assert len(re.findall(r'<select name="a"', source)) == 5
+    chosen = re.findall(r'<option selected value="(\d+)">(\w+)</option>', source)
+    assert [name for _, name in chosen][:1] == ["a15"]
+    names = [entry.name for entry in toy.entries.order_by("position")]
+    tied = {n for lo, hi in lines_of(toy)["a15"].at["full"].tied_with for n in names[lo : hi + 1]}
+    assert {name for _, name in chosen[1:]} <= tied
+    assert "<svg" not in source.split("<main")[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?a=0", "One of the agents named is not on the latest board."),
+        ("?a=x&a=%00&a=9999999999999999999", "3 of the agents named are not on the latest board."),
+        ("?a=&a=", ""),
+    ],
+)
+def test_whom_it_does_not_know_it_says(client, toy, query, said):
+    response = client.get(f"/b/toy/compare{query}")
+    assert response.status_code == 200
+    assert said in text_of(response)
+    assert "Compare agents" in text_of(response)
+
+
+def test_one_is_too_few_and_six_are_too_many(client, toy):
+    text = text_of(client.get(address("a15")))
+    assert "One agent was named: choose one to four others to compare it with." in text
+    names = [f"a{i:02d}" for i in range(10, 16)]
+    text = text_of(client.get(address(*names)))
+    assert "6 agents were named; up to 5 are compared." in text
+    assert "wins" not in text
+    assert "One agent was named" in text_of(client.get(address("a15", "a15")))
+
+
+def test_an_agent_is_made_the_reference_or_left_out_by_a_link(client, toy):
+    a, b, c = (Agent.objects.get(name=name).pk for name in ("a15", "a14", "a07"))
+    source = client.get(address("a15", "a14", "a07")).content.decode()
+    assert f'href="?a={c}&amp;a={a}&amp;a={b}"' in source
+    assert f'href="?a={a}&amp;a={b}"' in source
+    assert "/api/v1/benchmarks/toy/compare?agents=a15&amp;agents=a14&amp;agents=a07&amp;target=full" in source
+
+
+def test_newer_data_are_told(client, toy):
+    assert "The data are newer" not in text_of(client.get(address("a15", "a14")))
+    load_text(csv_text({"new": "1" * 20}, day="2026-02-05"))
+    text = text_of(client.get(address("a15", "a14")))
+    assert f"The data are newer than board {toy.number}." in text
+
+
+def test_what_is_withdrawn_is_not_compared(client, toy):
+    (submission,) = Submission.objects.filter(agent__name="a14")
+    unload(uuids=[submission.uuid], reason="the wrong file", as_of=AS_OF)
+    response = client.get(address("a15", "a14"))
+    assert response.status_code == 200
+    assert "These agents cannot be compared" in text_of(response)
+    assert "wins" not in text_of(response)
+
+
+def test_names_are_data(client, db):
+    name = "<script>alert(1)</script>" + "x" * 200
+    published(ladder(6, 12) | {name: "1" * 12})
+    ids = dict(Agent.objects.values_list("name", "pk"))
+    source = client.get(f"/b/toy/compare?a={ids['a03']}&a={ids[name]}").content.decode()
+    assert "<script" not in source
+    assert "&lt;script&gt;alert(1)" in source
+    assert not re.search(r"<[^>]+\s(style|on\w+)=", source)
+
+
+def test_the_drawing_stands_alone_under_the_same_agents(client, toy):
+    source = client.get(address("a15", "a05")).content.decode()
+    (link,) = re.findall(r'<a href="([^"]+compare\.svg[^"]*)">SVG</a>', source)
+    response = client.get(link.replace("&amp;", "&"))
+    assert response["Content-Type"] == "image/svg+xml"
+    assert "a05: −60.0 points, worse" in ET.tostring(ET.fromstring(response.content), "unicode")
+    assert client.get("/b/toy/plots/compare.svg").status_code == 404
+    assert client.get("/b/toy/plots/compare.svg?a=0&a=1").status_code == 404
+
+
+def test_what_is_not_public_does_not_exist_and_before_a_board_it_says_so(client, db):
+    load_text(csv_text(ladder(6, 12)))
+    assert "No board yet" in text_of(client.get("/b/toy/compare"))
+    assert client.get("/b/toy/plots/compare.svg").status_code == 404
+    Benchmark.objects.update(visibility="private")
+    assert client.get("/b/toy/compare").status_code == 404
+
+
+@pytest.mark.parametrize("n", [16, 60])
+def test_it_takes_as_many_queries_for_few_agents_as_for_many(client, db, n, django_assert_num_queries):
+    published(ladder(n, 20))
+    LAST.clear()
+    first, second = address("a00", "a05"), address("a00", "a07")
+    with django_assert_num_queries(3):  # the benchmark; its latest board; its entries
+        client.get("/b/toy/compare")
+    # Those; names of today; twice what decides what is read; the record, and what was decided.
+    with django_assert_num_queries(46):
+        client.get(first)
+    with django_assert_num_queries(10):  # the first four; what decides what is read, which is kept
+        client.get(second)
+
+
+def test_what_was_read_is_kept_until_anything_changes(client, toy):
+    text = text_of(client.get(address("a15", "a14")))
+    assert len(LAST) == 1
+    assert text_of(client.get(address("a15", "a14"))) == text
+    Agent.objects.filter(name="a14").update(name="renamed")
+    Benchmark.objects.update(shown_version=F("shown_version") + 1)
+    ids = dict(Agent.objects.values_list("name", "pk"))
+    assert client.get(f"/b/toy/compare?a={ids['a15']}&a={ids['renamed']}").status_code == 200
+    (read,) = LAST.values()
+    assert "renamed" in read.now.record.table.agents
+
+
+def differences(*words):
+    return [Difference(Named(None, f"a{i}", f"a{i}"), 0.0, word=word) for i, word in enumerate(words)]
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict", "rest"),
+    [
+        (["tied"], "They are tied.", "On all 20 tasks."),
+        (["worse"], "a0 is surely worse.", "On all 20 tasks."),
+        (["tied", "tied"], "Both are tied with it.", "On all 20 tasks."),
+        (["tied"] * 4, "All four are tied with it.", "On all 20 tasks."),
+        (
+            ["tied", "tied", "tied", "worse"],
+            "Three of these four are tied with it.",
+            "Only a3 is surely worse on all 20 tasks.",
+        ),
+        (
+            ["better", "worse", "worse"],
+            "None of these three is tied with it.",
+            "a1 and a2 are surely worse; Only a0 is surely better on all 20 tasks.",
+        ),
+        (["", ""], "Who is better cannot be said.", "On all 20 tasks."),
+    ],
+)
+def test_the_verdict_counts_who_is_tied(words, verdict, rest):
+    found = differences(*words)
+    assert re.sub("<[^>]+>", "", verdict_of(found)) == verdict
+    assert re.sub("<[^>]+>", "", rest_of(found, "all 20 tasks")) == rest

@@ -1,0 +1,115 @@
+"""Dots, stacked bars and levels stand where their values say."""
+
+import xml.etree.ElementTree as ET
+from datetime import date
+
+import pytest
+
+from leaderboard.plots.dots import NARROW, TOP, WIDE, Row, dots, fitted
+from leaderboard.plots.levels import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Level, levels, said
+from leaderboard.plots.levels import TOP as LEVEL_TOP
+from leaderboard.plots.stacked import Part, stacked
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(rows, *, narrow=False, lo=0.0, hi=1.0, rules=()):
+    ticks = [(0.5, "50%")]
+    return ET.fromstring(
+        dots(name="t", title="A <t>", rows=rows, lo=lo, hi=hi, ticks=ticks, rules=rules, narrow=narrow)
+    )
+
+
+def of(found, mark, css):
+    return [one for one in found.iter(f"{SVG}{mark}") if css in one.get("class", "").split()]
+
+
+@pytest.mark.parametrize(("narrow", "layout"), [(False, WIDE), (True, NARROW)])
+def test_a_dot_of_a_half_stands_half_way_with_its_interval_around_it(narrow, layout):
+    rows = [Row("one", "", "0%", 0.0), Row("two", "", "50%", 0.5, 0.25, 0.75, tick=1.0)]
+    found = drawn(rows, narrow=narrow)
+    half, y = (layout.start + layout.end) / 2, TOP + layout.height + layout.line
+    places = [(float(c.get("cx")), float(c.get("cy"))) for c in of(found, "circle", "f-lead")]
+    assert places == [(layout.start, TOP + layout.line), (half, y)]
+    (whisker,) = of(found, "path", "s-tied")
+    quarter = (layout.end - layout.start) / 4
+    assert whisker.get("d") == f"M{layout.start + quarter:g} {y:g}H{layout.end - quarter:g}"
+    (tick,) = of(found, "path", "s-pareto")
+    assert tick.get("d").startswith(f"M{layout.end:g} ")
+    assert found.find(f"{SVG}title").text == "A <t>"
+    assert found.get("class") == ("plot t-narrow" if narrow else "plot t")
+
+
+def test_what_is_surely_another_is_hollow_and_grey():
+    found = drawn([Row("one", "", "", 0.5, 0.4, 0.6, hollow=True)])
+    (circle,) = found.iter(f"{SVG}circle")
+    assert circle.get("class") == "f-paper s-worse"
+    assert len(of(found, "path", "s-worse")) == 1
+
+
+def test_a_line_to_read_against_says_what_it_is_inside_of_the_scale():
+    found = drawn([Row("one", "", "", 0.5)], rules=[(0.0, "nothing at all"), (1.0, "everything there is")])
+    said = {one.text: (one.get("text-anchor"), float(one.get("x"))) for one in found.iter(f"{SVG}text")}
+    assert said["nothing at all"] == ("start", WIDE.start)
+    assert said["everything there is"] == ("end", WIDE.end)
+    assert said["50%"] == ("middle", (WIDE.start + WIDE.end) / 2)
+
+
+def test_a_value_that_is_not_known_has_words_and_no_dot():
+    found = drawn([Row("one <b>", "", "not compared", None)])
+    assert not list(found.iter(f"{SVG}circle"))
+    assert [one.text for one in found.iter(f"{SVG}text")][1:] == ["one <b>", None, "not compared"]
+
+
+def test_a_dot_that_leads_somewhere_makes_the_drawing_a_group():
+    found = drawn([Row("one", "", "", 0.5, address="/b/toy/agents/7")])
+    assert found.get("role") == "group"
+    assert [one.get("href") for one in found.iter(f"{SVG}a")] == ["/b/toy/agents/7"]
+
+
+def test_long_words_are_cut_and_nothing_is_not_drawn():
+    assert fitted("ab" * 200, 58) == "ababababa…"
+    assert fitted("short", 58) == "short"
+    with pytest.raises(ValueError, match="nothing to draw"):
+        drawn([])
+
+
+def test_parts_lie_side_by_side_in_proportion():
+    parts = [Part("Agents", 0.1), Part("Tasks", 0.6, "cancels", hatched=True), Part("Trials", 0.1)]
+    found = ET.fromstring(stacked(name="v", title="Shares", parts=parts))
+    bars = [one for one in found.iter(f"{SVG}rect") if one.get("y") == "0"]
+    places = [(float(one.get("x")), float(one.get("width")), one.get("fill")) for one in bars]
+    assert [place[:2] for place in places] == [(0, 100), (100, 600), (100, 600), (700, 100)]
+    assert [place[2] for place in places].count("url(#hatch-v)") == 1
+    words = [one.text for one in found.iter(f"{SVG}text")]
+    assert words == ["Agents, 10.0%", "Tasks, 60.0%: cancels", "Trials, 10.0%"]
+    narrow = ET.fromstring(stacked(name="v", title="Shares", parts=parts, narrow=True))
+    assert float(narrow.get("width")) == 344
+    assert [one.text for one in narrow.iter(f"{SVG}text")][1] == "Tasks, 60.0%"
+    with pytest.raises(ValueError, match="nothing to draw"):
+        stacked(name="v", title="", parts=[Part("Agents", 0.0)])
+
+
+def test_a_level_stands_against_the_line_at_which_it_alerts():
+    looks = [
+        Level(date(2025, 1, 1), 0.0, 8.0),
+        Level(date(2025, 1, 16), None, None),
+        Level(date(2025, 1, 31), 4.0, 8.0),
+    ]
+    found = ET.fromstring(levels(name="l", title="A level", looks=looks))
+    places = [(float(c.get("cx")), float(c.get("cy"))) for c in found.iter(f"{SVG}circle")]
+    middle = (LEVEL_TOP + HEIGHT - BOTTOM) / 2
+    assert places == [(LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, middle)]
+    for line in of(found, "path", "s-pareto"):
+        assert line.get("stroke-dasharray")
+        assert f" {LEVEL_TOP}H" in line.get("d")
+    with pytest.raises(ValueError, match="nothing to draw"):
+        levels(name="l", title="", looks=[Level(date(2025, 1, 1), None, 8.0)])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "not known"), (0, "0"), (7.0, "7.00"), (0.0168, "0.0168"), (-0.5, "−0.500"), (1234.5, "1,234")],
+)
+def test_levels_are_told_in_about_three_figures(value, text):
+    assert said(value) == text
