@@ -1,7 +1,7 @@
 """Parse, one call, answer.
 
-Nothing on these pages depends on the visitor. `ConditionalGetMiddleware` makes the ETag from the page itself,
-so that it changes with the board, the order, the templates and the state of intake.
+Nothing on these pages depends on the visitor. Those of a board are kept (`pages.caching`); of the others
+`ConditionalGetMiddleware` makes the ETag from the page itself.
 """
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.boards.queries import NoBoardYet, NoSuchBoard
 from leaderboard.boards.signing import ALGORITHM, public_key
+from leaderboard.pages.caching import kept
 from leaderboard.pages.history import history_page
 from leaderboard.pages.queries import board_page, listed_benchmarks
 from leaderboard.pages.shown import for_all, visible
@@ -25,6 +26,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @for_all
+@kept("sort", "target", "since")
 def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
     benchmark = visible(slug)
     asked = {name: request.GET.get(name, "") for name in ("sort", "target", "since")}
