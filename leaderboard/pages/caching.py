@@ -44,7 +44,6 @@ View = Callable[..., HttpResponseBase]
 Tables = tuple[type[Model], ...]
 State = dict[str, Any]
 
-MOST_KEPT = 1_000  # pages, of 60 KB at most
 MOST_IN_MEMORY = 4 << 20  # bytes of pages in each process
 LONGEST_ASKED = 200  # characters of known parameters; a page that was asked for with more is not kept
 LEVEL = 6  # of gzip, as the middleware has it
@@ -71,8 +70,8 @@ def kept(*known: str, of_data: bool = False, reads: Tables = ()) -> Callable[[Vi
             def now() -> State | None:
                 return state_of(slug, place.get("number"), reads)
 
-            state = now()
-            if settings.DEBUG or state is None or state["board"] is None:
+            state = now() if settings.PAGES_KEPT else None
+            if state is None or state["board"] is None:
                 return view(request, slug, **place)
             asked = [(name, request.GET.getlist(name)) for name in known if name in request.GET]
             shown = state if of_data else state | {"data_version": None}
@@ -92,7 +91,7 @@ def kept(*known: str, of_data: bool = False, reads: Tables = ()) -> Callable[[Vi
 def _not_modified(request: HttpRequest, key: str) -> HttpResponseBase | None:
     response = get_conditional_response(request, etag=_tag(key))
     if response is not None:
-        response["Vary"] = VARY["Vary"]
+        response["ETag"], response["Vary"] = _tag(key), VARY["Vary"]
     return response
 
 
@@ -217,8 +216,9 @@ def _keep(key: str, page: Page) -> None:
         RenderedPage.objects.bulk_create([new], ignore_conflicts=True)
         by_age = RenderedPage.objects.order_by("-rendered_at", "key").values_list("key", flat=True)
         # Skipping what another worker deletes just now, for two would wait for each other.
-        if old := list(by_age.select_for_update(skip_locked=True)[MOST_KEPT:]):
+        if old := list(by_age.select_for_update(skip_locked=True)[settings.PAGES_KEPT :]):
             RenderedPage.objects.filter(key__in=old).delete()
+    RECENT.put(key, page)
 
 
 # What a page of a benchmark may show of its row as it stands there, its own version among it.
@@ -246,7 +246,7 @@ def state_of(slug: str, number: int | None, reads: Tables = ()) -> State | None:
 def _asked(slug: str, number: int | None, reads: Tables) -> State | None:
     with connection.cursor() as cursor:
         names, statement = _prepared(number is not None, reads)
-        cursor.execute(f"EXECUTE {statement} (%s, %s)", [slug, number])
+        cursor.execute(f"EXECUTE {statement} (%s, %s)", [slug, number and min(number, ANY_NUMBER)])
         row = cursor.fetchone()
     return None if row is None else dict(zip(names, row, strict=True))
 

@@ -6,22 +6,22 @@ from threading import Barrier, Thread
 
 import pytest
 from django.conf import settings
-from django.db import OperationalError, connection, connections
+from django.contrib.sessions.backends.db import SessionStore
+from django.db import connection, connections
 from django.http import HttpResponse, HttpResponseNotFound
 from django.middleware.csrf import get_token
-from django.test import Client, RequestFactory
+from django.test import RequestFactory
 from django.utils import timezone
 
-from leaderboard.boards.models import Board
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Visibility
+from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.catalog.services import bump_shown_version
-from leaderboard.operations.models import Alert
+from leaderboard.operations.corrections import unload
+from leaderboard.operations.models import Alert, Level
 from leaderboard.operations.services import recompute
 from leaderboard.pages import caching
 from leaderboard.pages.models import RenderedPage
-from leaderboard.studies.models import VarianceStudy
+from leaderboard.studies.models import DriftCheck, VarianceStudy
 from leaderboard.submissions.models import Submission
-from leaderboard.submissions.services import withdraw
 from tests.leaderboard.desk import person
 from tests.toys import AS_OF, csv_text, ladder, load_text
 
@@ -31,7 +31,8 @@ GZIP = {"headers": {"Accept-Encoding": "br, gzip"}}
 
 
 @pytest.fixture(autouse=True)
-def _nothing_in_memory(monkeypatch):
+def _nothing_kept_yet(monkeypatch, settings):
+    settings.PAGES_KEPT = 1_000
     monkeypatch.setattr(caching, "RECENT", caching.Recent(caching.MOST_IN_MEMORY))
 
 
@@ -148,19 +149,6 @@ class TestQueries:
         with django_assert_num_queries(1):
             client.get("/b/toy")
 
-    def test_a_connection_that_broke_meanwhile_is_replaced(self, client, toy, monkeypatch):
-        asked, closed = caching._asked, []
-        monkeypatch.setattr(caching.connection, "in_atomic_block", False)
-        monkeypatch.setattr(caching.connection, "close", lambda: closed.append(1))
-
-        def once_broken(*arguments):
-            if not closed:
-                raise OperationalError
-            return asked(*arguments)
-
-        monkeypatch.setattr(caching, "_asked", once_broken)
-        assert caching.state_of("toy", None)["slug"] == "toy"
-
 
 class TestWhatChangesIt:
     @pytest.fixture
@@ -194,7 +182,7 @@ class TestWhatChangesIt:
         submission = Submission.objects.get(agent__name="a01")
 
         def take_back():
-            withdraw(submission=submission, by=None, reason="a leak", as_of=AS_OF)
+            unload(uuids=[submission.uuid], reason="a leak", as_of=AS_OF)
 
         assert "withdrawn" not in client.get("/b/toy").content.decode().lower()
         assert differs(take_back)
@@ -240,9 +228,14 @@ class TestWhatChangesIt:
     def test_its_version(self, toy, differs):
         assert differs(lambda: bump_shown_version(benchmark=toy))
 
-    def test_the_first_alert(self, toy, differs):
+    def test_the_first_alert(self, publish, differs):
+        board = publish(ladder(16, 40))
+        check = DriftCheck.objects.create(**study_of(board))
+
         def alert():
-            Alert.objects.create(benchmark=toy, monitor="fidelity", opened_at=AS_OF)
+            said = {"opened_by": check, "latest": check, "evidence": {}, "opened_at": AS_OF}
+            of = {"benchmark": board.benchmark, "subset": board.subset}
+            Alert.objects.create(**of, **said, monitor="fidelity", level=Level.WARN)
 
         assert differs(alert)
 
@@ -255,11 +248,11 @@ class TestWhatChangesIt:
 
         assert differs(sign)
 
-    def test_a_study_that_the_page_says_it_reads(self, toy):
+    def test_a_study_that_the_page_says_it_reads(self, board):
         viewed, other = Viewed(reads=(VarianceStudy,)), Viewed()
         for page in (viewed, other):
             page.get()
-        VarianceStudy.objects.create(**study_of(toy))
+        VarianceStudy.objects.create(**study_of(board))
         for page in (viewed, other):
             page.get()
         assert (viewed.n, other.n) == (2, 1)
@@ -276,9 +269,187 @@ class TestWhatChangesIt:
         assert client.get("/b/toy")["ETag"] != client.get("/b/other")["ETag"]
 
 
-def study_of(benchmark):
-    policy = benchmark.policies.get()
-    empty = {
-        field.name: "" for field in VarianceStudy._meta.concrete_fields if field.get_internal_type() == "CharField"
-    }
-    return empty | {"benchmark": benchmark, "policy": policy}
+def study_of(board):
+    of = {"benchmark": board.benchmark, "policy": board.policy, "data_version": board.data_version}
+    return of | {"rules": "none", "estimator_version": 0, "result": {}, "created_at": AS_OF}
+
+
+class TestWhatIsNotKept:
+    @pytest.mark.parametrize(
+        "fields", [{"visibility": Visibility.PRIVATE}, {"hidden_at": AS_OF, "hidden_reason": "a leak"}]
+    )
+    def test_a_benchmark_that_visitors_may_not_see(self, client, toy, fields):
+        """What was kept before is not sent any more, not to members either, and nothing is kept since."""
+        tag = client.get("/b/toy")["ETag"]
+        before = kept()
+        Benchmark.objects.filter(pk=toy.pk).update(**fields)
+        client.force_login(person("ada@example.org", staff=True))
+        for headers in ({}, {"If-None-Match": tag}, {"If-None-Match": "*"}):
+            assert client.get("/b/toy", headers=headers).status_code == 404
+        assert kept() == before
+
+    def test_a_missing_board_and_a_benchmark_without_one(self, client, toy):
+        load_text(csv_text(ladder(3, 20)), slug="new")
+        assert client.get("/b/toy/v9").status_code == 404
+        assert client.get(f"/b/toy/v{10**30}").status_code == 404
+        assert client.get("/b/new").status_code == 200
+        assert client.get("/b/none").status_code == 404
+        assert not kept()
+
+    def test_unknown_parameters_make_no_other_page(self, client, board):
+        tags = {client.get(f"/b/toy?utm={i}&x{i}=1")["ETag"] for i in range(5)}
+        assert len(kept()) == len(tags) == 1
+
+    def test_the_order_of_parameters_makes_no_other_page(self, board):
+        """Their values do, and those of one that comes twice."""
+        viewed = Viewed("b", "a")
+
+        def asked(query):
+            return viewed.get(query)["ETag"]
+
+        keys = [asked("b=2&a=1"), asked("a=1&b=2"), asked("a=1&b=2&c=3")]
+        assert len(set(keys)) == 1
+        assert len({asked(query) for query in ("", "a=", "a=1", "a=2", "a=1&a=2", "b=1")}) == 6
+
+    def test_a_very_long_value(self, board):
+        viewed = Viewed("name")
+        assert viewed.get(f"name={'x' * 1_000}").content.decode() == TEXT
+        assert not kept()
+
+    def test_refusals(self, board):
+        viewed = Viewed(answer=lambda request: HttpResponseNotFound(TEXT))
+        assert [viewed.get().status_code for _ in range(2)] == [404, 404]
+        assert (viewed.n, kept()) == (2, set())
+
+    def test_what_changed_while_it_was_rendered(self, toy):
+        """It is sent, but nobody knows of which state it is."""
+
+        def meanwhile(request):
+            bump_shown_version(benchmark=toy)
+            return HttpResponse(TEXT)
+
+        response = Viewed(answer=meanwhile).get()
+        assert (response.content.decode(), response.headers.get("ETag")) == (TEXT, None)
+        assert not kept()
+
+    @pytest.mark.parametrize("signs", ["session", "token", "cookie"])
+    def test_what_reads_the_visitor(self, board, signs):
+        def read(request):
+            response = HttpResponse(TEXT)
+            if signs == "session":
+                request.session = SessionStore()
+                request.session.get("name")
+            elif signs == "token":
+                get_token(request)
+            else:
+                response.set_cookie("seen", "1")
+            return response
+
+        response = Viewed(answer=read).get(Cookie="csrftoken=" + "a" * 32)
+        assert response["Cache-Control"] == "private, no-store"
+        assert "ETag" not in response
+        assert not kept()
+
+    def test_anything_where_the_setting_says_so(self, toy, settings):
+        settings.PAGES_KEPT = 0
+        viewed = Viewed()
+        assert [viewed.get().content.decode() for _ in range(2)] == [TEXT] * 2
+        assert (viewed.n, kept()) == (2, set())
+
+
+class TestVisitors:
+    def test_who_is_signed_in_is_sent_the_same(self, client, board):
+        anonymous = client.get("/b/toy")
+        client.force_login(person("ada@example.org", staff=True))
+        signed_in = client.get("/b/toy")
+        assert (signed_in.content, signed_in["ETag"]) == (anonymous.content, anonymous["ETag"])
+        assert "Cookie" not in signed_in["Vary"]
+
+    @pytest.mark.parametrize("path", ["/", "/b/toy", "/b/toy/history", "/b/toy/validity"])
+    def test_no_answer_to_a_token_is_public(self, client, board, path):
+        for tag in ({}, {"If-None-Match": "*"}):
+            response = client.get(path, headers={"Authorization": "Bearer x"} | tag)
+            assert response["Cache-Control"] == "private, no-store"
+        assert client.get(path)["Cache-Control"] == PUBLIC
+
+
+class TestRoom:
+    def test_the_oldest_go(self, board, settings):
+        settings.PAGES_KEPT = 3
+        viewed, now = Viewed("n"), timezone.now()
+        for i in range(6):
+            viewed.get(f"n={i}")
+            RenderedPage.objects.filter(rendered_at__gte=now).update(rendered_at=now - timedelta(days=9 - i))
+        assert RenderedPage.objects.count() == 3
+        forget()
+        for i in (3, 4, 5):
+            viewed.get(f"n={i}")
+        assert viewed.n == 6
+        viewed.get("n=0")
+        assert viewed.n == 7
+
+    def test_a_process_remembers_what_it_sent_last(self):
+        pages = {name: caching.Page(name.encode() * 40, "text/html") for name in "abc"}
+        recent = caching.Recent(100)
+        for name in "ab":
+            recent.put(name, pages[name])
+        assert recent.get("a") is pages["a"]
+        recent.put("c", pages["c"])
+        assert [recent.get(name) for name in "abc"] == [pages["a"], None, pages["c"]]
+
+    def test_what_does_not_fit_is_not_remembered(self):
+        recent = caching.Recent(100)
+        recent.put("a", caching.Page(b"x" * 101, "text/html"))
+        assert recent.get("a") is None
+        recent.put("b", caching.Page(b"x" * 100, "text/html"))
+        assert recent.get("b") is not None
+
+
+def test_the_version_is_of_templates_and_code(monkeypatch, tmp_path):
+    package = tmp_path / "leaderboard"
+    for path in ("leaderboard/a.py", "selection/b.py", "analytics/c.py", "leaderboard/templates/d.html"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("1")
+    monkeypatch.setattr(settings, "PACKAGE", package)
+    monkeypatch.setattr(settings, "TEMPLATES", [{"DIRS": [package / "templates"]}])
+    seen = {caching.version.__wrapped__()}
+    for path in sorted(path for path in tmp_path.rglob("*.*") if path.is_file()):
+        path.write_text("2")
+        seen.add(caching.version.__wrapped__())
+    assert len(seen) == 5
+    (package / "notes.md").write_text("nothing that renders")
+    assert caching.version.__wrapped__() in seen
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_broke_while_it_was_idle_is_replaced():
+    load_text(csv_text(ladder(3, 20)))
+    connection.connection.close()
+    assert caching.state_of("toy", None)["slug"] == "toy"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_eight_that_render_the_same_at_once_all_succeed():
+    load_text(csv_text(ladder(3, 20)))
+    recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+    together, answers = Barrier(8, timeout=20), []
+
+    def render(request):
+        together.wait()
+        return HttpResponse(TEXT)
+
+    viewed = Viewed(answer=render)
+
+    def ask():
+        try:
+            answers.append(viewed.get().content.decode())
+        finally:
+            connections.close_all()
+
+    threads = [Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [TEXT] * 8
+    assert len(kept()) == 1
