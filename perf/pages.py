@@ -105,8 +105,8 @@ def report(name: str, server: str, slug: str, server_pids: Sequence[int]) -> Non
         by_time = statistics.median(one[EMPTY][1] / one[what][1] for one in rounds)
         least = f" (at least {LEAST[what]:.0%})" if what in LEAST else ""
         print(
-            f"  {what}: {rate:,.0f} a second, {share:.0%} of an empty view; {1000 * taken:.2f} ms of processor "
-            f"time, {by_time:.0%}{least}"
+            f"  {what}: {rate:,.0f} a second, {share:.0%} of an empty view; {1000 * taken:.2f} ms of "
+            f"processor time, {by_time:.0%}{least}"
         )
 
 

@@ -10,7 +10,9 @@ from typing import Any
 from django.urls import reverse
 
 from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.urls import urlpatterns
 
+ROUTES = {pattern.name for pattern in urlpatterns}
 ROWS = "#ranking tbody tr:not(.divider)"
 NOT_PAGES = {
     *("plot", "feed", "badge", "card", "cite", "board_markdown", "robots", "sitemap", "signing_key"),
@@ -72,3 +74,4 @@ PAGES: Mapping[str, Address] = {
     "sign in": lambda _: reverse("account_login"),
     "nowhere": lambda _: "/nowhere",
 }
+SHOWN = [name for name in PAGES if name.split(",")[0] in ROUTES | {"sign in", "nowhere"}]

@@ -13,7 +13,6 @@ import pytest
 from django.core.management import call_command
 from pytest_django.live_server_helper import LiveServer
 
-from leaderboard.pages.urls import urlpatterns
 from leaderboard.settings import folder
 from tests.browser import boards
 from tests.browser.accessibility import violations
@@ -29,11 +28,9 @@ from tests.browser.looking import (
     scripts,
     too_wide,
 )
-from tests.browser.pages import NOT_PAGES, PAGES, ROWS
+from tests.browser.pages import NOT_PAGES, PAGES, ROUTES, ROWS, SHOWN
 
 pytestmark = pytest.mark.django_db
-ROUTES = {pattern.name for pattern in urlpatterns}
-SHOWN = [name for name in PAGES if name.split(",")[0] in ROUTES | {"sign in", "nowhere"}]
 EXPECTED = {"nowhere": ["404 (Not Found)"]}  # in the console
 MOST_SCRIPT = 6 * 1024  # bytes
 
