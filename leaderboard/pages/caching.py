@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
 from threading import Lock
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import django
@@ -42,7 +42,6 @@ from leaderboard.pages.shown import FOR_ONE
 
 View = Callable[..., HttpResponseBase]
 Tables = tuple[type[Model], ...]
-State = dict[str, Any]
 
 MOST_IN_MEMORY = 4 << 20  # bytes of pages in each process
 LONGEST_ASKED = 200  # characters of known parameters; a page that was asked for with more is not kept
@@ -71,10 +70,10 @@ def kept(*known: str, of_data: bool = False, reads: Tables = ()) -> Callable[[Vi
                 return state_of(slug, place.get("number"), reads)
 
             state = now() if settings.PAGES_KEPT else None
-            if state is None or state["board"] is None:
+            if state is None or state.board is None:
                 return view(request, slug, **place)
             asked = [(name, request.GET.getlist(name)) for name in known if name in request.GET]
-            shown = state if of_data else state | {"data_version": None}
+            shown = state if of_data else (state.board, state.rest)
             key = _key(view, [place, asked, request.scheme, request.get_host(), shown])
             return _not_modified(request, key) or _answer(
                 request,
@@ -226,12 +225,16 @@ FIELDS = tuple(field.attname for field in Benchmark._meta.concrete_fields if fie
 ANY_SLUG, ANY_NUMBER = "any slug", 2**31 - 1
 
 
-def state_of(slug: str, number: int | None, reads: Tables = ()) -> State | None:
-    """What decides what visitors are shown of a benchmark, in one query; None where they see none.
+class State(NamedTuple):
+    """What visitors are shown of a benchmark: its board, its data, and a digest of all else."""
 
-    `board` is None without a board, or without one of that number. `withdrawn` are the agents that the board
-    may list still; None where no outcome has changed since it was made.
-    """
+    board: int | None  # without a board, or without one of that number
+    data_version: int
+    rest: str
+
+
+def state_of(slug: str, number: int | None, reads: Tables = ()) -> State | None:
+    """What decides what visitors are shown of a benchmark, in one query; None where they see none."""
     # A connection that broke while it was idle says so by itself: no other query need try it before.
     connection.health_check_done = True  # type: ignore[attr-defined]
     try:
@@ -245,37 +248,36 @@ def state_of(slug: str, number: int | None, reads: Tables = ()) -> State | None:
 
 def _asked(slug: str, number: int | None, reads: Tables) -> State | None:
     with connection.cursor() as cursor:
-        names, statement = _prepared(number is not None, reads)
+        statement = _prepared(number is not None, reads)
         cursor.execute(f"EXECUTE {statement} (%s, %s)", [slug, number and min(number, ANY_NUMBER)])
         row = cursor.fetchone()
-    return None if row is None else dict(zip(names, row, strict=True))
+    return None if row is None else State(*row)
 
 
-_PREPARED: WeakKeyDictionary[Any, dict[Any, tuple[list[str], str]]] = WeakKeyDictionary()
+_PREPARED: WeakKeyDictionary[Any, dict[Any, str]] = WeakKeyDictionary()
 
 
-def _prepared(is_numbered: bool, reads: Tables) -> tuple[list[str], str]:
-    """The names of the columns, and the name of the statement on this connection.
-
-    Planned and compiled once: both take ten times as long as the answer.
-    """
+def _prepared(is_numbered: bool, reads: Tables) -> str:
+    """The name of the statement on this connection, planned once: that takes longer than to run it."""
     known = _PREPARED.setdefault(connection.connection, {})
     if (is_numbered, reads) not in known:
-        names, statement = _statement(is_numbered, reads)
-        known[is_numbered, reads] = names, f"page_state_{len(known)}"
-        connection.connection.execute(f"PREPARE page_state_{len(known) - 1} (text, bigint) AS {statement}")
+        name = f"page_state_{len(known)}"
+        connection.connection.execute(f"PREPARE {name} (text, bigint) AS {_statement(is_numbered, reads)}")
+        known[is_numbered, reads] = name
     return known[is_numbered, reads]
 
 
 @cache
-def _statement(is_numbered: bool, reads: Tables) -> tuple[list[str], str]:
-    """The names of the columns, and what Django asks for them, of any benchmark and board."""
+def _statement(is_numbered: bool, reads: Tables) -> str:
+    """What Django asks for them, of any benchmark and board, with all but two columns as one digest."""
     told = _told(ANY_NUMBER if is_numbered else None, reads)
-    names = [*FIELDS, *told, "data_version"]
-    found = visible_benchmarks(None).filter(slug=ANY_SLUG).annotate(**told).values_list(*names)
+    found = visible_benchmarks(None).filter(slug=ANY_SLUG).annotate(**told)
     with connection.cursor() as cursor:
-        text = cursor.mogrify(*found.query.sql_with_params())
-    return names, text.replace(f"'{ANY_SLUG}'", "$1").replace(str(ANY_NUMBER), "$2")
+        text = cursor.mogrify(*found.values(*FIELDS, *told, "data_version").query.sql_with_params())
+    text = text.replace(f"'{ANY_SLUG}'", "$1").replace(str(ANY_NUMBER), "$2")
+    columns = ", ".join(f'state."{name}"' for name in (*FIELDS, *told))
+    digest = f"encode(sha256(convert_to(ROW({columns})::text, 'UTF8')), 'hex')"
+    return f"SELECT state.board, state.data_version, {digest} FROM ({text}) AS state"
 
 
 def _told(number: int | None, reads: Tables) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def for_all(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponse
     def answer(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponseBase:
         response = view(request, *arguments, **named)
         response.headers.setdefault("Cache-Control", FOR_ALL)
-        if "Authorization" in request.headers:
+        if "HTTP_AUTHORIZATION" in request.META:
             response["Cache-Control"] = FOR_ONE
         return response
 
