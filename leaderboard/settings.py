@@ -254,6 +254,7 @@ def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = Non
 
 NIGHT_HOUR = whole("NIGHT_HOUR", 3, highest=23)
 STUCK_AFTER = whole("STUCK_AFTER", 1_800, lowest=1)
+PAGES_KEPT = whole("PAGES_KEPT", 0 if DEBUG else 1_000)
 LONGEST_JOB = whole("LONGEST_JOB", 12 * 3_600, lowest=1)
 
 LOGGING = {

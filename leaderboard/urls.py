@@ -18,6 +18,7 @@ from leaderboard.api.views.describing import DocsView, SchemaView
 
 sign_in = LoginView.as_view(extra_context={"registration": settings.OPEN_REGISTRATION})
 urlpatterns = [
+    path("", include("leaderboard.pages.urls")),  # first, as what is asked for most
     path("api/v1/", include("leaderboard.api.urls")),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
@@ -25,7 +26,6 @@ urlpatterns = [
     path("accounts/", include("allauth.account.urls")),
     path("accounts/2fa/", include("allauth.mfa.urls")),
     path("", include("leaderboard.admin.urls")),
-    path("", include("leaderboard.pages.urls")),
 ]
 
 

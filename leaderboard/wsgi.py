@@ -24,3 +24,16 @@ class WithoutPandas(MetaPathFinder):
 sys.meta_path.insert(0, WithoutPandas())
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
 application = get_wsgi_application()
+
+
+def _prepare() -> None:
+    """Import what answers, and note which code that is, once and before the fork: workers begin at once."""
+    from django.urls import get_resolver
+
+    from leaderboard.pages.caching import version
+
+    assert get_resolver().url_patterns
+    version()
+
+
+_prepare()

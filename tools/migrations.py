@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-APPS = ("accounts", "catalog", "submissions", "studies", "boards", "operations")
+APPS = ("accounts", "catalog", "submissions", "studies", "boards", "operations", "pages")
 sys.path.insert(0, str(ROOT))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.errors import Missing
 from leaderboard.submissions.models import Status, Submission
 
@@ -44,11 +44,14 @@ def board_numbered(benchmark: Benchmark, number: int) -> Board:
 
 def withdrawn_agents(benchmark: Benchmark) -> set[int]:
     """Ids of the agents that had outcomes on some board, and of which everything is withdrawn by now."""
+    return set(withdrawn_among(benchmark.agents.all()).values_list("pk", flat=True))
+
+
+def withdrawn_among(agents: QuerySet[Agent]) -> QuerySet[Agent]:
     of_agent = Submission.objects.filter(Q(agent=OuterRef("pk")) | Q(agent__merged_into=OuterRef("pk")))
-    taken_back = benchmark.agents.filter(
+    return agents.filter(
         Exists(of_agent.filter(status=Status.WITHDRAWN)), ~Exists(of_agent.filter(status=Status.ACCEPTED))
     )
-    return set(taken_back.values_list("pk", flat=True))
 
 
 def promises_of(benchmark: Benchmark) -> dict[int, dict[str, float]]:

@@ -1,6 +1,7 @@
 """The board: read, and answered with its page or its chart."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from django.db.models import Max
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
@@ -21,6 +22,7 @@ from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.asked import Asked, number_in
 from leaderboard.pages.board_page import BoardPage, leader_of
+from leaderboard.pages.caching import kept
 from leaderboard.pages.filters import Filters
 from leaderboard.pages.lines import Line, beside, lines_at
 from leaderboard.pages.order import Order
@@ -100,6 +102,7 @@ def cost_chart(benchmark: Benchmark, told: QueryDict) -> Chart | None:
 
 @require_safe
 @for_all
+@kept(*(field.name for field in fields(Asked)))
 def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
     benchmark = visible(slug)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import tells_costs
@@ -335,11 +335,8 @@ class BoardPage:
 
     @cached_property
     def agents(self) -> str:
-        """The address of an agent but for its number; empty where agents have no page."""
-        try:
-            return reverse("pages:agent", args=[self.slug, 0]).removesuffix("0")
-        except NoReverseMatch:
-            return ""
+        """The address of an agent but for its number."""
+        return reverse("pages:agent", args=[self.slug, 0]).removesuffix("0")
 
     @property
     def _of_board(self) -> dict[str, str]:

@@ -1,14 +1,31 @@
 """What every page of a benchmark begins with: who may see it, and how long the answer holds."""
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 from django.db.models import Exists, OuterRef
-from django.http import Http404
-from django.views.decorators.cache import cache_control
+from django.http import Http404, HttpRequest, HttpResponseBase
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.models import Alert
 
-for_all = cache_control(public=True, max_age=0, must_revalidate=True)
+FOR_ALL, FOR_ONE = "public, max-age=0, must-revalidate", "private, no-store"
+
+
+def for_all(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Let anybody keep the answer and ask again whether it holds; but not what was asked for with a token."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponseBase:
+        response = view(request, *arguments, **named)
+        response.headers.setdefault("Cache-Control", FOR_ALL)
+        if "HTTP_AUTHORIZATION" in request.META:
+            response["Cache-Control"] = FOR_ONE
+        return response
+
+    return answer
 
 
 def visible(slug: str) -> Benchmark:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from leaderboard.pages import account, views
+from leaderboard.pages import account
 from leaderboard.pages.agent import agent
 from leaderboard.pages.badge import badge
 from leaderboard.pages.board import board
@@ -22,6 +22,7 @@ from leaderboard.pages.invitations import invitation
 from leaderboard.pages.markdown import markdown
 from leaderboard.pages.methods import methods
 from leaderboard.pages.reporting import reported
+from leaderboard.pages.signing import signing_key
 from leaderboard.pages.task import task
 from leaderboard.pages.tasks import tasks
 from leaderboard.pages.uncertainty import uncertainty
@@ -59,5 +60,5 @@ urlpatterns = [
     path("submissions/<uuid:uuid>/withdraw", withdrawn, name="withdrawn"),
     path("b/<slug:slug>/agents/<int:pk>/report", reported, name="report"),
     path("invitation/<str:secret>", invitation, name="invitation"),
-    path(".well-known/bandstand-key", views.signing_key, name="signing_key"),
+    path(".well-known/bandstand-key", signing_key, name="signing_key"),
 ]

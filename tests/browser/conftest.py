@@ -22,24 +22,27 @@ FLAGS = (
 
 @pytest.fixture(scope="session")
 def programs():
-    """The paths of chromium and its driver."""
-    found = shutil.which("chromium"), shutil.which("chromedriver")
-    if all(found):
-        return found
+    """See that chromium and its driver are there."""
+    if shutil.which("chromium") and shutil.which("chromedriver"):
+        return None
     if os.environ.get("REQUIRE_BROWSER") == "1":
         pytest.fail("REQUIRE_BROWSER=1, but chromium and chromedriver are not installed")
     return pytest.skip("chromium and chromedriver are not installed")
 
 
-@pytest.fixture(scope="session")
-def started(programs, tmp_path_factory):
-    chromium, driver = programs
+def started_browser(profile):
+    """A chromium of its own, which keeps what it keeps in that folder."""
     options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(driver))
+    return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+
+
+@pytest.fixture(scope="session")
+def started(programs, tmp_path_factory):
+    browser = started_browser(tmp_path_factory.mktemp("chromium"))
     yield browser
     browser.quit()
 

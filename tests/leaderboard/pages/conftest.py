@@ -15,6 +15,12 @@ APPS = ("accounts", "catalog", "submissions", "studies", "boards", "operations")
 KEPT = {}
 
 
+@pytest.fixture(autouse=True)
+def _rendered_anew(settings):
+    """What is kept of pages, and the queries which that takes, is the subject of test_caching alone."""
+    settings.PAGES_KEPT = 0
+
+
 def models():
     return [model for app in APPS for model in apps.get_app_config(app).get_models()]
 

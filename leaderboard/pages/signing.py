@@ -1,8 +1,4 @@
-"""Parse, one call, answer.
-
-Nothing on these pages depends on the visitor. `ConditionalGetMiddleware` makes the ETag from the page itself,
-so that it changes with the board, the order, the templates and the state of intake.
-"""
+"""The key that boards are signed with."""
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe

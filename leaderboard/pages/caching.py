@@ -1,0 +1,299 @@
+"""Pages of a benchmark that are rendered once, kept compressed, and rendered again when they would differ.
+
+A page is kept under the digest of all that it is made from: the benchmark's row, the policy in force, the
+board, who was withdrawn since, whether alerts are shown, the parameters that the page knows, the address of
+the server, and the code. So nothing is ever cleared: what changed has another key, and what nobody can ask
+for any more grows old and is culled. The digest is the ETag too, so that a visitor who has the page is
+answered after one query; another takes two.
+
+A view says by `kept` which parameters it reads, and what it reads beside the board. It must not read the
+clock or the visitor; an answer that did read the visitor is not kept. See docs/decisions/page-cache.md.
+"""
+
+import gzip
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, wraps
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, cast
+from weakref import WeakKeyDictionary
+
+import django
+from django.conf import settings
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db import OperationalError, connection, transaction
+from django.db.models import Case, Exists, F, Model, OuterRef, Subquery, When
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.gzip import re_accepts_gzip
+from django.utils.cache import get_conditional_response
+
+from leaderboard.boards.models import Board
+from leaderboard.boards.queries import withdrawn_among
+from leaderboard.boards.signing import public_key
+from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.catalog.queries import visible_benchmarks
+from leaderboard.operations.models import Alert
+from leaderboard.pages.models import RenderedPage
+from leaderboard.pages.shown import FOR_ONE
+
+View = Callable[..., HttpResponseBase]
+Tables = tuple[type[Model], ...]
+
+MOST_IN_MEMORY = 4 << 20  # bytes of pages in each process
+LONGEST_ASKED = 200  # characters of known parameters; a page that was asked for with more is not kept
+LEVEL = 6  # of gzip, as the middleware has it
+RENDERS = (".py", ".html", ".xml", ".svg")  # what a page is made from, of the files of the project
+VARY = {"Vary": "Accept-Encoding"}
+
+
+def kept(*known: str, of_data: bool = False, reads: Tables = ()) -> Callable[[View], View]:
+    """Keep what a view of a benchmark answers: it takes `slug`, and `number` where it shows one board.
+
+    Parameters
+    ----------
+    known
+        The parameters of the address that the view reads; no other becomes part of the key.
+    of_data
+        Whether the page changes with every delivery, and not with the board alone.
+    reads
+        Append-only tables with a `benchmark` of which it shows something: the studies.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def answer(request: HttpRequest, slug: str, **place: Any) -> HttpResponseBase:
+            def now() -> State | None:
+                return state_of(slug, place.get("number"), reads)
+
+            state = now() if settings.PAGES_KEPT else None
+            if state is None or state.board is None:
+                return view(request, slug, **place)
+            asked = [(name, request.GET.getlist(name)) for name in known if name in request.GET]
+            shown = state if of_data else (state.board, state.rest)
+            key = _key(view, [place, asked, request.scheme, request.get_host(), shown])
+            return _not_modified(request, key) or _answer(
+                request,
+                key,
+                render=lambda: view(request, slug, **place),
+                may_keep=lambda: len(str(asked)) <= LONGEST_ASKED and now() == state,
+            )
+
+        return answer
+
+    return decorate
+
+
+def _not_modified(request: HttpRequest, key: str) -> HttpResponseBase | None:
+    response = get_conditional_response(request, etag=_tag(key))
+    if response is not None:
+        response["ETag"], response["Vary"] = _tag(key), VARY["Vary"]
+    return response
+
+
+def _answer(
+    request: HttpRequest, key: str, *, render: Callable[[], HttpResponseBase], may_keep: Callable[[], bool]
+) -> HttpResponseBase:
+    if page := _found(key):
+        return page.sent(request, key)
+    request.META.pop("CSRF_COOKIE", None)  # so that a page which asks for it is seen to do so
+    response = render()
+    if not isinstance(response, HttpResponse) or response.status_code != 200:
+        return response
+    if _reads_visitor(request, response):
+        response["Cache-Control"] = FOR_ONE
+        return response
+    page = Page(gzip.compress(response.content, LEVEL, mtime=0), response["Content-Type"])
+    if not may_keep():  # of what state it is nobody knows, where that changed meanwhile
+        return page.sent(request)
+    _keep(key, page)
+    return page.sent(request, key)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What is sent, compressed."""
+
+    content: bytes
+    content_type: str
+
+    def sent(self, request: HttpRequest, key: str = "") -> HttpResponse:
+        headers = VARY | ({"ETag": _tag(key)} if key else {})
+        if re_accepts_gzip.search(request.META.get("HTTP_ACCEPT_ENCODING", "")):
+            headers["Content-Encoding"] = "gzip"
+            return HttpResponse(self.content, self.content_type, headers=headers)
+        return HttpResponse(gzip.decompress(self.content), self.content_type, headers=headers)
+
+
+class Recent:
+    """The pages that this process sent last, by key, as far as they take no more room than that."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self._most, self._n_bytes, self._pages = n_bytes, 0, OrderedDict[str, Page]()
+        self._one_at_a_time = Lock()
+
+    def get(self, key: str) -> Page | None:
+        with self._one_at_a_time:
+            if key in self._pages:
+                self._pages.move_to_end(key)
+            return self._pages.get(key)
+
+    def put(self, key: str, page: Page) -> None:
+        with self._one_at_a_time:
+            if key not in self._pages:
+                self._n_bytes += len(page.content)
+            self._pages[key] = page
+            while self._n_bytes > self._most:
+                self._n_bytes -= len(self._pages.popitem(last=False)[1].content)
+
+
+RECENT = Recent(MOST_IN_MEMORY)
+
+
+def _tag(key: str) -> str:
+    """Weak, as it is of the page and not of the bytes, which may be compressed."""
+    return f'W/"{key[:32]}"'
+
+
+def _reads_visitor(request: HttpRequest, response: HttpResponse) -> bool:
+    session = getattr(request, "session", None)
+    reads_session = session is not None and session.accessed
+    return bool(response.cookies or reads_session or "CSRF_COOKIE_NEEDS_UPDATE" in request.META)
+
+
+def _key(view: View, made_from: Sequence[Any]) -> str:
+    parts = [
+        version(),
+        _signs_as(settings.SIGNING_KEY),
+        settings.SITE_URL,
+        view.__module__,
+        view.__qualname__,
+        *made_from,
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@cache
+def _signs_as(seed: str) -> str | None:
+    """The public key of the setting; without one, of the embedded server's own, which stays."""
+    return public_key()
+
+
+@cache
+def version() -> str:
+    """The digest of what renders; leaderboard.wsgi asks for it at the start, before any file is replaced."""
+    found = hashlib.sha256(django.__version__.encode())
+    inside: Path = settings.PACKAGE
+    for folder in (inside, *(inside.parent / core for core in ("analytics", "selection")), *_templates()):
+        for path in sorted(one for one in folder.rglob("*.*") if one.suffix in RENDERS):
+            found.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
+def _templates() -> list[Path]:
+    return [folder for engine in settings.TEMPLATES for folder in cast("list[Path]", engine["DIRS"])]
+
+
+def _found(key: str) -> Page | None:
+    if page := RECENT.get(key):
+        return page
+    found = RenderedPage.objects.filter(key=key).values_list("content", "content_type").first()
+    if found is None:
+        return None
+    page = Page(bytes(found[0]), found[1])
+    RECENT.put(key, page)
+    return page
+
+
+def _keep(key: str, page: Page) -> None:
+    """Store it, unless another worker has meanwhile, and delete what is older than the latest so many."""
+    new = RenderedPage(key=key, content=page.content, content_type=page.content_type)
+    with transaction.atomic(savepoint=False):
+        RenderedPage.objects.bulk_create([new], ignore_conflicts=True)
+        by_age = RenderedPage.objects.order_by("-rendered_at", "key").values_list("key", flat=True)
+        # Skipping what another worker deletes just now, for two would wait for each other.
+        if old := list(by_age.select_for_update(skip_locked=True)[settings.PAGES_KEPT :]):
+            RenderedPage.objects.filter(key__in=old).delete()
+    RECENT.put(key, page)
+
+
+# What a page of a benchmark may show of its row as it stands there, its own version among it.
+FIELDS = tuple(field.attname for field in Benchmark._meta.concrete_fields if field.name != "data_version")
+ANY_SLUG, ANY_NUMBER = "any slug", 2**31 - 1
+
+
+class State(NamedTuple):
+    """What visitors are shown of a benchmark: its board, its data, and a digest of all else."""
+
+    board: int | None  # without a board, or without one of that number
+    data_version: int
+    rest: str
+
+
+def state_of(slug: str, number: int | None, reads: Tables = ()) -> State | None:
+    """What decides what visitors are shown of a benchmark, in one query; None where they see none."""
+    # A connection that broke while it was idle says so by itself: no other query need try it before.
+    connection.health_check_done = True  # type: ignore[attr-defined]
+    try:
+        return _asked(slug, number, reads)
+    except OperationalError:
+        if connection.in_atomic_block:
+            raise
+        connection.close()
+        return _asked(slug, number, reads)
+
+
+def _asked(slug: str, number: int | None, reads: Tables) -> State | None:
+    with connection.cursor() as cursor:
+        statement = _prepared(number is not None, reads)
+        cursor.execute(f"EXECUTE {statement} (%s, %s)", [slug, number and min(number, ANY_NUMBER)])
+        row = cursor.fetchone()
+    return None if row is None else State(*row)
+
+
+_PREPARED: WeakKeyDictionary[Any, dict[Any, str]] = WeakKeyDictionary()
+
+
+def _prepared(is_numbered: bool, reads: Tables) -> str:
+    """The name of the statement on this connection, planned once: that takes longer than to run it."""
+    known = _PREPARED.setdefault(connection.connection, {})
+    if (is_numbered, reads) not in known:
+        name = f"page_state_{len(known)}"
+        connection.connection.execute(f"PREPARE {name} (text, bigint) AS {_statement(is_numbered, reads)}")
+        known[is_numbered, reads] = name
+    return known[is_numbered, reads]
+
+
+@cache
+def _statement(is_numbered: bool, reads: Tables) -> str:
+    """What Django asks for them, of any benchmark and board, with all but two columns as one digest."""
+    told = _told(ANY_NUMBER if is_numbered else None, reads)
+    found = visible_benchmarks(None).filter(slug=ANY_SLUG).annotate(**told)
+    with connection.cursor() as cursor:
+        text = cursor.mogrify(*found.values(*FIELDS, *told, "data_version").query.sql_with_params())
+    text = text.replace(f"'{ANY_SLUG}'", "$1").replace(str(ANY_NUMBER), "$2")
+    columns = ", ".join(f'state."{name}"' for name in (*FIELDS, *told))
+    digest = f"encode(sha256(convert_to(ROW({columns})::text, 'UTF8')), 'hex')"
+    return f"SELECT state.board, state.data_version, {digest} FROM ({text}) AS state"
+
+
+def _told(number: int | None, reads: Tables) -> dict[str, Any]:
+    boards = Board.objects.filter(benchmark=OuterRef("pk")).order_by("-number")
+    asked = boards if number is None else boards.filter(number=number)
+    policies = Policy.objects.filter(benchmark=OuterRef("pk")).order_by("-number")
+    agents = withdrawn_among(Agent.objects.filter(benchmark=OuterRef("pk"))).order_by("pk")
+    told = {
+        "has_alerts": Exists(Alert.objects.filter(benchmark=OuterRef("pk"))),
+        "policy": Subquery(policies.values("number")[:1]),
+        "latest": Subquery(boards.values("number")[:1]),
+        "board": Subquery(asked.values("pk")[:1]),
+        "made_at": Subquery(asked.values("data_version")[:1]),
+        "withdrawn": Case(When(data_version__gt=F("made_at"), then=ArraySubquery(agents.values("pk")))),
+    }
+    for table in reads:
+        rows = table._default_manager.filter(benchmark=OuterRef("pk")).order_by("-pk")
+        told[f"latest_{table._meta.model_name}"] = Subquery(rows.values("pk")[:1])
+    return told

@@ -1,0 +1,166 @@
+"""Every public page in the browser: open to all, calm, complete without scripts, a board within its budget.
+
+That is: where the first row begins and how high rows are, how much there is of them, how soon they are
+seen, and how much paper they take.
+"""
+
+import gzip
+import math
+import urllib.request
+from itertools import product
+
+import pytest
+from django.core.management import call_command
+from pytest_django.live_server_helper import LiveServer
+
+from leaderboard.settings import folder
+from tests.browser import boards
+from tests.browser.accessibility import violations
+from tests.browser.looking import (
+    SCHEMES,
+    SIZES,
+    asked_for,
+    emulate,
+    first_paint,
+    numbers,
+    printed_pages,
+    rows,
+    scripts,
+    too_wide,
+)
+from tests.browser.pages import NOT_PAGES, PAGES, ROUTES, ROWS, SHOWN
+
+pytestmark = pytest.mark.django_db
+EXPECTED = {"nowhere": ["404 (Not Found)"]}  # in the console
+MOST_SCRIPT = 6 * 1024  # bytes
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup, django_db_blocker):
+    """A live server over what the module stores, outside of any test's transaction."""
+    with django_db_blocker.unblock():
+        server = LiveServer("localhost")
+        yield server
+        server.stop()
+        call_command("flush", verbosity=0, interactive=False)
+
+
+@pytest.fixture(scope="module")
+def demonstration(programs, server):
+    return boards.demonstration()
+
+
+@pytest.fixture(scope="module", params=boards.REAL)
+def real(programs, server, real_data, request):
+    return boards.real(real_data, request.param)
+
+
+@pytest.fixture(scope="module")
+def large(programs, server):
+    return boards.large()
+
+
+@pytest.fixture
+def opened(browser, server, demonstration):
+    """Open a page of the demonstration by its name."""
+
+    def do(name):
+        browser.get(server.url + PAGES[name](demonstration))
+        return browser
+
+    return do
+
+
+def test_every_route_is_a_page_or_something_else():
+    listed = {name.split(",")[0] for name in PAGES}
+    assert not ROUTES - listed - NOT_PAGES
+    assert not listed & NOT_PAGES
+
+
+def test_the_scripts_are_small():
+    assert sum(path.stat().st_size for path in folder("static").glob("js/*.js")) <= MOST_SCRIPT
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_nobody_is_kept_out(opened, name):
+    """No violation of any impact, at each width, in light and in the dark; other views of a page twice."""
+    browser, found = opened(name), {}
+    looks = [(1440, "light"), (390, "dark")] if "," in name else product(SIZES, SCHEMES)
+    for width, scheme in looks:
+        emulate(browser, width, scheme)
+        if told := violations(browser):
+            found[width, scheme] = told
+    assert not found, name
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_it_is_calm_fits_a_phone_and_is_complete_without_scripts(opened, server, name):
+    browser = opened(name)
+    told = [entry["message"] for entry in browser.get_log("browser")]
+    with_scripts = numbers(browser)
+    elsewhere = [one for one in asked_for(browser) if not one.startswith((server.url, "data:"))]
+    scripts(browser, on=False)
+    opened(name)
+    browser.get_log("browser")
+    without = numbers(browser)
+    emulate(browser, 390)
+    wide = too_wide(browser)
+    expected = EXPECTED.get(name, [])
+    assert len(told) == len(expected), (name, told)
+    assert all(one in message for one, message in zip(expected, told, strict=True)), (name, told)
+    assert not elsewhere, name
+    assert with_scripts == without, name
+    assert wide[0] <= 0, (name, wide)
+
+
+def within_budget(browser, address, folder):
+    """Each figure of a board beyond its budget; `address` is of the table as it is first shown."""
+    browser.get(address)
+    told = {}
+    for width, first, highest in ((1440, 600, 40), (390, 560, 96)):
+        emulate(browser, width)
+        seen = rows(browser, ROWS)
+        told |= {
+            f"first row at {width} px begins at": (seen.first, first),
+            f"highest row at {width} px": (seen.highest, highest),
+            f"elements of a row at {width} px": (seen.nodes, 25),
+        }
+    emulate(browser, 1440, media="print")
+    on_paper = rows(browser, "table tbody tr").n
+    emulate(browser, 1440)
+    told["printed pages"] = printed_pages(browser, folder), math.ceil(on_paper / 25)
+    return {what: figures for what, figures in told.items() if figures[0] > figures[1]}
+
+
+def test_the_demonstration_is_within_its_budget(browser, server, demonstration, tmp_path):
+    assert not within_budget(browser, f"{server.url}/b/{demonstration.slug}", tmp_path)
+
+
+def test_a_real_board_is_within_its_budget(browser, server, real, tmp_path):
+    assert not within_budget(browser, f"{server.url}/b/{real.slug}", tmp_path), real.slug
+
+
+@pytest.mark.slow
+def test_a_board_of_500_agents_is_within_its_budget(browser, server, large, tmp_path):
+    """Also with all of its rows: then it may be large, but not slow."""
+    address = f"{server.url}/b/{large.slug}"
+    beyond = within_budget(browser, address, tmp_path)
+    every = f"{address}?rows=all"
+    painted = []
+    for _ in range(3):  # the quickest: other tests run beside
+        browser.get(every)
+        painted.append(first_paint(browser))
+    seen = rows(browser, ROWS)
+    sent = urllib.request.urlopen(urllib.request.Request(every, headers={"Accept-Encoding": "gzip"})).read()
+    assert seen.n == boards.N_AGENTS
+    assert gzip.decompress(sent).startswith(b"<!doctype html>")
+    told = {
+        "seconds until the first paint": (min(painted), 1),
+        "elements": (seen.all, 15_000),
+        "elements of a row": (seen.nodes, 25),
+        "bytes, compressed": (len(sent), 60 * 1024),
+    }
+    beyond |= {what: figures for what, figures in told.items() if figures[0] > figures[1]}
+    emulate(browser, 390)
+    assert too_wide(browser)[0] <= 0
+    assert not beyond
