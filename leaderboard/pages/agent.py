@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Task
+from leaderboard.pages.caching import kept
 from leaderboard.pages.placed import Placed, placed
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.tasks import plain
@@ -359,6 +360,7 @@ def drawn(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 
 @require_safe
 @for_all
+@kept(of_data=True)
 def agent(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """An agent that was merged is found at the other one's address."""
     benchmark = visible(slug)

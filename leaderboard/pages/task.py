@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Agent, Benchmark, Task
+from leaderboard.pages.caching import kept
 from leaderboard.pages.placed import Placed, placed
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
@@ -243,6 +244,7 @@ def drawn_quarters(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 
 @require_safe
 @for_all
+@kept(of_data=True)
 def task(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     benchmark = visible(slug)
     page = task_page(benchmark, pk)

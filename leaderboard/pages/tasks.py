@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark, Task
+from leaderboard.pages.caching import kept
 from leaderboard.pages.placed import Placed, placed, short_of
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
@@ -268,6 +269,7 @@ def drawn(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 
 @require_safe
 @for_all
+@kept("find", "subset", "rows", of_data=True)
 def tasks(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
     page = TasksPage(

@@ -9,6 +9,7 @@ from leaderboard.plots import dot_row, quarters, strip
 from leaderboard.plots.dot_row import Dot
 from leaderboard.plots.heat_map import (
     FIRST_ROW,
+    GLYPH,
     HEIGHT,
     LEFT,
     PITCH,
@@ -126,8 +127,8 @@ def test_57_agents_by_500_tasks_are_58_shapes_of_a_few_kilobytes():
 
 def test_names_are_cut_where_both_have_no_room():
     assert shortened(["Model", "Scaffold"]) == "Model · Scaffold"
-    assert shortened(["x" * 300], room=61) == "x" * 9 + "…"
-    first, second = shortened(["m" * 90, "Loop"], room=183).split(" · ")
+    assert shortened(["x" * 300], room=10 * GLYPH) == "x" * 9 + "…"
+    first, second = shortened(["m" * 90, "Loop"], room=30 * GLYPH).split(" · ")
     assert second == "Loop"
     assert first.endswith("…")
     assert len(f"{first} · {second}") == 30

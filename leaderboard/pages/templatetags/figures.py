@@ -96,10 +96,10 @@ def cell(line: Line, head: str) -> SafeString | str:
 
 @register.simple_tag
 def error_of(line: Line, head: str) -> SafeString | str:
-    """A standard error: ±2.6, or ≤2.6 where it is an upper bound; empty without one."""
+    """A standard error: ±2.6, or ≤2.6 where it is an upper bound."""
     text = line.cells.get(head, table.NOTHING)
     if text == table.NOTHING:
-        return ""
+        return NONE
     if text.startswith("≤"):
         return format_html('{}<span class="unseen"> upper bound</span>', text)
     return f"±{text}"

@@ -99,12 +99,13 @@ def test_its_cells_are_those_of_the_answers_table(client, ongoing, target, view)
     for cells, row in zip(ranked, seen, strict=True):
         assert row[place["Rank"]] == cells["Rank"]
         assert row[place["May"]] == cells["May hold"]
-        assert said(row[place["Score"]]) == cells[table.HEADS[target]]
+        assert said(row[place["Subset" if target == "subset" else "Score"]]) == cells[table.HEADS[target]]
         assert row[place["95%"]].removesuffix("not known") == cells["95%"]
         assert said(row[place[other.split(" ")[0]]]) == cells[table.other_head(target)]
         assert row[place["Date"]] == cells["Date"][: 10 if view else 7]
         if view:
-            assert row[place["±"]].split(" ")[0].removeprefix("±") == cells["± SE"]
+            error = row[place["±"]].removesuffix("not known").split(" ")[0]
+            assert error.removeprefix("±") == cells["± SE"]
             assert row[place["naive"]].removesuffix("not known") == cells["naive"]
             assert row[place["Ties"]] == cells["Ties"]
             assert row[place["Tasks"]] == cells["Tasks"]
@@ -517,7 +518,7 @@ def test_the_notices_stand_before_the_ranks(client, publish):
     text = text_of(client.get("/b/toy"))
     others = words.other_notices(board)
     assert any("`missing = zero` counts missing outcomes as failures" in notice for notice in others)
-    assert all(text.index(notice.replace("`", "")) < text.index("May hold ranks") for notice in others)
+    assert all(text.index(notice.replace("`", "")) < text.index("Listed, not ranked") for notice in others)
     assert "<code>missing = zero</code> counts" in client.get("/b/toy").content.decode()
 
 
