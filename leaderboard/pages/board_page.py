@@ -82,7 +82,7 @@ class BoardPage:
 
     @property
     def trust(self) -> str:
-        return words.verdict_text(self.standings)
+        return words.trust_text(self.standings)
 
     @property
     def held(self) -> str:

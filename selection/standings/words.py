@@ -258,6 +258,22 @@ def verdict_text(board: Standings) -> str:
     return "" if board.verdict is None or board.subset is None else board.verdict.sentence
 
 
+def trust_text(board: Standings) -> str:
+    """Say in few words how many pairs the subset puts in order; empty as `verdict_text` is.
+
+    As many random tasks put p − d of pairs in order, d the paired difference that the verdict holds.
+    """
+    told = board.verdict
+    if told is None or board.subset is None:
+        return ""
+    if told.pairs is None:
+        return told.sentence
+    random = ""
+    if told.random_difference is not None:
+        random = f", as many random tasks {percent(told.pairs - told.random_difference)}%"
+    return f"Estimates put {percent(told.pairs)}% of pairs in the order of all tasks{random}."
+
+
 def target_text(board: Standings) -> str:
     """Say why the board does not rank by the full score; empty where it does, or where that was asked for."""
     return f"Ranks are on the subset: {clause(board.why_target)}." if board.why_target else ""

@@ -13,7 +13,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Role
 from leaderboard.operations.people import make_token
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import Submission
-from tests.browser.accessibility import AXE, RUN
+from tests.browser.accessibility import violations
 from tests.leaderboard.desk import person
 from tests.toys import csv_text, ladder, load_text
 
@@ -38,12 +38,6 @@ def look(browser, width, scheme="light"):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
-
-
-def violations(browser):
-    """What axe finds, best practice too, whatever its impact."""
-    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": AXE.read_text()})
-    return browser.execute_async_script(RUN, None)
 
 
 def unfold(browser):

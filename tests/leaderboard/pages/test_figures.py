@@ -72,7 +72,9 @@ def test_a_cell_of_a_column_that_is_left_out_is_not_known():
     assert words(figures.cell(line(), "Cost")) == "– not known"
 
 
-@pytest.mark.parametrize(("text", "said"), [("2.6", "±2.6"), ("≤2.6", "≤2.6 upper bound"), ("–", "")])
+@pytest.mark.parametrize(
+    ("text", "said"), [("2.6", "±2.6"), ("≤2.6", "≤2.6 upper bound"), ("–", "– not known")]
+)
 def test_an_error_is_told_as_what_it_is(text, said):
     assert words(figures.error_of(line(cells={"± SE": text}), "± SE")) == said
 
