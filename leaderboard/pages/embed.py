@@ -17,7 +17,7 @@ from leaderboard.boards.queries import NoBoardYet, latest_board, withdrawn_agent
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.addresses import absolute
 from leaderboard.pages.shown import for_all, visible
-from leaderboard.plots.sets import rank_set
+from leaderboard.plots.ranks import Held, rank_bar
 from leaderboard.studies.answers import Line, Standings, words
 
 N_ROWS, MOST = 10, 50
@@ -48,7 +48,8 @@ class Row:
     def drawn(self) -> SafeString | str:
         if self.told.rank_lower is None:
             return ""
-        return rank_set(self.told.rank_lower, self.told.rank, self.told.rank_upper, of=self.n_ranked)
+        held: Held = (self.told.rank_lower, self.told.rank_upper, "tied")
+        return rank_bar(self.told.rank, held, self.n_ranked)
 
 
 @dataclass(frozen=True)
