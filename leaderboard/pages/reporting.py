@@ -12,7 +12,7 @@ from leaderboard.catalog.models import Agent
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.disputes import LONGEST, report
 from leaderboard.pages.account import personal
-from leaderboard.submissions.models import COUNTING, Submission
+from leaderboard.submissions.queries import ever_counted
 
 
 class Report(forms.Form):
@@ -51,7 +51,7 @@ def reported(request: HttpRequest, user: User, slug: str, pk: int) -> HttpRespon
 
 def _agent(user: User, slug: str, pk: int) -> Agent:
     """One of which something counted, on a benchmark that this person sees."""
-    counted = Exists(Submission.objects.filter(agent=OuterRef("pk"), status__in=COUNTING))
+    counted = Exists(ever_counted().filter(agent=OuterRef("pk")))
     agents = Agent.objects.filter(counted, benchmark__in=visible_benchmarks(user).values("pk"))
     found = agents.select_related("benchmark").filter(benchmark__slug=slug, pk=pk).first()
     if found is None:

@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 
+import pgtrigger
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -349,6 +350,31 @@ def test_who_waits_or_is_of_a_closed_benchmark_cannot_be_reported(client, delive
     Submission.objects.filter(pk=delivered.pk).update(status="accepted")
     Benchmark.objects.update(visibility=Visibility.PRIVATE)
     assert client.get(at).status_code == 404
+
+
+def test_what_was_taken_back_under_its_embargo_is_told_to_nobody_else(client, delivered, ada, toy):
+    body = {
+        "agent": {"name": "too early", "scaffold": "Tree", "model": "Model 10"},
+        "embargo_until": f"{timezone.now() + timedelta(days=9):%Y-%m-%d}",
+        "outcomes": [{"task": f"t{j:02d}", "trial": 1, "outcome": j % 2} for j in range(20)],
+    }
+    token = delivered.token
+    submit(benchmark=toy, token=token, body=body, idempotency_key=None, as_of=timezone.now())
+    early = Submission.objects.get(agent__name="too early")
+    client.force_login(ada)
+    client.post(f"/submissions/{early.uuid}/withdraw", {"reason": "the wrong run", "sure": "on"})
+    early.refresh_from_db()
+    assert early.status == "withdrawn"
+    client.force_login(person("eve@example.org"))
+    api = "/api/v1/benchmarks/toy/agents"
+    for at in (f"/b/toy/agents/{early.agent_id}/report", f"{api}/{early.agent_id}"):
+        assert client.get(at).status_code == 404
+    assert "too early" not in client.get(f"{api}?limit=200").content.decode()
+    # Of an agent that did count it is not told either that something else was taken back.
+    with pgtrigger.ignore("submissions.Submission:submission_changes_status_only"):
+        Submission.objects.filter(pk=early.pk).update(agent=delivered.agent)
+    told = client.get(f"{api}/{delivered.agent_id}").json()["submissions"]
+    assert [one["id"] for one in told] == [str(delivered.uuid)]
 
 
 # -------------------------------------------------------------------------------------------- registration
