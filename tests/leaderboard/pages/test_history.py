@@ -81,6 +81,15 @@ class TestPermalink:
         # The latest board is older than the withdrawal, too.
         assert "<s><bdi>a02</bdi></s>" in client.get("/b/toy").content.decode()
 
+    def test_markdown_says_the_same(self, client, two):
+        assert "latest" not in client.get("/b/toy/board.md").content.decode()
+        withdraw("a02")
+        for asked, says_old in (("?board=1", True), ("", False)):
+            text = client.get(f"/b/toy/board.md{asked}").content.decode()
+            marked = [row for row in text.splitlines() if "withdrawn since" in row]
+            assert [row.split(" | ")[2] for row in marked] == ["~~a02~~ withdrawn since"]
+            assert ("Not the latest board: board 2 is." in text) == says_old
+
     def test_who_took_back_one_of_two_deliveries_is_not_struck_out(self, client, publish):
         publish({"a": "01..", "b": "0011"}, {"a": "..11"})
         later = Submission.objects.filter(agent__name="a").latest("pk")
