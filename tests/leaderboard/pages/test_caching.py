@@ -389,6 +389,15 @@ class TestRoom:
         viewed.get("n=0")
         assert viewed.n == 7
 
+    def test_what_stays_is_not_written_again(self, board, settings):
+        settings.PAGES_KEPT = 3
+        viewed = Viewed("n")
+        for i in range(5):
+            viewed.get(f"n={i}")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*), count(*) FILTER (WHERE xmax <> 0) FROM pages_renderedpage")
+            assert cursor.fetchone() == (3, 0)  # none was locked
+
     def test_a_process_remembers_what_it_sent_last(self):
         pages = {name: caching.Page(name.encode() * 40, "text/html") for name in "abc"}
         recent = caching.Recent(100)
