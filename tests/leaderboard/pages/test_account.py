@@ -11,6 +11,7 @@ from django.utils import timezone
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.queries import token_of
 from leaderboard.catalog.models import Benchmark, Role, Visibility
+from leaderboard.operations import disputes
 from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.people import make_token
@@ -337,6 +338,19 @@ def test_an_entry_is_reported_and_nothing_changes(client, delivered, toy):
 def test_a_report_that_says_nothing_is_refused(signed_in, delivered, said):
     assert signed_in.post(f"/b/toy/agents/{delivered.agent.pk}/report", said).status_code == 422
     assert not Dispute.objects.exists()
+
+
+def test_the_same_report_is_taken_once_and_many_are_not(signed_in, delivered, monkeypatch):
+    at = f"/b/toy/agents/{delivered.agent.pk}/report"
+    first, again = (signed_in.post(at, {"text": "It knew the answers."}) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 409)
+    assert "You have reported this entry in these words" in text_of(again)
+    assert "It knew the answers." in again.content.decode()  # still in the form
+    monkeypatch.setattr(disputes, "MOST_OPEN", 3)
+    assert [signed_in.post(at, {"text": text}).status_code for text in "abc"] == [201, 201, 409]
+    for one in Dispute.objects.all():
+        disputes.decide(dispute=one, upheld=False, by=None, reason="it did not", as_of=AS_OF)
+    assert signed_in.post(at, {"text": "It knew the answers."}).status_code == 201
 
 
 def test_who_waits_or_is_of_a_closed_benchmark_cannot_be_reported(client, delivered, toy):
