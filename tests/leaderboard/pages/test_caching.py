@@ -26,6 +26,7 @@ from leaderboard.submissions.models import Submission
 from tests.leaderboard.desk import person
 from tests.toys import AS_OF, csv_text, ladder, load_text
 
+REASONED = {"reason": "the harness was broken", "as_of": AS_OF}
 PUBLIC = "public, max-age=0, must-revalidate"
 TEXT = "€" * 200
 GZIP = {"headers": {"Accept-Encoding": "br, gzip"}}
@@ -372,6 +373,22 @@ class TestVisitors:
             response = client.get(path, headers={"Authorization": "Bearer x"} | tag)
             assert response["Cache-Control"] == "private, no-store"
         assert client.get(path)["Cache-Control"] == PUBLIC
+
+
+def test_a_drawing_is_kept_until_what_it_shows_has_changed(client, toy, django_assert_num_queries):
+    pks = list(toy.agents.order_by("name").values_list("pk", flat=True))
+    drawn = {name: f"/b/toy/plots/{name}" for name in ("tasks.svg", f"agent.svg?agent={pks[0]}")}
+    first = {name: client.get(path) for name, path in drawn.items()}
+    for name, path in drawn.items():
+        with django_assert_num_queries(1):
+            again = client.get(path)
+        assert (again.content, again["Content-Type"]) == (first[name].content, "image/svg+xml")
+    other = client.get(f"/b/toy/plots/agent.svg?agent={pks[1]}")
+    assert other.content != first[f"agent.svg?agent={pks[0]}"].content
+    unload(uuids=Submission.objects.filter(agent=pks[0]).values_list("uuid", flat=True), **REASONED)
+    assert client.get("/b/toy/plots/tasks.svg").content != first["tasks.svg"].content
+    Benchmark.objects.update(visibility=Visibility.PRIVATE)
+    assert [client.get(path).status_code for path in drawn.values()] == [404, 404]
 
 
 class TestRoom:
