@@ -267,8 +267,11 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="WARNING")},
     "loggers": {
-        # Whoever asks for a foreign host is answered with 400; a traceback of each would fill the log.
-        "django.security.DisallowedHost": {"handlers": ["none"], "propagate": False},
+        # Whoever asks for nonsense is answered with 400; a traceback of each would fill the log.
+        **{
+            f"django.security.{nonsense}": {"handlers": ["none"], "propagate": False}
+            for nonsense in ("DisallowedHost", "TooManyFieldsSent", "RequestDataTooBig")
+        },
         # What the scheduler did is told, a line for each run.
         "leaderboard.operations.scheduler": {"level": env.str("LOG_LEVEL", default="INFO")},
     },

@@ -11,6 +11,7 @@ from leaderboard.operations.acting import acting
 from leaderboard.operations.models import Dispute
 
 LONGEST = 5_000  # characters
+MOST_OPEN = 50  # reports of one person that wait for operators
 
 
 class NothingSaid(Refusal):
@@ -19,6 +20,14 @@ class NothingSaid(Refusal):
 
 class SaidTooMuch(Refusal):
     """A report has at most 5,000 characters."""
+
+
+class ReportedAlready(Conflict):
+    """You have reported this entry in these words; the report waits for an operator."""
+
+
+class TooManyReports(Conflict):
+    """Fifty of your reports wait for operators; more are taken once some of those are decided."""
 
 
 class DecidedAlready(Conflict):
@@ -33,6 +42,8 @@ def report(
         raise NothingSaid
     if len(text) > LONGEST:
         raise SaidTooMuch
+    if by is not None:
+        _refuse_again(agent, text.strip(), by)
     return Dispute.objects.create(
         benchmark=agent.benchmark,
         agent=agent,
@@ -42,6 +53,15 @@ def report(
         contact=contact,
         created_at=as_of,
     )
+
+
+def _refuse_again(agent: Agent, text: str, by: User) -> None:
+    """Whatever is sent twice, or by a machine, would bury what others report."""
+    waiting = Dispute.objects.filter(by=by, decided_at=None)
+    if waiting.filter(agent=agent, text=text).exists():
+        raise ReportedAlready
+    if waiting.count() >= MOST_OPEN:
+        raise TooManyReports
 
 
 @transaction.atomic

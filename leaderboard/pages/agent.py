@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
@@ -20,7 +20,8 @@ from leaderboard.plots.chart import Chart
 from leaderboard.plots.strip import strip
 from leaderboard.studies.answers import AtTarget, Line, words
 from leaderboard.studies.outcomes import REACH, Expected, expected
-from leaderboard.submissions.models import COUNTING, Status, StatusChange, Submission
+from leaderboard.submissions.models import Status, StatusChange, Submission
+from leaderboard.submissions.queries import ever_counted
 
 N_BESIDE = 3  # neighbours on either side
 N_LISTED = 10  # surprises of either kind
@@ -348,8 +349,7 @@ def _delivered(agent: Agent) -> QuerySet[Submission]:
     """What ever counted of an agent and of those merged into it, with `until`, when it ceased to."""
     changes = StatusChange.objects.filter(submission=OuterRef("pk"))
     ceased = changes.exclude(status=Status.ACCEPTED).order_by("-id").values("at")[:1]
-    found = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent), status__in=COUNTING)
-    found = found.filter(Exists(changes.filter(status=Status.ACCEPTED)))
+    found = ever_counted().filter(Q(agent=agent) | Q(agent__merged_into=agent))
     return found.annotate(until=Subquery(ceased)).select_related("agent").order_by("id")
 
 

@@ -214,9 +214,11 @@ def _keep(key: str, page: Page) -> None:
     with transaction.atomic(savepoint=False):
         RenderedPage.objects.bulk_create([new], ignore_conflicts=True)
         by_age = RenderedPage.objects.order_by("-rendered_at", "key").values_list("key", flat=True)
-        # Skipping what another worker deletes just now, for two would wait for each other.
-        if old := list(by_age.select_for_update(skip_locked=True)[settings.PAGES_KEPT :]):
-            RenderedPage.objects.filter(key__in=old).delete()
+        if old := list(by_age[settings.PAGES_KEPT :]):
+            # Skipping what another worker deletes just now, for two would wait for each other. Sliced and
+            # locked at once, the rows that stay would be locked, which writes every one of them.
+            free = RenderedPage.objects.filter(key__in=old).select_for_update(skip_locked=True)
+            RenderedPage.objects.filter(key__in=list(free.values_list("key", flat=True))).delete()
     RECENT.put(key, page)
 
 

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages import agent, task, tasks
 from leaderboard.pages.board import cost_chart
+from leaderboard.pages.caching import kept
 from leaderboard.pages.compare import drawn_compare
 from leaderboard.pages.health import CHARTS as OF_MONITORS
 from leaderboard.pages.history import drawn_best
@@ -15,6 +16,7 @@ from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.uncertainty import drawn_variance
 from leaderboard.pages.validity import drawn_coverage, drawn_validity
 from leaderboard.plots.chart import Chart
+from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
 # What is drawn of a benchmark, under the parameters of the address; None where there is nothing to draw.
 CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
@@ -34,6 +36,11 @@ CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
 
 @require_safe
 @for_all
+@kept(
+    *("agent", "task", "a", "target", "board", "vs"),
+    of_data=True,
+    reads=(DriftCheck, ValidationStudy, VarianceStudy),
+)
 def plot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     benchmark = visible(slug)
     drawn = CHARTS[name](benchmark, request.GET) if name in CHARTS else None

@@ -32,6 +32,7 @@ from leaderboard.pages.differences import (
     verdict_of,
     wins,
 )
+from leaderboard.pages.lines import named
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import Standings, words
@@ -179,9 +180,10 @@ def called(entries: Sequence[Entry]) -> list[Named]:
 
 
 def _label(entry: Entry) -> str:
-    if entry.model in entry.name or entry.scaffold in entry.name:
-        return f"{entry.model} · {entry.scaffold}"
-    return str(entry.name)
+    """By what it states that it is made of only where its name says no more, as on the board."""
+    parts = (entry.model, entry.scaffold)
+    told = named(entry.name, scaffold=entry.scaffold, model=entry.model)
+    return " · ".join(parts) if told == parts else str(entry.name)
 
 
 def _chosen(asked: Sequence[str], everyone: Sequence[Named]) -> tuple[list[Named], list[str]]:

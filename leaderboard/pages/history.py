@@ -4,7 +4,7 @@ Whether a new best is surely better is read off the board that shows it first: w
 with it there. Nothing is computed anew.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.boards.history import Version, versions
 from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.queries import withdrawn_agents
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.best import Level, Step, best_through_boards
@@ -133,9 +134,9 @@ def drawn_best(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 
 
 def best_chart(benchmark: Benchmark) -> Chart | None:
-    """The best score through the boards: three queries, however many there are; None without a rank."""
+    """The best score through the boards: four queries, however many there are; None without a rank."""
     boards = _drawn(benchmark)
-    found = list(_bests(boards))
+    found = list(_bests(boards, withdrawn_agents(benchmark)))
     if not found:
         return None
     changes = _changes(found)
@@ -166,16 +167,17 @@ def _row(change: Change) -> tuple[str, ...]:
     return (f"{best.board.number}", day, best.name, best.score, best.over, change.why)
 
 
-def _bests(boards: Sequence[Any]) -> Iterable[Best]:
+def _bests(boards: Sequence[Any], gone: Collection[int]) -> Iterable[Best]:
     """Who has the first rank on each board, for the target that it is ordered by."""
-    told = _leaders(boards)
+    told = _leaders(boards, gone)
     for board in boards:
         over = words.task_set(board.target, getattr(board, f"n_{board.target}"))
         if leaders := told.get(board.pk):
             yield Best(board, over, leaders)
 
 
-def _leaders(boards: Sequence[Board]) -> dict[int, list[Leader]]:
+def _leaders(boards: Sequence[Board], gone: Collection[int]) -> dict[int, list[Leader]]:
+    """By board; it is said of whoever was withdrawn since."""
     targets = sorted({board.target for board in boards})
     names = ("score", "estimated", "tied_with", "rank_lower")
     fields = [F(f"at__{target}__{name}") for target in targets for name in names]
@@ -184,6 +186,7 @@ def _leaders(boards: Sequence[Board]) -> dict[int, list[Leader]]:
     found: dict[int, list[Leader]] = {}
     for board, agent, name, *told in first.values_list("board", "agent", "name", *fields):
         score, estimated, tied, lower = told[at[board] : at[board] + len(names)]
+        name += " (withdrawn since)" if agent in gone else ""
         leader = Leader(agent, name, score, estimated, tied, has_ties=lower is not None)
         found.setdefault(board, []).append(leader)
     return found

@@ -27,6 +27,7 @@ class Line:
     pk: int = 0
     standing: Standing = "muted"
     n_ranked: int = 0
+    is_alike: bool = False  # to another, but for its whole name
 
     @property
     def bounds(self) -> str:
@@ -63,6 +64,8 @@ class Line:
     @cached_property
     def name(self) -> tuple[str, str]:
         """What is set bold, and what follows it."""
+        if self.is_alike:
+            return self.entry.agent, ""
         return named(self.entry.agent, scaffold=self.entry.scaffold, model=self.entry.model)
 
     @property
@@ -98,10 +101,18 @@ def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -
     pks = {entry.name: entry.agent_id for entry in entries}
     n = standings.targets[target].n_ranked
     rows = table.rows(standings, target)
-    return [
-        Line(entry, entry.at[target], cells, pks.get(entry.agent, 0), n_ranked=n)
-        for entry, cells in zip(words.in_order(standings, target), rows, strict=True)
-    ]
+    return _told_apart(
+        [
+            Line(entry, entry.at[target], cells, pks.get(entry.agent, 0), n_ranked=n)
+            for entry, cells in zip(words.in_order(standings, target), rows, strict=True)
+        ]
+    )
+
+
+def _told_apart(lines: list[Line]) -> list[Line]:
+    """The same, with the whole names of those that would read alike: nobody passes for another."""
+    n = Counter(line.name for line in lines)
+    return [replace(line, is_alike=True) if n[line.name] > 1 else line for line in lines]
 
 
 def beside(lines: Sequence[Line], reference: Line | None, standings: Standings) -> list[Line]:

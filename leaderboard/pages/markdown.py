@@ -8,9 +8,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.boards.queries import NoBoardYet, NoSuchBoard
+from leaderboard.pages.addresses import absolute
 from leaderboard.pages.asked import Asked, number_in
 from leaderboard.pages.board import board_page
 from leaderboard.pages.board_page import BoardPage
+from leaderboard.pages.lines import Line
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.studies.answers import words
 
@@ -28,7 +30,7 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
         page = board_page(benchmark, Asked.of(request.GET), number=number_in(request.GET.get("board", "")))
     except (NoBoardYet, NoSuchBoard) as missing:
         raise Http404(str(missing)) from missing
-    address = request.build_absolute_uri(reverse("pages:version", args=[slug, page.board.number]))
+    address = absolute(request, reverse("pages:version", args=[slug, page.board.number]))
     text = "\n\n".join(_parts(page, benchmark.title, address))
     return HttpResponse(f"{text}\n", content_type="text/markdown; charset=utf-8")
 
@@ -37,6 +39,8 @@ def _parts(page: BoardPage, title: str, address: str) -> Iterator[str]:
     yield f"## {_told(title)}"
     yield _told(page.headline)
     yield _told(page.scores)
+    if not page.is_latest:
+        yield f"Not the latest board: board {page.latest} is."
     if page.rows:
         yield "\n".join(_table(page))
     for notice in page.notices:
@@ -57,7 +61,13 @@ def _table(page: BoardPage) -> Iterator[str]:
     yield _row(heads)
     yield _row("---" if head in LEFT else "--:" for head in heads)
     for line in page.rows:
-        yield _row(_told(line.cells[head]) for head in heads)
+        yield _row(_cell(page, line, head) for head in heads)
+
+
+def _cell(page: BoardPage, line: Line, head: str) -> str:
+    told = _told(line.cells[head])
+    is_gone = head == "Agent" and line.entry.agent in page.withdrawn
+    return f"~~{told}~~ withdrawn since" if is_gone else told
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -10,9 +10,10 @@ from django.views.decorators.http import require_http_methods
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Agent
 from leaderboard.catalog.queries import visible_benchmarks
+from leaderboard.errors import Refusal
 from leaderboard.operations.disputes import LONGEST, report
 from leaderboard.pages.account import personal
-from leaderboard.submissions.models import COUNTING, Submission
+from leaderboard.submissions.queries import ever_counted
 
 
 class Report(forms.Form):
@@ -44,14 +45,17 @@ def reported(request: HttpRequest, user: User, slug: str, pk: int) -> HttpRespon
     if request.method == "POST":
         if not form.is_valid():
             return render(request, "pages/report.html", context, status=422)
-        stored = report(agent=agent, by=user, as_of=timezone.now(), **form.cleaned_data)
+        try:
+            stored = report(agent=agent, by=user, as_of=timezone.now(), **form.cleaned_data)
+        except Refusal as refusal:
+            return render(request, "pages/report.html", context | {"refusal": refusal}, status=409)
         return render(request, "pages/report.html", context | {"stored": stored}, status=201)
     return render(request, "pages/report.html", context)
 
 
 def _agent(user: User, slug: str, pk: int) -> Agent:
     """One of which something counted, on a benchmark that this person sees."""
-    counted = Exists(Submission.objects.filter(agent=OuterRef("pk"), status__in=COUNTING))
+    counted = Exists(ever_counted().filter(agent=OuterRef("pk")))
     agents = Agent.objects.filter(counted, benchmark__in=visible_benchmarks(user).values("pk"))
     found = agents.select_related("benchmark").filter(benchmark__slug=slug, pk=pk).first()
     if found is None:

@@ -8,12 +8,21 @@ from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db.models import Max, QuerySet
+from django.db.models import Exists, Max, OuterRef, QuerySet
 
 from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Resubmission
 from leaderboard.catalog.queries import merged_agents, policy_in_force
 from leaderboard.submissions.copying import copy_out
-from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Setting, Status, StatusChange
+from leaderboard.submissions.models import (
+    COUNTING,
+    LIVE,
+    Approval,
+    InvalidConfirmation,
+    Setting,
+    Status,
+    StatusChange,
+    Submission,
+)
 from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHEMA, standing
 
 OUTCOMES = """
@@ -53,6 +62,12 @@ TEXTS = """
     SELECT DISTINCT m.key, m.value FROM submissions_outcomedetail d, jsonb_each_text(d.metadata) m
     WHERE d.submission_id = %s
 """
+
+
+def ever_counted() -> QuerySet[Submission]:
+    """What counts, or did until it was replaced or taken back; not what was taken back while it waited."""
+    accepted = StatusChange.objects.filter(submission=OuterRef("pk"), status=Status.ACCEPTED)
+    return Submission.objects.filter(Exists(accepted), status__in=COUNTING)
 
 
 def live_outcomes(agents: Iterable[int]) -> pa.Table:

@@ -20,7 +20,7 @@ from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.disputes import report
 from leaderboard.studies.models import SubsetTask
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.models import COUNTING, Submission
+from leaderboard.submissions.queries import ever_counted
 
 
 class Index(Asked):
@@ -112,7 +112,7 @@ class OfAgents(Asked):
         ).select_related("scaffold", "model")
         if self.token is not None and self.operates:
             return found
-        counted = Exists(Submission.objects.filter(agent=OuterRef("pk"), status__in=COUNTING))
+        counted = Exists(ever_counted().filter(agent=OuterRef("pk")))
         return found.filter(counted | Q(owner=self.user) if self.token else counted)
 
 
@@ -142,7 +142,7 @@ class AgentOne(OfAgents):
 
     def get(self, request: Request, slug: str, pk: int) -> Response:
         agent: Any = self.found(self.agents(), pk=pk)
-        delivered = Submission.objects.filter(agent=agent, status__in=COUNTING).order_by("id")
+        delivered = ever_counted().filter(agent=agent).order_by("id")
         board = boards_of(self.benchmark).order_by("-number").first()
         lines = self._lines(board, agent) if board else []
         told = {

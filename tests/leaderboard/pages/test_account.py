@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 
+import pgtrigger
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -10,6 +11,7 @@ from django.utils import timezone
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.queries import token_of
 from leaderboard.catalog.models import Benchmark, Role, Visibility
+from leaderboard.operations import disputes
 from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.people import make_token
@@ -338,6 +340,19 @@ def test_a_report_that_says_nothing_is_refused(signed_in, delivered, said):
     assert not Dispute.objects.exists()
 
 
+def test_the_same_report_is_taken_once_and_many_are_not(signed_in, delivered, monkeypatch):
+    at = f"/b/toy/agents/{delivered.agent.pk}/report"
+    first, again = (signed_in.post(at, {"text": "It knew the answers."}) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 409)
+    assert "You have reported this entry in these words" in text_of(again)
+    assert "It knew the answers." in again.content.decode()  # still in the form
+    monkeypatch.setattr(disputes, "MOST_OPEN", 3)
+    assert [signed_in.post(at, {"text": text}).status_code for text in "abc"] == [201, 201, 409]
+    for one in Dispute.objects.all():
+        disputes.decide(dispute=one, upheld=False, by=None, reason="it did not", as_of=AS_OF)
+    assert signed_in.post(at, {"text": "It knew the answers."}).status_code == 201
+
+
 def test_who_waits_or_is_of_a_closed_benchmark_cannot_be_reported(client, delivered, toy):
     client.force_login(person("eve@example.org"))
     at = f"/b/toy/agents/{delivered.agent.pk}/report"
@@ -349,6 +364,31 @@ def test_who_waits_or_is_of_a_closed_benchmark_cannot_be_reported(client, delive
     Submission.objects.filter(pk=delivered.pk).update(status="accepted")
     Benchmark.objects.update(visibility=Visibility.PRIVATE)
     assert client.get(at).status_code == 404
+
+
+def test_what_was_taken_back_under_its_embargo_is_told_to_nobody_else(client, delivered, ada, toy):
+    body = {
+        "agent": {"name": "too early", "scaffold": "Tree", "model": "Model 10"},
+        "embargo_until": f"{timezone.now() + timedelta(days=9):%Y-%m-%d}",
+        "outcomes": [{"task": f"t{j:02d}", "trial": 1, "outcome": j % 2} for j in range(20)],
+    }
+    token = delivered.token
+    submit(benchmark=toy, token=token, body=body, idempotency_key=None, as_of=timezone.now())
+    early = Submission.objects.get(agent__name="too early")
+    client.force_login(ada)
+    client.post(f"/submissions/{early.uuid}/withdraw", {"reason": "the wrong run", "sure": "on"})
+    early.refresh_from_db()
+    assert early.status == "withdrawn"
+    client.force_login(person("eve@example.org"))
+    api = "/api/v1/benchmarks/toy/agents"
+    for at in (f"/b/toy/agents/{early.agent_id}/report", f"{api}/{early.agent_id}"):
+        assert client.get(at).status_code == 404
+    assert "too early" not in client.get(f"{api}?limit=200").content.decode()
+    # Of an agent that did count it is not told either that something else was taken back.
+    with pgtrigger.ignore("submissions.Submission:submission_changes_status_only"):
+        Submission.objects.filter(pk=early.pk).update(agent=delivered.agent)
+    told = client.get(f"{api}/{delivered.agent_id}").json()["submissions"]
+    assert [one["id"] for one in told] == [str(delivered.uuid)]
 
 
 # -------------------------------------------------------------------------------------------- registration

@@ -565,6 +565,17 @@ def test_every_phase_has_a_sentence():
     assert set(words.PHASES) == set(Phase.values)
 
 
+def test_nobody_passes_for_another(client, publish):
+    marks = {"Loop (M 5)": "1" * 20, "M 5 + Loop": "0" * 20, "Loop (M 6)": "01" * 10}
+    text = csv_text(marks)
+    for name in marks:
+        text = text.replace(f"Model {name}", "M 6" if "6" in name else "M 5")
+    publish(text)
+    # Two that state the same parts, in names that say no more, have their whole names; the third has not.
+    agents = [row[2] for row in rows_of(client.get("/b/toy"))]
+    assert agents == ["Loop (M 5)", "M 6 Loop", "M 5 + Loop"]
+
+
 def test_names_are_escaped_wherever_they_stand(client, publish):
     publish(
         dict.fromkeys(["<script>alert(1)</script>", "<b>"], "01" * 10) | ladder(3, 20), title="A & <i>B</i>"

@@ -26,6 +26,7 @@ from leaderboard.submissions.models import Submission
 from tests.leaderboard.desk import person
 from tests.toys import AS_OF, csv_text, ladder, load_text
 
+REASONED = {"reason": "the harness was broken", "as_of": AS_OF}
 PUBLIC = "public, max-age=0, must-revalidate"
 TEXT = "€" * 200
 GZIP = {"headers": {"Accept-Encoding": "br, gzip"}}
@@ -374,6 +375,22 @@ class TestVisitors:
         assert client.get(path)["Cache-Control"] == PUBLIC
 
 
+def test_a_drawing_is_kept_until_what_it_shows_has_changed(client, toy, django_assert_num_queries):
+    pks = list(toy.agents.order_by("name").values_list("pk", flat=True))
+    drawn = {name: f"/b/toy/plots/{name}" for name in ("tasks.svg", f"agent.svg?agent={pks[0]}")}
+    first = {name: client.get(path) for name, path in drawn.items()}
+    for name, path in drawn.items():
+        with django_assert_num_queries(1):
+            again = client.get(path)
+        assert (again.content, again["Content-Type"]) == (first[name].content, "image/svg+xml")
+    other = client.get(f"/b/toy/plots/agent.svg?agent={pks[1]}")
+    assert other.content != first[f"agent.svg?agent={pks[0]}"].content
+    unload(uuids=Submission.objects.filter(agent=pks[0]).values_list("uuid", flat=True), **REASONED)
+    assert client.get("/b/toy/plots/tasks.svg").content != first["tasks.svg"].content
+    Benchmark.objects.update(visibility=Visibility.PRIVATE)
+    assert [client.get(path).status_code for path in drawn.values()] == [404, 404]
+
+
 class TestRoom:
     def test_the_oldest_go(self, board, settings):
         settings.PAGES_KEPT = 3
@@ -388,6 +405,15 @@ class TestRoom:
         assert viewed.n == 6
         viewed.get("n=0")
         assert viewed.n == 7
+
+    def test_what_stays_is_not_written_again(self, board, settings):
+        settings.PAGES_KEPT = 3
+        viewed = Viewed("n")
+        for i in range(5):
+            viewed.get(f"n={i}")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*), count(*) FILTER (WHERE xmax <> 0) FROM pages_renderedpage")
+            assert cursor.fetchone() == (3, 0)  # none was locked
 
     def test_a_process_remembers_what_it_sent_last(self):
         pages = {name: caching.Page(name.encode() * 40, "text/html") for name in "abc"}

@@ -273,3 +273,21 @@ def test_the_verdict_counts_who_is_tied(words, verdict, rest):
     found = differences(*words)
     assert re.sub("<[^>]+>", "", verdict_of(found)) == verdict
     assert re.sub("<[^>]+>", "", rest_of(found, "all 20 tasks")) == rest
+
+
+def test_nobody_is_called_what_its_name_does_not_say(client, db):
+    made_of = {
+        "Tree (M 5)": ("Tree", "M 5"),
+        "Unheard-of wrapper of M 6": ("Tree", "M 6"),
+        "Loop v3": ("Loop", "not stated"),
+        "other": ("Zed", "M 7"),
+    }
+    rows = [
+        {"agent": name, "scaffold": scaffold, "model": model, "task": f"t{j}", "outcome": int(j < 3 + 2 * i)}
+        for i, (name, (scaffold, model)) in enumerate(made_of.items())
+        for j in range(10)
+    ]
+    published(text=rows_text(rows))
+    offered = re.findall(r"<option[^>]*>([^<]*)<", client.get("/b/toy/compare").content.decode())
+    assert set(offered) == {"M 5 · Tree", "Unheard-of wrapper of M 6", "Loop v3", "other", "nobody"}
+    assert "Compare with Loop v3" in text_of(client.get(address("Loop v3", "Unheard-of wrapper of M 6")))

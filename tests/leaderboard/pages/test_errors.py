@@ -1,3 +1,6 @@
+import logging
+from io import StringIO
+
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
@@ -5,6 +8,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 from django.views.defaults import permission_denied
 
+from leaderboard.operations.benchmarks import create_benchmark
 from leaderboard.pages import home
 
 
@@ -30,6 +34,18 @@ def test_a_foreign_host(client, db):
     response = client.get("/", headers={"host": "elsewhere.example"})
     assert response.status_code == 400
     assert b"Bad request" in response.content
+
+
+def test_nonsense_fills_no_log(client, db, monkeypatch):
+    (written,) = [one for one in logging.getLogger().handlers if one.name == "stderr"]
+    monkeypatch.setattr(written, "stream", log := StringIO())
+    assert client.post("/accounts/login/", {"login": range(2_000)}).status_code == 400
+    assert client.post("/accounts/login/", {"login": "x" * 3_000_000}).status_code == 400
+    create_benchmark(slug="new", title="New", tasks=[], by=None, reason="a first one")
+    assert client.get("/b/new/tasks", {"find": range(2_000)}).status_code == 400
+    assert client.get("/b/none").status_code == 404
+    assert "Not Found: /b/none" in log.getvalue()
+    assert "Traceback" not in log.getvalue()
 
 
 def test_a_refusal(rf):

@@ -81,6 +81,15 @@ class TestPermalink:
         # The latest board is older than the withdrawal, too.
         assert "<s><bdi>a02</bdi></s>" in client.get("/b/toy").content.decode()
 
+    def test_markdown_says_the_same(self, client, two):
+        assert "latest" not in client.get("/b/toy/board.md").content.decode()
+        withdraw("a02")
+        for asked, says_old in (("?board=1", True), ("", False)):
+            text = client.get(f"/b/toy/board.md{asked}").content.decode()
+            marked = [row for row in text.splitlines() if "withdrawn since" in row]
+            assert [row.split(" | ")[2] for row in marked] == ["~~a02~~ withdrawn since"]
+            assert ("Not the latest board: board 2 is." in text) == says_old
+
     def test_who_took_back_one_of_two_deliveries_is_not_struck_out(self, client, publish):
         publish({"a": "01..", "b": "0011"}, {"a": "..11"})
         later = Submission.objects.filter(agent__name="a").latest("pk")
@@ -164,14 +173,14 @@ class TestHistory:
         row = rows_of(client.get("/b/toy/history"), "versions")[0]
         assert row[1].removesuffix(" Who changed with board 3") in text_of(client.get("/b/toy?since=2"))
 
-    def test_it_takes_seven_queries_however_many_boards(self, client, two, django_assert_num_queries):
+    def test_it_takes_eight_queries_however_many_boards(self, client, two, django_assert_num_queries):
         # the benchmark; its boards with their subsets; their entries' places; who is withdrawn; of the chart
-        # the boards, who is the best on each, and where the former best stand
-        with django_assert_num_queries(7):
+        # the boards, who is withdrawn, who is the best on each, and where the former best stand
+        with django_assert_num_queries(8):
             client.get("/b/toy/history")
         withdraw("a00")
         recomputed(as_of=AS_OF)
-        with django_assert_num_queries(7):
+        with django_assert_num_queries(8):
             client.get("/b/toy/history")
 
     def test_it_says_what_changed_in_a_table_for_each_board(self, client, two):
@@ -254,7 +263,9 @@ class TestBest:
         withdraw("best")
         recomputed(as_of=AS_OF)
         rows = self.drawn().rows
-        assert rows[2][2:] == ("a03", "70.0", "all 20 tasks", "best is not ranked any more")
+        assert rows[1][2] == "best (withdrawn since)"
+        why = "best (withdrawn since) is not ranked any more"
+        assert rows[2][2:] == ("a03", "70.0", "all 20 tasks", why)
 
     def test_scores_over_other_tasks_are_not_joined(self, two):
         retire(task=Task.objects.get(name="t19"), by=None, reason="broken", as_of=AS_OF)
