@@ -306,8 +306,8 @@ def _option(told: Trials, one: TrialsLine) -> str:
 
 
 def bounds_text(told: AtTarget) -> str:
-    """Say what the missing outcomes leave open; empty where none is missing."""
-    if told.bounds is None or not told.n_missing:
+    """Say what the missing outcomes leave open; empty where none is missing, and where all are."""
+    if told.bounds is None or not told.n_missing or not told.n_valid:
         return ""
     low, high = told.bounds
     missing = "outcome is" if told.n_missing == 1 else f"{told.n_missing:,} outcomes are"

@@ -188,6 +188,30 @@ def test_its_neighbours_stand_around_it(client, publish):
     assert [row[2] for row in rows_of(seen(client, "a15"), "beside")] == ["a15", "a14", "a13", "a12"]
 
 
+def test_a_rank_that_others_have_too_is_marked_as_on_the_board(client, publish):
+    # By hand: a 8 of 10, then b and c with 6 each, d with 2.
+    publish({"a": "1111111100", "b": "1111110000", "c": "0011111100", "d": "1100000000"})
+    rows = rows_of(seen(client, "d"), "beside")
+    assert [(row[0], row[2]) for row in rows] == [("1", "a"), ("2=", "b"), ("2=", "c"), ("4", "d")]
+
+
+def test_an_agent_under_other_conditions_is_told_what_does_not_count(client, publish):
+    judged = [
+        {
+            "agent": f"a{i:02d}",
+            "task": f"t{j}",
+            "outcome": (i + j) % 2,
+            "judge": "ann" if i < 14 else "bob",
+        }
+        for i in range(16)
+        for j in range(4)
+    ]
+    publish(rows_text(judged))
+    text = text_of(seen(client, "a15"))
+    assert "4 with a valid outcome under judge bob, none of which this board counts" in text
+    assert "whatever the missing" not in text
+
+
 def test_every_submission_is_told(client, publish):
     publish(csv_text({"a": "11111.....", "b": "1111100000"}), csv_text({"a": ".....1000x"}, day="2026-02-01"))
     text = text_of(seen(client, "a"))
