@@ -142,6 +142,13 @@ def test_without_agents_there_is_a_form_with_a_suggestion(client, toy):
     assert "<svg" not in source.split("<main")[1]
 
 
+def test_a_single_agent_has_nobody_to_be_compared_with(client, db):
+    published({"only": "01" * 10})
+    response = client.get("/b/toy/compare")
+    assert "One agent so far: there is nobody to compare it with." in text_of(response)
+    assert "<select" not in response.content.decode()
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
