@@ -107,17 +107,24 @@ class AgentPage:
         assert self.of.standings is not None
         k, n = (self.of.standings.targets[target].n_tasks for target in ("subset", "full"))
         of_subset, full = line.at["subset"].score, line.at["full"].score
+        verb, of = ("scores", "on") if self._is_between else ("passes", "of")
         parts = [
-            f"{words.percent(of_subset)}% of the {words.counted(k, 'ranking task')}"
+            f"{words.percent(of_subset)}% {of} the {words.counted(k, 'ranking task')}"
             if of_subset is not None and k
             else "",
-            f"{'~' if line.at['full'].estimated else ''}{words.percent(full)}% of all "
+            f"{'~' if line.at['full'].estimated else ''}{words.percent(full)}% {of} all "
             f"{words.counted(n, 'task') if not k or of_subset is None else f'{n:,}'}"
             if full is not None
             else "",
         ]
         told = " and ".join(part for part in parts if part)
-        return f"It passes {told}{self._cost(line)}." if told else ""
+        return f"It {verb} {told}{self._cost(line)}." if told else ""
+
+    @property
+    def _is_between(self) -> bool:
+        """Whether it has outcomes that are neither failures nor passes."""
+        own = self.of.outcomes.means[self.row] if self.row is not None else np.array([])
+        return bool(((own > 0) & (own < 1)).any())
 
     def _cost(self, line: Line) -> str:
         assert self.of.standings is not None

@@ -60,6 +60,22 @@ def test_with_a_subset_both_scores_carry_their_tasks(client, publish):
     assert "It passes 41.2% of the 17 ranking tasks and 50.0% of all 40; its cost was not stated." in text
 
 
+def test_what_lies_between_failed_and_passed_is_a_score(client, publish):
+    # By hand: (0.5 + 0.25) / 2 = 37.5%; b fails one of two.
+    found = {"a": (0.5, 0.25), "b": (1, 0)}
+    publish(
+        rows_text(
+            [
+                {"agent": agent, "task": f"t{j}", "outcome": outcome}
+                for agent, outcomes in found.items()
+                for j, outcome in enumerate(outcomes)
+            ]
+        )
+    )
+    assert "It scores 37.5% on all 2 tasks" in text_of(seen(client, "a"))
+    assert "It passes 50.0% of all 2 tasks" in text_of(seen(client, "b"))
+
+
 def test_an_estimated_score_is_marked(client, publish):
     subset = in_subset(publish(ladder(16, 40), slug="first"))
     board = publish(ladder(16, 40), {"newcomer": only("1" * 40, subset)})
