@@ -1,5 +1,6 @@
 """The page of one agent: which ranks it may hold, what it passes, and all that was delivered of it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +39,7 @@ class Beside:
     """An agent near it on the board."""
 
     agent: Agent
+    rank: str
     line: Line
     told: AtTarget
     is_own: bool
@@ -106,17 +108,24 @@ class AgentPage:
         assert self.of.standings is not None
         k, n = (self.of.standings.targets[target].n_tasks for target in ("subset", "full"))
         of_subset, full = line.at["subset"].score, line.at["full"].score
+        verb, of = ("scores", "on") if self._is_between else ("passes", "of")
         parts = [
-            f"{words.percent(of_subset)}% of the {words.counted(k, 'ranking task')}"
+            f"{words.percent(of_subset)}% {of} the {words.counted(k, 'ranking task')}"
             if of_subset is not None and k
             else "",
-            f"{'~' if line.at['full'].estimated else ''}{words.percent(full)}% of all "
+            f"{'~' if line.at['full'].estimated else ''}{words.percent(full)}% {of} all "
             f"{words.counted(n, 'task') if not k or of_subset is None else f'{n:,}'}"
             if full is not None
             else "",
         ]
         told = " and ".join(part for part in parts if part)
-        return f"It passes {told}{self._cost(line)}." if told else ""
+        return f"It {verb} {told}{self._cost(line)}." if told else ""
+
+    @property
+    def _is_between(self) -> bool:
+        """Whether it has outcomes that are neither failures nor passes."""
+        own = self.of.outcomes.means[self.row] if self.row is not None else np.array([])
+        return bool(((own > 0) & (own < 1)).any())
 
     def _cost(self, line: Line) -> str:
         assert self.of.standings is not None
@@ -148,10 +157,7 @@ class AgentPage:
             return
         yield "Date", self.line.submitted_at or "not stated"
         yield "Run by", "an operator" if self.line.run_by == "operator" else "its submitter"
-        yield (
-            "Tasks",
-            f"{self.line.n_tasks:,} with a valid outcome, {words.counted(self.line.n_trials, 'valid trial')}",
-        )
+        yield "Tasks", _tasks_text(self.line)
         yield "Invalid trials", f"{self.line.n_invalid:,}" if self.line.n_invalid else "none"
         yield "Cost", dict(words.about(self.line)).get("Cost", self.line.cost_basis)
         yield "Repeated trials", icc_text(self.line)
@@ -287,10 +293,11 @@ class AgentPage:
         place = self.ranked_rows.index(self.row)
         near = self.ranked_rows[max(0, place - N_BESIDE) : place + N_BESIDE + 1]
         found = [(agent, self.of.line_of(agent)) for agent in (self.of.outcomes.agents[row] for row in near)]
+        held = Counter(line.at[standings.target].rank for line in standings.agents)
         return [
-            Beside(agent, line, line.at[standings.target], agent.pk == self.agent.pk)
+            Beside(agent, _shared(told.rank, held), line, told, agent.pk == self.agent.pk)
             for agent, line in found
-            if line
+            if line and (told := line.at[standings.target])
         ]
 
     @property
@@ -314,8 +321,20 @@ class AgentPage:
         return f"{n:,} submissions; none was chosen by us: {counts}."
 
 
+def _shared(rank: int | None, held: Counter[int | None]) -> str:
+    """5= where others have that rank too, as on the board."""
+    return f"{rank:,}{'=' if held[rank] > 1 else ''}" if rank else ""
+
+
 def _share(value: float | None) -> str:
     return "none" if value is None else f"{words.percent(value)}%"
+
+
+def _tasks_text(line: Line) -> str:
+    told = f"{line.n_tasks:,} with a valid outcome"
+    if "elsewhere" in line.marks and not line.n_trials:
+        return f"{told} under {line.condition}, none of which this board counts"
+    return f"{told}, {words.counted(line.n_trials, 'valid trial')}"
 
 
 def icc_text(line: Line) -> str:

@@ -28,6 +28,7 @@ from leaderboard.pages.differences import (
     TaskRow,
     compare_chart,
     differing,
+    n_shared,
     rest_of,
     verdict_of,
     wins,
@@ -58,6 +59,7 @@ class ComparePage:
     differences: list[Difference] = field(default_factory=list)
     tasks: list[TaskRow] = field(default_factory=list)
     n_tasks: int = 0
+    n_untold: int = 0
     data_version: int | None = None
 
     @property
@@ -222,16 +224,19 @@ def _compared(page: ComparePage) -> ComparePage:
         found = found_of(benchmark=page.benchmark, agents=list(names.values()), target=page.target)
     except Refusal as refusal:
         return replace(page, refusal=str(refusal))
+    columns = [found.compared.outcomes.get(name) for name in names.values()]
+    shared = n_shared(columns)
     return replace(
         page,
         differences=[_difference(page, found.compared, names, other) for other in page.others],
         tasks=differing(
-            [found.compared.outcomes.get(name) for name in names.values()],
+            columns,
             found.compared.tasks,
             [found.task_ids[name] for name in found.compared.tasks],
             base=_tasks_at(page.benchmark),
         ),
-        n_tasks=found.compared.n_tasks,
+        n_tasks=shared,
+        n_untold=found.compared.n_tasks - shared,
         data_version=found.data_version,
     )
 

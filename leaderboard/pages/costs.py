@@ -14,19 +14,24 @@ KINDS: dict[str, tuple[str, Callable[[Sequence[Point]], Axis]]] = {
     "Date": ("Score through time", day_axis),
 }
 FRONT_OF_COSTS = "The line joins agents that no other beats at their price or less."
+UNLIKE = 1.5  # times the trials a task of another agent: no longer the same kind of run
 FRONT_OF_DAYS = "No cost is stated. The line joins agents that none before them beats."
 
 
 def score_chart(standings: Standings, target: str, lines: Iterable[Line], agents: str) -> Chart | None:
     """Cost against score; score through time where there is no cost; None where there is no date either.
 
+    None also for a single agent, whose dot would be against nothing.
+
     `agents` is the address of an agent but for its number; empty where dots lead nowhere.
     """
+    if standings.targets[target].n_ranked < 2:
+        return None
     ranked = [line for line in lines if line.told.score is not None and line.told.rank is not None]
     believed = words.costs(standings)
     tasks = words.tasks_of(standings, target)
     if priced := [(line, cost) for line in ranked if (cost := believed.get(line.entry.agent))]:
-        lede = FRONT_OF_COSTS + _left_out(len(ranked) - len(priced))
+        lede = FRONT_OF_COSTS + _repeated([line for line, _ in priced]) + _left_out(len(ranked) - len(priced))
         return _chart("Cost", priced, target, tasks, lede, agents)
     dated = [(line, day) for line in ranked if (day := _day(line.entry.submitted_at))]
     return _chart("Date", dated, target, tasks, FRONT_OF_DAYS, agents) if dated else None
@@ -72,6 +77,14 @@ def _point(line: Line, took: float, score: str, address: str) -> Point:
         standing=line.standing,
         address=address,
     )
+
+
+def _repeated(lines: Sequence[Line]) -> str:
+    """That costs are of unlike numbers of trials, where they are."""
+    trials = [line.entry.n_trials / line.entry.n_tasks for line in lines if line.entry.n_tasks]
+    if not trials or max(trials) < UNLIKE * min(trials):
+        return ""
+    return " A run of several trials a task costs them all: see Trials."
 
 
 def _left_out(n: int) -> str:

@@ -194,11 +194,19 @@ def compare_chart(differences: Sequence[Difference], reference: str) -> Chart | 
 
 def _cells(one: Difference) -> tuple[str, ...]:
     ends = ["not known" if end is None else points_text(end) for end in (one.value, one.lower, one.upper)]
+    if one.estimated:
+        ends[0] = f"~{ends[0]}"
     counts = [f"{n:,}" for n in one.wins] if one.wins else ["not known"] * 4
     return (one.agent.label, *ends, *counts, one.word or "not known")
 
 
 # -------------------------------------------------------------------------------------------------- by task
+
+
+def n_shared(columns: Sequence[npt.ArrayLike | None]) -> int:
+    """Count the tasks on which two agents or more have an outcome."""
+    told = [~np.isnan(np.asarray(column, dtype=np.float64)) for column in columns if column is not None]
+    return int(np.count_nonzero(np.sum(told, axis=0) > 1)) if told else 0
 
 
 def differing(

@@ -41,8 +41,8 @@ class Listed:
 
     @property
     def strip(self) -> SafeString | str:
-        """The ranks that the first ten may hold; empty where nobody can say."""
-        if self.standings is None:
+        """The ranks that the first ten may hold; empty where nobody can say, and for a single agent."""
+        if self.standings is None or self.n_ranked < 2:
             return ""
         lines = lines_at(self.standings, self.standings.target)
         shown = beside(lines[:N_STRIP], choose_reference(lines), self.standings)

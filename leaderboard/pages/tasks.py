@@ -126,6 +126,8 @@ def headline(of: Placed) -> str:
         return f"No outcome counts yet on {'any of ' if of.n_tasks > 1 else ''}the {every}."
     if of.n_agents == 1:
         return "One agent so far: which tasks tell agents apart takes two."
+    if of.n_rating < 2:
+        return "Pass rates are those of one agent so far: which tasks tell agents apart takes two."
     n = int(of.in_band.sum())
     if not n:
         return f"No task has a pass rate of {of.band_text}."
@@ -134,7 +136,7 @@ def headline(of: Placed) -> str:
 
 def rest(of: Placed) -> str:
     """How many are too easy and too hard for that, and how many nobody passes."""
-    if of.n_agents < 2:
+    if of.n_rating < 2:
         return _of_one(of) if of.n_agents else ""
     lo, hi = of.band
     easy = int((~of.in_band & (of.rates > lo)).sum())

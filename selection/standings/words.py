@@ -68,7 +68,7 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
         return "One agent so far:", f"{ranked[0].agent}, {top} on {tasks}."
     if not told.may_be_first:
         why = f" {sentence(told.reason)}" if told.reason else ""
-        return _leaders(board, target, ranked), f"{top} on {tasks}{_for(board, ranked[0])}.{why}"
+        return _leaders(board, target, ranked), f"{top} on {tasks}{_for(board, target, ranked)}.{why}"
     if len(told.may_be_first) == n:
         lowest = _score(ranked[-1].at[target])
         return (
@@ -97,7 +97,7 @@ def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[st
     )
     return (
         f"{first.agent} is the best of {len(ranked):,} agents, at 95%:",
-        f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, first)}. {then}",
+        f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, target, ranked)}. {then}",
     )
 
 
@@ -106,7 +106,7 @@ def _several_best(board: Standings, target: str, ranked: Sequence[Line]) -> tupl
     return (
         f"{len(first):,} of {len(ranked):,} agents could be the best.",
         f"{_leaders(board, target, ranked)} {_score(ranked[0].at[target])} on {tasks_of(board, target)}"
-        f"{_for(board, ranked[0])}{_cheapest(board, [line for line in ranked if line.agent in first])}.",
+        f"{_for(board, target, ranked)}{_cheapest(board, [line for line in ranked if line.agent in first])}.",
     )
 
 
@@ -135,11 +135,16 @@ def _score(told: AtTarget) -> str:
     return f"{'~' if told.estimated else ''}{percent(told.score or 0.0)}%"
 
 
-def _for(board: Standings, line: Line) -> str:
+def _for(board: Standings, target: str, ranked: Sequence[Line]) -> str:
+    """Say what a run of those with the first rank costs; empty where that is not known of each."""
     known = costs(board)
     if all(other.cost_usd is None for other in board.agents):
         return "" if any(other.cost_basis == HIDDEN for other in board.agents) else ". Cost was not stated"
-    return f", for {cost_text(line)} a run" if line.agent in known else ""
+    first = [line for line in ranked if line.at[target].rank == 1]
+    if not all(line.agent in known for line in first):
+        return ""
+    lowest, highest = (cost_text(end(first, key=lambda line: known[line.agent])) for end in (min, max))
+    return f", for {lowest} a run" if lowest == highest else f", for {lowest} to {highest} a run"
 
 
 def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> str:
@@ -306,8 +311,8 @@ def _option(told: Trials, one: TrialsLine) -> str:
 
 
 def bounds_text(told: AtTarget) -> str:
-    """Say what the missing outcomes leave open; empty where none is missing."""
-    if told.bounds is None or not told.n_missing:
+    """Say what the missing outcomes leave open; empty where none is missing, and where all are."""
+    if told.bounds is None or not told.n_missing or not told.n_valid:
         return ""
     low, high = told.bounds
     missing = "outcome is" if told.n_missing == 1 else f"{told.n_missing:,} outcomes are"

@@ -221,6 +221,17 @@ def test_leaders_share_the_first_place():
     assert "a and 1 more score highest, 90.0%" in words.headline(found)
 
 
+def test_leaders_of_unlike_costs_are_told_with_the_lowest_and_the_highest():
+    pair = [line(name, 1, 0.9, lower=1, upper=2, cost=cost) for name, cost in (("a", 642.0), ("b", 122.0))]
+    last = line("c", 3, 0.1, lower=3, upper=3, cost=100.0)
+    found = standings(*pair, last, first=("a", "b"))
+    assert "a and 1 more score highest, 90.0% on all 40 tasks, for $122 to $642 a run;" in words.headline(
+        found
+    )
+    pair[1] = line("b", 1, 0.9, lower=1, upper=2)
+    assert "90.0% on all 40 tasks." in words.headline(standings(*pair, last, first=("a", "b")))
+
+
 def test_the_headline_calls_agents_as_the_table_does():
     """Also where scaffold and model name them, with names that look like markup or lists."""
     for name in ('Ana, "the" best', "日本 エージェント", "<b>x</b>"):

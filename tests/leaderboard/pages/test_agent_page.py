@@ -60,6 +60,22 @@ def test_with_a_subset_both_scores_carry_their_tasks(client, publish):
     assert "It passes 41.2% of the 17 ranking tasks and 50.0% of all 40; its cost was not stated." in text
 
 
+def test_what_lies_between_failed_and_passed_is_a_score(client, publish):
+    # By hand: (0.5 + 0.25) / 2 = 37.5%; b fails one of two.
+    found = {"a": (0.5, 0.25), "b": (1, 0)}
+    publish(
+        rows_text(
+            [
+                {"agent": agent, "task": f"t{j}", "outcome": outcome}
+                for agent, outcomes in found.items()
+                for j, outcome in enumerate(outcomes)
+            ]
+        )
+    )
+    assert "It scores 37.5% on all 2 tasks" in text_of(seen(client, "a"))
+    assert "It passes 50.0% of all 2 tasks" in text_of(seen(client, "b"))
+
+
 def test_an_estimated_score_is_marked(client, publish):
     subset = in_subset(publish(ladder(16, 40), slug="first"))
     board = publish(ladder(16, 40), {"newcomer": only("1" * 40, subset)})
@@ -186,6 +202,30 @@ def test_its_neighbours_stand_around_it(client, publish):
     assert rows[4][:2] == [str(told.rank), f"{told.rank_lower}–{told.rank_upper}"]
     assert rows[4][3] == "50.0%"
     assert [row[2] for row in rows_of(seen(client, "a15"), "beside")] == ["a15", "a14", "a13", "a12"]
+
+
+def test_a_rank_that_others_have_too_is_marked_as_on_the_board(client, publish):
+    # By hand: a 8 of 10, then b and c with 6 each, d with 2.
+    publish({"a": "1111111100", "b": "1111110000", "c": "0011111100", "d": "1100000000"})
+    rows = rows_of(seen(client, "d"), "beside")
+    assert [(row[0], row[2]) for row in rows] == [("1", "a"), ("2=", "b"), ("2=", "c"), ("4", "d")]
+
+
+def test_an_agent_under_other_conditions_is_told_what_does_not_count(client, publish):
+    judged = [
+        {
+            "agent": f"a{i:02d}",
+            "task": f"t{j}",
+            "outcome": (i + j) % 2,
+            "judge": "ann" if i < 14 else "bob",
+        }
+        for i in range(16)
+        for j in range(4)
+    ]
+    publish(rows_text(judged))
+    text = text_of(seen(client, "a15"))
+    assert "4 with a valid outcome under judge bob, none of which this board counts" in text
+    assert "whatever the missing" not in text
 
 
 def test_every_submission_is_told(client, publish):

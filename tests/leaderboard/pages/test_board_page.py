@@ -9,7 +9,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.studies.answers import gaps, printed, table, words
 from tests.leaderboard.stored_validation import store
 from tests.seen import Tables, rows_of, text_of
-from tests.toys import csv_text, graded, in_subset, ladder, load_text, only, recomputed
+from tests.toys import csv_text, graded, in_subset, ladder, load_text, only, recomputed, rows_text
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
 TARGETS = ("subset", "full", "domain")
@@ -438,6 +438,33 @@ def test_costs_are_shown_with_their_basis(client, publish):
     assert "Cost $50.0 a run of all tasks, every task taken to cost the same" in text
     assert row_of(client.get("/b/toy"), "a08")["Cost"] == "$50.0"
     assert client.get("/api/v1/benchmarks/toy/board").json()["agents"][0]["cost_usd"] == 50
+
+
+def test_a_single_agent_stands_against_nothing(client, publish):
+    publish(priced({"only": "01" * 10}))
+    assert "$50.0" in text_of(client.get("/b/toy"))
+    assert "Cost against score" not in text_of(client.get("/b/toy"))
+    assert client.get("/b/toy/plots/cost.svg").status_code == 404
+
+
+@pytest.mark.parametrize("n_trials", [1, 2])
+def test_costs_of_repeated_trials_are_told_beside_those_of_one(client, publish, n_trials):
+    # By hand: ten tasks at $2 a trial are $20, and $40 where each is tried twice.
+    rows = [
+        {"agent": agent, "task": f"t{j}", "trial": trial, "outcome": (j + odd) % 2, "cost_usd": 2}
+        for odd, agent in enumerate(("once", "more"))
+        for j in range(10)
+        for trial in range(1, (n_trials if agent == "more" else 1) + 1)
+    ]
+    publish(rows_text(rows))
+    board = client.get("/api/v1/benchmarks/toy/board").json()
+    assert {line["agent"]: line["cost_usd"] for line in board["agents"]} == {
+        "once": 20,
+        "more": 20 * n_trials,
+    }
+    assert ("A run of several trials a task costs them all" in text_of(client.get("/b/toy"))) == (
+        n_trials == 2
+    )
 
 
 def test_costs_that_the_policy_hides_are_nowhere(client, publish):

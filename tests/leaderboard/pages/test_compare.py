@@ -11,7 +11,7 @@ from django.db.models import F
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.services import recompute
-from leaderboard.pages.differences import Difference, Named, points_text, rest_of, verdict_of, wins
+from leaderboard.pages.differences import Difference, Named, n_shared, points_text, rest_of, verdict_of, wins
 from leaderboard.studies.pairs import LAST
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.test_studies import cells
@@ -116,6 +116,13 @@ def test_wins_are_counted_on_tasks_that_both_ran():
     assert told.text == "wins 1, loses 1, alike on 2 of the 4 both ran"
 
 
+def test_tasks_are_counted_that_more_than_one_ran():
+    nan = float("nan")
+    assert n_shared([[1, 0, nan, nan], [1, nan, 0, nan], None, [0, nan, nan, 1]]) == 1
+    assert n_shared([[1, 0], [nan, 1]]) == 1
+    assert n_shared([None]) == 0
+
+
 def test_an_estimated_agent_is_compared_by_its_estimate(client, db):
     world = World()
     world.board()
@@ -124,10 +131,13 @@ def test_an_estimated_agent_is_compared_by_its_estimate(client, db):
     lines = lines_of(board)
     assert lines[name].at["full"].estimated
     ((_, points, *_),) = twin(client.get(address("f00", name)))
-    assert points == points_text(lines[name].at["full"].score - lines["f00"].at["full"].score)
+    assert points == f"~{points_text(lines[name].at['full'].score - lines['f00'].at['full'].score)}"
     text = text_of(client.get(address("f00", name)))
-    assert f" of the {lines[name].n_tasks} both ran" in text
-    assert f"~{points} points" in text
+    n_both, n_all = lines[name].n_tasks, board.n_tasks
+    assert f" of the {n_both} both ran" in text
+    assert f"{points} points" in text
+    assert f" of {n_both} tasks on which they differ" in text
+    assert f"Of {n_all - n_both} more tasks there is an outcome of one agent at most." in text
 
 
 def test_without_agents_there_is_a_form_with_a_suggestion(client, toy):
@@ -140,6 +150,13 @@ def test_without_agents_there_is_a_form_with_a_suggestion(client, toy):
     tied = {n for lo, hi in lines_of(toy)["a15"].at["full"].tied_with for n in names[lo : hi + 1]}
     assert {name for _, name in chosen[1:]} <= tied
     assert "<svg" not in source.split("<main")[1]
+
+
+def test_a_single_agent_has_nobody_to_be_compared_with(client, db):
+    published({"only": "01" * 10})
+    response = client.get("/b/toy/compare")
+    assert "One agent so far: there is nobody to compare it with." in text_of(response)
+    assert "<select" not in response.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,14 @@ def test_without_rank_intervals_there_is_no_strip(client, publish):
     assert b"strip" not in client.get("/").content
 
 
+def test_a_single_agent_has_no_strip(client, publish):
+    publish({"only": "01" * 10})
+    source = client.get("/").content.decode()
+    assert "One agent so far:" in source
+    assert "strip" not in source
+    assert "may hold" not in source
+
+
 def test_what_a_benchmark_is_stands_under_its_name(client, publish):
     publish(ladder(3, 20), description="Twenty <toys>.")
     assert "Toy Twenty <toys>." in text_of(client.get("/"))

@@ -151,6 +151,14 @@ def test_one_agent_tells_nothing_apart(client, publish):
     assert "One agent so far: which tasks tell agents apart takes two. It passes 10 of 20 tasks." in text
 
 
+def test_one_agent_that_ran_all_tasks_tells_nothing_apart(client, publish):
+    # By hand: b and c lack half of the tasks, so that pass rates are a's own: 14 of 20.
+    publish({"a": "111010" * 3 + "11", "b": "1" * 10 + "." * 10, "c": "0" * 10 + "." * 10})
+    text = text_of(seen(client))
+    assert "Pass rates are those of one agent so far: which tasks tell agents apart takes two." in text
+    assert "It passes 14 of 20 tasks." in text
+
+
 @pytest.mark.parametrize(
     ("agents", "said"),
     [
