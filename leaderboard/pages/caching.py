@@ -99,7 +99,6 @@ def _answer(
 ) -> HttpResponseBase:
     if page := _found(key):
         return page.sent(request, key)
-    request.META.pop("CSRF_COOKIE", None)  # so that a page which asks for it is seen to do so
     response = render()
     if not isinstance(response, HttpResponse) or response.status_code != 200:
         return response

@@ -19,6 +19,8 @@ def for_all(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponse
 
     @wraps(view)
     def answer(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponseBase:
+        # Else a cookie that cannot be read, such as another service's of this host, would be replaced here.
+        request.META.pop("CSRF_COOKIE_NEEDS_UPDATE", None)
         response = view(request, *arguments, **named)
         response.headers.setdefault("Cache-Control", FOR_ALL)
         if "HTTP_AUTHORIZATION" in request.META:

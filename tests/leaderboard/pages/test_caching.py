@@ -367,6 +367,17 @@ class TestVisitors:
         assert (signed_in.content, signed_in["ETag"]) == (anonymous.content, anonymous["ETag"])
         assert "Cookie" not in signed_in["Vary"]
 
+    @pytest.mark.parametrize("path", ["/", "/b/toy", "/b/toy/tasks", "/b/toy/history"])
+    @pytest.mark.parametrize("cookie", ["csrftoken=", "csrftoken=another's", f"sessionid={'x' * 32}"])
+    def test_cookies_change_nothing(self, client, board, path, cookie):
+        for _ in range(2):  # rendered, and from what is kept
+            answer = client.get(path, headers={"Cookie": cookie})
+            assert (answer.status_code, answer["Cache-Control"]) == (200, PUBLIC)
+            assert not answer.cookies
+            assert "Cookie" not in answer.headers.get("Vary", "")
+        assert answer.content == client.get(path).content
+        assert bool(kept()) == (path in ("/b/toy", "/b/toy/tasks"))
+
     @pytest.mark.parametrize("path", ["/", "/b/toy", "/b/toy/history", "/b/toy/validity"])
     def test_no_answer_to_a_token_is_public(self, client, board, path):
         for tag in ({}, {"If-None-Match": "*"}):
