@@ -22,7 +22,7 @@ THICK, THIN = 26, 10
 
 
 class Ranked(NamedTuple):
-    """The ranks that an agent may hold, and whether it could be the best."""
+    """The ranks that an agent may hold (its own where no others are known); whether it could be the best."""
 
     lower: int
     rank: int
@@ -41,7 +41,7 @@ def card(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
-    """The first agents of the latest board with a rank interval, and how many are ranked: two queries."""
+    """The first agents of the latest board, and how many are ranked: two queries."""
     board = benchmark.boards.order_by("-number").first()
     if board is None:
         return [], 0
@@ -50,7 +50,8 @@ def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
     entries = board.entries.filter(rank__isnull=False).order_by("position")
     rows = entries.values_list("name", *fields)[:MOST]
     found = [
-        Ranked(lower, rank, upper, name in told["may_be_first"]) for name, lower, rank, upper in rows if lower
+        Ranked(lower or rank, rank, upper or rank, name in told["may_be_first"])
+        for name, lower, rank, upper in rows
     ]
     return found, told["n_ranked"]
 

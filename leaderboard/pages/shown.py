@@ -4,9 +4,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponseBase
 
+from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.models import Alert
@@ -31,7 +32,9 @@ def for_all(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponse
 
 
 def visible(slug: str) -> Benchmark:
-    """The benchmark as visitors see it, with `has_alerts`: whether a monitor ever said something.
+    """The benchmark as visitors see it.
+
+    With `has_alerts`, whether a monitor ever said something, and `has_ranks`, whether the latest board does.
 
     Raises
     ------
@@ -39,7 +42,14 @@ def visible(slug: str) -> Benchmark:
         There is none, or none for visitors.
     """
     alerts = Alert.objects.filter(benchmark=OuterRef("pk"))
-    found = visible_benchmarks(None).filter(slug=slug).annotate(has_alerts=Exists(alerts)).first()
+    latest = Board.objects.filter(benchmark=OuterRef(OuterRef("pk"))).order_by("-number").values("pk")[:1]
+    ranked = Entry.objects.filter(board=Subquery(latest), rank__isnull=False)
+    found = (
+        visible_benchmarks(None)
+        .filter(slug=slug)
+        .annotate(has_alerts=Exists(alerts), has_ranks=Exists(ranked))
+        .first()
+    )
     if found is None:
         raise Http404("There is no such benchmark.")
     return found

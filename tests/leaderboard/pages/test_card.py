@@ -81,11 +81,22 @@ def test_its_address_answers_with_the_picture(client, publish):
     assert client.get("/b/toy/card.png").status_code == 404
 
 
-def test_without_ranks_there_is_none(client, publish):
+def test_without_ranks_there_is_none_and_no_page_names_it(client, publish):
     Benchmark.objects.create(slug="empty", title="Empty")
     assert client.get("/b/empty/card.png").status_code == 404
+    publish({"first half": "1" * 10 + "." * 10, "second half": "." * 10 + "1" * 10})
+    assert client.get("/b/toy/card.png").status_code == 404
+    for page in ("/b/empty", "/b/toy", "/b/toy/tasks", "/b/toy/data"):
+        told = client.get(page).content.decode()
+        assert "og:title" in told
+        assert "og:image" not in told
+
+
+def test_one_agent_has_the_only_rank(client, publish):
     publish({"alone": "1" * 20})
-    assert client.get("/b/toy/card.png").status_code in (200, 404)
+    pixels = read(client.get("/b/toy/card.png").content)
+    assert tuple(pixels[int(ABOVE + (HEIGHT - 2 * ABOVE) / MOST / 2), BESIDE]) == colour("paper")  # its dot
+    assert "og:image" in client.get("/b/toy").content.decode()
 
 
 def test_the_words_beside_it(client, publish, settings):
