@@ -20,6 +20,7 @@ from leaderboard.pages.tasks import plain
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.strip import strip
 from leaderboard.studies.answers import AtTarget, Line, words
+from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.outcomes import REACH, Expected, expected
 from leaderboard.submissions.models import Status, StatusChange, Submission
 from leaderboard.submissions.queries import ever_counted
@@ -379,7 +380,7 @@ def drawn(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 
 @require_safe
 @for_all
-@kept(of_data=True)
+@kept(of_data=True, reads=(TaskSubset,))
 def agent(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """An agent that was merged is found at the other one's address."""
     benchmark = visible(slug)

@@ -244,7 +244,7 @@ def drawn_quarters(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 
 @require_safe
 @for_all
-@kept(of_data=True)
+@kept(of_data=True, reads=(TaskSubset,))
 def task(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     benchmark = visible(slug)
     page = task_page(benchmark, pk)

@@ -18,6 +18,7 @@ from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.heat_map import Outcome, Row, Tinted, heat_map, shortened
 from leaderboard.studies.answers import words
+from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.outcomes import discriminations, group_means
 
 MOST_ROWS = 200  # of agents, each with a row of its own
@@ -271,7 +272,7 @@ def drawn(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 
 @require_safe
 @for_all
-@kept("find", "subset", "rows", of_data=True)
+@kept("find", "subset", "rows", of_data=True, reads=(TaskSubset,))
 def tasks(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
     page = TasksPage(
