@@ -19,41 +19,17 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.studies.rules import counting_of
 from leaderboard.studies.scores import unpacked
 from leaderboard.submissions.queries import deliveries
-from selection.single_tasks import (
-    FEWEST_NEIGHBOURS,
-    OFTEN,
-    PASSED,
-    REACH,
-    SELDOM,
-    Expected,
-    by_rate,
-    discriminations,
-    expected,
-    group_means,
-    in_band,
-    on_equal_terms,
-    rates,
-    weaker_passing,
-)
-
-__all__ = [
-    "FEWEST_NEIGHBOURS",
-    "OFTEN",
-    "PASSED",
-    "REACH",
-    "SELDOM",
-    "Expected",
-    "Outcomes",
-    "by_rate",
-    "discriminations",
-    "expected",
-    "group_means",
-    "in_band",
-    "on_equal_terms",
-    "rates",
-    "read_outcomes",
-    "weaker_passing",
-]
+from selection.single_tasks import PASSED as PASSED
+from selection.single_tasks import REACH as REACH
+from selection.single_tasks import Expected as Expected
+from selection.single_tasks import by_rate as by_rate
+from selection.single_tasks import discriminations as discriminations
+from selection.single_tasks import expected as expected
+from selection.single_tasks import group_means as group_means
+from selection.single_tasks import in_band as in_band
+from selection.single_tasks import on_equal_terms as on_equal_terms
+from selection.single_tasks import rates as rates
+from selection.single_tasks import weaker_passing as weaker_passing
 
 
 @dataclass(frozen=True, eq=False)
