@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
+import hypothesis
 import pytest
 from django.conf import settings
 
@@ -16,6 +17,11 @@ LONGEST = ("test_docs.py", "test_server.py")
 def pytest_configure() -> None:
     # Else each client reads all static files before its first request: a tenth of a second of processor.
     settings.WHITENOISE_AUTOREFRESH = True
+    # How long a crowded machine takes says nothing of the code.
+    hypothesis.settings.register_profile(
+        "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
