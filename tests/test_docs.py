@@ -22,12 +22,17 @@ from django.core.management.base import BaseCommand
 from django.urls import URLPattern, get_resolver
 
 from analytics.cli import main as analytics
+from leaderboard.catalog.models import Policy
+from leaderboard.catalog.rules import RULES, shown
+from leaderboard.operations.jobs import JOBS
+from leaderboard.operations.models import EventKind
 from selection.cli import main as selection
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OPERATOR = (ROOT / "docs" / "operator.md").read_text()
 INTERFACE = (ROOT / "docs" / "api.md").read_text()
+POLICY = (ROOT / "docs" / "policy.md").read_text()
 COMMAND_LINES = (ROOT / "docs" / "command-lines.md").read_text()
 RUN, SHOWN = {"sh", "python"}, {"csv", "json", "ndjson", "text"}
 APART = ("make ", "pip install ", "gunicorn ")
@@ -217,6 +222,22 @@ def test_every_setting_is_told():
     read = {name for path in sources for name in re.findall(reading, path.read_text())}
     assert {"ALLOWED_HOSTS", "BANDSTAND_HOME", "DATABASE_URL", "LOG_LEVEL", "SECRET_KEY"} <= read
     assert not [name for name in read if f"\n| `{name}` |" not in OPERATOR]
+
+
+def test_every_job_is_told():
+    assert not [kind for kind in JOBS if f"\n| {kind} |" not in OPERATOR]
+
+
+def test_every_event_is_told():
+    assert not [kind for kind in EventKind.values if f"\n| `{kind}` |" not in OPERATOR]
+
+
+def test_every_field_of_the_policy_is_told_with_its_default():
+    told = {}
+    for names, defaults in re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", POLICY, re.MULTILINE):
+        told |= dict(zip(re.findall(r"`(\w+)`", names), re.findall(r"[\w.]+", defaults), strict=True))
+    policy = Policy()
+    assert told == {name: shown(name, getattr(policy, name)) or "empty" for name in RULES}
 
 
 def addresses(patterns, before="/"):
