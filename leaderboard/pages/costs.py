@@ -13,8 +13,9 @@ KINDS: dict[str, tuple[str, Callable[[Sequence[Point]], Axis]]] = {
     "Cost": ("Cost against score", cost_axis),
     "Date": ("Score through time", day_axis),
 }
-FRONT_OF_COSTS = "The line joins agents that no other beats at their price or less."
-UNLIKE = 1.5  # times the trials a task of another agent: no longer the same kind of run
+FRONT_OF_COSTS = (
+    "A run is one trial of each task. The line joins agents that no other beats at their price or less."
+)
 FRONT_OF_DAYS = "No cost is stated. The line joins agents that none before them beats."
 
 
@@ -31,7 +32,7 @@ def score_chart(standings: Standings, target: str, lines: Iterable[Line], agents
     believed = words.costs(standings)
     tasks = words.tasks_of(standings, target)
     if priced := [(line, cost) for line in ranked if (cost := believed.get(line.entry.agent))]:
-        lede = FRONT_OF_COSTS + _repeated([line for line, _ in priced]) + _left_out(len(ranked) - len(priced))
+        lede = FRONT_OF_COSTS + _left_out(len(ranked) - len(priced))
         return _chart("Cost", priced, target, tasks, lede, agents)
     dated = [(line, day) for line in ranked if (day := _day(line.entry.submitted_at))]
     return _chart("Date", dated, target, tasks, FRONT_OF_DAYS, agents) if dated else None
@@ -77,14 +78,6 @@ def _point(line: Line, took: float, score: str, address: str) -> Point:
         standing=line.standing,
         address=address,
     )
-
-
-def _repeated(lines: Sequence[Line]) -> str:
-    """That costs are of unlike numbers of trials, where they are."""
-    trials = [line.entry.n_trials / line.entry.n_tasks for line in lines if line.entry.n_tasks]
-    if not trials or max(trials) < UNLIKE * min(trials):
-        return ""
-    return " A run of several trials a task costs them all: see Trials."
 
 
 def _left_out(n: int) -> str:

@@ -448,8 +448,8 @@ def test_a_single_agent_stands_against_nothing(client, publish):
 
 
 @pytest.mark.parametrize("n_trials", [1, 2])
-def test_costs_of_repeated_trials_are_told_beside_those_of_one(client, publish, n_trials):
-    # By hand: ten tasks at $2 a trial are $20, and $40 where each is tried twice.
+def test_an_agent_that_was_repeated_looks_no_dearer(client, publish, n_trials):
+    """By hand: ten tasks at $2 a trial are $20 a run, however often they are tried."""
     rows = [
         {"agent": agent, "task": f"t{j}", "trial": trial, "outcome": (j + odd) % 2, "cost_usd": 2}
         for odd, agent in enumerate(("once", "more"))
@@ -458,13 +458,12 @@ def test_costs_of_repeated_trials_are_told_beside_those_of_one(client, publish, 
     ]
     publish(rows_text(rows))
     board = client.get("/api/v1/benchmarks/toy/board").json()
-    assert {line["agent"]: line["cost_usd"] for line in board["agents"]} == {
-        "once": 20,
-        "more": 20 * n_trials,
-    }
-    assert ("A run of several trials a task costs them all" in text_of(client.get("/b/toy"))) == (
-        n_trials == 2
-    )
+    assert {line["agent"]: line["cost_usd"] for line in board["agents"]} == {"once": 20, "more": 20}
+    assert {row_of(client.get("/b/toy"), agent)["Cost"] for agent in ("once", "more")} == {"$20.0"}
+    assert client.get("/b/toy/board.md").content.decode().count("| $20.0 |") == 2
+    assert "for $20.0 a run" in text_of(
+        client.get("/b/toy")
+    ) and "A run is one trial of each task" in text_of(client.get("/b/toy"))
 
 
 def test_costs_that_the_policy_hides_are_nowhere(client, publish):
