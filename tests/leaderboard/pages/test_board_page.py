@@ -459,11 +459,10 @@ def test_an_agent_that_was_repeated_looks_no_dearer(client, publish, n_trials):
     publish(rows_text(rows))
     board = client.get("/api/v1/benchmarks/toy/board").json()
     assert {line["agent"]: line["cost_usd"] for line in board["agents"]} == {"once": 20, "more": 20}
-    assert {row_of(client.get("/b/toy"), agent)["Cost"] for agent in ("once", "more")} == {"$20.0"}
+    page = client.get("/b/toy")
+    assert {row_of(page, agent)["Cost"] for agent in ("once", "more")} == {"$20.0"}
     assert client.get("/b/toy/board.md").content.decode().count("| $20.0 |") == 2
-    assert "for $20.0 a run" in text_of(
-        client.get("/b/toy")
-    ) and "A run is one trial of each task" in text_of(client.get("/b/toy"))
+    assert "A run is one trial of each task." in text_of(page)
 
 
 def test_costs_that_the_policy_hides_are_nowhere(client, publish):
