@@ -64,18 +64,20 @@ def _drawn(name: str, title: str, rows: Sequence[Row], lo: float | None = None) 
     """The drawing for a page and that for a phone."""
     least = min(at for row in rows for at in (row.at, row.lower) if at is not None) if lo is None else lo
     ticks = [(tick, f"{100 * tick:g}%") for tick in ticks_125(least, 1.0, 4)]
-    of = {"name": name, "title": title, "rows": rows, "lo": least, "hi": 1.0, "ticks": ticks}
+    of: dict[str, Any] = {"name": name, "title": title, "rows": rows, "lo": least, "hi": 1.0, "ticks": ticks}
     return {"svg": dots(**of), "narrow": dots(**of, narrow=True)}
 
 
 def _width(one: Plain, n_tasks: int) -> Row:
     in_use = " · in use" if one["in_use"] else ""
+    lower, upper = _ends(one)
     return Row(
         f"{validated.band_text(one)}{in_use}",
         validated.spared_text(one, n_tasks),
         _percent(one[READ_FOR]),
         one[READ_FOR],
-        *_ends(one),
+        lower,
+        upper,
         hollow=not one["in_use"],
     )
 
