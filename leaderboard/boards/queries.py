@@ -48,8 +48,11 @@ def withdrawn_agents(benchmark: Benchmark) -> set[int]:
 
 
 def withdrawn_since(boards: Iterable[Board]) -> dict[int, list[str]]:
-    """By board, the names of its agents of which everything is withdrawn by now: one query, or none."""
-    keys = [board.pk for board in boards]
+    """By board, the names of its agents of which everything is withdrawn by now: one query, or none.
+
+    Every withdrawal is another data version.
+    """
+    keys = [board.pk for board in boards if board.data_version < board.benchmark.data_version]
     gone = withdrawn_among(Agent.objects.filter(entries__board__in=keys))
     listed = Entry.objects.filter(board__in=keys, agent__in=gone).order_by("board", "position")
     found: dict[int, list[str]] = {}

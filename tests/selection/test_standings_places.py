@@ -408,8 +408,8 @@ def test_over_a_quarter_without_outcomes_names_the_other_way_to_count_them():
     outcomes[lost] = NAN
     found = answer(record_of(outcomes, lost=lost))
     told = (
-        "4 of 12 agents lack outcomes among all 60 tasks, and so have no rank on them; `missing = zero` "
-        "counts missing outcomes as failures."
+        "4 of 12 agents lack outcomes among all 60 tasks, and so have no rank on them; whoever "
+        "operates the board may have missing outcomes counted as failures."
     )
     assert told in found.notices
     zero = answer(record_of(outcomes, lost=lost, counting=Counting(missing="zero")))

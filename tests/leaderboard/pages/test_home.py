@@ -11,10 +11,11 @@ from tests.seen import text_of
 from tests.toys import csv_text, graded, ladder, load_text, recomputed
 
 
-def test_without_a_benchmark_it_says_how_to_load_one(client, db):
+def test_without_a_benchmark_it_says_what_one_is_made_of(client, db):
     response = client.get("/")
     assert response.status_code == 200
-    assert "manage.py load outcomes.csv.gz --benchmark my-benchmark" in text_of(response)
+    assert "a row for each trial of an agent on a task" in text_of(response)
+    assert "manage.py" not in text_of(response)
 
 
 @pytest.mark.parametrize(
