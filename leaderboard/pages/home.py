@@ -64,11 +64,8 @@ def listed_benchmarks() -> list[Listed]:
 
 
 def _with_the_withdrawn(listed: Sequence[Listed]) -> list[Listed]:
-    """Say who was withdrawn since a board; every withdrawal is another data version."""
-    behind = [
-        one.board for one in listed if one.board and one.board.data_version < one.benchmark.data_version
-    ]
-    gone = withdrawn_since(behind)
+    """Say who was withdrawn since a board."""
+    gone = withdrawn_since([one.board for one in listed if one.board])
     return [
         replace(one, gone=words.withdrawn_text(gone.get(one.board.pk, ()) if one.board else ()))
         for one in listed

@@ -150,7 +150,7 @@ def test_names_stand_where_there_is_room_and_are_cut():
 def test_names_of_one_family_differ_where_they_are_cut():
     labels = [f"HAL Generalist Agent ({model})" for model in ("o3 Medium", "o4-mini Low")]
     told = [names(best((1, 9, 0.5, "first", label, ""))) for label in labels]
-    assert told == [["HAL Gen…t (o3 Medium)"], ["HAL Gen…(o4-mini Low)"]]
+    assert told == [["HAL Gen…nt (o3 Medium)"], ["HAL Gen…(o4-mini Low)"]]
 
 
 def test_the_axis_names_months_or_days():
