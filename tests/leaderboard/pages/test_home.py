@@ -5,7 +5,9 @@ import pytest
 
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.corrections import unload
 from leaderboard.studies.answers import words
+from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.conftest import AS_OF
 from tests.seen import text_of
 from tests.toys import csv_text, graded, ladder, load_text, recomputed
@@ -102,3 +104,16 @@ def test_it_takes_three_queries_however_many_there_are(client, publish, django_a
     # the benchmarks; their latest boards with policies; the entries of these
     with django_assert_num_queries(3):
         client.get("/")
+
+
+def test_who_was_withdrawn_since_a_board_is_marked_wherever_the_board_is_told(client, publish):
+    """The leader ran for a price and was taken back: home, feed and the picture of costs say so."""
+    publish(csv_text(ladder(6, 12)).replace(",valid", ",valid,cost_usd").replace(",1\n", ",1,2.5\n"))
+    (leader,) = Submission.objects.filter(agent__name="a05")
+    addresses = ("/", "/b/toy/feed", "/b/toy/plots/cost.svg")
+    assert not any("ithdrawn" in client.get(one).content.decode() for one in addresses)
+    unload(uuids=[leader.uuid], reason="a leak", as_of=AS_OF)
+    assert "Withdrawn since: a05." in text_of(client.get("/"))
+    assert "Withdrawn since: a05." in client.get("/b/toy/feed").content.decode()
+    assert "a05, withdrawn: " in client.get("/b/toy/plots/cost.svg").content.decode()
+    assert "a05 (withdrawn since)" in text_of(client.get("/b/toy"))
