@@ -160,9 +160,8 @@ class BoardPage:
         n_first, n_tied = len(self.standings.targets[self.target].may_be_first), self.n_tied
         if not (self.is_leader and n_first and n_tied) or n_first in (n_tied + 1, self.n_ranked):
             return ""
-        tied = words.counted(n_tied, "agent")
         return (
-            f"Tinted are the leader and the {tied} tied with it: ties are judged for all pairs at once. That "
+            f"Tinted rows ({n_tied + 1:,}) answer whom the leader surely beats, for all pairs at once; that "
             f"{n_first:,} could be the best is one question alone, and so is answered more sharply."
         )
 

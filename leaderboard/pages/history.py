@@ -26,6 +26,7 @@ from leaderboard.studies.answers import words
 
 N_VERSIONS = 20
 MOST_DRAWN = 200  # boards
+WITHDRAWN = " (withdrawn since)"
 HEADS = ("Board", "Published", "Best", "Score %", "Over", "Beside the best before")
 
 
@@ -187,7 +188,7 @@ def _leaders(boards: Sequence[Board], gone: Collection[int]) -> dict[int, list[L
     found: dict[int, list[Leader]] = {}
     for board, agent, name, *told in first.values_list("board", "agent", "name", *fields):
         score, estimated, tied, lower = told[at[board] : at[board] + len(names)]
-        name += " (withdrawn since)" if agent in gone else ""
+        name += WITHDRAWN if agent in gone else ""
         leader = Leader(agent, name, score, estimated, tied, has_ties=lower is not None)
         found.setdefault(board, []).append(leader)
     return found
@@ -246,9 +247,10 @@ def _levels(changes: Sequence[Change], last: Board) -> list[Level]:
             last=_day(end),
             score=change.best.first.score,
             step=change.step,
-            label=change.best.name,
+            label=change.best.name.replace(WITHDRAWN, ""),
             title=f"Board {change.best.board.number}: {change.best.name}, {change.best.score}% on "
             f"{change.best.over}; {change.why}",
+            more=", withdrawn" if change.best.first.name.endswith(WITHDRAWN) else "",
         )
         for change, end in zip(changes, ends, strict=True)
     ]

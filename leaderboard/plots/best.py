@@ -34,6 +34,8 @@ class Level:
         Whose score it is.
     title : str
         What is told when it is pointed at.
+    more : str
+        Behind the label, never cut.
     """
 
     first: float
@@ -42,6 +44,7 @@ class Level:
     step: Step
     label: str
     title: str
+    more: str = ""
 
 
 def best_through_boards(
@@ -96,7 +99,7 @@ def _labels(levels: Sequence[Level], x: Scale, y: Scale) -> list[SafeString]:
     """Names over their levels, or before them where longer; those of sure steps first, from the right."""
     marks, taken = [], list[tuple[float, float]]()
     for level in sorted(levels, key=lambda one: (one.step != "sure", -one.first)):
-        shown = cut(level.label, LONGEST)
+        shown = f"{cut(level.label, LONGEST)}{level.more}"
         at, width = x(level.first), CHARACTER * len(shown)
         fits = at + ASIDE + width <= x(level.last)
         start = at + ASIDE if fits else at - ASIDE - width
