@@ -703,3 +703,16 @@ def test_nothing_in_it_needs_more_than_the_policy_allows(client, ongoing):
     assert "<style" not in html
     assert all(" src=" in tag for tag in re.findall(r"<script[^>]*>", html))
     assert not re.search(r'(src|href)="(https?:)?//', html)
+
+
+def test_why_more_rows_are_tinted_than_could_be_the_best_is_said_in_the_open(client, publish):
+    shown = standings_of(publish(graded(16, 60)))
+    page = client.get("/b/toy")
+    n_first = len(shown.targets[shown.target].may_be_first)
+    n_tinted = len(re.findall(r'<tr class="tied', page.content.decode()))
+    assert 1 < n_first < n_tinted
+    assert f"Tinted rows ({n_tinted:,}) answer whom the leader surely beats" in text_of(page)
+    assert f"that {n_first:,} could be the best is one question alone" in text_of(page)
+    beside = next(line for line in shown.agents if line.at[shown.target].rank == n_tinted)
+    pk = Agent.objects.get(name=beside.agent).pk
+    assert "Tinted rows" not in text_of(client.get(f"/b/toy?vs={pk}"))
