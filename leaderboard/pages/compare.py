@@ -168,7 +168,9 @@ def compare_page(benchmark: Benchmark, asked: QueryDict) -> ComparePage:
     target = wanted if told and told.n_ranked else standings.target
     everyone = called(entries)
     chosen, faults = _chosen(asked.getlist("a"), everyone)
-    faults += _gone(board, chosen)
+    gone = _gone(board, chosen)
+    faults += [_gone_text(one, board) for one in gone]
+    chosen = [one for one in chosen if one not in gone]
     page = ComparePage(benchmark, board, standings, everyone, chosen, faults, target)
     return page if faults or len(chosen) < FEWEST else _compared(page)
 
@@ -203,17 +205,19 @@ def _chosen(asked: Sequence[str], everyone: Sequence[Named]) -> tuple[list[Named
     return _shortened(chosen[:MOST]), faults
 
 
-def _gone(board: Board, chosen: Sequence[Named]) -> list[str]:
-    """Say whose outcomes were all taken back since the board; every withdrawal is another data version."""
+def _gone(board: Board, chosen: Sequence[Named]) -> list[Named]:
+    """Those whose outcomes were all taken back since the board; every withdrawal is another data version."""
     if not chosen or board.data_version >= board.benchmark.data_version:
         return []
     gone = withdrawn_agents(board.benchmark)
-    return [
+    return [one for one in chosen if one.pk in gone]
+
+
+def _gone_text(one: Named, board: Board) -> str:
+    return (
         f"{one.label} was withdrawn after board {board.number}, so that nothing is left to compare. "
         "The next board will not list it; choose another."
-        for one in chosen
-        if one.pk in gone
-    ]
+    )
 
 
 def _shortened(chosen: Sequence[Named]) -> list[Named]:
