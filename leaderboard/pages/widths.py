@@ -16,8 +16,7 @@ Plain = Mapping[str, Any]
 def width_chart(result: Plain) -> Chart | None:
     """Draw how many pairs bands of each width put in the right order; None where none was measured."""
     widths, n_tasks = validated.bands(result)["widths"], result["tasks"]
-    drawn = [one for one in widths if one[READ_FOR] is not None]
-    if not drawn:
+    if all(one[READ_FOR] is None for one in widths):
         return None
     return Chart(
         name="widths",
@@ -29,7 +28,7 @@ def width_chart(result: Plain) -> Chart | None:
         **_drawn(
             "widths",
             "Pairs in the right order, by width of the band",
-            [_width(one, n_tasks) for one in drawn],
+            [_width(one, n_tasks) for one in widths],
         ),
     )
 
