@@ -22,7 +22,7 @@ def width_chart(result: Plain) -> Chart | None:
         name="widths",
         title="Width of the band",
         lede="Pairs in the right order by the estimated full score when each agent in turn is new, with a "
-        "95% interval. A wider band orders better, and asks for more tasks. Filled: the band in use.",
+        "95% interval. A wider band asks for more tasks. Filled: the band in use.",
         heads=("Pass rates", "Tasks", "Pairs in order", "From", "To", "Spearman’s ρ"),
         rows=tuple(_width_row(one) for one in widths),
         **_drawn(
