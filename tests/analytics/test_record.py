@@ -531,8 +531,8 @@ def test_common_tasks_are_those_that_nearly_all_have():
     assert len(shared_tasks(whole)) == 10
     assert whole.complete.sum() == 1
     assert offer(whole) == (
-        "1 of 20 agents are complete on all 12 tasks; all 20 share 10: `universe = common` compares them on "
-        "these"
+        "1 of 20 agents are complete on all 12 tasks; all 20 share 10: whoever operates the board may have "
+        "them compared on these"
     )
     assert found.complete.sum() == 19
     assert offer(found) == ""

@@ -134,7 +134,10 @@ def test_counts_say_what_they_count(client, ongoing):
 def test_one_ranked_agent_is_better_than_nobody(client, publish):
     publish({"only": "01" * 10, "stopped": "1" * 5 + "." * 15})
     text = text_of(client.get("/b/toy"))
-    assert "One agent so far: Model only with Loop, 50.0% on all 20 tasks. 1 more is listed without a rank" in text
+    assert (
+        "One agent so far: Model only with Loop, 50.0% on all 20 tasks. 1 more is listed without a rank"
+        in text
+    )
     assert "every other agent" not in text
     assert "best" not in text.split(" Find ")[0]
 
