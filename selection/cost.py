@@ -2,8 +2,8 @@
 
 Model
 -----
-A run is one agent on every active task; its subset run is the same agent on the k tasks of S. With c_ij the
-cost of agent i's run on task j, summed over the trials of a run, the money a subset run saves is::
+A run is one trial of every active task; a subset run is one trial of each of the k tasks of S. With c_ij the
+cost of a trial of agent i on task j, the mean over its trials, the money a subset run saves is::
 
     measured per task    w_i = Σ_j c_ij − Σ_{j ∈ S} c_ij             every active task has a cost of its own
     linear in tasks      w_i = (m − k)·mean of the c_ij known        some tasks have none, or all the same
@@ -116,7 +116,7 @@ def saving(costs: FloatArray, tasks: IndexArray) -> Saving:
     Parameters
     ----------
     costs : float array, shape (n_agents, n_tasks)
-        Cost of each agent's run on each task, summed over the trials of a run; NaN where not known.
+        Of a trial of each agent on each task, the mean over its trials; NaN where not known.
     tasks : int array, shape (k,)
         Task indices of the subset.
 

@@ -40,7 +40,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
@@ -269,10 +268,8 @@ def _audited(record: Record, tasks: IndexArray, given: Given) -> Mask:
 
 
 def _costs(record: Record, in_subset: Mask) -> FloatArray:
-    """Cost of a trial of a task of S, alike in runs of S and of everything, of few trials and many."""
-    n_runs = np.array([prod(one.levels.values()) for one in record.repeats], dtype=np.float64)
-    n_trials = np.maximum(record.n_places[:, in_subset] / n_runs[:, None], 1.0)
-    return _row_means(record.costs[:, in_subset] / n_trials)
+    """Cost of a trial of a task of S, alike in runs of S and of everything."""
+    return _row_means(record.costs[:, in_subset])
 
 
 def _row_means(values: FloatArray) -> FloatArray:

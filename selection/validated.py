@@ -189,6 +189,7 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
     for name, protocol in known.items():
         if protocol["available"]:
             about |= _protocol(PROTOCOLS[name].label, protocol, in_use)
+    about |= _around(result)
     used = any(protocol["available"] for protocol in known.values())
     legend = LEGEND | ({"*": "The strategy in use."} if in_use else {})
     return about | ({"\nHow to read it": legend} if used else {})
@@ -218,6 +219,72 @@ def _row(strategy: str, figures: Plain, in_use: str, names: Sequence[str]) -> di
         if name in WITH_ERROR:
             row[f"±{' ' * place}"] = error(figures, name)
     return row | {"Held out": figures["n"], "left out": figures["n_left_out"]}
+
+
+def bands(result: Plain) -> Plain:
+    """Return what was measured around the band in use; of a validation made before that, why it was not."""
+    found: Plain | None = result.get("bands")
+    return found or {
+        "widths": [],
+        "overlaps": [],
+        "reason": "this validation was made before it was measured",
+    }
+
+
+def band_text(width: Plain) -> str:
+    """Name a band: 30% to 70%."""
+    return (
+        f"{width['lo']:.4g} to {width['hi']:.4g}"
+        if _odd(width)
+        else f"{width['lo']:.0%} to {width['hi']:.0%}"
+    )
+
+
+def spared_text(width: Plain, n_tasks: int) -> str:
+    """Say how many tasks a band holds, and what share of all it leaves out."""
+    return f"{counted(width['size'], 'task')}, {1 - width['size'] / n_tasks:.0%} fewer"
+
+
+def overlap_text(overlap: Plain, size: int) -> str:
+    """Say how many of a strategy's tasks lie in the band: 47 of 82."""
+    if overlap["n_shared"] is None:
+        return "on average"
+    return f"{overlap['n_shared']:,} of {size:,}"
+
+
+def _odd(width: Plain) -> bool:
+    return any(abs(100 * width[end] - round(100 * width[end])) > 1e-6 for end in ("lo", "hi"))
+
+
+def _around(result: Plain) -> dict[str, Any]:
+    """Set bands of other widths and overlaps as two tables."""
+    around, size, title = (
+        bands(result),
+        result["subset"]["size"],
+        "\nBands of other widths, each agent left out",
+    )
+    if "bands" not in result:
+        return {}
+    widths = [
+        {
+            "band": f"{band_text(one)}{' *' if one['in_use'] else ''}",
+            "tasks": one["size"],
+            **{FIGURES[name]: one[name] for name in ("pairs_correct_full", "rho")},
+            "±": one["se"].get("rho"),
+            "note": one["reason"],
+        }
+        for one in around["widths"]
+    ]
+    overlaps = [
+        {
+            "strategy": label(one["strategy"]),
+            "in the band": one["share"],
+            "tasks": one["reason"] or overlap_text(one, size),
+        }
+        for one in around["overlaps"]
+    ]
+    told: dict[str, Any] = {title: widths or f"not measured: {around['reason']}"}
+    return told | ({"Tasks of other strategies": overlaps} if overlaps else {})
 
 
 def prequential_text(protocol: Plain) -> str:

@@ -30,7 +30,7 @@ module         holds
 ``universe``   which tasks are active
 ``conditions`` which settings are compared
 ``reduction``  rows to one AgentRow an agent
-``spending``   costs, tokens and seconds of a run
+``spending``   costs, tokens and seconds of a trial
 ``absent``     trials that a loaded file does not hold
 ``alike``      repeated trials
 ``stacked``    AgentRows to one Record

@@ -45,7 +45,7 @@ class AgentRow:
     Attributes
     ----------
     means, trial_variances, n_trials, costs : float64 array, shape (n_tasks,)
-        X, s² and R of `analytics.outcome_table`; US dollars of a run of the task; NaN where missing.
+        X, s² and R of `analytics.outcome_table`; US dollars of a trial of the task; NaN where missing.
     n_valid, n_places, n_gaps, n_invalid : int32 array, shape (n_tasks,)
         Trials with an outcome; places; gaps; counted rows that the harness failed, confirmed or not.
     asked : bool array, shape (n_tasks,)
@@ -376,12 +376,11 @@ def _failed(rows: Rows, n_agents: int) -> CodeArray:
 
 
 def _spent(counted: _Slots, frame: _Frame) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Dollars, tokens and seconds of a run of each task, (n_agents, m) each."""
+    """Dollars, tokens and seconds of a trial of each task, (n_agents, m) each."""
     rows, (n_agents, n_tasks, _) = counted.rows, frame.shape
     cell = rows.agent * n_tasks + rows.task
-    run = rows.delivery * len(frame.setting_order) + rows.setting
     cost, tokens, seconds = (
-        spending(cell, run, amount, n_agents * n_tasks).reshape(n_agents, n_tasks)
+        spending(cell, amount, n_agents * n_tasks).reshape(n_agents, n_tasks)
         for amount in (rows.cost_usd, rows.n_tokens, rows.seconds)
     )
     return cost, tokens, seconds

@@ -1,7 +1,7 @@
-"""What a run cost: trials added up within a run, mean over the runs that state it.
+"""What a run cost: one trial of every task, each at the mean of the trials that state it.
 
-A run of a task is what one delivery holds of it under one setting. Rows come in the canonical order of
-`analytics.record.rows.checked`, so that the order of the file leaves no trace in the sums.
+An agent that ran each task several times looks no dearer than one that ran it once. Rows come in the
+canonical order of `analytics.record.rows.checked`, so that the order of the file leaves no trace in the sums.
 """
 
 import numpy as np
@@ -9,15 +9,13 @@ import numpy as np
 from analytics.arrays import CodeArray, FloatArray
 
 
-def spending(cell: CodeArray, run: CodeArray, amount: FloatArray | None, n_cells: int) -> FloatArray:
-    """Return what a run of each cell cost: Σ over trials, mean over runs, shape (n_cells,).
+def spending(cell: CodeArray, amount: FloatArray | None, n_cells: int) -> FloatArray:
+    """Return what a trial of each cell cost, the mean over those that state it, shape (n_cells,).
 
     Parameters
     ----------
     cell : int array, shape (n_rows,)
         Agent and task, 0 to `n_cells` − 1.
-    run : int array, shape (n_rows,)
-        Any whole numbers that tell the runs of a cell apart; the rows of one stand together.
     amount : float array, shape (n_rows,), or None
         Of the trial; NaN where not stated.
 
@@ -26,15 +24,12 @@ def spending(cell: CodeArray, run: CodeArray, amount: FloatArray | None, n_cells
     float64 array
         In the unit of `amount`; NaN where no trial states it.
     """
+    means = np.full(n_cells, np.nan)
     if amount is None:
-        return np.full(n_cells, np.nan)
+        return means
     stated = ~np.isnan(amount)
-    cell, run, amount = cell[stated], run[stated], amount[stated]
-    first = np.ones(len(cell), dtype=np.bool_)
-    first[1:] = (cell[1:] != cell[:-1]) | (run[1:] != run[:-1])
-    of_run = np.bincount(np.cumsum(first) - 1, amount, int(first.sum()))
-    means, n_runs = np.full(n_cells, np.nan), np.bincount(cell[first], minlength=n_cells)
-    np.divide(np.bincount(cell[first], of_run, n_cells), n_runs, out=means, where=n_runs > 0)
+    n_stated = np.bincount(cell[stated], minlength=n_cells)
+    np.divide(np.bincount(cell[stated], amount[stated], n_cells), n_stated, out=means, where=n_stated > 0)
     return means
 
 

@@ -344,7 +344,7 @@ def offer(found: Record) -> str:
         return ""
     return (
         f"{n_complete} of {n_free} agents are complete on all {found.n_tasks} tasks; all {n_free} share "
-        f"{n_shared}: `universe = common` compares them on these"
+        f"{n_shared}: whoever operates the board may have them compared on these"
     )
 
 

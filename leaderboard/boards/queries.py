@@ -47,6 +47,20 @@ def withdrawn_agents(benchmark: Benchmark) -> set[int]:
     return set(withdrawn_among(benchmark.agents.all()).values_list("pk", flat=True))
 
 
+def withdrawn_since(boards: Iterable[Board]) -> dict[int, list[str]]:
+    """By board, the names of its agents of which everything is withdrawn by now: one query, or none.
+
+    Every withdrawal is another data version.
+    """
+    keys = [board.pk for board in boards if board.data_version < board.benchmark.data_version]
+    gone = withdrawn_among(Agent.objects.filter(entries__board__in=keys))
+    listed = Entry.objects.filter(board__in=keys, agent__in=gone).order_by("board", "position")
+    found: dict[int, list[str]] = {}
+    for board, name in listed.values_list("board", "name") if keys else ():
+        found.setdefault(board, []).append(name)
+    return found
+
+
 def withdrawn_among(agents: QuerySet[Agent]) -> QuerySet[Agent]:
     of_agent = Submission.objects.filter(Q(agent=OuterRef("pk")) | Q(agent__merged_into=OuterRef("pk")))
     return agents.filter(

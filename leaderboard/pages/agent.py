@@ -162,6 +162,7 @@ class AgentPage:
         yield "Invalid trials", f"{self.line.n_invalid:,}" if self.line.n_invalid else "none"
         yield "Cost", dict(words.about(self.line)).get("Cost", self.line.cost_basis)
         yield "Repeated trials", icc_text(self.line)
+        yield "Trials that the ICC needs", convergence_text(self.line)
         for mark in self.line.marks:
             yield mark.capitalize(), words.sentence(words.MARKS[mark])
         if self.line.condition:
@@ -336,6 +337,13 @@ def _tasks_text(line: Line) -> str:
     if "elsewhere" in line.marks and not line.n_trials:
         return f"{told} under {line.condition}, none of which this board counts"
     return f"{told}, {words.counted(line.n_trials, 'valid trial')}"
+
+
+def convergence_text(line: Line) -> str:
+    """Say why nobody knows from how many trials on its ICC would settle: a board keeps no single trial."""
+    if line.icc.get("icc") is None:
+        return "not measured, because there is no ICC of it"
+    return "not measured, because a board keeps the ICC of all trials alone, not that of parts of them"
 
 
 def icc_text(line: Line) -> str:

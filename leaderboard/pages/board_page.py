@@ -23,7 +23,7 @@ from leaderboard.studies.answers import Gap, Standings, gaps, printed, table, wo
 from leaderboard.studies.answers import Line as Entrant
 
 N_ROWS = 100  # before one asks for all
-SWITCH = {"full": "all {n} tasks", "subset": "{n} of the subset", "domain": "tasks like these"}
+SWITCH = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these"}
 UNDER_SCORE = {"full": "all {n} tasks", "subset": "{n} tasks", "domain": "like these"}
 
 
@@ -99,7 +99,7 @@ class BoardPage:
 
     @cached_property
     def chart(self) -> Chart | None:
-        return score_chart(self.standings, self.target, self.lines, self.agents)
+        return score_chart(self.standings, self.target, self.lines, self.agents, self.withdrawn)
 
     # -- the rows
 
@@ -153,6 +153,17 @@ class BoardPage:
         """Whether a row that is not tied stands above the divider."""
         above = self.rows[: self.rows.index(self.divided)] if self.divided else []
         return any(line.standing == "worse" for line in above)
+
+    @property
+    def why_tinted(self) -> str:
+        """Why not as many rows are tinted as agents could be the best; empty where as many are."""
+        n_first, n_tied = len(self.standings.targets[self.target].may_be_first), self.n_tied
+        if not (self.is_leader and n_first and n_tied) or n_first in (n_tied + 1, self.n_ranked):
+            return ""
+        return (
+            f"Tinted rows ({n_tied + 1:,}) answer whom the leader surely beats, for all pairs at once; that "
+            f"{n_first:,} could be the best is one question alone, and so is answered more sharply."
+        )
 
     @property
     def n_tied(self) -> int | None:

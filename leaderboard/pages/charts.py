@@ -14,7 +14,7 @@ from leaderboard.pages.health import CHARTS as OF_MONITORS
 from leaderboard.pages.history import drawn_best
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.uncertainty import drawn_variance
-from leaderboard.pages.validity import drawn_coverage, drawn_validity
+from leaderboard.pages.validity import drawn_coverage, drawn_overlaps, drawn_validity, drawn_widths
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
@@ -30,6 +30,8 @@ CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
     "coverage": drawn_coverage,
     "variance": drawn_variance,
     "validity": drawn_validity,
+    "widths": drawn_widths,
+    "overlap": drawn_overlaps,
     **OF_MONITORS,
 }
 

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import NoBoardYet, latest_board
+from leaderboard.boards.queries import NoBoardYet, latest_board, withdrawn_agents
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Refusal
@@ -168,6 +168,9 @@ def compare_page(benchmark: Benchmark, asked: QueryDict) -> ComparePage:
     target = wanted if told and told.n_ranked else standings.target
     everyone = called(entries)
     chosen, faults = _chosen(asked.getlist("a"), everyone)
+    gone = _gone(board, chosen)
+    faults += [_gone_text(one, board) for one in gone]
+    chosen = [one for one in chosen if one not in gone]
     page = ComparePage(benchmark, board, standings, everyone, chosen, faults, target)
     return page if faults or len(chosen) < FEWEST else _compared(page)
 
@@ -200,6 +203,21 @@ def _chosen(asked: Sequence[str], everyone: Sequence[Named]) -> tuple[list[Named
     if len(chosen) > MOST:
         faults.append(f"{len(chosen):,} agents were named; up to {MOST} are compared.")
     return _shortened(chosen[:MOST]), faults
+
+
+def _gone(board: Board, chosen: Sequence[Named]) -> list[Named]:
+    """Those whose outcomes were all taken back since the board; every withdrawal is another data version."""
+    if not chosen or board.data_version >= board.benchmark.data_version:
+        return []
+    gone = withdrawn_agents(board.benchmark)
+    return [one for one in chosen if one.pk in gone]
+
+
+def _gone_text(one: Named, board: Board) -> str:
+    return (
+        f"{one.label} was withdrawn after board {board.number}, so that nothing is left to compare. "
+        "The next board will not list it; choose another."
+    )
 
 
 def _shortened(chosen: Sequence[Named]) -> list[Named]:

@@ -1,6 +1,6 @@
 """The chart beside the verdict: cost against score, or score through time where no cost is believed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 
 from leaderboard.pages.lines import Line
@@ -13,17 +13,22 @@ KINDS: dict[str, tuple[str, Callable[[Sequence[Point]], Axis]]] = {
     "Cost": ("Cost against score", cost_axis),
     "Date": ("Score through time", day_axis),
 }
-FRONT_OF_COSTS = "The line joins agents that no other beats at their price or less."
-UNLIKE = 1.5  # times the trials a task of another agent: no longer the same kind of run
+GONE = ", withdrawn"
+FRONT_OF_COSTS = (
+    "A run is one trial of each task. The line joins agents that no other beats at their price or less."
+)
 FRONT_OF_DAYS = "No cost is stated. The line joins agents that none before them beats."
 
 
-def score_chart(standings: Standings, target: str, lines: Iterable[Line], agents: str) -> Chart | None:
+def score_chart(
+    standings: Standings, target: str, lines: Iterable[Line], agents: str, gone: Collection[str] = ()
+) -> Chart | None:
     """Cost against score; score through time where there is no cost; None where there is no date either.
 
     None also for a single agent, whose dot would be against nothing.
 
-    `agents` is the address of an agent but for its number; empty where dots lead nowhere.
+    `agents` is the address of an agent but for its number; empty where dots lead nowhere. `gone` are the
+    names of those that were withdrawn since, which is said of them.
     """
     if standings.targets[target].n_ranked < 2:
         return None
@@ -31,10 +36,10 @@ def score_chart(standings: Standings, target: str, lines: Iterable[Line], agents
     believed = words.costs(standings)
     tasks = words.tasks_of(standings, target)
     if priced := [(line, cost) for line in ranked if (cost := believed.get(line.entry.agent))]:
-        lede = FRONT_OF_COSTS + _repeated([line for line, _ in priced]) + _left_out(len(ranked) - len(priced))
-        return _chart("Cost", priced, target, tasks, lede, agents)
+        lede = FRONT_OF_COSTS + _left_out(len(ranked) - len(priced))
+        return _chart("Cost", priced, target, tasks, lede, agents, gone)
     dated = [(line, day) for line in ranked if (day := _day(line.entry.submitted_at))]
-    return _chart("Date", dated, target, tasks, FRONT_OF_DAYS, agents) if dated else None
+    return _chart("Date", dated, target, tasks, FRONT_OF_DAYS, agents, gone) if dated else None
 
 
 def _chart(
@@ -44,47 +49,44 @@ def _chart(
     tasks: str,
     lede: str,
     agents: str,
+    gone: Collection[str],
 ) -> Chart:
     title, axis_of = KINDS[took]
     score = table.HEADS[target]
     points = [
-        _point(line, at, line.cells[score], f"{agents}{line.pk}" if agents else "") for line, at in drawn
+        _point(line, at, line.cells[score], f"{agents}{line.pk}" if agents else "", line.entry.agent in gone)
+        for line, at in drawn
     ]
     return Chart(
         name="cost",
         title=title,
         lede=lede,
         heads=("Agent", took, f"Score % on {tasks}, 95%", "Ties"),
-        rows=tuple(_row(line, took, score) for line, _ in drawn),
+        rows=tuple(_row(line, took, score, line.entry.agent in gone) for line, _ in drawn),
         svg=pareto(points, axis_of(points), name="cost", title=f"{title}, on {tasks}"),
     )
 
 
-def _row(line: Line, took: str, score: str) -> tuple[str, ...]:
+def _row(line: Line, took: str, score: str, is_gone: bool) -> tuple[str, ...]:
     around = line.cells.get("95%", table.NOTHING)
     told = line.cells[score] if around == table.NOTHING else f"{line.cells[score]} ({around})"
-    return line.entry.agent, line.cells.get(took, table.NOTHING), told, TIES[line.standing]
+    name = f"{line.entry.agent} (withdrawn since)" if is_gone else line.entry.agent
+    return name, line.cells.get(took, table.NOTHING), told, TIES[line.standing]
 
 
-def _point(line: Line, took: float, score: str, address: str) -> Point:
+def _point(line: Line, took: float, score: str, address: str, is_gone: bool) -> Point:
     told, cost = line.told, words.cost_text(line.entry)
     return Point(
         name=line.name[0],
-        said=f"{line.entry.agent}: {score}%" + (f", {cost} a run" if cost else f", {line.month}"),
+        said=f"{line.entry.agent}{GONE if is_gone else ''}: {score}%"
+        + (f", {cost} a run" if cost else f", {line.month}"),
         took=took,
         score=told.score or 0.0,
         interval=None if told.lower is None or told.upper is None else (told.lower, told.upper),
         standing=line.standing,
         address=address,
+        more=GONE if is_gone else "",
     )
-
-
-def _repeated(lines: Sequence[Line]) -> str:
-    """That costs are of unlike numbers of trials, where they are."""
-    trials = [line.entry.n_trials / line.entry.n_tasks for line in lines if line.entry.n_tasks]
-    if not trials or max(trials) < UNLIKE * min(trials):
-        return ""
-    return " A run of several trials a task costs them all: see Trials."
 
 
 def _left_out(n: int) -> str:

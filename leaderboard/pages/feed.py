@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from leaderboard.boards.headlines import headlines
 from leaderboard.boards.history import Version, versions
 from leaderboard.boards.models import Board
-from leaderboard.boards.queries import boards_of
+from leaderboard.boards.queries import boards_of, withdrawn_since
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.addresses import absolute
@@ -43,7 +43,7 @@ def _feed(request: HttpRequest, benchmark: Benchmark) -> Feed:
     found, _ = versions(benchmark, most=N_ENTRIES)
     keys = [one.board.pk for one in found]
     boards = {board.pk: board for board in boards_of(benchmark).filter(pk__in=keys)}
-    sentences = headlines(list(boards.values()))
+    sentences, gone = headlines(list(boards.values())), withdrawn_since(boards.values())
     told = Feed(
         title=f"{printable(benchmark.title)}: boards",
         subtitle=printable(benchmark.description) or None,
@@ -57,8 +57,17 @@ def _feed(request: HttpRequest, benchmark: Benchmark) -> Feed:
     )
     for one in found:
         link = absolute(request, reverse("pages:version", args=[benchmark.slug, one.board.number]))
-        _add(told, boards[one.board.pk], link, [sentences[one.board.pk], _changed(one)])
+        _add(
+            told,
+            boards[one.board.pk],
+            link,
+            _sentences(sentences[one.board.pk], gone.get(one.board.pk, ()), one),
+        )
     return told
+
+
+def _sentences(headline: str, gone: Sequence[str], one: Version) -> list[str]:
+    return [part for part in (headline, words.withdrawn_text(gone), _changed(one)) if part]
 
 
 def _changed(one: Version) -> str:

@@ -6,6 +6,7 @@ with it there. Nothing is computed anew.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,7 @@ from leaderboard.studies.answers import words
 
 N_VERSIONS = 20
 MOST_DRAWN = 200  # boards
+WITHDRAWN = " (withdrawn since)"
 HEADS = ("Board", "Published", "Best", "Score %", "Over", "Beside the best before")
 
 
@@ -140,8 +142,8 @@ def best_chart(benchmark: Benchmark) -> Chart | None:
     if not found:
         return None
     changes = _changes(found)
-    title = "The best score, from board to board"
-    drawn = best_through_boards(name="best", title=title, levels=_levels(changes, found[-1].board.number))
+    title = "The best score through time"
+    drawn = best_through_boards(name="best", title=title, levels=_levels(changes, found[-1].board))
     left_out = f" The latest {MOST_DRAWN} boards." if len(boards) == MOST_DRAWN else ""
     return Chart(
         name="best",
@@ -186,7 +188,7 @@ def _leaders(boards: Sequence[Board], gone: Collection[int]) -> dict[int, list[L
     found: dict[int, list[Leader]] = {}
     for board, agent, name, *told in first.values_list("board", "agent", "name", *fields):
         score, estimated, tied, lower = told[at[board] : at[board] + len(names)]
-        name += " (withdrawn since)" if agent in gone else ""
+        name += WITHDRAWN if agent in gone else ""
         leader = Leader(agent, name, score, estimated, tied, has_ties=lower is not None)
         found.setdefault(board, []).append(leader)
     return found
@@ -237,17 +239,24 @@ def _held_against(old: Best, new: Best, places: dict[tuple[int, int], int]) -> t
     return ("unsure", f"tied with {old.name}") if tied else ("sure", f"surely better than {old.name}")
 
 
-def _levels(changes: Sequence[Change], last: int) -> list[Level]:
-    ends = [change.best.board.number for change in changes[1:]] + [last]
+def _levels(changes: Sequence[Change], last: Board) -> list[Level]:
+    ends = [change.best.board for change in changes[1:]] + [last]
     return [
         Level(
-            first=change.best.board.number,
-            last=end,
+            first=_day(change.best.board),
+            last=_day(end),
             score=change.best.first.score,
             step=change.step,
-            label=change.best.name,
+            label=change.best.name.replace(WITHDRAWN, ""),
             title=f"Board {change.best.board.number}: {change.best.name}, {change.best.score}% on "
             f"{change.best.over}; {change.why}",
+            more=", withdrawn" if change.best.first.name.endswith(WITHDRAWN) else "",
         )
         for change, end in zip(changes, ends, strict=True)
     ]
+
+
+def _day(board: Board) -> float:
+    """When it was published, as an ordinal day in UTC with the hour as a fraction."""
+    at = board.published_at.astimezone(UTC)
+    return at.toordinal() + (at - at.replace(hour=0, minute=0, second=0, microsecond=0)) / timedelta(days=1)

@@ -1,7 +1,7 @@
 """The home page: a row for each public benchmark, the one that changed last first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.presentation import tells_costs, without_costs
-from leaderboard.boards.queries import with_costs_told
+from leaderboard.boards.queries import with_costs_told, withdrawn_since
 from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Benchmark, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
@@ -30,6 +30,7 @@ class Listed:
     benchmark: Benchmark
     board: Board | None
     standings: Standings | None
+    gone: str = ""
 
     @property
     def verdict_parts(self) -> tuple[str, str]:
@@ -57,10 +58,18 @@ class Listed:
 def listed_benchmarks() -> list[Listed]:
     """The public benchmarks, the one with the latest board first; those without one last, by title."""
     latest = Prefetch("boards", _latest_boards(), to_attr="published")
-    listed = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
-    return _by_last_change(
-        [_listed(benchmark) for benchmark in listed.prefetch_related(latest).order_by("title", "slug")]
-    )
+    public = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
+    listed = [_listed(one) for one in public.prefetch_related(latest).order_by("title", "slug")]
+    return _by_last_change(_with_the_withdrawn(listed))
+
+
+def _with_the_withdrawn(listed: Sequence[Listed]) -> list[Listed]:
+    """Say who was withdrawn since a board."""
+    gone = withdrawn_since([one.board for one in listed if one.board])
+    return [
+        replace(one, gone=words.withdrawn_text(gone.get(one.board.pk, ()) if one.board else ()))
+        for one in listed
+    ]
 
 
 def _by_last_change(listed: Sequence[Listed]) -> list[Listed]:

@@ -250,7 +250,7 @@ MONEY = Part(
         Method(
             "costs",
             "Costs",
-            "What a run of all tasks costs in US dollars, as whoever ran it stated: the mean over its runs.",
+            "What a run of all tasks, one trial each, costs in US dollars, as whoever ran it stated.",
             (
                 "~ where an agent ran a part of the tasks: the cost of these, every task taken to cost the "
                 "same",

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.widths import overlap_chart, width_chart
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.dots import Row, dots
 from leaderboard.plots.scales import ticks_125
@@ -142,6 +143,19 @@ class ValidityPage:
     @property
     def coverage(self) -> Chart | None:
         return coverage_chart([self._test(name) for name in validated.TESTS if self._figures(name)])
+
+    @property
+    def widths(self) -> Chart | None:
+        return width_chart(self.study.result)
+
+    @property
+    def overlaps(self) -> Chart | None:
+        return overlap_chart(self.study.result)
+
+    @property
+    def no_widths(self) -> str:
+        """Why bands of other widths have no figures."""
+        return str(validated.bands(self.study.result)["reason"])
 
     def _figures(self, protocol: str) -> Mapping[str, Any]:
         return self._strategies(protocol).get(self.in_use) or {}
@@ -317,6 +331,16 @@ def drawn_validity(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 def drawn_coverage(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
     page = validity_page(benchmark)
     return page.coverage if page else None
+
+
+def drawn_widths(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+    page = validity_page(benchmark)
+    return page.widths if page else None
+
+
+def drawn_overlaps(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+    page = validity_page(benchmark)
+    return page.overlaps if page else None
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""The best score from board to board: a step line, solid where the new best is surely better."""
+"""The best score through time: a step line, solid where the new best is surely better."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,25 +6,26 @@ from typing import Literal
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import dot, drawing, line, rule, text
-from leaderboard.plots.scales import Scale, ticks_125
+from leaderboard.plots.marks import cut, dot, drawing, line, rule, text
+from leaderboard.plots.scales import Scale, day_ticks, ticks_125
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 20, 40  # margins around the scales
 CHARACTER, ASIDE = 7, 4  # the room that a character takes, and that between a name and its dot
 LONGEST = 22  # characters of a name on the drawing
-ROOM_OF_TICK = 60
+ROOM_OF_TICK = 80
 Step = Literal["sure", "unsure", "first"]
 LOOKS = {"sure": ("lead", "", 2.2), "unsure": ("worse", "5 3", 1.6), "first": ("worse", "", 1.6)}
 
 
 @dataclass(frozen=True)
 class Level:
-    """A score that stays the best from one board up to another.
+    """A score that stays the best from one day up to another.
 
     Attributes
     ----------
-    first, last : int
-        Numbers of the boards; a level is drawn up to where the next begins.
+    first, last : float
+        Days of the boards, as ordinals with the hour as a fraction; a level is drawn up to where the next
+        begins.
     score : float
         From 0 to 1.
     step : {"sure", "unsure", "first"}
@@ -33,20 +34,23 @@ class Level:
         Whose score it is.
     title : str
         What is told when it is pointed at.
+    more : str
+        Behind the label, never cut.
     """
 
-    first: int
-    last: int
+    first: float
+    last: float
     score: float
     step: Step
     label: str
     title: str
+    more: str = ""
 
 
 def best_through_boards(
     *, name: str, title: str, levels: Sequence[Level], width: float = 440, height: float = 240
 ) -> SafeString:
-    """Levels over the numbers of boards; where a level is the first of its kind no riser leads to it.
+    """Levels over the days of boards; where a level is the first of its kind no riser leads to it.
 
     Raises
     ------
@@ -84,17 +88,18 @@ def _axes(x: Scale, y: Scale, width: float, height: float) -> list[SafeString]:
         marks.append(rule(LEFT, y(tick), width - RIGHT, y(tick)))
         marks.append(text(LEFT - 6, y(tick) + 4, f"{100 * tick:g}%", anchor="end"))
     n = max(1, int((width - LEFT - RIGHT) / ROOM_OF_TICK))
-    whole = [tick for tick in ticks_125(x.lo, x.hi, min(n, 8)) if tick == int(tick)]
-    below = height - BOTTOM + 18
-    marks += [text(x(tick), below, f"{tick:.0f}") for tick in whole]
-    return [*marks, text((LEFT + width - RIGHT) / 2, below + 17, "board")]
+    below, end = height - BOTTOM + 18, width - RIGHT
+    for day, said in day_ticks(x.lo, x.hi, min(n, 8)):
+        is_last = x(day) + CHARACTER * len(said) / 2 > width
+        marks.append(text(end if is_last else x(day), below, said, anchor="end" if is_last else "middle"))
+    return [*marks, text((LEFT + end) / 2, below + 17, "day of the board")]
 
 
 def _labels(levels: Sequence[Level], x: Scale, y: Scale) -> list[SafeString]:
     """Names over their levels, or before them where longer; those of sure steps first, from the right."""
     marks, taken = [], list[tuple[float, float]]()
     for level in sorted(levels, key=lambda one: (one.step != "sure", -one.first)):
-        shown = level.label if len(level.label) <= LONGEST else f"{level.label[: LONGEST - 1]}…"
+        shown = f"{cut(level.label, LONGEST)}{level.more}"
         at, width = x(level.first), CHARACTER * len(shown)
         fits = at + ASIDE + width <= x(level.last)
         start = at + ASIDE if fits else at - ASIDE - width

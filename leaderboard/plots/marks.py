@@ -64,6 +64,14 @@ def linked(address: str, mark: SafeString, *, stop: bool = True) -> SafeString:
     return format_html('<a href="{}"{}>{}</a>', address, mark_safe("" if stop else ' tabindex="-1"'), mark)
 
 
+def cut(name: str, most: int) -> str:
+    """A name of at most so many signs, its middle left out: names of one family differ at their ends."""
+    if len(name) <= most:
+        return name
+    head = (most - 1) // 3
+    return f"{name[:head].rstrip()}…{name[len(name) - (most - 1 - head) :].lstrip()}"
+
+
 def text(
     x: float, y: float, said: str, *, fill: str = "muted", anchor: str = "middle", halo: bool = False
 ) -> SafeString:

@@ -40,6 +40,7 @@ class Point:
     interval: tuple[float, float] | None
     standing: Standing
     address: str = ""
+    more: str = ""  # behind the name, never cut
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def _names(best: Sequence[Point], places: Sequence[Place], x: Scale, y: Scale) -
     taken: list[Box] = []
     of_front = _places(best, x, y)
     for point in reversed(best):
-        name = _short(point.name)
+        name = f"{_short(point.name)}{point.more}"
         width = SIGN * len(name)
         for left, bottom, anchor in _tries(x(point.took), y(point.score), width):
             box = (left, bottom - 11, left + width, bottom + 2)

@@ -49,6 +49,16 @@ def month_ticks(first: date, last: date, most: int = 7) -> list[date]:
     return next((days for days in _every_few(months, first, last) if len(days) <= most), [])
 
 
+def day_ticks(lo: float, hi: float, most: int = 7) -> list[tuple[float, str]]:
+    """Between two days as ordinals: first days of months, or days where these are too few; in words too."""
+    first, last = date.fromordinal(floor(lo)), date.fromordinal(floor(hi))
+    months = month_ticks(first, last, most)
+    if len(months) > 1:
+        return [(float(day.toordinal()), f"{day:%Y-%m}") for day in months]
+    days = [day for day in ticks_125(ceil(lo), floor(hi), most) if day == int(day) and lo <= day <= hi]
+    return [(day, date.fromordinal(int(day)).isoformat()) for day in days or [lo]]
+
+
 def _every_few(months: range, first: date, last: date) -> Iterator[list[date]]:
     for step in (1, 2, 3, 6, 12, 24, 60, 120):
         every = [date(m // 12, m % 12 + 1, 1) for m in months if m % step == 0]

@@ -170,11 +170,11 @@ class Line:
         Counted valid trials; counted trials that the harness failed.
     n_submissions : int
     cost_usd : float or None
-        Of a run of all active tasks, mean over runs, US dollars.
+        Of a run of all active tasks, one trial each, at the mean of its trials; US dollars.
     cost_basis : {"per task", "linear", "not stated", "hidden"}
         Hidden: from visitors, by the operator's policy.
     n_tokens, seconds : float or None
-        Sum over the active tasks that state them, mean over runs; never scaled up to all tasks.
+        Of one trial of each active task that states them, at the mean of its trials; never scaled up.
     icc : mapping
         Intraclass correlation of repeated trials with its interval and task set, or why none; see
         `analytics.repeats.Repeats.as_plain`.

@@ -2,7 +2,8 @@
 
 What a full evaluation would have run and the agent did not counts as spared, where the agent ran all that it
 was asked to run: a complete agent that lacks 3 of 50 tasks is spared 3, one that delivered part of its
-assignment nothing. Money is what the tasks that were not run would have cost at the agent's own mean.
+assignment nothing. Money is what one trial of each task that was not run would have cost at the agent's own
+mean.
 
 Source
 ------

@@ -22,8 +22,6 @@ Source
 This project's own.
 """
 
-from math import prod
-
 import numpy as np
 
 from analytics.arrays import IndexArray
@@ -72,9 +70,5 @@ def trials(record: Record, tasks: IndexArray) -> Trials:
 
 def _cost(record: Record, tasks: IndexArray) -> float | None:
     """Median cost of a run of S with one trial a task, in US dollars; None where nobody states it."""
-    costs, n_places = saving(record.costs, tasks).subset_costs, record.n_places
-    n_delivered = np.maximum(np.count_nonzero(n_places, axis=1), 1)
-    n_runs = np.array([prod(one.levels.values()) for one in record.repeats], dtype=np.float64)
-    of_trial = costs / np.maximum(n_places.sum(axis=1) / n_delivered / n_runs, 1.0)
-    known = of_trial[~np.isnan(of_trial)]
-    return float(np.median(known)) if known.size else None
+    found = saving(record.costs, tasks).subset_run
+    return found.median if found else None

@@ -43,6 +43,7 @@ from selection.standings.terms import tasks_of as tasks_of
 N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
 MOST_NAMED = 10  # of the agents that could be the best
+NOT_STATED = "not stated"  # as files say of a model or a scaffold
 
 # -------------------------------------------------------------------------------------------------- the board
 
@@ -68,7 +69,7 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
     tasks, told, n = tasks_of(board, target), board.targets[target], len(ranked)
     top = _score(ranked[0].at[target])
     if n == 1:
-        return "One agent so far:", f"{ranked[0].agent}, {top} on {tasks}."
+        return "One agent so far:", f"{called(ranked[0], ranked)}, {top} on {tasks}."
     if not told.may_be_first:
         why = f" {sentence(told.reason)}" if told.reason else ""
         return _leaders(board, target, ranked), f"{top} on {tasks}{_for(board, target, ranked)}.{why}"
@@ -81,6 +82,20 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
     if len(told.may_be_first) == 1:
         return _one_best(board, target, ranked)
     return _several_best(board, target, ranked)
+
+
+def called(line: Line, ranked: Sequence[Line]) -> str:
+    """Call an agent by model and scaffold where both are known, and nobody else ranked has the same."""
+    made_of = (line.model, line.scaffold)
+    if not all(made_of) or NOT_STATED in made_of:
+        return line.agent
+    alike = sum((other.model, other.scaffold) == made_of for other in ranked)
+    return f"{line.model} with {line.scaffold}" if alike == 1 else line.agent
+
+
+def withdrawn_text(names: Sequence[str]) -> str:
+    """Say who of a board was withdrawn after it was published; empty where nobody was."""
+    return f"Withdrawn since: {first_names(names)}." if names else ""
 
 
 def could_be_first(told: TargetLine) -> str:
@@ -96,10 +111,12 @@ def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[st
     first = ranked[0]
     next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
     then = (
-        f"The next is {next_[0].agent}." if len(next_) == 1 else f"The next could be any of {len(next_):,}."
+        f"The next is {called(next_[0], ranked)}."
+        if len(next_) == 1
+        else f"The next could be any of {len(next_):,}."
     )
     return (
-        f"{first.agent} is the best of {len(ranked):,} agents, at 95%:",
+        f"{called(first, ranked)} is the best of {len(ranked):,} agents, at 95%:",
         f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, target, ranked)}. {then}",
     )
 
@@ -128,7 +145,7 @@ def _cheapest(board: Standings, first: Sequence[Line]) -> str:
 
 def _leaders(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     n_more = sum(line.at[target].rank == 1 for line in ranked) - 1
-    name = ranked[0].agent
+    name = called(ranked[0], ranked)
     if not n_more:
         return f"{name} scores highest,"
     return f"{name} and {n_more:,} more score highest," if n_more > 1 else f"{name} and 1 more score highest,"
@@ -386,8 +403,8 @@ def notices(
             offer if 2 * n_ranked < n else "",
             f"{n_lacking:,} of {counted(n, 'agent')} {'lacks' if n_lacking == 1 else 'lack'} outcomes among "
             f"{tasks_of(board, 'full')}, and so {'has' if n_lacking == 1 else 'have'} no rank on "
-            f"{'it' if board.targets['full'].n_tasks == 1 else 'them'}; `missing = zero` counts missing "
-            "outcomes as failures"
+            f"{'it' if board.targets['full'].n_tasks == 1 else 'them'}; whoever operates the board may "
+            "have missing outcomes counted as failures"
             if not zero and SHARE_INCOMPLETE * n_lacking > n
             else "",
         )

@@ -3,7 +3,7 @@
 `validate` runs every strategy under every protocol of `selection.folds` on the complete agents of a table.
 Selection, k and calibration happen inside each fold, on its training agents only. The records of each fold
 are made in `selection.held_out`, figures and jackknife in `figures`, averages in `study`, interval coverage
-in `coverage`, rho_null in `null`, the whole in `nested`.
+in `coverage`, rho_null in `null`, bands of other widths in `widths`, the whole in `nested`.
 
 Symbols
 -------

@@ -65,6 +65,8 @@ from selection.validation.study import (
     unavailable,
     with_differences,
 )
+from selection.validation.widths import LEFT_OUT, Bands
+from selection.validation.widths import bands as bands_around
 
 COSTLIEST_FIRST = ("random", "greedy", "forecast", "information")
 
@@ -127,6 +129,8 @@ class Validation:
     strategy, estimator : str
         The policy's: what differences are taken to, and what the figures of the full score rest on.
     protocols : mapping of str to Protocol
+    bands : Bands or None
+        Of other widths, and what strategies share with the one in use; None where they were not asked for.
     """
 
     n_agents: int
@@ -137,6 +141,7 @@ class Validation:
     strategy: str
     estimator: str
     protocols: Mapping[str, Protocol]
+    bands: Bands | None = None
 
 
 def validate(
@@ -160,6 +165,7 @@ def validate(
     jobs: int = 1,
     coverage: bool = True,
     standard_errors: bool = True,
+    other_bands: bool = True,
     n_null_draws: int = N_DRAWS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Validation:
@@ -195,6 +201,8 @@ def validate(
         Workers; the numbers do not depend on it.
     coverage, standard_errors : bool
         Whether they are computed.
+    other_bands : bool
+        Whether bands of other widths are validated, and overlaps with the band told.
     n_null_draws : int
         Permuted matrices for rho_null and pairs_null; 0 leaves them, skill and kappa out.
     progress : callable, optional
@@ -246,6 +254,8 @@ def validate(
         if "completion" in estimators:
             _fit_difficulties(agents, available.values())
         measured = _measured(study, _units(available, run), jobs, progress)
+        why_not = reasons.get(LEFT_OUT, "no agent was asked to be left out")
+        around = bands_around(study, band, run, why_not) if other_bands else None
     measured |= {(name, strategy): (skipped[strategy], {}) for name in available for strategy in skipped}
     measured = {
         unit: with_differences(found, unit, measured, policy_strategy) for unit, found in measured.items()
@@ -259,6 +269,7 @@ def validate(
         strategy=policy_strategy,
         estimator=estimators[0],
         protocols={name: _protocol(name, study, reasons[name], names, measured) for name in protocols},
+        bands=around,
     )
 
 

@@ -3,7 +3,7 @@
 Model
 -----
 The keys are those of the command line: ``{"agents", "agents_in_file", "tasks", "strategy",
-"estimator", "subset", "protocols"}``.
+"estimator", "subset", "protocols", "bands"}``; no ``bands`` where they were not asked for.
 
 Symbols
 -------
@@ -24,6 +24,7 @@ from typing import Any
 
 from selection.validation.nested import Protocol, Validation
 from selection.validation.study import Figures
+from selection.validation.widths import Bands
 
 ONLY_WHERE_SCATTERED = ("spread", "worst", "best")
 
@@ -52,6 +53,15 @@ def as_json(validation: Validation) -> dict[str, Any]:
             "tasks": list(validation.subset),
         },
         "protocols": {name: _protocol(protocol) for name, protocol in validation.protocols.items()},
+        **({"bands": _bands(validation.bands)} if validation.bands else {}),
+    }
+
+
+def _bands(bands: Bands) -> dict[str, Any]:
+    return {
+        "widths": [asdict(width) for width in bands.widths],
+        "overlaps": [asdict(overlap) for overlap in bands.overlaps],
+        "reason": bands.reason,
     }
 
 

@@ -531,8 +531,8 @@ def test_common_tasks_are_those_that_nearly_all_have():
     assert len(shared_tasks(whole)) == 10
     assert whole.complete.sum() == 1
     assert offer(whole) == (
-        "1 of 20 agents are complete on all 12 tasks; all 20 share 10: `universe = common` compares them on "
-        "these"
+        "1 of 20 agents are complete on all 12 tasks; all 20 share 10: whoever operates the board may have "
+        "them compared on these"
     )
     assert found.complete.sum() == 19
     assert offer(found) == ""
@@ -563,18 +563,20 @@ def test_a_universe_by_name():
 # --------------------------------------------------------------------------------------------- costs, repeats
 
 
-def test_a_run_costs_its_trials_and_an_agent_the_mean_of_its_runs():
+def test_a_run_is_one_trial_of_every_task_at_the_mean_of_those_that_state_a_cost():
+    """By hand: (2 + 1 + 5)/3 dollars on the first task, .5 on the second, and 100 tokens a dollar."""
     levels = [(None, None, None, "a"), (None, None, None, "b")]
     rows = [
         (0, 0, 1, 1, 0, None, 2.0),
         (0, 0, 1, 2, 0, None, 1.0),
         (0, 0, INVALID, 1, 1, None, 5.0),  # it was paid for
         (0, 1, 1, 1, 0, None, 0.5),
+        (0, 1, 1, 2, 0, None, NAN),
         (0, 2, 1, 1, 0, None, NAN),
     ]
     found = made(rows, levels=levels)
-    same(found.costs, [[4.0, 0.5, NAN]])
-    assert found.n_tokens == (450.0,)
+    same(found.costs, [[8.0 / 3.0, 0.5, NAN]])
+    assert found.n_tokens == (pytest.approx(800.0 / 3.0 + 50.0),)
     assert found.seconds == (None,)
 
 

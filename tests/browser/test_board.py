@@ -274,7 +274,7 @@ def test_the_switch_keeps_the_order_with_and_without_javascript(address, browser
     browser.get(f"{address}/b/toy")
     browser.find_element(By.CSS_SELECTOR, "a[data-column=agent]").click()
     wait_until(browser, lambda browser: "sort=agent" in browser.current_url)
-    choose(browser, "of the subset")
+    choose(browser, "ranking tasks")
     wait_until(browser, lambda browser: "target=subset" in browser.current_url)
     assert "sort=agent" in browser.current_url
     assert column(browser, "agent") == sorted(column(browser, "agent"))
@@ -282,7 +282,7 @@ def test_the_switch_keeps_the_order_with_and_without_javascript(address, browser
     wait_until(browser, lambda browser: "sort=score" in browser.current_url)
     assert "target=subset" in browser.current_url
     chosen = browser.find_element(By.CSS_SELECTOR, "#targets [aria-current]")
-    assert chosen.text.endswith(" of the subset")
+    assert chosen.text.endswith(" ranking tasks")
     assert browser.get_log("browser") == []
 
 

@@ -1,7 +1,7 @@
 """One nested validation, made once: pages, commands and studies that show one start from it.
 
-`python -m tests.leaderboard.stored_validation` makes it anew, where the form of a validation has changed; a
-test sees that.
+Where the form of a validation has changed, which a test sees, this makes it anew:
+`python manage.py shell -c "from tests.leaderboard import stored_validation; stored_validation.write()"`.
 """
 
 import gzip
@@ -39,5 +39,5 @@ def made(**options):
     return as_json(validate(record.table, **options))
 
 
-if __name__ == "__main__":
+def write():
     STORED.write_bytes(gzip.compress(json.dumps(made(), allow_nan=False).encode(), mtime=0))

@@ -144,7 +144,21 @@ def test_names_stand_where_there_is_room_and_are_cut():
     # 29.2 units a board, 7 a character: a name of 8 stands before its dot, and takes the room of the next
     close = [(i, i + 1, 0.5, "unsure", f"agent {i}", "") for i in range(1, 21)]
     assert names(best(*close)) == [f"agent {i}" for i in range(20, 3, -2)]
-    assert names(best((1, 2, 0.5, "first", "x" * 40, ""))) == ["x" * 21 + "…"]
+    assert names(best((1, 2, 0.5, "first", "x" * 40, ""))) == ["x" * 7 + "…" + "x" * 14]
+
+
+def test_names_of_one_family_differ_where_they_are_cut():
+    labels = [f"HAL Generalist Agent ({model})" for model in ("o3 Medium", "o4-mini Low")]
+    told = [names(best((1, 9, 0.5, "first", label, ""))) for label in labels]
+    assert told == [["HAL Gen…nt (o3 Medium)"], ["HAL Gen…(o4-mini Low)"]]
+
+
+def test_the_axis_names_months_or_days():
+    march = date(2025, 3, 1).toordinal()
+    for last, said in ((march + 92, ["2025-03", "2025-04", "2025-05", "2025-06"]), (march, ["2025-03-01"])):
+        drawn = best((march, last, 0.5, "first", "a", ""))
+        ticks = [t.text for t in drawn.iter(f"{SVG}text") if re.fullmatch(r"[\d-]{7,}", t.text)]
+        assert ticks == said
 
 
 def test_names_of_sure_steps_come_first():

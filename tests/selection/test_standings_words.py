@@ -24,8 +24,8 @@ def line(agent, rank, score, *, lower=None, upper=None, cost=None, how="measured
     at = AtTarget(rank=rank, score=score, rank_lower=lower, rank_upper=upper, se=0.01, naive_se=0.02)
     stated = {
         "agent": agent,
-        "scaffold": "Loop",
-        "model": f"M{agent}",
+        "scaffold": "",
+        "model": "",
         "version": "",
         "organisation": "",
         "links": {},
@@ -83,6 +83,20 @@ def test_several_could_be_the_best():
         "2 of 3 agents could be the best. a scores highest, 90.0% on all 40 tasks, for $200 a run"
         "; the cheapest of the 2 costs $12.3."
     )
+
+
+def test_an_agent_is_called_by_model_and_scaffold_where_that_is_known_and_tells_it_apart():
+    pair = [
+        line(name, 1, 0.9, lower=1, upper=2, model=model, scaffold="Loop")
+        for name, model in (("a", "M1"), ("b", "M2"))
+    ]
+    one = words.headline(standings(*pair, first=("a",)))
+    assert one.startswith("M1 with Loop is the best of 2 agents, at 95%: 90.0%")
+    assert one.endswith("The next is M2 with Loop.")
+    alike = [pair[0], line("c", 2, 0.8, lower=1, upper=2, model="M1", scaffold="Loop")]
+    assert words.headline(standings(*alike, first=("a", "c"))).startswith("These data do not order")
+    assert words.called(alike[0], alike) == "a"
+    assert words.called(line("d", 1, 0.9, model="not stated", scaffold="Loop"), []) == "d"
 
 
 def test_the_cheapest_is_told_among_measured_costs():

@@ -29,7 +29,7 @@ FIGURES = (
     *("rho", "tau", "rho_calibrated", "r2", "rho_rest", "rmse_completion", "rmse_ridge", "rmse_line"),
     *PAIR_FIGURES,
 )
-QUICK = {"coverage": False, "standard_errors": False, "n_null_draws": 0}
+QUICK = {"coverage": False, "standard_errors": False, "n_null_draws": 0, "other_bands": False}
 N_SPLITS = 4
 
 
@@ -943,3 +943,56 @@ def test_notes_name_figures_as_the_tables_do():
         "Above the strategy in use of Mid-range band": "this is the strategy in use",
         "± of Mid-range band": "Above random, Above the strategy in use: undefined without some group",
     }
+
+
+# --------------------------------------------------------------------------------- bands of other widths
+
+
+def around(table, **options):
+    """Bands of other widths, with the figures of each agent left out beside them."""
+    asked = {"protocols": ["loao"], "strategies": ["mid_range", "easiest", "random"], "seeds": 1}
+    return validate(table, **asked, **{**QUICK, "standard_errors": True, "other_bands": True}, **options)
+
+
+@pytest.mark.parametrize("name", ["toy", "hal_gaia"])
+def test_a_band_of_another_width_has_the_figures_of_a_validation_by_it(board, name):
+    table = board(name)[0]
+    found = around(table)
+    in_use = found.protocols["loao"].strategies["mid_range"]
+    assert [one.in_use for one in found.bands.widths].count(True) == 1
+    for one in found.bands.widths:
+        if one.reason:
+            continue
+        alone = in_use
+        if not one.in_use:
+            of_it = {"lo": one.lo, "hi": one.hi, "widening": False, "protocols": ["loao"]}
+            alone = validate(table, strategies=["mid_range"], **QUICK, **of_it)
+            assert alone.band.size == one.size
+            alone = alone.protocols["loao"].strategies["mid_range"]
+        assert (one.rho, one.pairs_correct_full, one.n) == (alone.rho, alone.pairs_correct_full, alone.n)
+    assert [one.size for one in found.bands.widths] == sorted(one.size for one in found.bands.widths)
+
+
+@pytest.mark.parametrize(
+    ("name", "published"), [("hal_gaia", 0.57), ("hal_taubench_airline", 0.93), ("hal_corebench_hard", 1.0)]
+)
+def test_the_easiest_tasks_lie_in_the_band_as_often_as_published(board, name, published):
+    """Ndzomga, Appendix A.4: 57% on GAIA, 93% on τ-bench Airline, 100% on CoreBench Hard."""
+    found = around(board(name)[0])
+    overlaps = {one.strategy: one for one in found.bands.overlaps}
+    assert round(overlaps["easiest"].share, 2) == published
+    assert overlaps["random"].share == found.band.size / found.n_tasks
+
+
+def test_a_thin_band_has_no_figures_and_says_why():
+    """Of 12 agents 4 or 8 pass each of the 20 tasks: no rate lies from 40% to 60%."""
+    passes = np.array([[(i + j) % 12 < (4 if j % 2 else 8) for j in range(20)] for i in range(12)])
+    answer = whole_study(table_of(passes.astype(float)))["bands"]
+    thin = {(one["lo"], one["hi"]): one["reason"] for one in answer["widths"] if one["reason"]}
+    assert thin[0.4, 0.6] == "none of 20 tasks has a pass rate from 40% to 60%"
+    assert (0.1, 0.9) not in thin
+    too_few = whole_study(table_of(rasch_outcomes(1, 5, 20)))["bands"]
+    assert (too_few["widths"], too_few["overlaps"]) == ([], [])
+    assert "only 5 complete agents" in too_few["reason"] or "5 complete agents;" in too_few["reason"]
+    unsuited = whole_study(table_of(np.ones((12, 20))))["bands"]
+    assert "none of 20 tasks has a pass rate" in unsuited["reason"]

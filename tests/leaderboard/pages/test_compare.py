@@ -204,7 +204,7 @@ def test_what_is_withdrawn_is_not_compared(client, toy):
     unload(uuids=[submission.uuid], reason="the wrong file", as_of=AS_OF)
     response = client.get(address("a15", "a14"))
     assert response.status_code == 200
-    assert "These agents cannot be compared" in text_of(response)
+    assert "a14 was withdrawn after board" in text_of(response)
     assert "wins" not in text_of(response)
 
 

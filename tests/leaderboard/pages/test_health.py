@@ -73,10 +73,11 @@ def asked(benchmark, n=3, arrived=1):
     return request
 
 
-def test_before_any_check_it_says_what_to_do(client, toy):
+def test_before_any_check_it_says_when_monitors_look(client, toy):
     text = text_of(client.get("/b/toy/health"))
     assert "No monitor has looked yet." in text
-    assert "python manage.py drift toy" in text
+    assert "Monitors look after each new full run" in text
+    assert "manage.py" not in text
     assert "None is open." in text
     assert "Subset 1 in use" in text
 

@@ -5,16 +5,19 @@ import pytest
 
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.corrections import unload
 from leaderboard.studies.answers import words
+from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.conftest import AS_OF
 from tests.seen import text_of
 from tests.toys import csv_text, graded, ladder, load_text, recomputed
 
 
-def test_without_a_benchmark_it_says_how_to_load_one(client, db):
+def test_without_a_benchmark_it_says_what_one_is_made_of(client, db):
     response = client.get("/")
     assert response.status_code == 200
-    assert "manage.py load outcomes.csv.gz --benchmark my-benchmark" in text_of(response)
+    assert "a row for each trial of an agent on a task" in text_of(response)
+    assert "manage.py" not in text_of(response)
 
 
 @pytest.mark.parametrize(
@@ -101,3 +104,16 @@ def test_it_takes_three_queries_however_many_there_are(client, publish, django_a
     # the benchmarks; their latest boards with policies; the entries of these
     with django_assert_num_queries(3):
         client.get("/")
+
+
+def test_who_was_withdrawn_since_a_board_is_marked_wherever_the_board_is_told(client, publish):
+    """The leader ran for a price and was taken back: home, feed and the picture of costs say so."""
+    publish(csv_text(ladder(6, 12)).replace(",valid", ",valid,cost_usd").replace(",1\n", ",1,2.5\n"))
+    (leader,) = Submission.objects.filter(agent__name="a05")
+    addresses = ("/", "/b/toy/feed", "/b/toy/plots/cost.svg")
+    assert not any("ithdrawn" in client.get(one).content.decode() for one in addresses)
+    unload(uuids=[leader.uuid], reason="a leak", as_of=AS_OF)
+    assert "Withdrawn since: a05." in text_of(client.get("/"))
+    assert "Withdrawn since: a05." in client.get("/b/toy/feed").content.decode()
+    assert "a05, withdrawn: " in client.get("/b/toy/plots/cost.svg").content.decode()
+    assert "a05 (withdrawn since)" in text_of(client.get("/b/toy"))

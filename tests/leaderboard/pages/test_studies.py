@@ -13,6 +13,7 @@ from leaderboard.studies.answers import validated, why_text
 from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
 from selection.standings.verdict import verdict
 from tests.leaderboard.stored_validation import store
+from tests.leaderboard.stored_validation import stored as the_stored
 from tests.seen import text_of
 from tests.toys import csv_text, ladder, load_text, rows_text
 
@@ -58,14 +59,13 @@ def stored(model, benchmark, **result):
     )
 
 
-@pytest.mark.parametrize(("page", "command"), [("validity", "validate"), ("uncertainty", "variance")])
-def test_before_the_first_study_it_says_how_to_make_one(
-    client, toy, django_assert_num_queries, page, command
-):
+@pytest.mark.parametrize("page", PAGES)
+def test_before_the_first_study_it_says_when_there_will_be_one(client, toy, django_assert_num_queries, page):
     with django_assert_num_queries(2):  # the benchmark; no study
         response = client.get(f"/b/toy/{page}")
     assert response.status_code == 200
-    assert f"python manage.py {command} toy" in text_of(response)
+    assert "When it will be known" in text_of(response)
+    assert "manage.py" not in text_of(response)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -138,7 +138,9 @@ def test_no_page_takes_a_coin_for_chance(client, toy):
     """The subset is part of the full score, so that pairs agree even where agents do not differ."""
     store(toy)
     text = text_of(client.get("/b/toy/validity"))
-    assert not re.search(r"chance|coin|50%|½", text)
+    of_pairs, _, _ = text.partition("Tasks of other strategies")
+    assert not re.search(r"chance|coin|½", text)
+    assert "50%" not in of_pairs
     assert validated.LEGEND["Pairs in order"] in text
 
 
@@ -312,7 +314,10 @@ def test_intervals_that_held_stand_against_what_they_claim(client, toy):
     assert "95%, as they claim" in source
 
 
-@pytest.mark.parametrize(("page", "name"), [("validity", "validity"), ("validity", "coverage")])
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("validity", "validity"), ("validity", "coverage"), ("validity", "widths"), ("validity", "overlap")],
+)
 def test_a_drawing_of_the_page_is_the_one_at_its_address(client, toy, page, name):
     assert client.get(f"/b/toy/plots/{name}.svg").status_code == 404
     store(toy)
@@ -321,11 +326,29 @@ def test_a_drawing_of_the_page_is_the_one_at_its_address(client, toy, page, name
     assert drawn.content.decode() in client.get(f"/b/toy/{page}").content.decode()
 
 
-def test_other_widths_of_the_band_were_not_measured_and_it_says_how(client, toy):
+def test_bands_of_other_widths_stand_beside_the_one_in_use_and_in_their_tables(client, toy):
     store(toy)
+    page = seen_in(client, "widths")
+    widths = [(row[0], row[1]) for row in page]
+    assert widths[3] == ("30% to 70% (in use)", "8")
+    assert [row for row, _ in widths[:3]] == ["45% to 55%", "40% to 60%", "35% to 65%"]
+    assert ("Random", "40.0%", "on average") in seen_in(client, "overlap")
+
+
+def seen_in(client, name):
+    """The table beside a drawing of the trust page."""
+    page = html.unescape(client.get("/b/toy/validity").content.decode())
+    (table,) = re.findall(rf'<details id="table-{name}">.*?<tbody>(.*?)</tbody>', page, re.S)
+    rows = re.findall(r"<tr>(.*?)</tr>", table, re.S)
+    return [tuple(re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)) for row in rows]
+
+
+def test_a_validation_of_before_says_that_other_widths_were_not_measured(client, toy):
+    study = stored(ValidationStudy, toy, **{k: v for k, v in the_stored().items() if k != "bands"})
+    assert study.pk
     text = text_of(client.get("/b/toy/validity"))
-    assert "Other widths of the band Not measured" in text
-    assert "python -m selection validate outcomes.csv --band 0.4 0.6" in text
+    assert "Bands of other widths: not measured, because this validation was made before" in text
+    assert client.get("/b/toy/plots/widths.svg").status_code == 404
 
 
 def steps(*values):
