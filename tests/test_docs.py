@@ -2,7 +2,7 @@
 
 A page is read in a folder of its own that looks like a checkout, with an embedded server of its own. What
 installs or serves (`APART`) is tested in `test_installation` and `leaderboard.test_server`; here gunicorn
-serves on another port than the printed 8000.
+serves on another port than the printed 8000. The folder's server holds the demonstration from the start.
 """
 
 import os
@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import pytest
 from django.core.management import get_commands, load_command_class
@@ -23,8 +22,9 @@ from django.urls import URLPattern, get_resolver
 
 from analytics.cli import main as analytics
 from selection.cli import main as selection
+from tests.cluster import ROOT, copied_home
+from tests.leaderboard.service import inherited, migrate
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OPERATOR = (ROOT / "docs" / "operator.md").read_text()
 INTERFACE = (ROOT / "docs" / "api.md").read_text()
@@ -65,7 +65,7 @@ class Reader:
             "HOME": str(folder),
             "BANDSTAND_HOME": home,
             "OPENBLAS_NUM_THREADS": "1",
-        }
+        } | {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}
         self.names, self.printed = {}, ""
         for entry in ("manage.py", "pyproject.toml", "analytics", "leaderboard", "selection"):
             (folder / entry).symlink_to(ROOT / entry)
@@ -126,21 +126,34 @@ def reader(tmp_path, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"localhost:{free.getsockname()[1]}"
-    home = tempfile.mkdtemp(prefix="bst-")
+    home = copied_home("demonstration", demonstration)
     yield Reader(tmp_path, home, address)
     shutil.rmtree(home, ignore_errors=True)
 
 
+def demonstration(home):
+    """What `make demo` makes, but for its studies."""
+    migrate(home)
+    lines = (
+        "demo --write demonstration.csv",
+        "load demonstration.csv --benchmark demonstration",
+        "recompute demonstration",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for line in lines:
+            subprocess.run(
+                [sys.executable, ROOT / "manage.py", *line.split()],
+                cwd=folder,
+                env=inherited() | {"BANDSTAND_HOME": str(home)},
+                stdout=subprocess.DEVNULL,
+                check=True,
+                timeout=PATIENCE,
+            )
+
+
 @pytest.fixture
 def served(reader):
-    """The reader, while the demonstration is served as by `make demo`, but for its studies."""
-    reader.type(
-        "bandstand-server migrate --verbosity 0\n"
-        "bandstand-server demo --write demonstration.csv\n"
-        "bandstand-server load demonstration.csv --benchmark demonstration\n"
-        "bandstand-server recompute demonstration\n"
-        "rm demonstration.csv"
-    )
+    """The reader, while the demonstration is served."""
     server = reader.serve()
     yield reader
     os.killpg(server.pid, signal.SIGINT)
