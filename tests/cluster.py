@@ -48,14 +48,14 @@ def alone(name):
         yield
 
 
-def copied_home(name, fill):
-    """A home with a server's data: a copy of one that `fill` filled, for whoever asked first."""
+def copied_home(name, fill, base=None):
+    """A copy of a home that `fill` filled, from `base` on if there is one, for whoever asked first."""
     stored = HOME / name
     with alone(name):
         if not stored.exists():
-            unfinished = Path(tempfile.mkdtemp(prefix="bst-"))
+            unfinished = base() if base else tempfile.mkdtemp(prefix="bst-")
             fill(unfinished)
-            unfinished.rename(stored)
+            os.rename(unfinished, stored)
     home = tempfile.mkdtemp(prefix="bst-")
     subprocess.run(["cp", "-a", f"{stored}/.", home], check=True)
     return home

@@ -23,7 +23,7 @@ from django.urls import URLPattern, get_resolver
 from analytics.cli import main as analytics
 from selection.cli import main as selection
 from tests.cluster import ROOT, copied_home
-from tests.leaderboard.service import inherited, migrate
+from tests.leaderboard.service import inherited, migrated_home
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OPERATOR = (ROOT / "docs" / "operator.md").read_text()
@@ -128,14 +128,13 @@ def reader(tmp_path, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"localhost:{free.getsockname()[1]}"
-    home = copied_home("demonstration", demonstration)
+    home = copied_home("demonstration", demonstration, migrated_home)
     yield Reader(tmp_path, home, address)
     shutil.rmtree(home, ignore_errors=True)
 
 
 def demonstration(home):
     """What `make demo` makes, but for its studies."""
-    migrate(home)
     lines = (
         "demo --write demonstration.csv",
         "load demonstration.csv --benchmark demonstration",
@@ -146,7 +145,7 @@ def demonstration(home):
             subprocess.run(
                 [sys.executable, ROOT / "manage.py", *line.split()],
                 cwd=folder,
-                env=inherited() | {"BANDSTAND_HOME": str(home)},
+                env=inherited() | {"BANDSTAND_HOME": home},
                 stdout=subprocess.DEVNULL,
                 check=True,
                 timeout=PATIENCE,

@@ -26,7 +26,7 @@ class Service:
     """A home with a migrated database; its processes are ended with it."""
 
     def __init__(self, **settings):
-        self.home = copied_home("migrated", migrate)
+        self.home = migrated_home()
         self.environment = inherited() | {"BANDSTAND_HOME": self.home} | settings
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
@@ -159,9 +159,13 @@ def inherited():
     return {name: value for name, value in os.environ.items() if name not in DEPLOYED}
 
 
+def migrated_home():
+    return copied_home("migrated", migrate)
+
+
 def migrate(home):
     command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-    environment = inherited() | {"BANDSTAND_HOME": str(home)}
+    environment = inherited() | {"BANDSTAND_HOME": home}
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=PATIENCE)
 
 
