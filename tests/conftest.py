@@ -9,9 +9,17 @@ from pathlib import Path
 import hypothesis
 import pytest
 from django.conf import settings
+from django.contrib.auth.hashers import Argon2PasswordHasher
+from django.core.management import call_command
+from django.db import connection, connections
+from django.test import TransactionTestCase
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.cluster import HOME, ROOT, alone
+from tests.kept import is_superuser
+
 LONGEST = ("test_docs.py", "test_server.py")
+TEMPLATE = f"test_{HOME.name}"
+MADE_BY_MIGRATIONS = {"django_content_type", "auth_permission"}
 
 
 def pytest_configure() -> None:
@@ -22,6 +30,31 @@ def pytest_configure() -> None:
         "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )
     hypothesis.settings.load_profile("untimed")
+    # The algorithm is the product's; its price, a quarter of a second for each password, is not paid.
+    Argon2PasswordHasher.time_cost, Argon2PasswordHasher.memory_cost = 1, 8
+    Argon2PasswordHasher.parallelism = 1
+    TransactionTestCase._fixture_teardown = lambda _: empty()
+
+
+def empty() -> None:
+    """Delete what the tables hold, but not what migrations made; Django's flush makes each table anew."""
+    if not is_superuser():  # of a server of one's own
+        call_command("flush", verbosity=0, interactive=False)
+        return
+    with connection.cursor() as cursor:
+        tables = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
+        asked = [
+            f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})"
+            for table in sorted(tables - MADE_BY_MIGRATIONS)
+        ]
+        cursor.execute(" UNION ALL ".join(asked))
+        filled = [table for (table,) in cursor.fetchall()]
+        if filled:
+            # No trigger keeps a row, and no foreign key asks for an order.
+            deleted = "; ".join(f"DELETE FROM {table}" for table in filled)
+            cursor.execute(
+                f"SET session_replication_role = replica; {deleted}; RESET session_replication_role"
+            )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,3 +101,44 @@ def real_rows(real_data):
             return list(csv.DictReader(lines))
 
     return rows
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_test_environment, django_db_blocker, django_db_modify_db_settings):
+    """A database of this worker's own: a copy of one that the first worker migrated."""
+    with django_db_blocker.unblock():
+        name = connection.creation._get_test_db_name()
+        with alone("template"):
+            _migrated_once()
+            _made(name, template=TEMPLATE)
+        _use(name)
+        yield
+        connections.close_all()
+        with connection.creation._nodb_cursor() as cursor:
+            for one in (name, TEMPLATE):
+                cursor.execute(f'DROP DATABASE IF EXISTS "{one}" WITH (FORCE)')
+
+
+def _migrated_once():
+    with connection.creation._nodb_cursor() as cursor:
+        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE])
+        if cursor.fetchone():
+            return
+    unfinished = f"{TEMPLATE}_unfinished"
+    _made(unfinished)
+    _use(unfinished)
+    call_command("migrate", verbosity=0, run_syncdb=True)
+    connection.close()
+    with connection.creation._nodb_cursor() as cursor:
+        cursor.execute(f'ALTER DATABASE "{unfinished}" RENAME TO "{TEMPLATE}"')
+
+
+def _made(name, template="template1"):
+    with connection.creation._nodb_cursor() as cursor:
+        cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        cursor.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+
+
+def _use(name):
+    connection.close()
+    settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name

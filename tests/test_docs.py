@@ -2,7 +2,7 @@
 
 A page is read in a folder of its own that looks like a checkout, with an embedded server of its own. What
 installs or serves (`APART`) is tested in `test_installation` and `leaderboard.test_server`; here gunicorn
-serves on another port than the printed 8000.
+serves on another port than the printed 8000. The folder's server holds the demonstration from the start.
 """
 
 import os
@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import pytest
 from django.core.management import get_commands, load_command_class
@@ -27,8 +26,9 @@ from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import EventKind
 from selection.cli import main as selection
+from tests.cluster import ROOT, copied_home
+from tests.leaderboard.service import inherited, migrated_home
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OPERATOR = (ROOT / "docs" / "operator.md").read_text()
 INTERFACE = (ROOT / "docs" / "api.md").read_text()
@@ -36,8 +36,10 @@ POLICY = (ROOT / "docs" / "policy.md").read_text()
 COMMAND_LINES = (ROOT / "docs" / "command-lines.md").read_text()
 RUN, SHOWN = {"sh", "python"}, {"csv", "json", "ndjson", "text"}
 APART = ("make ", "pip install ", "gunicorn ")
+LONG = (".venv/bin/python manage.py validate ", ".venv/bin/python manage.py replay ")
+"""How lines begin that compute for half a minute: `make test-slow` types them with all the others."""
 PRINTED_ADDRESS = "localhost:8000"
-PATIENCE = 120
+PATIENCE = 300
 TELLS = {
     "README.md": ["18,000 new, 0 already there", "54 of the 55 tasks asked for have no outcome"],
     "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new, 3 already there"],
@@ -70,7 +72,7 @@ class Reader:
             "HOME": str(folder),
             "BANDSTAND_HOME": home,
             "OPENBLAS_NUM_THREADS": "1",
-        }
+        } | {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}
         self.names, self.printed = {}, ""
         for entry in ("manage.py", "pyproject.toml", "analytics", "leaderboard", "selection"):
             (folder / entry).symlink_to(ROOT / entry)
@@ -85,13 +87,13 @@ class Reader:
         )
         (folder / "bin" / "bandstand").chmod(0o755)
 
-    def read(self, text):
+    def read(self, text, *, without=APART):
         for language, block in blocks(text.replace(PRINTED_ADDRESS, self.address)):
             if language == "python":
                 exec(compile(block, "a block of Python", "exec"), self.names)
             elif language == "sh":
                 self.printed += self.type(
-                    "".join(line for line in block.splitlines(True) if not line.startswith(APART))
+                    "".join(line for line in block.splitlines(True) if not line.startswith(without))
                 )
 
     def type(self, lines):
@@ -131,38 +133,62 @@ def reader(tmp_path, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"localhost:{free.getsockname()[1]}"
-    home = tempfile.mkdtemp(prefix="bst-")
+    home = copied_home("demonstration", demonstration, migrated_home)
     yield Reader(tmp_path, home, address)
     shutil.rmtree(home, ignore_errors=True)
 
 
+def demonstration(home):
+    """What `make demo` makes, but for its studies."""
+    lines = (
+        "demo --write demonstration.csv",
+        "load demonstration.csv --benchmark demonstration",
+        "recompute demonstration",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for line in lines:
+            subprocess.run(
+                [sys.executable, ROOT / "manage.py", *line.split()],
+                cwd=folder,
+                env=inherited() | {"BANDSTAND_HOME": home},
+                stdout=subprocess.DEVNULL,
+                check=True,
+                timeout=PATIENCE,
+            )
+
+
 @pytest.fixture
 def served(reader):
-    """The reader, while the demonstration is served as by `make demo`, but for its studies."""
-    reader.type(
-        "bandstand-server migrate --verbosity 0\n"
-        "bandstand-server demo --write demonstration.csv\n"
-        "bandstand-server load demonstration.csv --benchmark demonstration\n"
-        "bandstand-server recompute demonstration\n"
-        "rm demonstration.csv"
-    )
+    """The reader, while the demonstration is served."""
     server = reader.serve()
     yield reader
     os.killpg(server.pid, signal.SIGINT)
     server.wait(PATIENCE)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if RUN & {language for language, _ in blocks(page.read_text())}],
-    ids=name_of,
-)
-def test_what_a_page_shows_runs_as_printed(page, request, capsys):
+READ = [page for page in PAGES if RUN & {language for language, _ in blocks(page.read_text())}]
+
+
+def read(page, request, capsys, **options):
+    """Type a page's lines; return those that it should have printed and did not."""
     text = page.read_text()
     reader = request.getfixturevalue("served" if PRINTED_ADDRESS in text else "reader")
-    reader.read(text)
+    reader.read(text, **options)
     printed = reader.printed + capsys.readouterr().out
-    assert not [words for words in TELLS.get(name_of(page), []) if words not in printed]
+    return [words for words in TELLS.get(name_of(page), []) if words not in printed]
+
+
+@pytest.mark.parametrize("page", READ, ids=name_of)
+def test_what_a_page_shows_runs_as_printed(page, request, capsys):
+    assert not read(page, request, capsys, without=APART + LONG)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page in READ if any(f"\n{line}" in page.read_text() for line in LONG)], ids=name_of
+)
+def test_a_page_with_long_lines_runs_as_printed_to_the_last(page, request, capsys):
+    assert not read(page, request, capsys)
 
 
 def test_every_page_that_promises_something_is_read():

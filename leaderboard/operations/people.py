@@ -10,14 +10,15 @@ from django.core.validators import validate_email
 from django.db import transaction
 
 from leaderboard.accounts.models import ApiToken, Scope, User
-from leaderboard.accounts.services import create_token, open_account
+from leaderboard.accounts.services import create_token, get_or_create_user, open_account
 from leaderboard.catalog.models import Agent, Benchmark, Invitation, Membership, Role
-from leaderboard.catalog.queries import role_of
+from leaderboard.catalog.queries import benchmark_of, role_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
 
 VALID_FOR = timedelta(days=14)
+ROLE_FOR = {Scope.READ: Role.VIEWER, Scope.SUBMIT: Role.SUBMITTER, Scope.OPERATE: Role.OPERATOR}
 LOCAL = "http://localhost:8000"  # where `make serve` serves
 
 
@@ -206,6 +207,21 @@ def revoke_token(*, token: ApiToken, by: User | None, reason: str, as_of: dateti
     with acting(by=by, reason=reason):
         found.revoked_at = as_of
         found.save(update_fields=["revoked_at"])
+
+
+@transaction.atomic
+def issue_token(
+    *, email: str, slug: str, scope: Scope, name: str, as_of: datetime, life: timedelta
+) -> tuple[ApiToken, str]:
+    """Make a token for one benchmark, with account and role where they are absent; return its secret too."""
+    benchmark = benchmark_of(slug)
+    user, _ = get_or_create_user(email=email)
+    grant(user=user, benchmark=benchmark, role=ROLE_FOR[scope])
+    # A scope includes the lesser ones.
+    scopes = list(Scope.values)[: list(Scope).index(scope) + 1]
+    return create_token(
+        user=user, name=name, scopes=scopes, benchmarks=[slug], created_at=as_of, expires_at=as_of + life
+    )
 
 
 def _sha256(secret: str) -> bytes:

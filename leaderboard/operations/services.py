@@ -8,15 +8,12 @@ from typing import Any
 from django.db import transaction
 from threadpoolctl import threadpool_limits
 
-from leaderboard.accounts.models import ApiToken, Scope
-from leaderboard.accounts.services import create_token, get_or_create_user
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import latest_board, promises_of
 from leaderboard.boards.services import board_with_key, publish
-from leaderboard.catalog.models import Benchmark, Role
-from leaderboard.catalog.queries import benchmark_of
-from leaderboard.catalog.services import grant
+from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Refusal
+from leaderboard.operations.people import issue_token as issue_token
 from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
 from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
@@ -32,8 +29,6 @@ from leaderboard.studies.validations import settle_validation
 from leaderboard.studies.variances import settle_variance
 
 Progress = Callable[[int, int], None]
-
-ROLE_FOR = {Scope.READ: Role.VIEWER, Scope.SUBMIT: Role.SUBMITTER, Scope.OPERATE: Role.OPERATOR}
 
 
 class CannotCompute(Refusal):
@@ -137,18 +132,3 @@ def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
     store_scores(now.stale)
     calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
     return now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset))
-
-
-@transaction.atomic
-def issue_token(
-    *, email: str, slug: str, scope: Scope, name: str, as_of: datetime, life: timedelta
-) -> tuple[ApiToken, str]:
-    """Make a token for one benchmark, with account and role where they are absent; return its secret too."""
-    benchmark = benchmark_of(slug)
-    user, _ = get_or_create_user(email=email)
-    grant(user=user, benchmark=benchmark, role=ROLE_FOR[scope])
-    # A scope includes the lesser ones.
-    scopes = list(Scope.values)[: list(Scope).index(scope) + 1]
-    return create_token(
-        user=user, name=name, scopes=scopes, benchmarks=[slug], created_at=as_of, expires_at=as_of + life
-    )

@@ -5,8 +5,11 @@ import shutil
 
 import pytest
 from django.db import connections
+from pytest_django.live_server_helper import LiveServer
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+
+from tests.conftest import empty
 
 FLAGS = (
     "--headless",
@@ -59,3 +62,13 @@ def browser(started, monkeypatch):
     started.get_log("browser")
     yield started
     started.get("about:blank")
+
+
+@pytest.fixture(scope="module")
+def server(programs, django_db_setup, django_db_blocker):
+    """A live server over what a module stores once, outside of any test's transaction, to look at it."""
+    with django_db_blocker.unblock():
+        server = LiveServer("localhost")
+        yield server
+        server.stop()
+        empty()

@@ -2,7 +2,7 @@ import re
 import subprocess
 from base64 import b64decode
 from datetime import UTC, datetime
-from urllib.request import Request, urlopen
+from itertools import product
 
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException
@@ -13,9 +13,10 @@ from selenium.webdriver.support.wait import WebDriverWait
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute
 from tests.browser.accessibility import serious
+from tests.browser.looking import SCHEMES, SIZES, emulate
 from tests.conftest import ROOT
 from tests.leaderboard.stored_validation import store
-from tests.toys import csv_text, graded, ladder, load_text
+from tests.toys import csv_text, ladder, load_text
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
 AGENTS = ladder(16, 40) | {
@@ -29,24 +30,23 @@ def resize(browser, width, height=900):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
-@pytest.fixture
-def address(browser, live_server):
+STUDIES = ("/b/toy/validity", "/b/toy/uncertainty")
+
+
+@pytest.fixture(scope="module")
+def shown(server):
+    """A board, and studies that came after it."""
     load_text(csv_text(AGENTS))
-    recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
-    return live_server.url
+    benchmark = Benchmark.objects.get()
+    recompute(benchmark=benchmark, as_of=AS_OF)
+    store(benchmark)
+    measure_variance(benchmark=benchmark, as_of=AS_OF)
+    return server.url
 
 
-STUDIES = {
-    "/b/toy/validity": store,
-    "/b/toy/uncertainty": lambda benchmark: measure_variance(benchmark=benchmark, as_of=AS_OF),
-}
-
-
-def visit(browser, address, path):
-    """Open a page; a study that it is about is there first."""
-    if path in STUDIES:
-        STUDIES[path](Benchmark.objects.get())
-    browser.get(address + path)
+@pytest.fixture
+def address(browser, shown, db):
+    return shown
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ PATHS = ["/", "/b/toy", "/b/toy?sort=-date", "/b/toy?target=domain", "/b/toy?vie
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_opens_without_a_word_in_the_console(address, browser, path):
-    visit(browser, address, path)
+    browser.get(address + path)
     assert browser.find_element(By.TAG_NAME, "h1").is_displayed()
     assert browser.get_log("browser") == []
 
@@ -147,14 +147,6 @@ def test_the_keyboard_sorts_and_keeps_its_place(board):
     board.back()
     wait_until(board, lambda browser: ranks(browser) == sorted(ranks(browser)))
     assert board.get_log("browser") == []
-
-
-def test_a_new_board_replaces_the_whole_page(board):
-    load_text(csv_text({"late": "1" * 40}))
-    recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
-    board.find_element(By.CSS_SELECTOR, "a[data-column=subset]").click()
-    wait_until(board, lambda browser: "Board 2" in browser.find_element(By.CLASS_NAME, "metas").text)
-    assert "sort=subset" in board.current_url
 
 
 def test_it_sorts_without_javascript(address, browser):
@@ -231,17 +223,6 @@ class TestBudget:
     def test_a_row_is_few_nodes(self, board):
         assert of_rows(board, "row.querySelectorAll('*').length + 1") <= 25
 
-    def test_500_agents_are_one_light_page(self, browser, live_server):
-        load_text(csv_text(graded(500, 20)))
-        recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
-        request = Request(f"{live_server.url}/b/toy?rows=all", headers={"Accept-Encoding": "gzip"})
-        with urlopen(request) as response:
-            assert response.headers["Content-Encoding"] == "gzip"
-            assert len(response.read()) <= 60 * 1024
-        browser.get(f"{live_server.url}/b/toy?rows=all")
-        assert len(ranks(browser)) == 500
-        assert browser.execute_script("return document.querySelectorAll('*').length") <= 15_000
-
     def test_it_prints_25_rows_a_page(self, board, tmp_path):
         printed = board.execute_cdp_cmd(
             "Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True}
@@ -253,15 +234,12 @@ class TestBudget:
         assert "A4" in found
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["/", "/b/toy", "/b/toy?view=all"])
-@pytest.mark.parametrize("width", [1440, 768, 390])
-def test_nothing_keeps_anybody_out(address, browser, path, width, scheme):
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
-    resize(browser, width)
+def test_nothing_keeps_anybody_out(address, browser, path):
     browser.get(address + path)
-    assert serious(browser) == []
+    for width, scheme in product(SIZES, SCHEMES):
+        emulate(browser, width, scheme)
+        assert serious(browser) == [], (width, scheme)
 
 
 def choose(browser, text):
@@ -312,7 +290,7 @@ def test_what_has_the_focus_shows_it(board):
 
 @pytest.mark.parametrize("path", ["/", "/b/toy", "/b/toy?target=subset", *STUDIES, "/nowhere"])
 def test_no_window_scrolls_sideways(address, browser, path):
-    visit(browser, address, path)
+    browser.get(address + path)
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     for width in (320, 375, 768, 1200, 1280):
         resize(browser, width)
@@ -380,7 +358,7 @@ def test_text_stands_out_in_light_and_in_the_dark(board, scheme):
 
 @pytest.mark.parametrize("path", STUDIES)
 def test_the_other_pages_stand_out_too(address, browser, path):
-    visit(browser, address, path)
+    browser.get(address + path)
     for scheme in ("light", "dark"):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})

@@ -10,8 +10,6 @@ import urllib.request
 from itertools import product
 
 import pytest
-from django.core.management import call_command
-from pytest_django.live_server_helper import LiveServer
 
 from leaderboard.settings import folder
 from tests.browser import boards
@@ -36,27 +34,17 @@ MOST_SCRIPT = 6 * 1024  # bytes
 
 
 @pytest.fixture(scope="module")
-def server(django_db_setup, django_db_blocker):
-    """A live server over what the module stores, outside of any test's transaction."""
-    with django_db_blocker.unblock():
-        server = LiveServer("localhost")
-        yield server
-        server.stop()
-        call_command("flush", verbosity=0, interactive=False)
-
-
-@pytest.fixture(scope="module")
-def demonstration(programs, server):
+def demonstration(server):
     return boards.demonstration()
 
 
 @pytest.fixture(scope="module", params=boards.REAL)
-def real(programs, server, real_data, request):
+def real(server, real_data, request):
     return boards.real(real_data, request.param)
 
 
 @pytest.fixture(scope="module")
-def large(programs, server):
+def large(server):
     return boards.large()
 
 

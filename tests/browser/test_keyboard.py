@@ -5,7 +5,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from leaderboard.catalog.models import Agent
-from tests.browser.test_board import address, board  # noqa: F401 - fixtures
+from tests.browser.test_board import address, board, shown  # noqa: F401 - fixtures
 
 MOST_STOPS = 80
 

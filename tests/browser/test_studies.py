@@ -16,8 +16,8 @@ AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
 LONG = "an agent with a long name " + "without-a-break" * 9
 
 
-@pytest.fixture
-def benchmark(transactional_db):
+@pytest.fixture(scope="module")
+def shown(server):
     load_text(csv_text(ladder(16, 20) | {LONG: "01" * 10}))
     found = Benchmark.objects.get()
     recompute(benchmark=found, as_of=AS_OF)
@@ -41,14 +41,19 @@ def benchmark(transactional_db):
             result={"monitors": [told | {"statistic": day / 7}], "reason": "", "false_alerts_a_year": 0.1},
             created_at=AS_OF + timedelta(days=day),
         )
-    return found
+    return server.url
+
+
+@pytest.fixture
+def address(browser, shown, db):
+    return shown
 
 
 PAGES = ("compare", "compare?a=a15&a=a03&a=long", "validity", "uncertainty?trials=2", "health")
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_nothing_keeps_people_out_and_nothing_scrolls_sideways(browser, live_server, benchmark, page):
+def test_nothing_keeps_people_out_and_nothing_scrolls_sideways(browser, address, page):
     ids = dict(Agent.objects.values_list("name", "pk")) | {"long": Agent.objects.get(name=LONG).pk}
     for name in ("a15", "a03", "long"):
         page = page.replace(f"a={name}", f"a={ids[name]}")
@@ -56,16 +61,16 @@ def test_nothing_keeps_people_out_and_nothing_scrolls_sideways(browser, live_ser
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
         resize(browser, width)
-        browser.get(f"{live_server.url}/b/toy/{page}")
+        browser.get(f"{address}/b/toy/{page}")
         browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         assert serious(browser) == []
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
 
 
-def test_words_of_drawings_can_be_read_on_a_phone(browser, live_server, benchmark):
+def test_words_of_drawings_can_be_read_on_a_phone(browser, address):
     resize(browser, 390)
-    browser.get(f"{live_server.url}/b/toy/validity")
+    browser.get(f"{address}/b/toy/validity")
     sizes = browser.execute_script(
         "return [...document.querySelectorAll('.chart svg')].filter(one => one.getBoundingClientRect().width)"
         ".map(one => 12 * one.getBoundingClientRect().width / one.viewBox.baseVal.width)"
@@ -74,9 +79,9 @@ def test_words_of_drawings_can_be_read_on_a_phone(browser, live_server, benchmar
     assert min(sizes) >= 12
 
 
-def test_the_what_if_form_answers_without_a_script(browser, live_server, benchmark):
+def test_the_what_if_form_answers_without_a_script(browser, address):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    browser.get(f"{live_server.url}/b/toy/uncertainty")
+    browser.get(f"{address}/b/toy/uncertainty")
     field = browser.find_element("css selector", ".what-if input[name=trials]")
     field.clear()
     field.send_keys("3")

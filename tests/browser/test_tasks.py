@@ -21,11 +21,16 @@ PAGES = {
 LOOKS = [(1440, "light"), (768, "dark"), (390, "light"), (390, "dark")]
 
 
-@pytest.fixture
-def address(browser, live_server):
+@pytest.fixture(scope="module")
+def shown(server):
     load_text(csv_text(AGENTS))
     recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
-    return live_server.url
+    return server.url
+
+
+@pytest.fixture
+def address(browser, shown, db):
+    return shown
 
 
 def test_nothing_keeps_people_out(address, browser):

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -17,8 +16,8 @@ from pathlib import Path
 import psycopg
 
 from leaderboard import postgres
+from tests.cluster import ROOT, copied_home
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120
 DEPLOYED = ("DATABASE_URL", "SECRET_KEY", "ALLOWED_HOSTS", "BANDSTAND_HOME", "LOG_LEVEL")
 
@@ -27,14 +26,12 @@ class Service:
     """A home with a migrated database; its processes are ended with it."""
 
     def __init__(self, **settings):
-        self.home = tempfile.mkdtemp(prefix="bst-")
-        inherited = {name: value for name, value in os.environ.items() if name not in DEPLOYED}
-        self.environment = inherited | {"BANDSTAND_HOME": self.home} | settings
+        self.home = migrated_home()
+        self.environment = inherited() | {"BANDSTAND_HOME": self.home} | settings
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self.processes = []
         self.user = self.start("-c", STAY, stdin=subprocess.PIPE)  # so that the server stays between commands
-        self.manage("migrate", "--verbosity", "0")
 
     def manage(self, *arguments, **options):
         """Run a command to its end; return the lines that it printed."""
@@ -156,6 +153,20 @@ class Service:
         for process in reversed(self.processes):
             process.communicate(timeout=PATIENCE)
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+def inherited():
+    return {name: value for name, value in os.environ.items() if name not in DEPLOYED}
+
+
+def migrated_home():
+    return copied_home("migrated", migrate)
+
+
+def migrate(home):
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    environment = inherited() | {"BANDSTAND_HOME": home}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=PATIENCE)
 
 
 STAY = """

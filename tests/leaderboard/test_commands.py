@@ -25,6 +25,7 @@ from leaderboard.studies.models import DriftCheck
 from leaderboard.submissions.models import Outcome
 from leaderboard.terminal.management.commands import policy
 from leaderboard.terminal.printing import drift_text
+from tests import kept
 from tests.leaderboard.stored_validation import store, stored
 from tests.toys import AS_OF, csv_text, ladder
 
@@ -91,13 +92,18 @@ def test_names_are_printed_as_they_are(db, run, tmp_path):
 @pytest.fixture
 def toy(run, db, file):
     """A board of 17 agents, one of them with the subset alone."""
-    run("load", str(file), "--benchmark", "toy")
-    run("recompute", "toy")
-    subset = set(Board.objects.get().subset.tasks.values_list("name", flat=True))
-    marks = "".join("1" if f"t{j:02d}" in subset else "." for j in range(20))
-    file.write_text(csv_text({"newcomer": marks}))
-    run("load", str(file), "--benchmark", "toy")
-    run("recompute", "toy")
+
+    def make():
+        run("load", str(file), "--benchmark", "toy")
+        run("recompute", "toy")
+        subset = set(Board.objects.get().subset.tasks.values_list("name", flat=True))
+        marks = "".join("1" if f"t{j:02d}" in subset else "." for j in range(20))
+        newcomer = file.with_name("newcomer.csv")
+        newcomer.write_text(csv_text({"newcomer": marks}))
+        run("load", str(newcomer), "--benchmark", "toy")
+        run("recompute", "toy")
+
+    kept.stored("commands make a board", make)
     return Board.objects.latest("number")
 
 

@@ -24,6 +24,7 @@ from leaderboard.operations.retirement import retire
 from leaderboard.operations.services import check_drift, issue_token, validate
 from leaderboard.operations.webhooks import add_webhook, disable_webhook
 from leaderboard.submissions.models import OutcomeDetail
+from tests.kept import stored
 from tests.leaderboard.desk import person
 from tests.toys import AS_OF, csv_text, graded, lines_of, load_text, recomputed
 
@@ -48,6 +49,11 @@ def holding(name):
 @pytest.fixture
 def told(db, quick):
     """An agent whose name stands wherever a name may stand."""
+    stored("a name wherever it may stand", everywhere)
+    return Benchmark.objects.get(slug="toy")
+
+
+def everywhere():
     marks = graded(17, 24)
     marks = {(NAME if name == "a03" else name): row for name, row in marks.items()}
     load_text(csv_text(marks).replace(f"Model {NAME}", "Model"))  # names of models stay
@@ -58,7 +64,6 @@ def told(db, quick):
     check_drift(benchmark=benchmark, as_of=AS_OF)
     agent = agent_named(benchmark, NAME)
     report(agent=agent, text=f"{NAME} is too good", by=None, as_of=AS_OF)
-    return benchmark
 
 
 def test_a_name_stands_nowhere_afterwards_and_nothing_else_changes(told):

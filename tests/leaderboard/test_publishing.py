@@ -16,7 +16,7 @@ from leaderboard.operations.publishing import AT_ONCE, may_publish_at
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Submission
-from tests.toys import AS_OF, csv_text, ladder, load_text, recomputed
+from tests.toys import AS_OF, board_of, csv_text, ladder, load_text, recomputed
 
 STEPS = {f"a{i}": "1" * (10 * i) + "0" * (40 - 10 * i) for i in range(4)}
 
@@ -41,8 +41,7 @@ def told(kind):
 @pytest.fixture
 def first(db):
     """A board of four agents whose ranks are certain."""
-    load_text(csv_text(STEPS))
-    return recomputed()
+    return board_of(csv_text(STEPS))
 
 
 @pytest.fixture

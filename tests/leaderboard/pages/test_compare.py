@@ -10,22 +10,19 @@ from django.db.models import F
 
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload
-from leaderboard.operations.services import recompute
 from leaderboard.pages.differences import Difference, Named, n_shared, points_text, rest_of, verdict_of, wins
 from leaderboard.studies.pairs import LAST
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.test_studies import cells
 from tests.leaderboard.world import World
 from tests.seen import text_of
-from tests.toys import csv_text, ladder, lines_of, load_text, rows_text
+from tests.toys import board_of, csv_text, ladder, lines_of, load_text, rows_text
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
 
 
 def published(outcomes=None, *, text=None):
-    load_text(text or csv_text(outcomes))
-    benchmark = Benchmark.objects.get()
-    return recompute(benchmark=benchmark, as_of=AS_OF)[0]
+    return board_of(text or csv_text(outcomes), as_of=AS_OF)
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import pytest
 from analytics.drift.monitor import ADVICE
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.models import Alert, RerunAgent, RerunRequest
-from leaderboard.operations.services import check_drift, recompute
+from leaderboard.operations.services import check_drift
 from leaderboard.pages.health import MONITORS, looks_of
 from leaderboard.studies.models import ESTIMATOR_VERSION, DriftCheck
 from tests.leaderboard.pages.test_studies import cells
 from tests.seen import text_of
-from tests.toys import csv_text, ladder, load_text
+from tests.toys import board_of, csv_text, ladder
 
 AS_OF = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
 HARMLESS = {"to_do": "", "evidence": {}, "false_alerts_at_most": 0.0, "false_alerts_per_agent": 0.0}
@@ -21,9 +21,7 @@ HARMLESS = {"to_do": "", "evidence": {}, "false_alerts_at_most": 0.0, "false_ale
 
 @pytest.fixture
 def toy(db):
-    load_text(csv_text(ladder(16, 20)))
-    recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
-    return Benchmark.objects.get()
+    return board_of(csv_text(ladder(16, 20)), as_of=AS_OF).benchmark
 
 
 def monitor(name="capability jump", state="ok", statistic=None, threshold=None, **told):

@@ -12,7 +12,7 @@ from django.utils import timezone
 from leaderboard.accounts.models import Scope, User
 from leaderboard.accounts.services import LONGEST_LIFE
 from leaderboard.catalog.models import NAME_LENGTH
-from leaderboard.operations.services import issue_token
+from leaderboard.operations.people import issue_token
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 

@@ -1,0 +1,60 @@
+"""What needs an account, in a browser: nothing keeps people out, and a submission is taken back."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from leaderboard.catalog.models import Agent, Benchmark, Role
+from leaderboard.operations.people import make_token
+from leaderboard.submissions.models import Submission
+from tests.browser.accessibility import violations
+from tests.browser.test_around import LONG, WIDTHS, look, two_boards
+from tests.leaderboard.desk import person
+
+
+@pytest.fixture
+def address(browser, live_server):
+    two_boards()
+    return live_server.url
+
+
+@pytest.fixture
+def signed_in(address, browser):
+    """An operator with a token, in the browser."""
+    toy = Benchmark.objects.get()
+    user = person("ada@example.org", role=Role.OPERATOR, benchmark=toy)
+    make_token(user=user, name="ci", scope="submit", benchmarks=[], days=9, as_of=timezone.now())
+    Agent.objects.filter(name=LONG).update(owner=user)
+    client = Client()
+    client.force_login(user)
+    browser.get(f"{address}/methods")
+    browser.add_cookie({"name": "sessionid", "value": client.cookies["sessionid"].value})
+    yield browser
+    browser.delete_all_cookies()
+
+
+def test_an_account_a_submission_and_a_report_keep_nobody_out(signed_in, address):
+    agent = Agent.objects.get(name=LONG)
+    (delivered,) = Submission.objects.filter(agent=agent)
+    for path in ("/account", f"/submissions/{delivered.uuid}", f"/b/toy/agents/{agent.pk}/report"):
+        signed_in.get(address + path)
+        assert signed_in.find_element(By.TAG_NAME, "h1").is_displayed()
+        for width in WIDTHS:
+            for scheme in ("light", "dark"):
+                look(signed_in, width, scheme)
+                assert violations(signed_in) == [], (path, width, scheme)
+        assert signed_in.get_log("browser") == []
+
+
+def test_a_submission_is_taken_back_by_its_form(signed_in, address):
+    (delivered,) = Submission.objects.filter(agent__name=LONG)
+    signed_in.get(f"{address}/submissions/{delivered.uuid}")
+    signed_in.find_element(By.NAME, "reason").send_keys("the wrong file")
+    signed_in.find_element(By.NAME, "sure").click()
+    signed_in.find_element(By.CSS_SELECTOR, "#withdraw button").click()
+    waiting = WebDriverWait(signed_in, 20, ignored_exceptions=[StaleElementReferenceException])
+    told = "It was withdrawn and does not count any more."
+    waiting.until(lambda browser: told in browser.find_element(By.TAG_NAME, "main").text)
