@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, monkeypatch):
         for path, why in (
             (file, r"^The file is of a later release, with boards\.0099_of_tomorrow: install that one\.$"),
             (other, "^This is no file that `backup` wrote: .*valid archive"),
-            (tmp_path / "nothing", "^There is no file "),
+            (tmp_path / "nothing", r"^There is no file "),
         ):
             with pytest.raises(CommandError, match=why):
                 call_command("restore", str(path))
@@ -106,7 +106,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, monkeypatch):
     with pytest.raises(CommandError, match=why):
         call_command("backup", str(tmp_path / "again"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CommandError, match="^There is no pg_dump on PATH"):
+    with pytest.raises(CommandError, match=r"^There is no pg_dump on PATH"):
         call_command("backup", str(tmp_path / "again"))
     assert not (tmp_path / "again").exists()
 
