@@ -123,7 +123,7 @@ def _program(name: str) -> str:
 
 def _server_version() -> int:
     connection.ensure_connection()
-    return int(connection.pg_version) // 10_000
+    return int(connection.connection.info.server_version) // 10_000
 
 
 def _n_tables() -> int:

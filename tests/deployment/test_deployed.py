@@ -4,6 +4,7 @@ The server is a stock PostgreSQL, reached by a password; the programs run as an 
 /tmp alone, as in a container with a read-only root.
 """
 
+import contextlib
 import json
 import os
 import pwd
@@ -11,6 +12,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from urllib.request import Request
@@ -19,10 +21,10 @@ import psycopg
 import pytest
 
 from tests.deployment.test_files import ROOT, program
-from tests.leaderboard.service import PATIENCE, answer_to, free_port, wait_until
+from tests.leaderboard.service import answer_to, free_port, wait_until
 from tests.toys import csv_text, graded
 
-BUILDING = 600  # seconds
+PATIENCE = 600  # seconds
 HOST = "board.example"
 
 
@@ -32,6 +34,15 @@ def account():
         return {}
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def interpreter():
+    """One that the account may run: that of the tests may lie in a home."""
+    for path in (os.path.realpath(sys.executable), "/usr/bin/python3"):
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            subprocess.run([path, "-c", "import ensurepip"], check=True, cwd="/", **account())
+            return path
+    return pytest.fail("no interpreter can be run by nobody")
 
 
 class Stock:
@@ -51,7 +62,7 @@ class Stock:
         command = [programs / "postgres", "-D", data, "-p", str(self.port), *options]
         with (self.folder / "log").open("wb") as log:
             self.server = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **account())
-        wait_until(self.answers)
+        wait_until(self.answers, seconds=PATIENCE)
         for statement in (
             f"CREATE ROLE bandstand LOGIN PASSWORD '{self.password}'",
             "CREATE DATABASE bandstand OWNER bandstand",
@@ -156,7 +167,8 @@ def deployed(stock):
     folder = Path(tempfile.mkdtemp(prefix="bst-"))
     folder.chmod(0o755)
     build = [ROOT / "deploy" / "build.sh", folder / "bandstand"]
-    subprocess.run(build, check=True, capture_output=True, timeout=BUILDING, cwd="/")
+    settings = os.environ | {"PYTHON": interpreter()}
+    subprocess.run(build, check=True, capture_output=True, timeout=PATIENCE, cwd="/", env=settings)
     deployed = Deployed(stock, folder)
     yield deployed
     deployed.close()
@@ -170,7 +182,7 @@ def test_from_the_wheel_to_a_board_and_to_a_clean_end(deployed, stock):
     assert "Applying boards.0001_initial... OK" in deployed.done("release")
     assert "No migrations to apply" in deployed.done("release")
     web, scheduler = deployed.start("web"), deployed.start("scheduler")
-    wait_until(deployed.is_ready)
+    wait_until(deployed.is_ready, seconds=PATIENCE)
     assert deployed.get("/")[0] == 200
     assert deployed.get("/static/css/bandstand.css")[0] == 200
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -178,7 +190,7 @@ def test_from_the_wheel_to_a_board_and_to_a_clean_end(deployed, stock):
         file.flush()
         os.chmod(file.name, 0o644)
         deployed.done("load", file.name, "--benchmark", "toy")
-    wait_until(lambda: deployed.get("/api/v1/benchmarks/toy/board")[0] == 200)
+    wait_until(lambda: deployed.get("/api/v1/benchmarks/toy/board")[0] == 200, seconds=PATIENCE)
     assert_comes_back_elsewhere(deployed, stock)
     for process in (scheduler, web):
         process.send_signal(signal.SIGTERM)

@@ -3,7 +3,6 @@
 import os
 import stat
 import subprocess
-from contextlib import contextmanager
 
 import pytest
 from django.conf import settings
@@ -14,34 +13,16 @@ from django.db.migrations.recorder import MigrationRecorder
 from leaderboard import postgres
 from leaderboard.boards.models import Board, Entry
 from leaderboard.pages.models import RenderedPage
+from tests.leaderboard.databases import database, empty_database
 from tests.toys import csv_text, graded, load_text, recomputed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@contextmanager
-def database(name):
-    """Let commands and models use another database of the same server."""
-    usual = connection.settings_dict["NAME"]
-    connection.close()
-    connection.settings_dict["NAME"] = name
-    try:
-        yield
-    finally:
-        connection.close()
-        connection.settings_dict["NAME"] = usual
-
-
 @pytest.fixture
 def empty():
-    """The name of an empty database."""
-    name = f"{connection.settings_dict['NAME']}_empty"
-    with connection.cursor() as cursor:
-        cursor.execute(f'CREATE DATABASE "{name}"')
-    yield name
-    connection.ensure_connection()
-    with connection.cursor() as cursor:
-        cursor.execute(f'DROP DATABASE "{name}"')
+    with empty_database() as name:
+        yield name
 
 
 def published():
