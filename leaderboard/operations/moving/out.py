@@ -58,9 +58,8 @@ def _check_decided(benchmark: Benchmark) -> None:
     """What waits is decided by rights that stay behind: those of the token that delivered it."""
     waiting = Submission.objects.filter(agent__benchmark=benchmark, status__in=UNDECIDED)
     if n := waiting.count():
-        raise Undecided(
-            f"{n} submissions wait for a check, a review or the end of an embargo: decide on them."
-        )
+        told = "1 submission waits" if n == 1 else f"{n:,} submissions wait"
+        raise Undecided(f"{told} for a check, a review or the end of an embargo: let that be over first.")
     if benchmark.reselections.filter(status=ReselectionStatus.PROPOSED).exists():
         raise Undecided("Another subset is proposed: approve or reject it.")
 
