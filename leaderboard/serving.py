@@ -5,6 +5,7 @@
 
 import ctypes
 import os
+import sys
 from typing import Any
 
 from leaderboard import postgres
@@ -22,12 +23,30 @@ preload_app = True
 # A worker keeps what its largest requests took; a new one begins small.
 max_requests = 1_000
 max_requests_jitter = 200
+graceful_timeout = 30  # seconds for requests under way, once told to end by SIGTERM
 # No header names the place of the application: a client's SCRIPT_NAME would be believed, and answer 500.
 forwarder_headers = ""
 
 
 def on_starting(server: Any) -> None:
     postgres.ensure()
+    if why := not_to_serve():
+        sys.exit(why)
+
+
+def not_to_serve() -> str:
+    """Say why nothing can be served: pages of this release read the tables of this release."""
+    from django.db import Error, connection
+
+    from leaderboard.schema import mismatch
+
+    try:
+        why = mismatch()
+    except Error as error:
+        return f"The database does not answer: {str(error).strip()}"
+    finally:
+        connection.close()
+    return why and f"The tables do not fit: {why}."
 
 
 def post_fork(server: Any, worker: Any) -> None:

@@ -55,6 +55,8 @@ SITE_URL = env.str("SITE_URL", default="").rstrip("/")
 
 DATABASES = {"default": postgres.database() if EMBEDDED else env.db("DATABASE_URL")}
 DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+# A machine that vanished answers nothing, not even a refusal.
+DATABASES["default"]["OPTIONS"] = {"connect_timeout": 5} | DATABASES["default"].get("OPTIONS", {})
 
 INSTALLED_APPS = [
     "unfold.apps.BasicAppConfig",
@@ -86,6 +88,7 @@ INSTALLED_APPS = [
     "leaderboard.admin",
 ]
 MIDDLEWARE = [
+    "leaderboard.probes.Probed",  # first: a probe knows neither host names nor TLS
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",

@@ -15,6 +15,7 @@ from django.views import defaults
 
 from leaderboard.api.errors import RETRY_AFTER, problem_page
 from leaderboard.api.views.describing import DocsView, SchemaView
+from leaderboard.probes import healthz, readyz
 
 sign_in = LoginView.as_view(extra_context={"registration": settings.OPEN_REGISTRATION})
 urlpatterns = [
@@ -25,6 +26,8 @@ urlpatterns = [
     path("accounts/login/", sign_in, name="account_login"),
     path("accounts/", include("allauth.account.urls")),
     path("accounts/2fa/", include("allauth.mfa.urls")),
+    path("healthz", healthz, name="healthz"),  # a middleware answers both before they come here
+    path("readyz", readyz, name="readyz"),
     path("", include("leaderboard.admin.urls")),
 ]
 

@@ -74,7 +74,7 @@ def test_the_core_needs_the_core_alone_and_the_extras_say_what_they_add(wheel):
     assert by_extra[""] == CORE
     assert (by_extra["frames"], by_extra["sklearn"]) == ({"pandas"}, {"scikit-learn"})
     assert {"django", "gunicorn", "psycopg", "whitenoise"} <= by_extra["server"]
-    assert set(metadata.get_all("Provides-Extra")) == {"frames", "inspect", "server", "sklearn"}
+    assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["project"]["optional-dependencies"])
     assert "bandstand-server = leaderboard.command:main" in information(wheel, "entry_points.txt")
     assert "bandstand = bandstand_client:main" in information(wheel, "entry_points.txt")
     assert "Apache License" in information(wheel, "licenses/LICENSE")
@@ -87,6 +87,7 @@ def test_the_core_needs_the_core_alone_and_the_extras_say_what_they_add(wheel):
     ("file", "extras", "groups"),
     [
         ("requirements.txt", ["server"], []),
+        ("requirements-image.txt", ["server", "cluster", "sentry"], []),
         ("requirements-extra.txt", ["frames", "inspect", "server", "sklearn"], []),
         ("requirements-dev.txt", ["frames", "inspect", "server", "sklearn"], ["dev"]),
         ("requirements-build.txt", None, ["build"]),

@@ -7,5 +7,7 @@ compile() {
 PATH=.venv/bin:$PATH
 compile pyproject.toml --extra server --output-file requirements.txt
 compile pyproject.toml --all-extras --constraints requirements.txt --output-file requirements-extra.txt
+compile pyproject.toml --extra server --extra cluster --extra sentry --constraints requirements-extra.txt \
+    --output-file requirements-image.txt
 compile pyproject.toml --all-extras --group dev --constraints requirements-extra.txt --output-file requirements-dev.txt
 compile --group build --output-file requirements-build.txt

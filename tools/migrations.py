@@ -3,7 +3,8 @@
 What `makemigrations` writes makes tables first and adds keys, indexes and constraints to them one by one, and
 Django builds all models again after each: an empty database took 14 s of processor to migrate.
 
-Run after a change of models, before the first release: `python tools/migrations.py`.
+Run after a change of models, before the first release: `python tools/migrations.py`. What the release
+stores is then kept anew, too (tools/release.py).
 """
 
 import os
@@ -40,6 +41,7 @@ def main() -> None:
             old.unlink()
         (folder / "0001_initial.py").write_text(MigrationWriter(migration, include_header=False).as_string())
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", "leaderboard"], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-W", "ignore", "tools/release.py"], cwd=ROOT, check=True)
 
 
 def _whole(app: str, parts: list[Migration]) -> Migration:

@@ -24,14 +24,28 @@ def proposal_of(
     """
     content = proposals_of(now.record, now.rules, known.given(), _rates_then(subset), progress)
     ids = {agent.name: agent.pk for agent in now.agents}
-    for variant in content["variants"].values():
-        for row in (*variant.get("deltas", ()), *variant.get("board", {}).get("agents", ())):
-            row["agent"] = ids[row["agent"]]
+    for row in _of_agents(content):
+        row["agent"] = ids[row["agent"]]
     return content | {
         "chosen_from": [ids[name] for name in content["chosen_from"]],
         "compared": now.compared,
         "rules": rules_sha256(now.policy),
     }
+
+
+def renumbered(content: dict[str, Any], *, by: int) -> dict[str, Any]:
+    """The same where the ids of all agents have grown by this."""
+    for row in _of_agents(content):
+        row["agent"] += by
+    return content | {"chosen_from": [pk + by for pk in content["chosen_from"]]}
+
+
+def _of_agents(content: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        row
+        for variant in content["variants"].values()
+        for row in (*variant.get("deltas", ()), *variant.get("board", {}).get("agents", ()))
+    ]
 
 
 def _rates_then(subset: TaskSubset) -> dict[str, float | None]:

@@ -1,6 +1,8 @@
 """Bulk rows in and out of PostgreSQL: the one place where COPY is spoken."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +10,7 @@ from django.db import connection, models
 from psycopg import ClientCursor, Copy, sql
 
 BLOCK_ROWS = 8192  # about 256 KiB at the width of an outcome
+BLOCK_BYTES = 1 << 18
 # COPY's binary form of a column, where Arrow has the very type: what the server need not read as text.
 BINARY = {
     "smallint": (pa.int16(), ">i2"),
@@ -64,6 +67,24 @@ def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> 
             column_types=schema, true_values=["t"], false_values=["f"], strings_can_be_null=True
         ),
     )
+
+
+def text_out(rows: "models.QuerySet[Any]") -> Iterator[bytes]:
+    """Give the rows of a query as COPY prints them, in blocks."""
+    query, parameters = rows.query.sql_with_params()
+    statement = ClientCursor(connection.connection).mogrify(f"COPY ({query}) TO STDOUT", parameters)
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
+        lines = map(bytes, copy)
+        while block := b"".join(islice(lines, BLOCK_ROWS)):
+            yield block
+
+
+def text_in(text: IO[bytes], *, into: sql.Composable, columns: sql.Composable) -> None:
+    """Append what `text_out` gave to a table with these columns."""
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(into, columns).as_string(connection.connection)
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
+        while block := text.read(BLOCK_BYTES):
+            copy.write(block)
 
 
 def _binary_types(table: pa.Table, model: type[models.Model]) -> list[str]:

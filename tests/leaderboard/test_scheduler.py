@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -183,6 +184,9 @@ def test_postgres_stops_and_comes_back(service, scheduler):
     assert (status, headers["Retry-After"]) == (503, "5")
     assert headers["Content-Type"] == "application/problem+json"
     assert json.loads(content)["title"] == "Database unavailable"
+    status, headers, content = service.get("/readyz")
+    assert (status, json.loads(content)["database"]) == (503, "does not answer")
+    assert service.get("/healthz")[0] == 200
     before = cpu_seconds(scheduler.pid)
     time.sleep(5)
     spent = cpu_seconds(scheduler.pid) - before
@@ -194,6 +198,21 @@ def test_postgres_stops_and_comes_back(service, scheduler):
     assert spent < 1
     deliver(service, "after the stop", 4)
     wait_until(lambda: has_board_of_now(service))
+    assert service.get("/readyz")[0] == 200
+
+
+def test_web_and_scheduler_start_on_matching_tables_only(service):
+    with service.connect() as database:
+        database.execute("UPDATE django_migrations SET name = '0001_of_yesterday' WHERE app = 'pages'")
+    gunicorn = ["-m", "gunicorn", "--config", "python:leaderboard.serving"]
+    for arguments in ([*gunicorn, "--bind", f"127.0.0.1:{free_port()}"], ["manage.py", "scheduler"]):
+        process = service.start(*arguments, stderr=subprocess.PIPE)
+        said = process.communicate(timeout=PATIENCE)[1].decode()
+        assert process.returncode == 1, said
+        assert "The tables do not fit: 1 migration not applied (pages.0001_initial)" in said
+        assert "Traceback" not in said
+    with service.connect() as database:
+        database.execute("UPDATE django_migrations SET name = '0001_initial' WHERE app = 'pages'")
 
 
 def cpu_seconds(pid):

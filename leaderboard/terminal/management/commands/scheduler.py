@@ -3,10 +3,11 @@
 import signal
 from typing import Any
 
-from leaderboard.operations.models import JobRun
+from django.core.management.base import CommandError
+
 from leaderboard.operations.scheduler.clock import Scheduler
+from leaderboard.schema import mismatch
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -19,6 +20,6 @@ class Command(ServiceCommand):
         scheduler = Scheduler()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, scheduler.end)
-        with refusals_as_errors():
-            JobRun.objects.exists()  # asked here, tables that are not there are told once
+        if why := mismatch():
+            raise CommandError(f"The tables do not fit: {why}.")
         scheduler.run()

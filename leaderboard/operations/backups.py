@@ -1,0 +1,162 @@
+"""The whole database to a file and back, by PostgreSQL's own pg_dump and pg_restore.
+
+A file goes into a server of its own version or a later one, and into a release of its own version or a later
+one, which then migrates it. Programs are of the server's version exactly: what one of them writes, another of
+the same version surely reads.
+"""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+from psycopg.conninfo import make_conninfo
+
+from leaderboard import postgres, schema
+from leaderboard.errors import Conflict, Refusal
+
+OF_DJANGO = {"context", "cursor_factory", "prepare_threshold", "password"}
+REBUILT = ("pages_renderedpage",)  # what is in them is made again when it is asked for
+MIGRATIONS = "django_migrations"
+TABLES = """
+    SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND n.nspname !~ '^(pg_|information_schema$)'
+"""
+
+
+class NoProgram(Refusal):
+    """PostgreSQL's programs for backups are not to be found."""
+
+
+class OtherVersion(Conflict):
+    """The programs are of another version than the server."""
+
+
+class NotEmpty(Conflict):
+    """A backup is restored into an empty database only."""
+
+
+class NoBackup(Refusal):
+    """This is no file that `backup` wrote."""
+
+
+class LaterRelease(Conflict):
+    """The file was written by a later release."""
+
+
+class Failed(Refusal):
+    """The program of PostgreSQL ended with an error."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a file says of itself."""
+
+    server: int  # major version of PostgreSQL
+    migrations: schema.Names
+
+
+def back_up(file: Path) -> Backup:
+    """Write what is committed now; the service may go on. Returns what the file says, read back from it."""
+    dump = _program("pg_dump")
+    left_out = [f"--exclude-table-data={table}" for table in REBUILT]
+    with file.open("xb"):
+        file.chmod(0o600)  # it holds addresses, and hashes of secrets
+    _run(dump, *_written(), *left_out, f"--file={file}", f"--dbname={_address()}")
+    return described(file)
+
+
+def restore(file: Path) -> Backup:
+    """Read a file into an empty database, whole or not at all."""
+    program = _program("pg_restore")
+    found = described(file)
+    if found.server > _server_version():
+        raise OtherVersion(
+            f"The file is of PostgreSQL {found.server}, this server of {_server_version()}: a backup goes "
+            "into its own version or a later one."
+        )
+    if later := schema.unknown(found.migrations):
+        raise LaterRelease(f"The file is of a later release, with {'.'.join(min(later))}: install that one.")
+    if n_tables := _n_tables():
+        raise NotEmpty(f"The database is not empty: it has {n_tables} tables, views or sequences.")
+    whole = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges")
+    _run(program, *whole, f"--dbname={_address()}", str(file))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return found
+
+
+def described(file: Path) -> Backup:
+    """Read a file's head and its list of migrations."""
+    program = _program("pg_restore")
+    head = _read(program, "--list", str(file))
+    rows = _read(program, "--data-only", f"--table={MIGRATIONS}", "--file=-", str(file))
+    version = re.search(r"Dumped from database version: (\d+)", head)
+    names = re.findall(r"^\d+\t(\S+)\t(\S+)\t", rows, re.MULTILINE)
+    if not version or not names:
+        raise NoBackup(f"{file} holds a backup of another database, not of this service.")
+    return Backup(int(version[1]), frozenset(names))
+
+
+def _written() -> tuple[str, ...]:
+    return ("--format=custom", "--no-owner", "--no-privileges", "--lock-wait-timeout=60s")
+
+
+def _program(name: str) -> str:
+    """The embedded server's own program, else that on PATH; refused unless it is of the server's version."""
+    program = f"{postgres.programs()}/{name}" if settings.EMBEDDED else name
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    except FileNotFoundError:
+        raise NoProgram(f"There is no {name} on PATH; on Debian apt-get install postgresql-client.") from None
+    version, server = int(re.findall(r"\d+", said)[0]), _server_version()
+    if version != server:
+        raise OtherVersion(
+            f"{name} is of PostgreSQL {version}, the server of {server}: "
+            f"put the programs of {server} first on PATH."
+        )
+    return program
+
+
+def _server_version() -> int:
+    connection.ensure_connection()
+    return int(connection.connection.info.server_version) // 10_000
+
+
+def _n_tables() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(TABLES)
+        return int(cursor.fetchone()[0])
+
+
+def _address() -> str:
+    """Where the database is, without the password, which other users would see on the command line."""
+    chosen = connection.get_connection_params()
+    return make_conninfo(**{name: value for name, value in chosen.items() if name not in OF_DJANGO})
+
+
+def _environment() -> dict[str, str]:
+    password = connection.get_connection_params().get("password")
+    return {**os.environ, **({"PGPASSWORD": password} if password else {})}
+
+
+def _run(program: str, *arguments: str) -> None:
+    ended = subprocess.run(
+        [program, "--no-password", *arguments], capture_output=True, text=True, env=_environment()
+    )
+    if ended.returncode:
+        raise Failed(_last_line(ended.stderr) or f"{program} ended with {ended.returncode}.")
+
+
+def _read(program: str, *arguments: str) -> str:
+    ended = subprocess.run([program, *arguments], capture_output=True, text=True, errors="replace")
+    if ended.returncode:
+        raise NoBackup(f"This is no file that `backup` wrote: {_last_line(ended.stderr)}")
+    return ended.stdout
+
+
+def _last_line(said: str) -> str:
+    return said.strip().rpartition("\n")[2]

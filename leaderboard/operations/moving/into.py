@@ -1,0 +1,195 @@
+"""A benchmark from a file."""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.db import DataError, connection, transaction
+from psycopg import sql
+
+from leaderboard import schema
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.accounts.services import get_or_create_user
+from leaderboard.catalog.models import Agent, Benchmark, Task, folded
+from leaderboard.errors import Conflict
+from leaderboard.operations.acting import acting
+from leaderboard.operations.models import Reselection
+from leaderboard.operations.moving.tables import (
+    ABOUT,
+    BY_NUMBER,
+    NAMED,
+    PATHS,
+    AnyModel,
+    Moved,
+    NoMovedBenchmark,
+    columns,
+    is_numbered,
+    moved,
+    table,
+)
+from leaderboard.studies.models import Calibration
+from leaderboard.studies.queries import tasks_sha256
+from leaderboard.studies.reselections import renumbered
+from leaderboard.submissions.copying import text_in
+from leaderboard.submissions.models import Submission
+from leaderboard.waking import wake
+
+ARRIVED = """
+    SELECT b.slug FROM submissions_submission s JOIN {} USING (uuid)
+    JOIN catalog_agent a ON a.id = s.agent_id JOIN catalog_benchmark b ON b.id = a.benchmark_id LIMIT 1
+"""
+FOUND = "(SELECT n.here FROM moved_names n WHERE n.kind = {} AND n.there = {})"
+EACH = "ARRAY(SELECT u.id + {} FROM unnest({}) WITH ORDINALITY AS u (id, place) ORDER BY u.place)"
+
+
+class AnotherRelease(Conflict):
+    """The file was written by another release: bring both installations to the same one."""
+
+
+class IsHere(Conflict):
+    """The benchmark is here already."""
+
+
+class SpeltOtherwise(Conflict):
+    """A scaffold or model has the same name here, but for capital letters."""
+
+
+def move_in(*, file: Path, slug: str | None = None) -> Moved:
+    """Store a benchmark that `move_out` wrote, whole or not at all, under its own slug or another."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            about = json.loads(archive.read(ABOUT))
+            if {tuple(one) for one in about["migrations"]} != schema.known():
+                raise AnotherRelease
+            return _Arrival(archive, about, slug or str(about["benchmark"])).stored()
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, DataError) as error:
+        raise NoMovedBenchmark(f"This is no file that `move-out` wrote: {error}") from error
+
+
+class _Arrival:
+    """The rows of a file on their way in: by how much their ids grow, and who stands here for whom."""
+
+    def __init__(self, archive: zipfile.ZipFile, about: Mapping[str, Any], slug: str) -> None:
+        self._archive, self._about, self._slug = archive, about, slug
+        self._by: dict[AnyModel, int] = {}
+
+    @transaction.atomic
+    def stored(self) -> Moved:
+        if Benchmark.objects.filter(slug=self._slug).exists():
+            raise IsHere(f"There is a benchmark {self._slug} already; --slug gives this one another address.")
+        for model in PATHS:
+            self._stage(model)
+        self._check_new()
+        self._find_named()
+        self._by = {model: self._reserved(model) for model in PATHS if is_numbered(model)}
+        with acting(by=None, reason="moved in"):
+            for model in PATHS:
+                self._store(model)
+            self._renumber_proposals()
+        wake()
+        accounts = self._about["names"][table(User)]
+        return moved(Benchmark.objects.get(slug=self._slug), n_accounts=len(accounts))
+
+    def _stage(self, model: AnyModel) -> None:
+        """Bring the rows of a table into one beside it, as they are in the file."""
+        make = "CREATE TEMPORARY TABLE {} ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA"
+        _run(make, _staged(model), _listed(model), sql.Identifier(table(model)))
+        with self._archive.open(table(model)) as part:
+            text_in(part, into=_staged(model), columns=_listed(model))
+
+    def _check_new(self) -> None:
+        if found := _run(ARRIVED, _staged(Submission)):
+            raise IsHere(f"It is here already, as {found[0][0]}.")
+
+    def _find_named(self) -> None:
+        _run("CREATE TEMPORARY TABLE moved_names (kind text, there bigint, here bigint) ON COMMIT DROP")
+        for model in NAMED:
+            told = self._about["names"][table(model)]
+            here = _accounts(told) if model is User else _spelt(model, told)
+            with connection.cursor() as cursor:
+                cursor.executemany(
+                    "INSERT INTO moved_names VALUES (%s, %s, %s)",
+                    [(table(model), int(there), pk) for there, pk in here.items()],
+                )
+
+    def _reserved(self, model: AnyModel) -> int:
+        """Take as many ids as the rows span, which nobody else gets from now on."""
+        lowest, highest = (self._about["ids"][table(model)][end] for end in ("lowest", "highest"))
+        if lowest is None:
+            return 0
+        _run("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", sql.Identifier(table(model)))
+        sequence = sql.Literal(f"{table(model)}_id_seq")
+        first = int(_run("SELECT nextval({})", sequence)[0][0])
+        _run("SELECT setval({}, {})", sequence, sql.Literal(first + highest - lowest))
+        return first - int(lowest)
+
+    def _store(self, model: AnyModel) -> None:
+        values = sql.SQL(", ").join(self._value(model, field) for field in columns(model))
+        insert = "INSERT INTO {} ({}) SELECT {} FROM {}"
+        _run(insert, sql.Identifier(table(model)), _listed(model), values, _staged(model))
+
+    def _value(self, model: AnyModel, field: Any) -> sql.Composable:
+        """What stands here for what stood there."""
+        told = sql.Identifier(field.column)
+        if (model, field.name) == (Benchmark, "slug"):
+            return sql.Literal(self._slug)
+        if (model, field.name) == (Calibration, "active"):
+            return self._active(told)
+        owner = model if field.primary_key else field.related_model or BY_NUMBER.get((model, field.attname))
+        if owner is None:
+            return told
+        if owner is ApiToken:
+            return sql.SQL("NULL")
+        if owner in NAMED:
+            return sql.SQL(FOUND).format(sql.Literal(table(owner)), told)
+        by = sql.Literal(self._by[owner])
+        if field.get_internal_type() != "ArrayField":
+            return sql.SQL("{} + {}").format(told, by)
+        each = sql.SQL(EACH).format(by, told)
+        kind = sql.SQL(field.db_type(connection))
+        return sql.SQL("CASE WHEN {} IS NOT NULL THEN ({})::{} END").format(told, each, kind)
+
+    def _active(self, told: sql.Composable) -> sql.Composable:
+        """A calibration names its tasks by a hash of ids; one on tasks of the past is asked for no more."""
+        there = self._about["active"]
+        here = [pk + self._by[Task] for pk in there]
+        hashes = [sql.Literal(tasks_sha256(ids)) for ids in (there, here)]
+        return sql.SQL("CASE WHEN {} = {} THEN {} ELSE {} END").format(told, *hashes, told)
+
+    def _renumber_proposals(self) -> None:
+        for one in Reselection.objects.filter(benchmark__slug=self._slug):
+            one.content = renumbered(one.content, by=self._by[Agent])
+            one.save(update_fields=["content"])
+
+
+def _staged(model: AnyModel) -> sql.Identifier:
+    return sql.Identifier(f"moved_{table(model)}")
+
+
+def _listed(model: AnyModel) -> sql.Composed:
+    return sql.SQL(", ").join(sql.Identifier(field.column) for field in columns(model))
+
+
+def _run(statement: str, *parts: sql.Composable) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL(statement).format(*parts).as_string(connection.connection))
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def _accounts(told: Mapping[str, str]) -> dict[str, int]:
+    """The account of each address; one that is new has no password, and no role."""
+    return {there: get_or_create_user(email=email)[0].pk for there, email in told.items()}
+
+
+def _spelt(model: Any, told: Mapping[str, str]) -> dict[str, int]:
+    """The scaffold or model of each name, made where it is new."""
+    known = {folded(name): (pk, name) for pk, name in model.objects.values_list("pk", "name")}
+    here = {}
+    for there, name in told.items():
+        pk, spelling = known.get(folded(name)) or (model.objects.create(name=name).pk, name)
+        if spelling != name:
+            raise SpeltOtherwise(f"{name!r} is called {spelling!r} here: a board would name it otherwise.")
+        here[there] = pk
+    return here

@@ -1,0 +1,90 @@
+"""A benchmark into a file."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Max, Min
+
+from leaderboard import schema
+from leaderboard.accounts.models import User
+from leaderboard.catalog.models import Benchmark
+from leaderboard.errors import Conflict
+from leaderboard.operations.models import ReselectionStatus
+from leaderboard.operations.moving.tables import (
+    ABOUT,
+    NAMED,
+    PATHS,
+    AnyModel,
+    Moved,
+    columns,
+    is_numbered,
+    moved,
+    rows_of,
+    table,
+)
+from leaderboard.submissions.copying import text_out
+from leaderboard.submissions.models import Status, Submission
+
+UNDECIDED = (Status.CHECKING, Status.WAITING)
+
+
+class Undecided(Conflict):
+    """Something waits for a decision that is to be made before the benchmark moves."""
+
+
+@transaction.atomic
+def move_out(*, benchmark: Benchmark, file: Path) -> Moved:
+    """Write one state of a benchmark; the service may go on."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    benchmark = Benchmark.objects.get(pk=benchmark.pk)
+    _check_decided(benchmark)
+    about = _about(benchmark)
+    with file.open("xb") as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        file.chmod(0o600)  # it holds addresses
+        for model in PATHS:
+            told = [field.attname for field in columns(model)]
+            with archive.open(table(model), "w", force_zip64=True) as part:
+                for block in text_out(rows_of(model, benchmark).values_list(*told)):
+                    part.write(block)
+        archive.writestr(ABOUT, json.dumps(about, ensure_ascii=False, indent=1))
+    return moved(benchmark, n_accounts=len(about["names"][table(User)]))
+
+
+def _check_decided(benchmark: Benchmark) -> None:
+    """What waits is decided by rights that stay behind: those of the token that delivered it."""
+    waiting = Submission.objects.filter(agent__benchmark=benchmark, status__in=UNDECIDED)
+    if n := waiting.count():
+        told = "1 submission waits" if n == 1 else f"{n:,} submissions wait"
+        raise Undecided(f"{told} for a check, a review or the end of an embargo: let that be over first.")
+    if benchmark.reselections.filter(status=ReselectionStatus.PROPOSED).exists():
+        raise Undecided("Another subset is proposed: approve or reject it.")
+
+
+def _about(benchmark: Benchmark) -> dict[str, Any]:
+    """What the rows do not say: which tables they fit, their ids, who they point to."""
+    active = benchmark.tasks.filter(retired_at=None).order_by("name")
+    numbered = [model for model in PATHS if is_numbered(model)]
+    ends = {"lowest": Min("pk"), "highest": Max("pk")}
+    return {
+        "benchmark": benchmark.slug,
+        "migrations": sorted(schema.known()),
+        "ids": {table(model): rows_of(model, benchmark).order_by().aggregate(**ends) for model in numbered},
+        "names": {table(model): _names(model, benchmark) for model in NAMED},
+        "active": list(active.values_list("pk", flat=True)),
+    }
+
+
+def _names(named: AnyModel, benchmark: Benchmark) -> dict[int, str]:
+    """Those that the rows point to, by id."""
+    found: set[int | None] = set()
+    for model in PATHS:
+        for field in columns(model):
+            if field.related_model is named:
+                rows = rows_of(model, benchmark).order_by().distinct()
+                found |= set(rows.values_list(field.attname, flat=True))
+    named_rows = named._default_manager.filter(pk__in=found - {None}).order_by("pk")
+    return dict(named_rows.values_list("pk", NAMED[named]))

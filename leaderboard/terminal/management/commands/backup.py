@@ -1,0 +1,29 @@
+"""Write the whole database to a file."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from leaderboard.operations.backups import back_up
+from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.management.commands.export import check_free, replacing
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(ServiceCommand):
+    help = (
+        "Write the whole database to a file, by pg_dump, while the service goes on. The file is there "
+        "whole, or not at all. Settings are not in it: keep SECRET_KEY and SIGNING_KEY, too."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--force", action="store_true", help="replace what is there")
+
+    def handle(self, *, file: Path, force: bool, **_: Any) -> None:
+        check_free([file], force)
+        with refusals_as_errors(), replacing(file) as part:
+            found = back_up(part)
+            n_bytes = part.stat().st_size
+        self.stdout.write(f"{file}: {n_bytes:,} bytes, from PostgreSQL {found.server}.")
+        self.stdout.write("Not in it are SECRET_KEY and SIGNING_KEY: keep them elsewhere.")

@@ -1,0 +1,27 @@
+"""Read a backup into an empty database."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from leaderboard.operations.backups import restore
+from leaderboard.schema import mismatch
+from leaderboard.terminal.arguments import reading
+from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(ServiceCommand):
+    help = (
+        "Read what `backup` wrote into an empty database, by pg_restore, whole or not at all. What an "
+        "earlier release wrote is brought up to this one by `migrate`."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *, file: Path, **_: Any) -> None:
+        with refusals_as_errors(), reading(file, "what `backup` wrote"):
+            restore(file)
+            earlier = mismatch()
+        self.stdout.write(f"Restored from {file}.{' Next: manage.py migrate' if earlier else ''}")

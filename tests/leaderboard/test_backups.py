@@ -1,0 +1,100 @@
+"""`manage.py backup` and `restore`, with PostgreSQL's own programs on real databases."""
+
+import os
+import stat
+import subprocess
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from leaderboard import postgres
+from leaderboard.boards.models import Board, Entry
+from leaderboard.pages.models import RenderedPage
+from tests.leaderboard.databases import database, empty_database
+from tests.toys import csv_text, graded, load_text, recomputed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def empty():
+    with empty_database() as name:
+        yield name
+
+
+def published():
+    entries = list(Entry.objects.order_by("id").values_list("board__number", "name", "rank", "at"))
+    return list(Board.objects.order_by("id").values_list("number", "digest", "content")), entries
+
+
+def test_what_comes_back_is_the_same_and_life_goes_on(tmp_path, empty, capsys):
+    load_text(csv_text(graded(16, 20)))
+    recomputed()
+    RenderedPage.objects.create(key="k", content=b"x", content_type="text/html")
+    file = tmp_path / "bandstand.dump"
+    call_command("backup", str(file))
+    assert f"{file}: {file.stat().st_size:,} bytes, from PostgreSQL 18." in capsys.readouterr().out
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["bandstand.dump"]
+    before = published()
+    later = csv_text(graded(3, 20, seed=1, prefix="b"))
+    load_text(later)
+    next_digest = recomputed().digest
+    with database(empty):
+        call_command("restore", str(file))
+        assert capsys.readouterr().out == f"Restored from {file}.\n"
+        assert published() == before
+        assert recomputed().digest == before[0][-1][1]
+        assert len(published()[0]) == len(before[0])  # nothing was behind
+        assert not RenderedPage.objects.exists()
+        load_text(later)
+        assert recomputed().digest == next_digest
+        with pytest.raises(
+            CommandError, match=r"^The database is not empty: it has \d+ tables, views or seq"
+        ):
+            call_command("restore", str(file))
+
+
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, monkeypatch):
+    file, other = tmp_path / "bandstand.dump", tmp_path / "other"
+    MigrationRecorder(connection).record_applied("boards", "0099_of_tomorrow")
+    call_command("backup", str(file))
+    with pytest.raises(CommandError, match="there already; --force replaces it"):
+        call_command("backup", str(file))
+    other.write_text("no dump")
+    with database(empty):
+        for path, why in (
+            (file, r"^The file is of a later release, with boards\.0099_of_tomorrow: install that one\.$"),
+            (other, "^This is no file that `backup` wrote: .*valid archive"),
+            (tmp_path / "nothing", r"^There is no file "),
+        ):
+            with pytest.raises(CommandError, match=why):
+                call_command("restore", str(path))
+        make_other(other)
+        with pytest.raises(CommandError, match="holds a backup of another database"):
+            call_command("restore", str(other))
+    older = tmp_path / "bin"
+    older.mkdir()
+    for name in ("pg_dump", "pg_restore"):
+        (older / name).write_text(f'#!/bin/sh\necho "{name} (PostgreSQL) 15.99"\n')
+        (older / name).chmod(0o755)
+    monkeypatch.setattr(settings, "EMBEDDED", False)
+    monkeypatch.setenv("PATH", str(older))
+    why = r"^pg_dump is of PostgreSQL 15, the server of 18: put the programs of 18 first on PATH\.$"
+    with pytest.raises(CommandError, match=why):
+        call_command("backup", str(tmp_path / "again"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CommandError, match=r"^There is no pg_dump on PATH"):
+        call_command("backup", str(tmp_path / "again"))
+    assert not (tmp_path / "again").exists()
+
+
+def make_other(file):
+    """A dump of the present database, which is empty."""
+    chosen = connection.settings_dict
+    names = [f"--host={chosen['HOST']}", f"--port={chosen['PORT']}", f"--dbname={chosen['NAME']}"]
+    command = [f"{postgres.programs()}/pg_dump", "--format=custom", f"--file={file}", *names]
+    subprocess.run(command, check=True, env=os.environ)

@@ -1,0 +1,58 @@
+"""`/healthz` and `/readyz`; with real processes they are asked in `test_scheduler`."""
+
+import pytest
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from leaderboard import schema
+from leaderboard.operations.scheduler import heartbeat
+from leaderboard.operations.scheduler.leadership import leadership
+
+WELL = {"ready": True, "database": "ok", "migrations": "ok", "scheduler": "ok"}
+
+
+@pytest.fixture
+def probe(client):
+    """Ask as a machine does, by its address and without TLS; nothing of it is kept."""
+
+    def ask(path):
+        answer = client.get(path, headers={"Host": "10.0.0.7:8000"})
+        assert answer["Cache-Control"] == "no-store"
+        return answer.status_code, answer.json()
+
+    return ask
+
+
+def test_the_names_of_migrations_are_those_that_django_finds():
+    assert schema.known() == set(MigrationLoader(None).disk_migrations)
+
+
+def test_the_process_answers_without_a_database(probe, settings):
+    settings.ALLOWED_HOSTS = ["board.example"]
+    assert probe("/healthz") == (200, {"status": "ok"})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ready_while_a_scheduler_leads(probe, monkeypatch):
+    assert probe("/readyz") == (503, WELL | {"ready": False, "scheduler": "none leads; start one"})
+    with leadership(lambda: False) as leader:
+        leader.is_woken(within=0)
+        assert probe("/readyz") == (200, WELL)
+        monkeypatch.setattr(heartbeat, "SILENT_AFTER", -1.0)
+        status, told = probe("/readyz")
+        assert (status, told["scheduler"]) == (503, "no sign of life for 0 s")
+
+
+@pytest.mark.django_db
+def test_not_ready_on_the_tables_of_another_release(probe):
+    applied = MigrationRecorder(connection)
+    applied.record_applied("boards", "0099_of_tomorrow")
+    applied.record_applied("gone", "0001_of_an_app_that_is_no_more")
+    status, told = probe("/readyz")
+    assert (status, told["scheduler"]) == (503, "not known")
+    assert told["migrations"] == (
+        "1 migration of a later release (boards.0099_of_tomorrow); install that release"
+    )
+    applied.record_unapplied("boards", "0001_initial")
+    assert "1 migration not applied (boards.0001_initial); run `migrate`" in probe("/readyz")[1]["migrations"]
