@@ -7,7 +7,7 @@ import ctypes
 import os
 from typing import Any
 
-from leaderboard import postgres
+from leaderboard import logs, postgres
 
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # pyarrow's own keeps what a large body took
 
@@ -24,6 +24,18 @@ max_requests = 1_000
 max_requests_jitter = 200
 # No header names the place of the application: a client's SCRIPT_NAME would be believed, and answer 500.
 forwarder_headers = ""
+# By which header a proxy says that it was asked over TLS is told by TLS_HEADER alone.
+secure_scheme_headers: dict[str, str] = {}
+# Its own lines look like all others; each request is told by leaderboard.requests.
+_form = logs.form_of_lines(is_deployed=bool(os.environ.get("DATABASE_URL")))
+logconfig_dict = logs.settings_of(
+    _form,
+    {
+        "gunicorn.error": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "gunicorn.access": {"handlers": ["none"], "propagate": False},
+    },
+    level="WARNING",
+)
 
 
 def on_starting(server: Any) -> None:
