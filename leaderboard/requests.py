@@ -14,6 +14,8 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
+from leaderboard.counters import count_request
+
 HEAD = "X-Request-ID"
 KNOWN = re.compile(r"[\w.:-]{8,64}")
 N_NAMED = 20  # parameters
@@ -43,12 +45,22 @@ class Told:
 
 
 def _tell(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
-    broken = response.status_code >= 500
+    status = response.status_code
+    count_request(method=request.method, route=_route(request), status=status, seconds=seconds)
+    broken = status >= 500
     (logger.error if broken else logger.info)(
         "request",
         method=request.method,
         path=request.path,
         asked=sorted(request.GET)[:N_NAMED],
-        status=response.status_code,
+        status=status,
         seconds=round(seconds, 4),
     )
+
+
+def _route(request: HttpRequest) -> str:
+    """The name of the route; of the admin and of signing in, which have many, the beginning."""
+    if request.resolver_match is None:
+        return "none"
+    first = request.path.split("/", 2)[1]
+    return first if first in ("admin", "accounts") else request.resolver_match.view_name

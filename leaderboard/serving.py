@@ -5,11 +5,18 @@
 
 import ctypes
 import os
+import shutil
+import tempfile
+from itertools import count
 from typing import Any
 
 from leaderboard import logs, postgres
 
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # pyarrow's own keeps what a large body took
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # in which workers count requests; it goes with this process
+_folder = None if FOLDER in os.environ else tempfile.mkdtemp(prefix="bst-counts-")
+os.environ.setdefault(FOLDER, _folder or "")
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of malloc.h
 bind = "127.0.0.1:8000"
@@ -42,11 +49,25 @@ def on_starting(server: Any) -> None:
     postgres.ensure()
 
 
+def on_exit(server: Any) -> None:
+    if _folder:
+        shutil.rmtree(_folder, ignore_errors=True)
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """Give each worker the first slot that no living one counts in."""
+    taken = {getattr(other, "slot", 0) for other in server.WORKERS.values()}
+    worker.slot = next(slot for slot in count(1) if slot not in taken)
+
+
 def post_fork(server: Any, worker: Any) -> None:
     """A connection that was opened before the fork would be shared by all workers."""
     from django.db import connections
 
+    from leaderboard.counters import take_slot
+
     connections.close_all()
+    take_slot(worker.slot)
     give_memory_back()
 
 

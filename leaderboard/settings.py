@@ -13,7 +13,7 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 
-from leaderboard import deployed, logs, postgres
+from leaderboard import deployed, logs, postgres, sentry
 
 env = environ.Env()
 PACKAGE = Path(__file__).resolve().parent
@@ -98,6 +98,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "leaderboard.requests.Told",
+    "leaderboard.pacing.Paced",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
@@ -273,6 +274,14 @@ STUCK_AFTER = whole("STUCK_AFTER", 1_800, lowest=1)
 PAGES_KEPT = whole("PAGES_KEPT", 0 if DEBUG else 1_000)
 LONGEST_JOB = whole("LONGEST_JOB", 12 * 3_600, lowest=1)
 
+METRICS_TOKEN = deployed.secret_token("METRICS_TOKEN", env.str("METRICS_TOKEN", default=""))
+_near = "127.0.0.0/8,::1" if EMBEDDED else ""
+METRICS_NETWORKS = deployed.networks(
+    "METRICS_NETWORKS", env.str("METRICS_NETWORKS", default=_near).split(",")
+)
+# Seconds of processor that each process spends in a minute on one visitor who has no token; 0: no bound.
+VISITOR_SECONDS = whole("VISITOR_SECONDS", 0 if EMBEDDED else 20)
+
 LOG_FORMAT = logs.form_of_lines(is_deployed=not EMBEDDED)
 LOG_LEVEL = env.str("LOG_LEVEL", default="")
 logs.configure()
@@ -291,3 +300,5 @@ LOGGING = logs.settings_of(
     },
     level=LOG_LEVEL or "WARNING",
 )
+if SENTRY_DSN := env.str("SENTRY_DSN", default=""):
+    sentry.start(SENTRY_DSN)

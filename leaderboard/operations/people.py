@@ -117,20 +117,28 @@ def accept_invitation(
 ) -> User:
     """Give the role to the account of the invited address, which is opened where there is none.
 
-    Whoever holds the link has shown that mail to this address reaches them, or is who made it; an account
-    that has a password already, or more than whoever made the link operates, must be signed in to (`user`).
+    A link is handed over by whoever made it, so that it shows nothing of the mailbox: where staff made it, or
+    the command line, who could confirm an address anyway, it counts as confirmed; else its owner confirms it.
+    An account that has a password already, or more than whoever made the link operates, must be signed in to
+    (`user`).
     """
     invitation = invitation_of(secret, as_of=as_of, locked=True)
     if user is not None and user.email != invitation.email:
         raise ForAnother
     if user is None and _holds_more(invitation):
         raise HoldsMore
-    guest = user or open_account(email=invitation.email, name=name, password=password)
+    guest = user or open_account(
+        email=invitation.email, name=name, password=password, is_confirmed=_is_vouched_for(invitation)
+    )
     with acting(by=guest, reason=f"invitation {invitation.pk}"):
         grant(user=guest, benchmark=invitation.benchmark, role=Role(invitation.role))
     invitation.accepted_by, invitation.accepted_at = guest, as_of
     invitation.save(update_fields=["accepted_by", "accepted_at"])
     return guest
+
+
+def _is_vouched_for(invitation: Invitation) -> bool:
+    return invitation.created_by is None or invitation.created_by.is_staff
 
 
 def _holds_more(invitation: Invitation) -> bool:
