@@ -20,7 +20,6 @@ def start(dsn: str) -> None:
 def options(dsn: str) -> dict[str, Any]:
     return {
         "dsn": dsn,
-        "send_default_pii": False,
         "include_local_variables": False,  # a token is one
         "max_request_body_size": "never",
         "max_breadcrumbs": 0,  # queries hold names and addresses
