@@ -24,7 +24,7 @@ from leaderboard.catalog.services import (
     ensure_agents,
 )
 from leaderboard.errors import Conflict, Forbidden, Frozen
-from leaderboard.operations import asking, claims
+from leaderboard.operations import asking, claims, quotas
 from leaderboard.operations.models import (
     Assignment,
     AssignmentStatus,
@@ -88,7 +88,10 @@ def assign(
     found.assignments.filter(status=AssignmentStatus.OPEN).update(
         status=AssignmentStatus.EXPIRED, ended_at=as_of
     )
-    return _new(found, policy_in_force(locked), by, as_of)
+    policy = policy_in_force(locked)
+    if by is not None and not by_operator:
+        quotas.check_assignments(policy=policy, user=by, as_of=as_of)
+    return _new(found, policy, by, as_of)
 
 
 def check_open(benchmark: Benchmark) -> None:

@@ -28,7 +28,11 @@ class Quota:
     n: int
 
     @property
-    def left(self) -> int:
+    class AssignmentsSpent(Exhausted):
+    """No more assignments today."""
+
+
+def left(self) -> int:
         return max(0, self.limit - self.n)
 
 
@@ -80,6 +84,19 @@ def count_one(
         if quota.n + (not stored) > quota.limit:
             raise _spent(name, quota, found.resets_at if found else as_of, as_of)
     return found
+
+
+def check_assignments(*, policy: Policy, user: User, as_of: datetime) -> None:
+    """Refuse an assignment that would be one too many: each may make an agent, and holds its name."""
+    day = _day(as_of)
+    today = user.assignments.filter(
+        agent__benchmark=policy.benchmark, created_at__gte=day, created_at__lt=day + DAY
+    )
+    if today.count() >= policy.quota_per_account:
+        raise AssignmentsSpent(
+            f"On this benchmark an account asks for {policy.quota_per_account:,} assignments in a UTC day.",
+            retry_after=ceil((day + DAY - as_of).total_seconds()),
+        )
 
 
 def _spent(name: str, quota: Quota, resets_at: datetime, as_of: datetime) -> QuotaSpent:

@@ -1,6 +1,7 @@
 """Mail to those who wish for it, and names that are held for nothing."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.core import mail
@@ -13,6 +14,7 @@ from leaderboard.operations import people
 from leaderboard.operations.assignments import NotYourAgent, assign
 from leaderboard.operations.intake import submit
 from leaderboard.operations.policies import changed_policy, put_in_force
+from leaderboard.operations.quotas import AssignmentsSpent
 from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.operations.webhooks import deliver_due
 from leaderboard.submissions.models import Submission
@@ -33,7 +35,8 @@ def ada(toy):
 def deliver(toy, by, name="mine", *, model="M", **more):
     body = {"agent": {"name": name, "scaffold": "Tree", "model": model}, "outcomes": OUTCOMES, **more}
     body["submitted_at"] = f"{AS_OF:%Y-%m-%d}"
-    return submit(benchmark=toy, token=by, body=body, idempotency_key=None, as_of=AS_OF).content
+    told = submit(benchmark=toy, token=by, body=body, idempotency_key=None, as_of=AS_OF).content
+    return UUID(told["id"])
 
 
 def review_all(toy):
@@ -52,8 +55,8 @@ class TestMail:
         review_all(toy)
         one, two = (deliver(toy, ada, name, model=name) for name in ("mine", "other"))
         assert told() == []  # the answer said that they wait
-        accept(uuid=one["id"], by=None, reason="looks right", as_of=AS_OF)
-        refuse(uuid=two["id"], by=None, reason="the log has no runs", as_of=AS_OF)
+        accept(uuid=one, by=None, reason="looks right", as_of=AS_OF)
+        refuse(uuid=two, by=None, reason="the log has no runs", as_of=AS_OF)
         accepted, refused = told()
         assert (accepted[0], refused[0]) == (["ada@example.org"], ["ada@example.org"])
         assert accepted[1] == "[Bandstand] Toy: submission.accepted"
@@ -80,7 +83,7 @@ class TestMail:
 
     def test_nothing_to_who_wishes_for_none_or_no_more(self, toy, ada):
         review_all(toy)
-        first, second = (deliver(toy, ada, name, model=name)["id"] for name in ("mine", "other"))
+        first, second = (deliver(toy, ada, name, model=name) for name in ("mine", "other"))
         accept(uuid=first, by=None, reason="right", as_of=AS_OF)
         people.wish_for_mail(user=ada.user, told=False)
         assert told() == []
@@ -125,6 +128,17 @@ class TestNames:
         head = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome\n"
         load_text(head + "Toy,late,Loop,M late,2026-02-01,t00,1,0\n", as_of=AS_OF + timedelta(days=60))
         assert Agent.objects.get(name="late").model.name == "M late"
+
+    def test_nobody_holds_more_names_in_a_day_than_they_may_deliver(self, toy, ada):
+        policy = changed_policy(benchmark=toy, said={"quota_per_account": "3"})
+        put_in_force(policy=policy, reason="x")
+        for n in range(3):
+            self.ask(toy, ada, f"agent {n}", model=f"M {n}")
+        with pytest.raises(AssignmentsSpent, match="3 assignments"):
+            self.ask(toy, ada, "agent 3", model="M 3")
+        assert not Agent.objects.filter(name="agent 3").exists()
+        self.ask(toy, ada, "agent 2", model="M 2")  # asked again, the same
+        self.ask(toy, ada, "agent 3", model="M 3", as_of=AS_OF + timedelta(days=1))
 
     def test_an_agent_under_embargo_is_not_described_to_others(self, toy, post, ada):
         """The same words, whether the guess was right: who asks learns that a name is taken, and no more."""

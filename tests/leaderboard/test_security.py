@@ -32,7 +32,7 @@ CODE = [path for part in ("leaderboard", "analytics", "selection") for path in (
 
 # -------------------------------------------------------------------------------- what is never called
 
-FORBIDDEN_CALLS = {"eval", "exec", "__import__", "extractall", "extract", "mktemp", "popen", "system"}
+FORBIDDEN_CALLS = {"eval", "exec", "__import__", "extractall", "unpack_archive", "mktemp", "popen", "system"}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "yaml", "jsonpickle"}
 
 
@@ -62,9 +62,7 @@ def test_a_formula_is_read_and_never_run(tmp_path):
     data, evil = tmp_path / "d.csv", tmp_path / "evil"
     data.write_text("item,y\na,1\nb,0\n")
     formula = f"__import__('os').system('touch {evil}')"
-    with pytest.raises(SystemExit) as ended:
-        main(["variance", str(data), "--outcome", "y", "--random", formula])
-    assert ended.value.code == 2
+    assert main(["variance", str(data), "--outcome", "y", "--random", formula]) == 2
     assert not evil.exists()
 
 
@@ -198,7 +196,7 @@ def test_markup_in_a_name_is_text_on_every_surface(client, hostile, submit_token
     ada = User.objects.get(email="ada@example.org")
     staff = person("staff@example.org", staff=True)
     agent, task = Agent.objects.order_by("pk").first(), Task.objects.order_by("pk").first()
-    disputes.report(benchmark=hostile, agent=agent, text=XSS, by=ada, contact="", board=None, as_of=AS_OF)
+    disputes.report(agent=agent, text=XSS, by=ada, as_of=AS_OF)
     found, seen = {}, 0
     walks = [(None, public_addresses(agent.pk, task.pk)), (ada, ["/account", f"/submissions/{uuid}"])]
     for user, addresses in [*walks, (staff, admin_addresses())]:
