@@ -28,11 +28,7 @@ class Quota:
     n: int
 
     @property
-    class AssignmentsSpent(Exhausted):
-    """No more assignments today."""
-
-
-def left(self) -> int:
+    def left(self) -> int:
         return max(0, self.limit - self.n)
 
 
@@ -50,6 +46,10 @@ class Quotas:
 
     def by_name(self) -> Mapping[str, Quota]:
         return {"account": self.account} | ({"agent": self.agent} if self.agent else {})
+
+
+class AssignmentsSpent(Exhausted):
+    """No more assignments today."""
 
 
 class QuotaSpent(Exhausted):
