@@ -35,4 +35,7 @@ def without_people(event: Any, hint: Any) -> Any:
     if "url" in event["request"]:
         event["request"]["url"] = str(asked["url"]).partition("?")[0]
     event.pop("user", None)
+    for one in (event.get("exception") or {}).get("values", ()):
+        for frame in (one.get("stacktrace") or {}).get("frames", ()):
+            frame.pop("vars", None)
     return hide(event)
