@@ -18,6 +18,7 @@ from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
 
 VALID_FOR = timedelta(days=14)
+MOST_TOKENS = 100  # in use, of one account
 LOCAL = "http://localhost:8000"  # where `make serve` serves
 
 
@@ -45,6 +46,10 @@ class HoldsMore(Conflict):
 
 class RevokedAlready(Conflict):
     """This was revoked already."""
+
+
+class TooManyTokens(Conflict):
+    """An account has at most 100 tokens in use; revoke one first."""
 
 
 class NoSuchAccount(Missing):
@@ -189,6 +194,9 @@ def make_token(
     *, user: User, name: str, scope: Scope, benchmarks: list[str], days: int, as_of: datetime
 ) -> tuple[ApiToken, str]:
     """Make a token for oneself, and return its secret too; a scope includes the lesser ones."""
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MOST_TOKENS:
+        raise TooManyTokens
     scopes = [*Scope.values][: [*Scope].index(scope) + 1]
     with acting(by=user, reason="made on the account's page"):
         return create_token(
