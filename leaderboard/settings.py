@@ -293,7 +293,8 @@ LOGGING = logs.settings_of(
             f"django.security.{nonsense}": {"handlers": ["none"], "propagate": False}
             for nonsense in ("DisallowedHost", "TooManyFieldsSent", "RequestDataTooBig")
         },
-        "django.request": {"level": "ERROR"},  # what is not found is told with each request
+        # With a line for each request another one for what is not found says nothing more.
+        "django.request": {"level": "ERROR" if LOG_FORMAT == logs.JSON else "WARNING"},
         "leaderboard.requests": {"level": LOG_LEVEL or ("INFO" if LOG_FORMAT == logs.JSON else "ERROR")},
         # What the scheduler did is told, a line for each run.
         "leaderboard.operations.scheduler": {"level": LOG_LEVEL or "INFO"},
