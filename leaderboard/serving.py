@@ -5,12 +5,19 @@
 
 import ctypes
 import os
+import shutil
 import sys
+import tempfile
+from itertools import count
 from typing import Any
 
-from leaderboard import postgres
+from leaderboard import logs, postgres
 
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # pyarrow's own keeps what a large body took
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # in which workers count requests; it goes with this process
+_folder = None if FOLDER in os.environ else tempfile.mkdtemp(prefix="bst-counts-")
+os.environ.setdefault(FOLDER, _folder or "")
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of malloc.h
 bind = "127.0.0.1:8000"
@@ -26,6 +33,18 @@ max_requests_jitter = 200
 graceful_timeout = 30  # seconds for requests under way, once told to end by SIGTERM
 # No header names the place of the application: a client's SCRIPT_NAME would be believed, and answer 500.
 forwarder_headers = ""
+# By which header a proxy says that it was asked over TLS is told by TLS_HEADER alone.
+secure_scheme_headers: dict[str, str] = {}
+# Its own lines look like all others; each request is told by leaderboard.requests.
+_form = logs.form_of_lines(is_deployed=bool(os.environ.get("DATABASE_URL")))
+logconfig_dict = logs.settings_of(
+    _form,
+    {
+        "gunicorn.error": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "gunicorn.access": {"handlers": ["none"], "propagate": False},
+    },
+    level="WARNING",
+)
 
 
 def on_starting(server: Any) -> None:
@@ -49,11 +68,25 @@ def not_to_serve() -> str:
     return why and f"The tables do not fit: {why}."
 
 
+def on_exit(server: Any) -> None:
+    if _folder:
+        shutil.rmtree(_folder, ignore_errors=True)
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """Give each worker the first slot that no living one counts in."""
+    taken = {getattr(other, "slot", 0) for other in server.WORKERS.values()}
+    worker.slot = next(slot for slot in count(1) if slot not in taken)
+
+
 def post_fork(server: Any, worker: Any) -> None:
     """A connection that was opened before the fork would be shared by all workers."""
     from django.db import connections
 
+    from leaderboard.counters import take_slot
+
     connections.close_all()
+    take_slot(worker.slot)
     give_memory_back()
 
 

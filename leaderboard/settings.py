@@ -13,7 +13,7 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 
-from leaderboard import postgres
+from leaderboard import deployed, logs, postgres, sentry
 
 env = environ.Env()
 PACKAGE = Path(__file__).resolve().parent
@@ -46,9 +46,20 @@ def seed(text: str) -> str:
     return text
 
 
+def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = None) -> int:
+    """Read a whole number, and refuse nonsense at the start."""
+    value = env.int(name, default=default)
+    if value < lowest or (highest is not None and value > highest):
+        limits = f"{lowest} or more" if highest is None else f"from {lowest} to {highest}"
+        raise ImproperlyConfigured(f"{name} is {value}; it must be {limits}.")
+    return int(value)
+
+
 DEBUG = env.bool("DEBUG", default=False)
 SECRET_KEY = required("SECRET_KEY", secrets.token_urlsafe(48))
-ALLOWED_HOSTS = required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")
+ALLOWED_HOSTS = [host.strip() for host in required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")]
+if not EMBEDDED:
+    SECRET_KEY, ALLOWED_HOSTS = deployed.strong_key(SECRET_KEY), deployed.named_hosts(ALLOWED_HOSTS)
 
 SIGNING_KEY = seed(env.str("SIGNING_KEY", default=""))  # of boards; the embedded server keeps one of its own
 SITE_URL = env.str("SITE_URL", default="").rstrip("/")
@@ -89,6 +100,8 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "leaderboard.probes.Probed",  # first: a probe knows neither host names nor TLS
+    "leaderboard.requests.Told",
+    "leaderboard.pacing.Paced",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
@@ -145,10 +158,24 @@ ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_CONFIRM_EMAIL_ON_GET = False
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "Bandstand: "
+# allauth counts tries to sign in here, and codes that were used: one table for all processes.
+CACHES = {"default": {"BACKEND": "leaderboard.accounts.counting.InDatabase"}}
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Bandstand"
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/account"
+
+# Who is in front is told, never guessed: a header that nobody in front sets is the visitor's own.
+PROXIES = whole("PROXIES", 0, highest=10)  # that append to X-Forwarded-For
+TLS_HEADER = env.str("TLS_HEADER", default="")  # by which the proxy says that it was asked over TLS
+if TLS_HEADER:
+    SECURE_PROXY_SSL_HEADER = (f"HTTP_{TLS_HEADER.upper().replace('-', '_')}", "https")
+SECURE_SSL_REDIRECT = bool(TLS_HEADER)
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]  # asked from inside, past the proxy
+SECURE_HSTS_SECONDS = whole("HSTS_SECONDS", 365 * 24 * 3_600 if TLS_HEADER else 0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = bool(SECURE_HSTS_SECONDS)
+# To be built into browsers is for the owner of the whole domain to ask for, and hard to take back.
+SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
 # A cookie that opens the admin travels over TLS alone, but on the embedded server, which has none.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not EMBEDDED)
@@ -245,37 +272,37 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
 }
 
-
-def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = None) -> int:
-    """Read a whole number, and refuse nonsense at the start."""
-    value = env.int(name, default=default)
-    if value < lowest or (highest is not None and value > highest):
-        limits = f"{lowest} or more" if highest is None else f"from {lowest} to {highest}"
-        raise ImproperlyConfigured(f"{name} is {value}; it must be {limits}.")
-    return int(value)
-
-
 NIGHT_HOUR = whole("NIGHT_HOUR", 3, highest=23)
 STUCK_AFTER = whole("STUCK_AFTER", 1_800, lowest=1)
 PAGES_KEPT = whole("PAGES_KEPT", 0 if DEBUG else 1_000)
 LONGEST_JOB = whole("LONGEST_JOB", 12 * 3_600, lowest=1)
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
-        "none": {"class": "logging.NullHandler"},
-    },
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="WARNING")},
-    "loggers": {
+METRICS_TOKEN = deployed.secret_token("METRICS_TOKEN", env.str("METRICS_TOKEN", default=""))
+_near = "127.0.0.0/8,::1" if EMBEDDED else ""
+METRICS_NETWORKS = deployed.networks(
+    "METRICS_NETWORKS", env.str("METRICS_NETWORKS", default=_near).split(",")
+)
+# Seconds of processor that each process spends in a minute on one visitor who has no token; 0: no bound.
+VISITOR_SECONDS = whole("VISITOR_SECONDS", 0 if EMBEDDED else 20)
+
+LOG_FORMAT = logs.form_of_lines(is_deployed=not EMBEDDED)
+LOG_LEVEL = env.str("LOG_LEVEL", default="")
+logs.configure()
+LOGGING = logs.settings_of(
+    LOG_FORMAT,
+    {
         # Whoever asks for nonsense is answered with 400; a traceback of each would fill the log.
         **{
             f"django.security.{nonsense}": {"handlers": ["none"], "propagate": False}
             for nonsense in ("DisallowedHost", "TooManyFieldsSent", "RequestDataTooBig")
         },
+        # With a line for each request another one for what is not found says nothing more.
+        "django.request": {"level": "ERROR" if LOG_FORMAT == logs.JSON else "WARNING"},
+        "leaderboard.requests": {"level": LOG_LEVEL or ("INFO" if LOG_FORMAT == logs.JSON else "ERROR")},
         # What the scheduler did is told, a line for each run.
-        "leaderboard.operations.scheduler": {"level": env.str("LOG_LEVEL", default="INFO")},
+        "leaderboard.operations.scheduler": {"level": LOG_LEVEL or "INFO"},
     },
-}
+    level=LOG_LEVEL or "WARNING",
+)
+if SENTRY_DSN := env.str("SENTRY_DSN", default=""):
+    sentry.start(SENTRY_DSN)

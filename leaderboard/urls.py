@@ -15,6 +15,7 @@ from django.views import defaults
 
 from leaderboard.api.errors import RETRY_AFTER, problem_page
 from leaderboard.api.views.describing import DocsView, SchemaView
+from leaderboard.monitoring.metrics import metrics
 from leaderboard.probes import healthz, readyz
 
 sign_in = LoginView.as_view(extra_context={"registration": settings.OPEN_REGISTRATION})
@@ -23,6 +24,7 @@ urlpatterns = [
     path("api/v1/", include("leaderboard.api.urls")),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
+    path("metrics", metrics, name="metrics"),
     path("accounts/login/", sign_in, name="account_login"),
     path("accounts/", include("allauth.account.urls")),
     path("accounts/2fa/", include("allauth.mfa.urls")),

@@ -4,7 +4,13 @@ from allauth.account.adapter import DefaultAccountAdapter
 from django.conf import settings
 from django.http import HttpRequest
 
+from leaderboard.visitors import address_of
+
 
 class Adapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return bool(settings.OPEN_REGISTRATION)
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """Tries are counted by it; those whose address is not known count together."""
+        return str(address_of(request) or "unknown")

@@ -89,3 +89,17 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} (bst_{self.public_id}…)"
+
+
+class Counted(models.Model):
+    """A row of the cache that all processes share; see `accounts.counting`."""
+
+    key = models.CharField(max_length=255, primary_key=True)
+    value = models.TextField(help_text="JSON.")
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["expires_at"], name="counted_by_end")]
+
+    def __str__(self) -> str:
+        return self.key

@@ -29,10 +29,11 @@ class HasAccount(Conflict):
 
 
 @transaction.atomic
-def open_account(*, email: str, name: str, password: str) -> User:
+def open_account(*, email: str, name: str, password: str, is_confirmed: bool) -> User:
     """Give the account of this address its name and first password; it is opened where there is none.
 
-    The caller knows that mail to the address reaches whoever asks, so that the address counts as confirmed.
+    `is_confirmed`: the caller vouches for it that mail to the address reaches whoever asks. Else signing in
+    begins with a mail.
     """
     user, _ = get_or_create_user(email=email)
     user = User.objects.select_for_update().get(pk=user.pk)
@@ -45,7 +46,10 @@ def open_account(*, email: str, name: str, password: str) -> User:
         raise WeakPassword(" ".join(error.messages)) from None
     user.set_password(password)
     user.save(update_fields=["name", "password"])
-    confirm_address(user=user)
+    if is_confirmed:
+        confirm_address(user=user)
+    else:
+        EmailAddress.objects.get_or_create(user=user, email=user.email, defaults={"primary": True})
     return user
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
 
 import pghistory
 from django.http import HttpRequest, HttpResponse
+
+from leaderboard.requests import request_id
 
 SIGNED_IN = ("/admin/", "/account", "/invitation/")
 
@@ -30,4 +31,4 @@ def _known(request: HttpRequest) -> dict[str, Any]:
     """Of an address with a secret only its beginning is kept."""
     path = "/invitation/" if request.path.startswith("/invitation/") else request.path
     user = request.user.pk if request.user.is_authenticated else None
-    return {"user": user, "path": path, "request_id": uuid4().hex}
+    return {"user": user, "path": path, "request_id": request_id(request)}

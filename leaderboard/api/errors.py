@@ -11,6 +11,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from leaderboard.counters import count_faults, count_refusal
 from leaderboard.errors import Busy, Conflict, Exhausted, Faulty, Forbidden, Frozen, Missing, Refusal
 
 MEDIA_TYPE = "application/problem+json"
@@ -51,6 +52,9 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     if described is None:
         return None
     content, headers = described
+    count_refusal(content["type"].rpartition(":")[2])
+    if isinstance(error, Faulty):
+        count_faults(fault.rule for fault in error.faults)
     set_rollback()
     return Response(content, status=content["status"], headers=headers, content_type=MEDIA_TYPE)
 

@@ -6,14 +6,20 @@ from typing import Any
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.events import emit
+from leaderboard.operations.mailing import wished_by_deliverers
 from leaderboard.operations.models import EventKind
 from leaderboard.submissions.models import Status, StatusChange, Submission
 
 MOST_TOLD = 100  # submissions and agents of one event; their numbers are always told
 
 
-def tell_of_arrivals(*, benchmark: Benchmark, changes: Sequence[StatusChange], as_of: datetime) -> None:
-    """Tell of the submissions that are accepted with these changes: one event, whatever their number."""
+def tell_of_arrivals(
+    *, benchmark: Benchmark, changes: Sequence[StatusChange], as_of: datetime, by_mail: bool = False
+) -> None:
+    """Tell of the submissions that are accepted with these changes: one event, whatever their number.
+
+    `by_mail`: those too who delivered them and wish for it, as they were answered long before.
+    """
     accepted = [change.submission for change in changes if change.status == Status.ACCEPTED]
     if accepted:
         emit(
@@ -22,7 +28,25 @@ def tell_of_arrivals(*, benchmark: Benchmark, changes: Sequence[StatusChange], a
             about=str(accepted[0].uuid),
             payload=_told(benchmark, accepted),
             as_of=as_of,
+            emails=wished_by_deliverers(accepted) if by_mail else (),
         )
+
+
+def tell_of_refusal(*, submission: Submission, reason: str, as_of: datetime) -> None:
+    benchmark = submission.agent.benchmark
+    emit(
+        benchmark=benchmark,
+        kind=EventKind.SUBMISSION_REFUSED,
+        about=str(submission.uuid),
+        payload={
+            "path": f"/submissions/{submission.uuid}",
+            "submissions": [str(submission.uuid)],
+            "agents": [submission.agent.name],
+            "reason": reason,
+        },
+        as_of=as_of,
+        emails=wished_by_deliverers([submission]),
+    )
 
 
 def _told(benchmark: Benchmark, accepted: Sequence[Submission]) -> dict[str, Any]:

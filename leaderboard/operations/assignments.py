@@ -17,9 +17,14 @@ from leaderboard.boards.queries import NoBoardYet, latest_board
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.catalog.services import AgentDescription, ensure_agents
+from leaderboard.catalog.services import (
+    AgentDescribedOtherwise,
+    AgentDescription,
+    LooksLikeAnother,
+    ensure_agents,
+)
 from leaderboard.errors import Conflict, Forbidden, Frozen
-from leaderboard.operations import asking
+from leaderboard.operations import asking, claims, quotas
 from leaderboard.operations.models import (
     Assignment,
     AssignmentStatus,
@@ -36,7 +41,9 @@ from leaderboard.submissions.queries import live_outcomes
 
 
 class NotYourAgent(Forbidden):
-    """This agent belongs to another account; its owner or an operator can add to it."""
+    """This name, or one that reads like it, belongs to another account; its owner or an operator can add to
+    it.
+    """
 
 
 class NothingLacks(Conflict):
@@ -73,13 +80,18 @@ def assign(
     """
     locked = Benchmark.objects.get(pk=benchmark.pk)
     check_open(locked)
-    found = agent_of(benchmark=locked, described=agent, by=by, by_operator=by_operator or by is None)
+    found = agent_of(
+        benchmark=locked, described=agent, by=by, by_operator=by_operator or by is None, as_of=as_of
+    )
     if standing := current(found, as_of):
         return standing
     found.assignments.filter(status=AssignmentStatus.OPEN).update(
         status=AssignmentStatus.EXPIRED, ended_at=as_of
     )
-    return _new(found, policy_in_force(locked), by, as_of)
+    policy = policy_in_force(locked)
+    if by is not None and not by_operator:
+        quotas.check_assignments(policy=policy, user=by, as_of=as_of)
+    return _new(found, policy, by, as_of)
 
 
 def check_open(benchmark: Benchmark) -> None:
@@ -88,10 +100,24 @@ def check_open(benchmark: Benchmark) -> None:
 
 
 def agent_of(
-    *, benchmark: Benchmark, described: AgentDescription, by: User | None, by_operator: bool
+    *,
+    benchmark: Benchmark,
+    described: AgentDescription,
+    by: User | None,
+    by_operator: bool,
+    as_of: datetime,
 ) -> Agent:
-    """Return the agent, locked and made if it is new; to others than its owner and operators it is closed."""
-    agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=by)[described.name]
+    """Return the agent, locked and made if it is new; to others than its owner and operators it is closed.
+
+    Of one that nobody may know of yet, they are not told either how it is described.
+    """
+    claims.free_unused(benchmark=benchmark, names=[described.name], by=by, as_of=as_of)
+    try:
+        agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=by)[described.name]
+    except (AgentDescribedOtherwise, LooksLikeAnother):
+        if by is None or by_operator or claims.may_know(benchmark=benchmark, name=described.name, by=by):
+            raise
+        raise NotYourAgent from None
     if agent.owner != by and not by_operator:
         raise NotYourAgent
     return agent

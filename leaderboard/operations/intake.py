@@ -165,7 +165,11 @@ class _Delivery:
             _check_date(self.parsed.flat, policy, as_of)
         described = _described(self.parsed, self.stated)
         agent = assignments.agent_of(
-            benchmark=benchmark, described=described, by=self.token.user, by_operator=by_operator
+            benchmark=benchmark,
+            described=described,
+            by=self.token.user,
+            by_operator=by_operator,
+            as_of=as_of,
         )
         if not dry_run:
             quotas.count_one(policy=policy, token=self.token, agent=agent, as_of=as_of, stored=False)

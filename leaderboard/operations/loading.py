@@ -18,6 +18,7 @@ from leaderboard.catalog.services import (
     get_or_create_benchmark,
 )
 from leaderboard.errors import Faulty
+from leaderboard.operations import claims
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.stated import Stated, stated_in
 from leaderboard.submissions.delivering import Part, Placed, Terms, record
@@ -66,6 +67,7 @@ def load(
         benchmark=benchmark, categories=dict(zip(flat.tasks, flat.categories, strict=True))
     )
     described = _descriptions(stated)
+    claims.free_unused(benchmark=benchmark, names=stated.flat.agents, by=None, as_of=as_of)
     agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
     delivery = _Load(Placed.of(stated.flat, benchmark=benchmark, agents=agents), stated)
     if delivery.changed.any() and not replace:

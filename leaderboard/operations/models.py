@@ -332,6 +332,7 @@ class Reselection(models.Model):
 
 class EventKind(models.TextChoices):
     SUBMISSION_ACCEPTED = "submission.accepted"
+    SUBMISSION_REFUSED = "submission.refused"
     BOARD_PUBLISHED = "board.published"
     RANK_CHANGED = "rank.changed"
     SUBSET_ACTIVATED = "subset.activated"

@@ -19,6 +19,7 @@ from leaderboard.operations.acting import acting
 
 VALID_FOR = timedelta(days=14)
 ROLE_FOR = {Scope.READ: Role.VIEWER, Scope.SUBMIT: Role.SUBMITTER, Scope.OPERATE: Role.OPERATOR}
+MOST_TOKENS = 100  # in use, of one account
 LOCAL = "http://localhost:8000"  # where `make serve` serves
 
 
@@ -46,6 +47,10 @@ class HoldsMore(Conflict):
 
 class RevokedAlready(Conflict):
     """This was revoked already."""
+
+
+class TooManyTokens(Conflict):
+    """An account has at most 100 tokens in use; revoke one first."""
 
 
 class NoSuchAccount(Missing):
@@ -118,20 +123,28 @@ def accept_invitation(
 ) -> User:
     """Give the role to the account of the invited address, which is opened where there is none.
 
-    Whoever holds the link has shown that mail to this address reaches them, or is who made it; an account
-    that has a password already, or more than whoever made the link operates, must be signed in to (`user`).
+    A link is handed over by whoever made it, so that it shows nothing of the mailbox: where staff made it, or
+    the command line, who could confirm an address anyway, it counts as confirmed; else its owner confirms it.
+    An account that has a password already, or more than whoever made the link operates, must be signed in to
+    (`user`).
     """
     invitation = invitation_of(secret, as_of=as_of, locked=True)
     if user is not None and user.email != invitation.email:
         raise ForAnother
     if user is None and _holds_more(invitation):
         raise HoldsMore
-    guest = user or open_account(email=invitation.email, name=name, password=password)
+    guest = user or open_account(
+        email=invitation.email, name=name, password=password, is_confirmed=_is_vouched_for(invitation)
+    )
     with acting(by=guest, reason=f"invitation {invitation.pk}"):
         grant(user=guest, benchmark=invitation.benchmark, role=Role(invitation.role))
     invitation.accepted_by, invitation.accepted_at = guest, as_of
     invitation.save(update_fields=["accepted_by", "accepted_at"])
     return guest
+
+
+def _is_vouched_for(invitation: Invitation) -> bool:
+    return invitation.created_by is None or invitation.created_by.is_staff
 
 
 def _holds_more(invitation: Invitation) -> bool:
@@ -182,6 +195,9 @@ def make_token(
     *, user: User, name: str, scope: Scope, benchmarks: list[str], days: int, as_of: datetime
 ) -> tuple[ApiToken, str]:
     """Make a token for oneself, and return its secret too; a scope includes the lesser ones."""
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MOST_TOKENS:
+        raise TooManyTokens
     scopes = [*Scope.values][: [*Scope].index(scope) + 1]
     with acting(by=user, reason="made on the account's page"):
         return create_token(

@@ -11,6 +11,7 @@ from leaderboard.boards.signing import identity, signed
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations.events import emit
+from leaderboard.operations.mailing import wished_by_owners
 from leaderboard.operations.models import EventKind
 from leaderboard.studies.answers import Changes, words
 
@@ -44,6 +45,7 @@ def tell_of_board(*, board: Board, as_of: datetime) -> None:
         about=str(board.number),
         payload=common | _of_board(board) | since | {"changes": _counts(told) if told else None},
         as_of=as_of,
+        emails=wished_by_owners(benchmark, _with_another_place(board, told)),
     )
     if told and told.moved:
         emit(
@@ -53,6 +55,14 @@ def tell_of_board(*, board: Board, as_of: datetime) -> None:
             payload=common | since | _of_moved(told),
             as_of=as_of,
         )
+
+
+def _with_another_place(board: Board, told: Changes | None) -> set[str]:
+    """The agents whose place on this board is news to their owners: all, where it is the first."""
+    if told is None:
+        return {line.agent for line in standings_of(board).agents}
+    moved = {one.agent for one in told.moved}
+    return moved.union(told.entered, told.now_ranked, told.now_unranked)
 
 
 def _of_board(board: Board) -> dict[str, Any]:

@@ -48,6 +48,10 @@ class Quotas:
         return {"account": self.account} | ({"agent": self.agent} if self.agent else {})
 
 
+class AssignmentsSpent(Exhausted):
+    """No more assignments today."""
+
+
 class QuotaSpent(Exhausted):
     """No more submissions today."""
 
@@ -80,6 +84,19 @@ def count_one(
         if quota.n + (not stored) > quota.limit:
             raise _spent(name, quota, found.resets_at if found else as_of, as_of)
     return found
+
+
+def check_assignments(*, policy: Policy, user: User, as_of: datetime) -> None:
+    """Refuse an assignment that would be one too many: each may make an agent, and holds its name."""
+    day = _day(as_of)
+    today = user.assignments.filter(
+        agent__benchmark=policy.benchmark, created_at__gte=day, created_at__lt=day + DAY
+    )
+    if today.count() >= policy.quota_per_account:
+        raise AssignmentsSpent(
+            f"On this benchmark an account asks for {policy.quota_per_account:,} assignments in a UTC day.",
+            retry_after=ceil((day + DAY - as_of).total_seconds()),
+        )
 
 
 def _spent(name: str, quota: Quota, resets_at: datetime, as_of: datetime) -> QuotaSpent:

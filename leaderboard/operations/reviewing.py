@@ -8,7 +8,7 @@ from django.db import transaction
 from leaderboard.accounts.models import User
 from leaderboard.errors import Conflict
 from leaderboard.operations.acting import acting
-from leaderboard.operations.arrivals import tell_of_arrivals
+from leaderboard.operations.arrivals import tell_of_arrivals, tell_of_refusal
 from leaderboard.operations.corrections import locked_submissions
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.services import append_changes, change_status
@@ -71,7 +71,7 @@ def let_count(
             reason=reason,
             after_board=again,
         )
-        tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
+        tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of, by_mail=True)
         append_changes(benchmark=benchmark, changes=changes)
 
 
@@ -83,6 +83,7 @@ def refuse(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Subm
         changes = change_status(
             submissions=[submission], status=Status.REFUSED, at=as_of, by=by, reason=reason
         )
+        tell_of_refusal(submission=submission, reason=reason, as_of=as_of)
         append_changes(benchmark=submission.agent.benchmark, changes=changes)
     submission.status = Status.REFUSED
     return submission

@@ -29,11 +29,11 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Missing, Refusal
+from leaderboard.operations import mailing
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import wake
 from leaderboard.operations.models import Attempt, Delivery, DeliveryStatus, Event, EventKind, Webhook
 from leaderboard.operations.posting import AddressRefused, NotDelivered, check_literal, post, target_of
-from leaderboard.studies.answers import as_text
 
 LEASE = timedelta(seconds=60)  # longer than a turn, so that nobody takes what is being sent
 TURN = 20.0  # seconds that one call sends for: what else the scheduler has to do waits meanwhile
@@ -241,5 +241,10 @@ def _post(event: Event, webhook: Webhook, as_of: datetime) -> int:
 
 def _mail(delivery: Delivery) -> None:
     event = delivery.event
-    title = " ".join(event.benchmark.title.split())
-    send_mail(f"[Bandstand] {title}: {event.kind}", as_text(content_of(event)), None, [delivery.email])
+    if not mailing.is_wished(event, delivery.email):
+        return
+    title, text = (
+        " ".join(event.benchmark.title.split()),
+        mailing.body(event, delivery.email, content_of(event)),
+    )
+    send_mail(f"[Bandstand] {title}: {event.kind}", text, None, [delivery.email])

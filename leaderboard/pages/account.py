@@ -97,7 +97,10 @@ def token_made(request: HttpRequest, user: User) -> HttpResponse:
     if not form.is_valid():
         return _shown(request, user, form=form, status=422)
     said = form.cleaned_data | {"scope": Scope(form.cleaned_data["scope"])}
-    token, secret = make_token(user=user, as_of=timezone.now(), **{"benchmarks": [], **said})
+    try:
+        token, secret = make_token(user=user, as_of=timezone.now(), **{"benchmarks": [], **said})
+    except Refusal as refusal:
+        return _shown(request, user, form=form, refusal=refusal, status=409)
     return _shown(request, user, form=NewToken(user), made=token, secret=secret)
 
 

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from leaderboard.accounts.models import User
+from leaderboard.accounts.queries import has_confirmed_address
 from leaderboard.errors import Refusal
 from leaderboard.operations.people import accept_invitation, invitation_of
 
@@ -36,12 +37,14 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
     if request.method == "POST" and not must_sign_in and (form is None or form.is_valid()):
         try:
             said = form.cleaned_data if form else {}
-            accept_invitation(secret=secret, user=user, as_of=timezone.now(), **said)
+            guest = accept_invitation(secret=secret, user=user, as_of=timezone.now(), **said)
         except Refusal as refusal:
             return render(request, "pages/invitation.html", context | {"refusal": refusal}, status=409)
+        if not has_confirmed_address(guest):
+            return render(request, "pages/invitation.html", context | {"form": None, "is_opened": True})
         if user is None:
-            guest = authenticate(request, email=found.email, password=said["password"])
-            if guest is not None:
-                login(request, guest)
+            known = authenticate(request, email=found.email, password=said["password"])
+            if known is not None:
+                login(request, known)
         return redirect("pages:board", found.benchmark.slug)
     return render(request, "pages/invitation.html", context)

@@ -77,6 +77,17 @@ class Migration(migrations.Migration):
                 'abstract': False,
             },
         ),
+        migrations.CreateModel(
+            name='Counted',
+            fields=[
+                ('key', models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ('value', models.TextField(help_text='JSON.')),
+                ('expires_at', models.DateTimeField()),
+            ],
+            options={
+                'indexes': [models.Index(fields=['expires_at'], name='counted_by_end')],
+            },
+        ),
         pgtrigger.migrations.AddTrigger(
             model_name='apitoken',
             trigger=pgtrigger.compiler.Trigger(name='insert_insert', sql=pgtrigger.compiler.UpsertTriggerSql(func='INSERT INTO "accounts_apitokenchange" ("benchmarks", "expires_at", "name", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "public_id", "revoked_at", "scopes", "user_id") VALUES (NEW."benchmarks", NEW."expires_at", NEW."name", _pgh_attach_context(), NOW(), \'insert\', NEW."id", NEW."public_id", NEW."revoked_at", NEW."scopes", NEW."user_id"); RETURN NULL;', hash='33a85ff46a6165df0b966b02da71cff4c45714f6', operation='INSERT', pgid='pgtrigger_insert_insert_01b7d', table='accounts_apitoken', when='AFTER')),

@@ -25,14 +25,14 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uuid', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
-                ('kind', models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32)),
+                ('kind', models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('submission.refused', 'Submission Refused'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32)),
                 ('about', models.CharField(help_text='What it is of: the same is never told twice.', max_length=255)),
                 ('payload', models.JSONField()),
                 ('at', models.DateTimeField()),
                 ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='catalog.benchmark')),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('benchmark', 'kind', 'about'), name='event_once'), models.CheckConstraint(condition=models.Q(('kind__in', ['submission.accepted', 'board.published', 'rank.changed', 'subset.activated', 'drift.alert', 'rerun.requested'])), name='event_kind_known')],
+                'constraints': [models.UniqueConstraint(fields=('benchmark', 'kind', 'about'), name='event_once'), models.CheckConstraint(condition=models.Q(('kind__in', ['submission.accepted', 'submission.refused', 'board.published', 'rank.changed', 'subset.activated', 'drift.alert', 'rerun.requested'])), name='event_kind_known')],
             },
         ),
         migrations.CreateModel(
@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('url', models.URLField(max_length=2000)),
                 ('secret', models.CharField(max_length=64)),
-                ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32), size=None)),
+                ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('submission.refused', 'Submission Refused'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32), size=None)),
                 ('created_at', models.DateTimeField()),
                 ('disabled_at', models.DateTimeField(null=True)),
                 ('disabled_reason', models.TextField(blank=True)),
@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('events__contained_by', ['submission.accepted', 'board.published', 'rank.changed', 'subset.activated', 'drift.alert', 'rerun.requested']), models.Q(('events', []), _negated=True)), name='webhook_events_known')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('events__contained_by', ['submission.accepted', 'submission.refused', 'board.published', 'rank.changed', 'subset.activated', 'drift.alert', 'rerun.requested']), models.Q(('events', []), _negated=True)), name='webhook_events_known')],
             },
         ),
         migrations.CreateModel(
@@ -283,7 +283,7 @@ class Migration(migrations.Migration):
                 ('pgh_created_at', models.DateTimeField(auto_now_add=True)),
                 ('pgh_label', models.TextField(help_text='The event label.')),
                 ('url', models.URLField(max_length=2000)),
-                ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32), size=None)),
+                ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('submission.refused', 'Submission Refused'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32), size=None)),
                 ('disabled_at', models.DateTimeField(null=True)),
                 ('disabled_reason', models.TextField(blank=True)),
                 ('benchmark', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', related_query_name='+', to='catalog.benchmark')),

@@ -18,10 +18,24 @@ from leaderboard.waking import CHANNEL
 
 LOCK = 0x62616E64737461  # "bandsta": a number that nobody else takes by chance
 KEEPALIVE = {"idle": 5, "interval": 2, "count": 3}  # seconds, seconds, probes
+HELD = """
+    SELECT EXISTS (
+        SELECT 1 FROM pg_locks JOIN pg_database AS d ON d.oid = database
+        WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND d.datname = current_database()
+          AND (classid::bigint << 32) + objid::bigint = %s
+    )
+"""
 OF_DJANGO = {"context", "cursor_factory", "prepare_threshold"}  # parameters that are not the server's
 PAUSE = 1.0
 
 logger = logging.getLogger(__name__)
+
+
+def is_led() -> bool:
+    """Whether a scheduler leads, of all that use this database."""
+    with connection.cursor() as cursor:
+        cursor.execute(HELD, [LOCK])
+        return bool(cursor.fetchone()[0])
 
 
 class Leader:

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 
+import structlog
 from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
@@ -41,8 +42,10 @@ class Pulse:
 def perform(run: JobRun, progress: Callable[[int, int], None]) -> None:
     """Do what the run is for, and say in its row how it ended; only the loss of the database is raised."""
     close_old_connections()
+    about = {"job": run.kind, "run": run.pk, "benchmark": run.benchmark and run.benchmark.slug}
     try:
-        _end(run, *_performed(run, progress))
+        with structlog.contextvars.bound_contextvars(**about):
+            _end(run, *_performed(run, progress))
     finally:
         close_old_connections()
 

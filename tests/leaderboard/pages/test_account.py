@@ -76,6 +76,17 @@ def test_a_secret_is_shown_once_and_works(signed_in, ada):
     assert asked.status_code == 200
 
 
+def test_there_is_an_end_to_tokens(signed_in, ada, monkeypatch):
+    monkeypatch.setattr("leaderboard.operations.people.MOST_TOKENS", 1)
+    form = {"name": "CI", "scope": "read", "days": 7}
+    assert signed_in.post("/account/tokens", form).status_code == 200
+    refused = signed_in.post("/account/tokens", form)
+    assert (refused.status_code, ada.tokens.count()) == (409, 1)
+    assert "revoke one first" in refused.content.decode()
+    signed_in.post(f"/account/tokens/{ada.tokens.get().public_id}/revoke")
+    assert signed_in.post("/account/tokens", form).status_code == 200
+
+
 def test_it_reaches_the_benchmarks_chosen(signed_in, ada):
     Benchmark.objects.create(slug="other", title="Other", visibility=Visibility.PRIVATE)
     assert signed_in.post(TOKENS, NEW | {"benchmarks": ["other"]}).status_code == 422  # nobody told them

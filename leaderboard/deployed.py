@@ -1,0 +1,52 @@
+"""What must hold before the service is put on the internet: refused at the start where it does not."""
+
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from django.core.exceptions import ImproperlyConfigured
+
+SHORTEST_KEY, FEWEST_SIGNS = 50, 10
+MAKE_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))'"
+SHORTEST_TOKEN = 20
+KNOWN = ("insecure", "change", "secret", "example", "password")  # of keys that are copied from somewhere
+
+Network = IPv4Network | IPv6Network
+
+
+def strong_key(key: str) -> str:
+    """Return the SECRET_KEY, unless it could be guessed: it signs sessions and links that reset passwords."""
+    why = (
+        f"has {len(key)} characters"
+        if len(key) < SHORTEST_KEY
+        else f"has only {len(set(key))} different characters"
+        if len(set(key)) < FEWEST_SIGNS
+        else next((f'holds the word "{word}"' for word in KNOWN if word in key.lower()), "")
+    )
+    if why:
+        raise ImproperlyConfigured(
+            f"SECRET_KEY {why} and could be guessed; a good one has {SHORTEST_KEY} or more, at random: "
+            f"{MAKE_KEY}"
+        )
+    return key
+
+
+def named_hosts(hosts: list[str]) -> list[str]:
+    """Return the ALLOWED_HOSTS, unless they are all hosts: links in mail are made from the one asked for."""
+    if not all(hosts) or "*" in hosts:
+        raise ImproperlyConfigured(
+            "ALLOWED_HOSTS names the hosts of this service, separated by commas; not *."
+        )
+    return hosts
+
+
+def secret_token(name: str, token: str) -> str:
+    if token and len(token) < SHORTEST_TOKEN:
+        raise ImproperlyConfigured(f"{name} has {len(token)} characters; {SHORTEST_TOKEN} are the fewest.")
+    return token
+
+
+def networks(name: str, texts: list[str]) -> list[Network]:
+    """Read networks such as 10.0.0.0/8."""
+    try:
+        return [ip_network(text.strip()) for text in texts if text.strip()]
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from None

@@ -1,0 +1,1 @@
+"""What a monitoring system asks for."""

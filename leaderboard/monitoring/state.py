@@ -1,0 +1,144 @@
+"""The state of the service as metrics, read from the database when they are asked for."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.db import InterfaceError, OperationalError, connection
+from django.db.models import Case, CharField, Count, Min, OuterRef, Q, Subquery, Value, When
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from leaderboard.boards.models import Board
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.models import Alert, Delivery, DeliveryStatus, JobRun, JobStatus, RerunRequest
+from leaderboard.operations.scheduler.leadership import is_led
+from leaderboard.submissions.models import Submission
+
+DAY = timedelta(days=1)
+
+
+class State:
+    """One reading, as a collector of prometheus-client; benchmarks that a replay made are left out."""
+
+    def __init__(self, as_of: datetime) -> None:
+        self._as_of = as_of
+
+    def collect(self) -> Iterator[Metric]:
+        try:
+            found = [metric for read in READ for metric in read(self._as_of)]
+        except (OperationalError, InterfaceError):
+            yield _one("bandstand_database_up", "Whether the database answers.", 0)
+            return
+        yield _one("bandstand_database_up", "Whether the database answers.", 1)
+        yield from found
+
+
+def _one(name: str, about: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, about, value=value)
+
+
+def _submissions(as_of: datetime) -> Iterator[Metric]:
+    told = GaugeMetricFamily(
+        "bandstand_submissions", "Submissions by what became of them.", labels=["benchmark", "status"]
+    )
+    kept = Submission.objects.filter(agent__benchmark__replayed=False)
+    for slug, status, n in kept.values_list("agent__benchmark__slug", "status").annotate(Count("pk")):
+        told.add_metric([slug, status], n)
+    yield told
+
+
+def _boards(as_of: datetime) -> Iterator[Metric]:
+    age = GaugeMetricFamily(
+        "bandstand_board_age_seconds", "Seconds since the latest board came out.", labels=["benchmark"]
+    )
+    behind = GaugeMetricFamily(
+        "bandstand_board_behind",
+        "Data versions that the latest board does not hold; all of them where there is no board.",
+        labels=["benchmark"],
+    )
+    boards = Board.objects.filter(benchmark=OuterRef("pk")).order_by("-number")
+    latest = {name: Subquery(boards.values(name)[:1]) for name in ("published_at", "data_version")}
+    kept = Benchmark.objects.filter(replayed=False).annotate(at=latest["published_at"])
+    rows = kept.annotate(of=latest["data_version"]).values_list("slug", "data_version", "at", "of")
+    for slug, data_version, at, of in rows:
+        behind.add_metric([slug], data_version - (of or 0))
+        if at is not None:
+            age.add_metric([slug], (as_of - at).total_seconds())
+    yield age
+    yield behind
+
+
+def _jobs(as_of: datetime) -> Iterator[Metric]:
+    counts = GaugeMetricFamily(
+        "bandstand_job_runs", "Job runs that began in the last 24 hours.", labels=["job", "status"]
+    )
+    recent = JobRun.objects.filter(created_at__gte=as_of - DAY)
+    for kind, status, n in recent.values_list("kind", "status").annotate(Count("pk")):
+        counts.add_metric([kind, status], n)
+    yield counts
+    yield from _last_runs()
+
+
+def _last_runs() -> Iterator[Metric]:
+    labels = ["job", "benchmark"]
+    seconds = GaugeMetricFamily(
+        "bandstand_job_seconds", "Seconds that the latest run that was done took.", labels=labels
+    )
+    failing = GaugeMetricFamily(
+        "bandstand_job_failing", "Whether the latest run that ended has failed.", labels=labels
+    )
+    one_each = ("kind", "benchmark__slug")
+    ended = JobRun.objects.filter(started_at__isnull=False, ended_at__isnull=False)
+    latest = ended.order_by(*one_each, "-id").distinct(*one_each)
+    for kind, slug, status in latest.values_list(*one_each, "status"):
+        failing.add_metric([kind, slug or ""], status == JobStatus.FAILED)
+    done = latest.filter(status=JobStatus.DONE).values_list(*one_each, "started_at", "ended_at")
+    for kind, slug, started_at, ended_at in done:
+        seconds.add_metric([kind, slug or ""], (ended_at - started_at).total_seconds())
+    yield seconds
+    yield failing
+
+
+def _deliveries(as_of: datetime) -> Iterator[Metric]:
+    counts = GaugeMetricFamily(
+        "bandstand_deliveries", "Deliveries to webhooks and by mail.", labels=["to", "status"]
+    )
+    oldest = GaugeMetricFamily(
+        "bandstand_delivery_oldest_seconds", "Seconds that the oldest delivery has waited.", labels=["to"]
+    )
+    to = Case(When(webhook=None, then=Value("mail")), default=Value("webhook"), output_field=CharField())
+    since = Min("first_at", filter=Q(status=DeliveryStatus.WAITING))
+    rows = Delivery.objects.annotate(to=to).values_list("to", "status").annotate(n=Count("pk"), since=since)
+    for name, status, n, waits_since in rows:
+        counts.add_metric([name, status], n)
+        if waits_since is not None:
+            oldest.add_metric([name], (as_of - waits_since).total_seconds())
+    yield counts
+    yield oldest
+
+
+def _watched(as_of: datetime) -> Iterator[Metric]:
+    alerts = GaugeMetricFamily(
+        "bandstand_alerts_open", "Alerts of drift monitors.", labels=["benchmark", "level"]
+    )
+    reruns = GaugeMetricFamily(
+        "bandstand_rerun_requests_open", "Requests to run agents again.", labels=["benchmark", "kind"]
+    )
+    open_alerts = Alert.objects.filter(closed_at=None, benchmark__replayed=False)
+    for slug, level, n in open_alerts.values_list("benchmark__slug", "level").annotate(Count("pk")):
+        alerts.add_metric([slug, level], n)
+    requests = RerunRequest.objects.filter(status="open", benchmark__replayed=False)
+    for slug, kind, n in requests.values_list("benchmark__slug", "kind").annotate(Count("pk")):
+        reruns.add_metric([slug, kind], n)
+    yield alerts
+    yield reruns
+
+
+def _service(as_of: datetime) -> Iterator[Metric]:
+    yield _one("bandstand_scheduler_leads", "Whether a scheduler leads.", is_led())
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        (n_bytes,) = cursor.fetchone()
+    yield _one("bandstand_database_bytes", "Size of the database.", n_bytes)
+
+
+READ = (_submissions, _boards, _jobs, _deliveries, _watched, _service)

@@ -1,0 +1,81 @@
+"""Mail to those who wish for it: what became of a submission of theirs, and where their agents stand.
+
+Whoever delivers through the interface is told at once by its answer; mail is about what happens later. The
+wish is asked again when the mail goes out, so that who takes it back is told nothing that waits.
+"""
+
+from collections.abc import Collection, Iterable
+
+from django.conf import settings
+
+from leaderboard.accounts.models import User
+from leaderboard.boards.models import Board
+from leaderboard.boards.reading import standings_of
+from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.models import Event, EventKind
+from leaderboard.studies.answers import AtTarget, as_text
+from leaderboard.submissions.models import Submission
+
+PERSONAL = (EventKind.SUBMISSION_ACCEPTED, EventKind.SUBMISSION_REFUSED, EventKind.BOARD_PUBLISHED)
+LOCAL = "http://localhost:8000"
+
+
+def wished_by_deliverers(submissions: Iterable[Submission]) -> list[str]:
+    """Addresses of who delivered these, and of whose agents they are."""
+    people = {pk for one in submissions for pk in (one.submitted_by_id, one.agent.owner_id) if pk}
+    return _wished(pk__in=people)
+
+
+def wished_by_owners(benchmark: Benchmark, names: Collection[str]) -> list[str]:
+    return _wished(agents__benchmark=benchmark, agents__name__in=names)
+
+
+def _wished(**which: object) -> list[str]:
+    found = User.objects.filter(told_by_mail=True, is_active=True, **which)
+    return list(found.order_by("email").values_list("email", flat=True).distinct())
+
+
+def is_wished(event: Event, email: str) -> bool:
+    """Whether this mail is still to be sent: what operators are told of is no wish."""
+    return event.kind not in PERSONAL or bool(_wished(email=email))
+
+
+def body(event: Event, email: str, told: dict[str, object]) -> str:
+    if event.kind not in PERSONAL:
+        return as_text(told)
+    lines = list(_of_board(event, email) if event.kind == EventKind.BOARD_PUBLISHED else _of_status(event))
+    where = settings.SITE_URL or LOCAL
+    page = [f"{where}{event.payload['path']}"] if event.payload.get("path") else []
+    end = f"You are told because you wished for it; {where}/account ends that."
+    return "\n\n".join([*lines, *page, end]) + "\n"
+
+
+def _of_status(event: Event) -> Iterable[str]:
+    agents = ", ".join(event.payload["agents"])
+    if event.kind == EventKind.SUBMISSION_ACCEPTED:
+        yield f"Outcomes of {agents} count from now on; the next board shows them."
+    else:
+        yield f"A submission of {agents} was refused: {event.payload['reason']}"
+
+
+def _of_board(event: Event, email: str) -> Iterable[str]:
+    """The board's own headline, and where the agents of this person stand on it."""
+    yield str(event.payload["headline"])
+    board = Board.objects.filter(benchmark=event.benchmark, number=event.payload["number"]).first()
+    if board is None:
+        return
+    theirs = set(board.benchmark.agents.filter(owner__email=email).values_list("name", flat=True))
+    standings = standings_of(board)
+    lines = [line for line in standings.agents if line.agent in theirs]
+    n_ranked = standings.targets[standings.target].n_ranked
+    yield "\n".join(f"{line.agent}: {_place(line.at[standings.target], n_ranked)}" for line in lines)
+
+
+def _place(told: AtTarget, n_ranked: int) -> str:
+    if told.rank is None:
+        return f"listed without a rank: {told.reason}"
+    if told.rank_lower is None or told.rank_upper is None:
+        return f"rank {told.rank:,} of {n_ranked:,}"
+    if told.rank_lower == told.rank_upper:
+        return f"rank {told.rank_lower:,} of {n_ranked:,}"
+    return f"may hold ranks {told.rank_lower:,} to {told.rank_upper:,} of {n_ranked:,}"

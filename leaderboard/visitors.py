@@ -1,0 +1,42 @@
+"""From which address a request comes: told by the connection, or by the proxies in front that are known.
+
+Each proxy appends whom it was asked by to X-Forwarded-For; what stands before the entries of known proxies
+was written by the visitor, and is believed by nobody.
+"""
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+from django.conf import settings
+from django.http import HttpRequest
+
+HOUSEHOLD = 64  # bits of an IPv6 address that one line has
+
+Address = IPv4Address | IPv6Address
+
+
+def address_of(request: HttpRequest) -> Address | None:
+    """The visitor's address; None where it is not known.
+
+    Without known proxies a request that names any is one of theirs, so that the connection tells nothing.
+    """
+    forwarded = request.headers.get("X-Forwarded-For", "")
+    if not settings.PROXIES:
+        return None if forwarded or "Forwarded" in request.headers else _read(request.META.get("REMOTE_ADDR"))
+    told = forwarded.split(",")
+    return _read(told[-settings.PROXIES]) if len(told) >= settings.PROXIES else None
+
+
+def household(address: Address) -> str:
+    """The address, of IPv6 its network, in which one visitor may take any."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped:
+            return str(address.ipv4_mapped)
+        return str(IPv6Network((address, HOUSEHOLD), strict=False))
+    return str(address)
+
+
+def _read(text: str | None) -> Address | None:
+    try:
+        return ip_address((text or "").strip().removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return None

@@ -1,0 +1,148 @@
+"""What production settings hold, and what does not start."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.test import RequestFactory
+
+from leaderboard import deployed
+from leaderboard.visitors import address_of, household
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = secrets.token_hex(32)  # of letters a to f, so that no word is in it
+PRODUCTION = {
+    "DATABASE_URL": "postgres://x@localhost/x",
+    "SECRET_KEY": KEY,
+    "ALLOWED_HOSTS": "board.example",
+    "TLS_HEADER": "X-Forwarded-Proto",
+}
+ASK = """
+import json
+from django.conf import settings
+from django.core.management import call_command
+import django
+django.setup()
+call_command("check", deploy=True, fail_level="WARNING")
+from django.test import Client
+client = Client()
+plain = client.get("/methods", headers={"host": "board.example"})
+behind = {"host": "board.example", "x-forwarded-proto": "https"}
+over_tls = client.get("/methods", headers=behind)
+foreign = client.get("/methods", headers=behind | {"host": "evil.example"})
+print(json.dumps({
+    "redirect": [plain.status_code, plain.headers["Location"]],
+    "hsts": over_tls.headers["Strict-Transport-Security"],
+    "foreign": foreign.status_code,
+    "cookies": [
+        settings.SESSION_COOKIE_SECURE, settings.CSRF_COOKIE_SECURE, settings.SESSION_COOKIE_HTTPONLY
+    ],
+    "debug": settings.DEBUG,
+    "log": settings.LOG_FORMAT,
+}))
+"""
+
+
+def run(code, **environment):
+    given = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+        "DJANGO_SETTINGS_MODULE": "leaderboard.settings",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=given | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_production_settings_pass_every_check_of_deployment():
+    done = run(ASK, **PRODUCTION)
+    assert done.returncode == 0, done.stderr
+    assert "no issues" in done.stdout
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told == {
+        "redirect": [301, "https://board.example/methods"],
+        "hsts": "max-age=31536000; includeSubDomains",
+        "foreign": 400,
+        "cookies": [True, True, True],
+        "debug": False,
+        "log": "json",
+    }
+
+
+def test_a_key_that_could_be_guessed_does_not_start():
+    done = run("import leaderboard.settings", **PRODUCTION | {"SECRET_KEY": "django-insecure-" + KEY})
+    assert done.returncode != 0
+    assert "SECRET_KEY" in done.stderr.splitlines()[-1]
+    assert KEY not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("s", "has 1 characters"),
+        (KEY[:49], "has 49 characters"),
+        ("ab" * 40, "has only 2 different"),
+        (f"change-me-{KEY}", '"change"'),
+        (f"django-insecure-{KEY}", '"insecure"'),
+    ],
+)
+def test_weak_keys(key, why):
+    with pytest.raises(ImproperlyConfigured, match=why):
+        deployed.strong_key(key)
+    assert deployed.strong_key(KEY) == KEY
+
+
+@pytest.mark.parametrize("hosts", [["*"], ["board.example", "*"], [""]])
+def test_any_host_is_no_host(hosts):
+    with pytest.raises(ImproperlyConfigured, match="names the hosts"):
+        deployed.named_hosts(hosts)
+
+
+def test_networks_and_tokens_are_read_at_the_start():
+    assert [str(one) for one in deployed.networks("N", ["10.0.0.0/8", " ::1 "])] == ["10.0.0.0/8", "::1/128"]
+    with pytest.raises(ImproperlyConfigured, match=r"N: .*10\.0\.0\.1/8"):
+        deployed.networks("N", ["10.0.0.1/8"])
+    with pytest.raises(ImproperlyConfigured, match="T has 5 characters"):
+        deployed.secret_token("T", "short")
+
+
+@pytest.mark.parametrize(
+    ("proxies", "connection", "forwarded", "address"),
+    [
+        (0, "192.0.2.1", None, "192.0.2.1"),
+        (0, "127.0.0.1", "192.0.2.1", None),  # a proxy that nobody told of
+        (1, "127.0.0.1", "192.0.2.1", "192.0.2.1"),
+        (1, "127.0.0.1", "8.8.8.8, 192.0.2.1", "192.0.2.1"),  # the first was the visitor's own
+        (2, "127.0.0.1", "8.8.8.8, 192.0.2.1, 10.0.0.1", "192.0.2.1"),
+        (2, "127.0.0.1", "192.0.2.1", None),
+        (1, "127.0.0.1", "nonsense", None),
+        (1, "127.0.0.1", None, None),
+        (0, "", None, None),
+        (0, "2001:db8::1", None, "2001:db8::1"),
+    ],
+)
+def test_a_visitor_cannot_choose_an_address(settings, proxies, connection, forwarded, address):
+    settings.PROXIES = proxies
+    heads = {"HTTP_X_FORWARDED_FOR": forwarded} if forwarded else {}
+    found = address_of(RequestFactory().get("/", REMOTE_ADDR=connection, **heads))
+    assert (found and str(found)) == address
+
+
+def test_a_household_is_one_visitor(settings):
+    settings.PROXIES = 0
+
+    def of(address):
+        return household(address_of(RequestFactory().get("/", REMOTE_ADDR=address)))
+
+    assert of("2001:db8:1:2::3") == of("2001:db8:1:2:ffff::9") == "2001:db8:1:2::/64"
+    assert of("::ffff:192.0.2.1") == of("192.0.2.1")
