@@ -36,6 +36,14 @@ def lines_of(part: str, seconds: float, readers: list[str]) -> Iterator[tuple[st
     """What is printed, line by line, and whether it tells of a failure."""
     if part == "fuzz":
         yield from fuzzed(seconds, readers)
+    else:
+        yield from loaded(seconds, troubled=part == "faults")
+
+
+def loaded(seconds: float, *, troubled: bool) -> Iterator[tuple[str, bool]]:
+    from tests.soak import load
+
+    yield from load.lines(load.run(seconds, troubled=troubled), troubled=troubled)
 
 
 def fuzzed(seconds: float, readers: list[str]) -> Iterator[tuple[str, bool]]:

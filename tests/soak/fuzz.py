@@ -22,6 +22,7 @@ import django
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINES = ("atheris", "hypothesis")
+MARKS = ("null", "true", ",", "[", "]", "{", "}", '"', "\n", ":", "1e999")  # what atheris puts in anywhere
 CAP = 2 << 30  # bytes of addresses
 LONGEST = 30  # seconds for one input
 MAX_LENGTH = 1 << 16  # bytes that atheris tries; larger ones are hypothesis's
@@ -132,7 +133,7 @@ def by_atheris(name: str, seconds: float) -> None:
     for i, sample in enumerate(READERS[name].samples):
         (corpus / str(i)).write_bytes(sample)
     words = Path(folder, "words")
-    words.write_text("".join(f'"{quoted(word)}"\n' for word in READERS[name].words))
+    words.write_text("".join(f'"{quoted(word)}"\n' for word in (*MARKS, *READERS[name].words)))
     options = {
         "max_total_time": max(1, round(seconds)),
         "max_len": MAX_LENGTH,
