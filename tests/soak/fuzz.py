@@ -23,6 +23,16 @@ import django
 ROOT = Path(__file__).resolve().parents[2]
 ENGINES = ("atheris", "hypothesis")
 MARKS = ("null", "true", ",", "[", "]", "{", "}", '"', "\n", ":", "1e999")  # what atheris puts in anywhere
+FOLLOWED = (
+    "analytics.flat_file",
+    "analytics.reml.formula",
+    "leaderboard.accounts.secrets",
+    "leaderboard.api.bodies",
+    "leaderboard.api.parsers",
+    "leaderboard.catalog.rules",
+    "leaderboard.pages.asked",
+    "leaderboard.submissions.parsing",
+)
 CAP = 2 << 30  # bytes of addresses
 LONGEST = 30  # seconds for one input
 MAX_LENGTH = 1 << 16  # bytes that atheris tries; larger ones are hypothesis's
@@ -123,8 +133,7 @@ def by_hypothesis(name: str, seconds: float) -> None:
 def by_atheris(name: str, seconds: float) -> None:
     import atheris
 
-    # The readers are followed; numpy and Django's own are not.
-    with atheris.instrument_imports(include=["analytics", "leaderboard"]):
+    with atheris.instrument_imports(include=list(FOLLOWED)):
         django.setup()
         from tests.soak.parsers import READERS
     folder = os.environ["SOAK_FOLDER"]
