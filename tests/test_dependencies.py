@@ -49,7 +49,10 @@ def test_each_dependency_is_told_with_why():
 def bill(tmp_path_factory):
     file = tmp_path_factory.mktemp("bill") / "bandstand.cdx.json"
     made = subprocess.run(
-        [sys.executable, "tools/sbom.py", "requirements.txt", str(file)], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "tools/sbom.py", "requirements.txt", str(file)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert (made.returncode, made.stderr) == (0, "")
     assert f"{len(locked())} libraries of requirements.txt" in made.stdout
@@ -64,8 +67,12 @@ def test_the_bill_of_materials_holds_what_is_locked(bill):
     assert all(one["purl"] == f"pkg:pypi/{one['name']}@{one['version']}" for one in by_ref.values())
     hashes = [said["content"] for one in by_ref.values() for said in one["externalReferences"][0]["hashes"]]
     assert sorted(hashes) == sorted(re.findall(r"sha256:([0-9a-f]{64})", LOCK.read_text()))
-    edges = {one["ref"]: {by_ref[ref]["name"] for ref in one.get("dependsOn", [])} for one in found["dependencies"]}
-    own = named([*PYPROJECT["project"]["dependencies"], *PYPROJECT["project"]["optional-dependencies"]["server"]])
+    edges = {
+        one["ref"]: {by_ref[ref]["name"] for ref in one.get("dependsOn", [])} for one in found["dependencies"]
+    }
+    own = named(
+        [*PYPROJECT["project"]["dependencies"], *PYPROJECT["project"]["optional-dependencies"]["server"]]
+    )
     assert edges["bandstand"] == own | ({"psycopg-binary"} & edges["bandstand"])
     reached, left = set(), ["bandstand"]
     while left:
@@ -150,8 +157,12 @@ def test_the_audit_reads_records_on_disk(tmp_path):
         "GHSA-last": {
             "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "2"}, {"last_affected": version}]}]
         },
-        "GHSA-fixed": {"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": version}]}]},
-        "GHSA-older": {"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"last_affected": "2"}]}]},
+        "GHSA-fixed": {
+            "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": version}]}]
+        },
+        "GHSA-older": {
+            "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"last_affected": "2"}]}]
+        },
     }.items():
         record = {"id": key, "affected": [{"package": {"ecosystem": "PyPI", "name": "Django"}} | affected]}
         (tmp_path / f"{key}.json").write_text(json.dumps(record))

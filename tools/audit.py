@@ -34,7 +34,9 @@ def asked(address: str, locked: list[Pin]) -> list[list[str]]:
     """The ids of what is known of each, from the service."""
     queries = [{"package": {"name": pin.name, "ecosystem": "PyPI"}, "version": pin.version} for pin in locked]
     request = urllib.request.Request(
-        f"{address}/v1/querybatch", json.dumps({"queries": queries}).encode(), {"Content-Type": "application/json"}
+        f"{address}/v1/querybatch",
+        json.dumps({"queries": queries}).encode(),
+        {"Content-Type": "application/json"},
     )
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
@@ -59,7 +61,9 @@ def looked_up(folder: Path, locked: list[Pin]) -> list[list[str]]:
     if not n:
         raise NotAsked(f"{folder} holds no records")
     return [
-        sorted({key for key, affected in records[canonicalize_name(pin.name)] if is_hit(pin.version, affected)})
+        sorted(
+            {key for key, affected in records[canonicalize_name(pin.name)] if is_hit(pin.version, affected)}
+        )
         for pin in locked
     ]
 

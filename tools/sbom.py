@@ -27,7 +27,9 @@ def bill(lock: Path) -> Bom:
     locked = pins(lock)
     components = [component(pin) for pin in locked]
     bom = Bom(components=components, serial_number=uuid5(NAMESPACE_URL, lock.read_text(encoding="utf-8")))
-    root = Component(name=PROJECT, type=ComponentType.APPLICATION, bom_ref=PROJECT, licenses=licences("Apache-2.0"))
+    root = Component(
+        name=PROJECT, type=ComponentType.APPLICATION, bom_ref=PROJECT, licenses=licences("Apache-2.0")
+    )
     bom.metadata.component = root
     for wants in (PROJECT, *{pin.name for pin in locked}):
         wanted = [one for pin, one in zip(locked, components, strict=True) if wants in pin.via]
@@ -66,7 +68,9 @@ def licence_of(pin: Pin) -> str:
     if found["Version"] != pin.version:
         return ""
     classified = [
-        text.rpartition(" :: ")[2] for text in found.get_all("Classifier", []) if text.startswith("License ::")
+        text.rpartition(" :: ")[2]
+        for text in found.get_all("Classifier", [])
+        if text.startswith("License ::")
     ]
     stated = (found["License-Expression"] or found["License"] or "").strip()
     return stated if stated and "\n" not in stated else " AND ".join(classified)

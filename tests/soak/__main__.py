@@ -20,7 +20,10 @@ def main() -> int:
     asked = parser.parse_args()
     failed = False
     for part in PARTS if asked.part == "all" else (asked.part,):
-        print(f"\n{part}, {asked.minutes:g} min, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}", flush=True)
+        print(
+            f"\n{part}, {asked.minutes:g} min, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}",
+            flush=True,
+        )
         for line, is_bad in lines_of(part, 60 * asked.minutes, asked.readers):
             print(line, flush=True)
             failed |= is_bad
@@ -41,9 +44,9 @@ def lines_of(part: str, seconds: float, readers: list[str]) -> Iterator[tuple[st
 
 
 def loaded(seconds: float, *, troubled: bool) -> Iterator[tuple[str, bool]]:
-    from tests.soak import load
+    from tests.soak.load import Found, lines
 
-    yield from load.lines(load.run(seconds, troubled=troubled), troubled=troubled)
+    yield from lines(Found(), seconds, troubled=troubled)
 
 
 def fuzzed(seconds: float, readers: list[str]) -> Iterator[tuple[str, bool]]:
@@ -55,7 +58,10 @@ def fuzzed(seconds: float, readers: list[str]) -> Iterator[tuple[str, bool]]:
         for engine in engines:
             found = fuzz(name, seconds / len(engines), engine)
             told = f"{found.n_inputs:>9,} inputs in {found.seconds:>4.0f} s, peak {found.peak_mib:>4.0f} MiB"
-            yield f"  {name:<14} {engine:<10} {told}  {'FAILED' if found.failure else 'ok'}", bool(found.failure)
+            yield (
+                f"  {name:<14} {engine:<10} {told}  {'FAILED' if found.failure else 'ok'}",
+                bool(found.failure),
+            )
             if found.failure:
                 yield found.failure, True
 

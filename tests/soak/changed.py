@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from tests.soak.parsers import Reader
 
 MARKS = ("", "\0", ",", '"', "\n", "\r", "{", "}", "[", "]", ":", "null", "true", "-1", "1e400", "9" * 400)
-MORE = ("\ufeff", "\ud800", "\u202e", "İ", "=1", "<b>", "../", "NaN", "2026-13-40", "0001-01-01T00:00:00+23:59")
+MORE = (
+    "\ufeff",
+    "\ud800",
+    "\u202e",
+    "İ",
+    "=1",
+    "<b>",
+    "../",
+    "NaN",
+    "2026-13-40",
+    "0001-01-01T00:00:00+23:59",
+)
 MOST = 4 << 20  # bytes of an input that grows
 VALUES = st.recursive(
     st.none()

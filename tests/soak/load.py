@@ -20,23 +20,29 @@ AFRESH = "afresh"
 class Found:
     """What a run showed; `lost` tells in words what is not as it should be."""
 
-    seconds: float
-    ledger: Ledger
-    slopes: dict[str, Slope]
-    done: dict[str, int]
-    jobs: list[tuple[str, str, int]]
-    n_accepted: int
-    n_boards: int
+    seconds: float = 0.0
+    ledger: Ledger = field(default_factory=Ledger)
+    slopes: dict[str, Slope] = field(default_factory=dict)
+    done: dict[str, int] = field(default_factory=dict)
+    n_accepted: int = 0
     lost: list[str] = field(default_factory=list)
 
 
-def run(seconds: float, *, troubled: bool, fault_every: float = 15.0) -> Found:
-    """Load the service for so long, let it come to rest, and compare."""
-    service = Service(LOG_LEVEL="WARNING")
+class Patient(Service):
+    patience = PATIENCE
+
+
+def lines(
+    found: Found, seconds: float, *, troubled: bool, fault_every: float = 15.0
+) -> Iterator[tuple[str, bool]]:
+    """Load the service for so long, let it come to rest, and compare; what is found, line by line.
+
+    With each line comes whether it tells of something bad.
+    """
+    service = Patient(LOG_LEVEL="WARNING")
     try:
         token = benchmark(service, SLUG)
-        service.manage("variance", SLUG)
-        service.manage("validate", SLUG, "--jobs", "1")
+        studied(service, SLUG)
         service.manage("recompute", SLUG)
         web, scheduler = service.web().pid, [service.scheduler().pid]
         sampler = Sampler({"web": [web], "scheduler": scheduler})
@@ -47,27 +53,39 @@ def run(seconds: float, *, troubled: bool, fault_every: float = 15.0) -> Found:
             if trouble:
                 trouble.start()
             time.sleep(seconds)
-            done = trouble.stop() if trouble else {}
-        passed, slopes = time.monotonic() - begin, sampler.slopes()
-        found = Found(passed, crowd.ledger, slopes, dict(done), [], 0, 0)
+            found.done = dict(trouble.stop()) if trouble else {}
+        found.seconds, found.ledger, found.slopes = time.monotonic() - begin, crowd.ledger, sampler.slopes()
+        yield from _requests(found.ledger, troubled=troubled)
+        yield from _processes(found)
         found.lost += [trouble.failure] if trouble and trouble.failure else []
-        return _looked_at(service, crowd, found)
+        yield from _rest(service, crowd, found, troubled=troubled)
     finally:
         service.close()
 
 
-def _looked_at(service: Service, crowd: Crowd, found: Found) -> Found:
-    found.lost += crowd.failures
+def studied(service: Service, slug: str) -> None:
+    service.manage("variance", slug)
+    service.manage("validate", slug, "--jobs", "1")
+
+
+def _rest(service: Service, crowd: Crowd, found: Found, *, troubled: bool) -> Iterator[tuple[str, bool]]:
+    """What is stored, what the jobs did, and whether the board is the one that is computed from nothing."""
     found.n_accepted = len(crowd.delivered.bodies)
-    found.lost += _not_stored(service, crowd)
+    found.lost += [*crowd.failures, *_not_stored(service, crowd)]
     digest = _at_rest(service)
-    found.n_boards = len(service.boards(SLUG))
-    found.jobs = service.rows(
+    boards = len(service.boards(SLUG))
+    yield f"  in {found.seconds:.0f} s {found.n_accepted} submissions accepted, {boards} boards", False
+    jobs = service.rows(
         "SELECT kind, status, count(*) FROM operations_jobrun GROUP BY kind, status ORDER BY kind, status"
     )
+    told = ", ".join(f"{kind} {status} {n}" for kind, status, n in jobs)
+    yield f"  jobs: {told}", not troubled and any(status == "failed" for _, status, _ in jobs)
     if digest != (afresh := _afresh(service, crowd)):
         found.lost.append(f"the board is {digest}, and computed from nothing {afresh}")
-    return found
+    for told in found.lost:
+        yield f"  LOST: {told}", True
+    if not found.lost:
+        yield "  lost: nothing; the last board equals one computed from nothing, digest for digest", False
 
 
 def _stored(service: Service) -> list[tuple[str, str, int]]:
@@ -95,8 +113,7 @@ def _not_stored(service: Service, crowd: Crowd) -> Iterator[str]:
 
 def _at_rest(service: Service) -> str:
     """Study the present data, wait for its board, end the scheduler, and give the digest."""
-    service.manage("variance", SLUG)
-    service.manage("validate", SLUG, "--jobs", "1")
+    studied(service, SLUG)
     wait_until(lambda: service.is_current(SLUG), seconds=PATIENCE)
     for process in service.processes:
         if process.poll() is None and hasattr(process, "log"):
@@ -111,16 +128,15 @@ def _afresh(service: Service, crowd: Crowd) -> str:
     for uuid, _, _ in _stored(service):
         if body := crowd.delivered.bodies.get(uuid):
             assert service.submit(AFRESH, token, body)[0] == 201
-    service.manage("variance", AFRESH)
-    service.manage("validate", AFRESH, "--jobs", "1")
+    studied(service, AFRESH)
     service.manage("recompute", AFRESH)
     return str(service.boards(AFRESH)[-1][2])
 
 
-def lines(found: Found, *, troubled: bool) -> Iterator[tuple[str, bool]]:
-    """A table by kind of request, then memory, jobs, and what was lost; each with whether it is bad."""
-    ledger = found.ledger
-    yield f"  {'request':<16}{'asked':>7}{'p50 ms':>8}{'p95 ms':>8}{'max ms':>8}{'503':>6}{'broken':>8}{'wrong':>7}", False
+def _requests(ledger: Ledger, *, troubled: bool) -> Iterator[tuple[str, bool]]:
+    """A table by kind of request."""
+    heads = f"{'asked':>7}{'p50 ms':>8}{'p95 ms':>8}{'max ms':>8}{'503':>6}{'broken':>8}{'wrong':>7}"
+    yield f"  {'request':<16}{heads}", False
     for kind in sorted({kind for kind, _ in ledger.answers}):
         n = {answer: ledger.answers[kind, answer] for answer in (OK, UNAVAILABLE, BROKEN, WRONG)}
         ms = 1000 * np.quantile(ledger.seconds.get(kind, [np.nan]), [0.5, 0.95, 1.0])
@@ -129,14 +145,13 @@ def lines(found: Found, *, troubled: bool) -> Iterator[tuple[str, bool]]:
         yield f"  {kind:<16}{told}{n[UNAVAILABLE]:>6}{n[BROKEN]:>8}{n[WRONG]:>7}", bool(bad)
     for told in ledger.wrong[:20]:
         yield f"  wrong: {told}", True
+
+
+def _processes(found: Found) -> Iterator[tuple[str, bool]]:
     for name, one in found.slopes.items():
-        yield f"  memory, {name}: peak {one.peak:.0f} MiB, {one.per_minute:+.2f} ± {one.error:.2f} MiB/min", False
+        yield (
+            f"  memory, {name}: peak {one.peak:.0f} MiB, {one.per_minute:+.2f} ± {one.error:.2f} MiB/min",
+            False,
+        )
     if found.done:
         yield f"  done to it: {', '.join(f'{what} {n}×' for what, n in sorted(found.done.items()))}", False
-    jobs = ", ".join(f"{kind} {status} {n}" for kind, status, n in found.jobs)
-    yield f"  jobs: {jobs}", not troubled and any(status == "failed" for _, status, _ in found.jobs)
-    yield f"  in {found.seconds:.0f} s {found.n_accepted} submissions accepted, {found.n_boards} boards", False
-    for told in found.lost:
-        yield f"  LOST: {told}", True
-    if not found.lost:
-        yield "  lost: nothing; the last board equals one computed from nothing, digest for digest", False

@@ -65,7 +65,11 @@ def slope(seen: Iterable[tuple[float, float]]) -> Slope:
     """A line through the means of ten blocks: looks that follow each other are nearly one."""
     minutes, mib = np.array(list(seen)).reshape(-1, 2).T
     late = minutes >= SETTLED * minutes.max(initial=0)
-    blocks = [(minutes[late][b].mean(), mib[late][b].mean()) for b in np.array_split(np.arange(late.sum()), N_BLOCKS) if len(b)]
+    blocks = [
+        (minutes[late][b].mean(), mib[late][b].mean())
+        for b in np.array_split(np.arange(late.sum()), N_BLOCKS)
+        if len(b)
+    ]
     if len(blocks) < 3:
         return Slope(float("nan"), float("nan"), float(mib.max(initial=0)))
     x, y = np.array(blocks).T

@@ -9,7 +9,9 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -148,12 +150,12 @@ def said(data: bytes) -> object:
 
 BOUNDARY = "part"
 PART = 'Content-Disposition: form-data; name="{}"{}\r\n\r\n{}'
-PARTS = (
-    PART.format("agent.name", "", "a"),
-    PART.format("submission", "", '{"run": "r"}'),
-    PART.format("file", '; filename="../a.csv"', "task,trial,outcome\nt00,1,1"),
+BESIDE = (PART.format("agent.name", "", "a"), PART.format("submission", "", '{"run": "r"}'))
+FILE = PART.format("file", '; filename="../a.csv"', "task,trial,outcome\nt00,1,1")
+MULTIPART = tuple(
+    ("".join(f"--{BOUNDARY}\r\n{part}\r\n" for part in (beside, FILE)) + f"--{BOUNDARY}--\r\n").encode()
+    for beside in BESIDE
 )
-MULTIPART = ("".join(f"--{BOUNDARY}\r\n{part}\r\n" for part in PARTS) + f"--{BOUNDARY}--\r\n").encode()
 
 
 def multipart(data: bytes) -> object:
@@ -222,7 +224,11 @@ def policy(data: bytes) -> object:
 
 def formulas(data: bytes) -> object:
     text = data.decode("utf-8", "replace")
-    for parse in (lambda: formula.parse(text, COLUMNS), lambda: parse_design(text), lambda: parse_facets(text)):
+    for parse in (
+        lambda: formula.parse(text, COLUMNS),
+        lambda: parse_design(text),
+        lambda: parse_facets(text),
+    ):
         try:
             parse()
         except CoreError as refusal:
@@ -253,15 +259,23 @@ def tasks(data: bytes) -> object:
         return read_tasks(path)
 
 
-POLICY = {
-    **dict.fromkeys(RULES, "1"),
-    "band_lo": "0.25",
-    "strategy": "mid_range",
-    "universe": '["t00", "t01"]',
-    "counted_settings": '[{"prompt_variant": "p", "judge": null, "temperature": 0.5}]',
-    "review": "manual",
-    "members_only": "yes",
-}
+GOOD = (
+    *("1", "0.25", "10", "yes", "", "gap", "refuse", "mid_range", "approve", "manual", "latest"),
+    '["t00", "t01"]',
+    '[{"prompt_variant": "p", "judge": null, "temperature": 0.5}]',
+)
+
+
+def policies() -> tuple[bytes, ...]:
+    """Of each field every value that it takes."""
+    found = []
+    for field, text in product(RULES, GOOD):
+        with suppress(ValueError, KeyError):
+            RULES[field].read(text)
+            found.append(f"{field}\n{text}".encode())
+    return tuple(found)
+
+
 REFUSED = (Refusal, APIException)
 READERS: dict[str, Reader] = {
     "csv": Reader(flat("a.csv"), (FlatFileError,), (CSV, b"\xef\xbb\xbf" + CSV), COLUMN_WORDS),
@@ -270,18 +284,18 @@ READERS: dict[str, Reader] = {
     "gzip": Reader(
         upload,
         REFUSED,
-        tuple(b"\0" + gzip.compress(text) for text in (b"task,trial,outcome\nt00,1,1\n", NDJSON, CSV)),
+        tuple(b"\0" + gzip.compress(text) for text in (b"task,trial,outcome\nt00,1,1\n", NDJSON)),
         ("\x1f\x8b", "\x08\x00"),
     ),
     "json": Reader(delivered, REFUSED, (BODY,), ("[", "{", "1e999", "NaN", "null", "\\ud800")),
     "bodies": Reader(said, REFUSED, tuple(json.dumps(one).encode() for one in SAID.values())),
-    "multipart": Reader(multipart, REFUSED, (MULTIPART,), (f"--{BOUNDARY}", "\r\n", 'name="', "base64")),
+    "multipart": Reader(multipart, REFUSED, MULTIPART, (f"--{BOUNDARY}", "\r\n", 'name="', "base64")),
     **of_formats(),
     "tasks": Reader(tasks, (Refusal,), (b"name,category,group,position\nt00,c,g,1\n", b'{"name": "t00"}\n')),
     "policy": Reader(
         policy,
         (ValueError, KeyError),
-        tuple(f"{field}\n{text}".encode() for field, text in POLICY.items()),
+        policies(),
         ("1e9", "Infinity", "-0", "٣", "[", '"'),
     ),
     "formula": Reader(

@@ -18,7 +18,7 @@ from bandstand_client import Client, Delivery, NotReachable, Refused
 from tests.leaderboard.service import Service
 
 SLUG = "soak"
-N_TASKS, N_LOADED, N_SUBMITTED = 24, 12, 36  # agents: loaded before, and submitted at most
+N_TASKS, N_LOADED, N_SUBMITTED = 20, 10, 16  # agents: loaded before, and submitted at most
 N_READERS, N_SUBMITTERS = 4, 2
 READ_EVERY, SUBMIT_EVERY = 0.4, 4.0  # seconds that one of them lets pass, on average
 OK, UNAVAILABLE, BROKEN, WRONG = "ok", "503", "broken", "wrong"
@@ -77,7 +77,9 @@ def benchmark(service: Service, slug: str) -> str:
     """Load what was there before, set the rules, and give a token."""
     lines = ["benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"]
     for agent, row in passed(N_LOADED, seed=1, prefix="old").items():
-        lines += [f"Soak,{agent},Loop,Model {agent},2026-01-05,t{j:02d},1,{int(x)}" for j, x in enumerate(row)]
+        lines += [
+            f"Soak,{agent},Loop,Model {agent},2026-01-05,t{j:02d},1,{int(x)}" for j, x in enumerate(row)
+        ]
     service.load("\n".join(lines) + "\n", slug)
     rules = ("publish_every=2", "subset_from=16", "quota_per_account=100000", "quota_per_agent=100000")
     service.manage("policy", slug, "--set", *rules, "resubmission=free")
@@ -88,7 +90,10 @@ def passed(n: int, *, seed: int, prefix: str) -> dict[str, Any]:
     """Agents of drawn ability on tasks of spread difficulty (Rasch)."""
     rng = np.random.default_rng(seed)
     distance = rng.uniform(-1.5, 1.5, n)[:, None] - np.linspace(-1.5, 1.5, N_TASKS)
-    return {f"{prefix}{i:03d}": row for i, row in enumerate(rng.random(distance.shape) < 1 / (1 + np.exp(-distance)))}
+    return {
+        f"{prefix}{i:03d}": row
+        for i, row in enumerate(rng.random(distance.shape) < 1 / (1 + np.exp(-distance)))
+    }
 
 
 def bodies(submitter: int) -> Any:
@@ -139,7 +144,12 @@ class Crowd:
         while not self.over.wait(draw.expovariate(1 / READ_EVERY)):
             kind = draw.choice(list(PAGES))
             agent, other = draw.sample(self.agents, 2)
-            named = {"agent": agent, "other": other, "task": draw.choice(self.tasks), "find": draw.choice("0123")}
+            named = {
+                "agent": agent,
+                "other": other,
+                "task": draw.choice(self.tasks),
+                "find": draw.choice("0123"),
+            }
             self.read(kind, PAGES[kind].format(slug=SLUG, **named))
 
     def read(self, kind: str, path: str) -> None:
@@ -175,7 +185,9 @@ class Crowd:
 
     def faulty(self, client: Client, body: dict[str, Any]) -> None:
         wrong = body | {"outcomes": [row | {"outcome": 7} for row in body["outcomes"]]}
-        refused = self.until_answered("check a fault", lambda: client.check(SLUG, delivery_of(wrong)), refused=True)
+        refused = self.until_answered(
+            "check a fault", lambda: client.check(SLUG, delivery_of(wrong)), refused=True
+        )
         assert refused["n_faults"] == N_TASKS
 
     def until_answered(self, kind: str, ask: Callable[[], Any], *, refused: bool = False) -> Any:
@@ -190,7 +202,9 @@ class Crowd:
                 continue
             except Refused as error:
                 is_meant = refused and error.problem.get("status") == 422
-                self.ledger.note(kind, time.perf_counter() - begin, OK if is_meant else WRONG, "\n".join(error.lines()))
+                self.ledger.note(
+                    kind, time.perf_counter() - begin, OK if is_meant else WRONG, "\n".join(error.lines())
+                )
                 if not is_meant:
                     raise
                 return error.problem
@@ -204,6 +218,9 @@ class Crowd:
 def delivery_of(body: dict[str, Any], *, as_file: bool = False) -> Delivery:
     if not as_file:
         return Delivery(json.dumps(body).encode())
-    lines = ["task,trial,outcome", *(f"{row['task']},{row['trial']},{row['outcome']}" for row in body["outcomes"])]
+    lines = [
+        "task,trial,outcome",
+        *(f"{row['task']},{row['trial']},{row['outcome']}" for row in body["outcomes"]),
+    ]
     fields = {name: value for name, value in body.items() if name != "outcomes"}
     return Delivery(("\n".join(lines) + "\n").encode(), "outcomes.csv", fields)
