@@ -31,7 +31,7 @@ class NotAsked(Exception):
 
 
 def asked(address: str, locked: list[Pin]) -> list[list[str]]:
-    """The ids of what is known of each, from the service."""
+    """Ask the service for the ids of what is known of each."""
     queries = [{"package": {"name": pin.name, "ecosystem": "PyPI"}, "version": pin.version} for pin in locked]
     request = urllib.request.Request(
         f"{address}/v1/querybatch",
@@ -49,7 +49,7 @@ def asked(address: str, locked: list[Pin]) -> list[list[str]]:
 
 
 def looked_up(folder: Path, locked: list[Pin]) -> list[list[str]]:
-    """The same from records on disk."""
+    """Find the same in records on disk."""
     records = defaultdict(list)
     n = 0
     for path in sorted(folder.rglob("*.json")):
@@ -89,6 +89,7 @@ def is_in(version: str, events: Iterable[Mapping[str, str]]) -> bool:
 
 
 def place(text: str) -> Version:
+    """Read a version; `0`, and what is none, comes before all others."""
     try:
         return Version(text)
     except InvalidVersion:
@@ -96,6 +97,7 @@ def place(text: str) -> Version:
 
 
 def main() -> int:
+    """Print what is known, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("locks", nargs="*", default=LOCKS)
     parser.add_argument("--database", type=Path, help="a folder of OSV's records, in place of the service")

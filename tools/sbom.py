@@ -1,7 +1,7 @@
 """Write the service's bill of materials (CycloneDX 1.6, JSON) from its lock: `make sbom`.
 
-``python tools/sbom.py [LOCK] [FILE]``. Names, versions, hashes and who wants whom come from the lock; licences
-from what is installed, where it is the same version.
+``python tools/sbom.py [LOCK] [FILE]``. Names, versions, hashes and who wants whom come from the lock;
+licences from what is installed, where it is the same version.
 """
 
 import sys
@@ -77,10 +77,12 @@ def licence_of(pin: Pin) -> str:
 
 
 def licences(stated: str) -> list:
+    """Turn what is stated into an expression or names of SPDX, where it is one."""
     return [LicenseFactory().make_from_string(stated)] if stated else []
 
 
 def main(lock: str = "requirements.txt", file: str = f"{PROJECT}.cdx.json") -> None:
+    """Write the bill and say how much it holds."""
     bom = bill(ROOT / lock)
     text = make_outputter(bom, OutputFormat.JSON, VERSION).output_as_string(indent=2)
     Path(file).write_text(f"{text}\n", encoding="utf-8")

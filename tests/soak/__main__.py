@@ -1,4 +1,4 @@
-"""``make soak``: a mixed load, the same under faults, and every reader fuzzed; ends with 1 where anything failed.
+"""``make soak``: a mixed load, the same under faults, every reader fuzzed; ends with 1 where anything failed.
 
 ``python -m tests.soak load|faults|fuzz|all MINUTES [READER …]``; docs/faults.md tells what it showed.
 """

@@ -48,11 +48,11 @@ class Trouble(threading.Thread):
         time.sleep(self.draw.uniform(*DOWN))
         self.leader[0] = self.service.scheduler().pid
 
-    def PostgreSQL_stopped(self) -> None:  # noqa: N802
+    def PostgreSQL_stopped(self) -> None:
         self.service.stop_postgres()
         self._start_again()
 
-    def PostgreSQL_killed(self) -> None:  # noqa: N802
+    def PostgreSQL_killed(self) -> None:
         folder = Path(self.service.home) / "data" / "postmaster.pid"
         postmaster = int(folder.read_text().split()[0])
         os.kill(postmaster, signal.SIGKILL)

@@ -1,8 +1,8 @@
 """One reader for so many seconds: changed samples, until something but its own refusal comes out.
 
-``python -m tests.soak.fuzz NAME SECONDS atheris|hypothesis``. atheris follows which lines of the readers an input
-reaches (libFuzzer); hypothesis changes the values of documents and makes failures small. Each runs in a process
-of its own in 2 GiB of addresses: beyond, an allocation fails, and that is a failure too.
+``python -m tests.soak.fuzz NAME SECONDS atheris|hypothesis``. atheris follows which lines of the readers an
+input reaches (libFuzzer); hypothesis changes the values of documents and makes failures small. Each runs in a
+process of its own in 2 GiB of addresses: beyond, an allocation fails, and that is a failure too.
 """
 
 import importlib.util

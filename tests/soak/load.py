@@ -92,7 +92,8 @@ def _stored(service: Service) -> list[tuple[str, str, int]]:
     """Submissions in the order in which they were accepted: id, status, outcomes in the table."""
     return service.rows(
         """
-        SELECT s.uuid::text, s.status, (SELECT count(*) FROM submissions_outcome o WHERE o.submission_id = s.id)
+        SELECT s.uuid::text, s.status,
+            (SELECT count(*) FROM submissions_outcome o WHERE o.submission_id = s.id)
         FROM submissions_submission s JOIN catalog_agent a ON a.id = s.agent_id
         JOIN catalog_benchmark b ON b.id = a.benchmark_id
         JOIN submissions_statuschange c ON c.submission_id = s.id AND c.status = 'accepted'

@@ -165,12 +165,11 @@ class Crowd:
 
     def submits(self, who: int) -> None:
         """By turns as JSON, as a file, checked only, sent twice, and with a fault."""
-        draw, others = random.Random(who), 0
+        draw = random.Random(who)
         client = Client(self.service.address, self.token, n_tries=1)
-        for body in bodies(who):
+        for others, body in enumerate(bodies(who), start=1):
             if self.over.wait(draw.expovariate(1 / SUBMIT_EVERY)):
                 return
-            others += 1
             as_file = others % 3 == 0
             delivery = delivery_of(body, as_file=as_file)
             kind = "submit a file" if as_file else "submit"
