@@ -1,7 +1,7 @@
 """Look up every pinned version among known vulnerabilities: `make audit`.
 
 ``python tools/audit.py [--database FOLDER] [--address URL] [LOCK …]`` asks the database of OSV (osv.dev), or
-looks into a folder of its records (its export for PyPI, unpacked). Exit codes: 0 nothing is known, 1 something is, 2 the
+a folder of its records (its export for PyPI, unpacked). Exit codes: 0 nothing is known, 1 something is, 2 the
 database could not be asked: then nothing is known of the lock either way.
 """
 
