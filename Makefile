@@ -4,10 +4,13 @@ PYTHON ?= python3
 FILE ?=
 SERVE ?= 1
 SEEDS ?=
+MINUTES ?= 10
+PART ?= all
+DATABASE ?=
 
 PY := .venv/bin/python
 
-.PHONY: help demo serve test test-slow lint perf lock
+.PHONY: help demo serve test test-slow lint perf soak sbom audit lock
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -33,6 +36,15 @@ test-slow: .venv/dev  ## crash, crowd and simulation tests; SEEDS=1 takes one pa
 
 perf: .venv/run  ## ratios against named rivals
 	@for benchmark in perf/[a-z]*.py; do $(PY) -m perf.$$(basename $$benchmark .py) || exit 1; done
+
+soak: .venv/dev  ## MINUTES=10 of mixed load, of faults, of fuzzing each reader; PART=load|faults|fuzz
+	$(PY) -m tests.soak $(PART) $(MINUTES)
+
+sbom: .venv/dev  ## the bill of materials of the service (CycloneDX): bandstand.cdx.json
+	@$(PY) tools/sbom.py
+
+audit: .venv/dev  ## known vulnerabilities of what is locked; DATABASE=folder of OSV's records; 2: could not be asked
+	@$(PY) tools/audit.py $(if $(DATABASE),--database "$(DATABASE)")
 
 lock: .venv/run  ## resolve the requirements anew
 	sh tools/lock.sh

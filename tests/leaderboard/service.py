@@ -25,6 +25,8 @@ DEPLOYED = ("DATABASE_URL", "SECRET_KEY", "ALLOWED_HOSTS", "BANDSTAND_HOME", "LO
 class Service:
     """A home with a migrated database; its processes are ended with it."""
 
+    patience = PATIENCE  # seconds for one command
+
     def __init__(self, **settings):
         self.home = migrated_home()
         self.environment = inherited() | {"BANDSTAND_HOME": self.home} | settings
@@ -41,7 +43,7 @@ class Service:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=self.patience,
             **options,
         )
         assert done.returncode == 0, done.stdout + done.stderr

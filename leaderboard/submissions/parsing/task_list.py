@@ -3,16 +3,17 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analytics.flat_file import MAX_FAULTS, Fault, name_rule
+from analytics.flat_file import MAX_COLUMNS, MAX_FAULTS, Fault, name_rule
 from leaderboard.errors import Faulty
 
 FIELDS = ("name", "category", "group", "position")
 MAX_POSITION = 2**31 - 1
 MAX_BYTES = 16 << 20
+MAX_TASKS = 100_000
 
 
 class ListedTask(NamedTuple):
@@ -24,58 +25,85 @@ class ListedTask(NamedTuple):
     position: int | None
 
 
+class _Told:
+    """The first faults, and the number of all: a list has room for millions."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.n = 0
+
+    def add(self, faults: Iterable[Fault]) -> None:
+        for fault in faults:
+            self.n += 1
+            if len(self.faults) < MAX_FAULTS:
+                self.faults.append(fault)
+
+
 def read_tasks(path: Path) -> list[ListedTask]:
     """Read and check the whole list, or raise Faulty with every fault at once."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise _faulty(path, [Fault(None, None, None, f"the list is longer than {MAX_BYTES >> 20} MiB")])
+        raise _whole(path, f"the list is longer than {MAX_BYTES >> 20} MiB")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _faulty(path, [Fault(None, None, None, f"the text is not UTF-8: {error.reason}")]) from None
-    faults: list[Fault] = []
-    tasks = [_task(row, record, faults) for row, record in enumerate(_records(path, text), start=1)]
-    faults += _repeats(tasks)
+        raise _whole(path, f"the text is not UTF-8: {error.reason}") from None
+    told, tasks = _Told(), list[ListedTask]()
+    for row, record in enumerate(_records(path, text), start=1):
+        if row > MAX_TASKS:
+            raise _whole(path, f"there are more than {MAX_TASKS:,} tasks")
+        tasks.append(_task(row, record, told))
+    told.add(_repeats(tasks))
     if not tasks:
-        faults.append(Fault(None, None, None, "the list has no task"))
-    if faults:
-        raise _faulty(path, faults)
+        raise _whole(path, "the list has no task")
+    if told.n:
+        raise _faulty(path, told.faults, told.n)
     return tasks
 
 
-def _faulty(path: Path, faults: list[Fault]) -> Faulty:
-    number = "a fault" if len(faults) == 1 else f"{len(faults):,} faults"
+def _faulty(path: Path, faults: list[Fault], n: int) -> Faulty:
+    number = "a fault" if n == 1 else f"{n:,} faults"
     message = f"{path.name} has {number}; nothing was stored."
-    return Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
+    return Faulty(message, faults=tuple(faults), n_faults=n)
 
 
-def _records(path: Path, text: str) -> list[dict[str, Any]]:
+def _whole(path: Path, rule: str, *, row: int | None = None, field: str | None = None) -> Faulty:
+    """The refusal for a fault that leaves nothing else to check."""
+    return _faulty(path, [Fault(row, field, None, rule)], 1)
+
+
+def _records(path: Path, text: str) -> Iterator[dict[str, Any]]:
     if text.lstrip().startswith("{"):
-        lines = enumerate(text.split("\n"), start=1)
-        return [_object(path, number, line) for number, line in lines if line.strip()]
+        lines = enumerate(io.StringIO(text, newline="\n"), start=1)
+        yield from (_object(path, number, line) for number, line in lines if line.strip())
+        return
     reader = csv.DictReader(io.StringIO(text, newline=""), restkey="(more)", strict=True)
     try:
-        records = list(reader)
+        _check_header(path, list(reader.fieldnames or []))
+        yield from reader
     except csv.Error as error:
-        raise _faulty(path, [Fault(None, None, None, f"the text is no CSV: {error}")]) from None
-    header = reader.fieldnames or []
+        raise _whole(path, f"the text is no CSV: {error}") from None
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    if len(header) > MAX_COLUMNS:
+        raise _whole(path, f"there are more than {MAX_COLUMNS} columns")
     if "name" not in header:
-        raise _faulty(path, [Fault(None, "name", None, "the column is missing")])
-    if repeated := [field for field in FIELDS if header.count(field) > 1]:
-        raise _faulty(
-            path, [Fault(None, field, None, "several columns have this name") for field in repeated]
-        )
-    return records
+        raise _whole(path, "the column is missing", field="name")
+    repeated = [field for field in FIELDS if header.count(field) > 1]
+    if repeated:
+        faults = [Fault(None, field, None, "several columns have this name") for field in repeated]
+        raise _faulty(path, faults, len(faults))
 
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         record = json.loads(line, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise _faulty(path, [Fault(number, None, None, f"the line is not JSON: {error}")]) from None
+        raise _whole(path, f"the line is not JSON: {error}", row=number) from None
     if not isinstance(record, dict):
-        raise _faulty(path, [Fault(number, None, None, "the line is not an object")])
+        raise _whole(path, "the line is not an object", row=number)
     return record
 
 
@@ -85,16 +113,16 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _task(row: int, record: dict[str, Any], faults: list[Fault]) -> ListedTask:
-    faults += [
+def _task(row: int, record: dict[str, Any], told: _Told) -> ListedTask:
+    told.add(
         Fault(row, field, None, f"is not a field of a task; known are {', '.join(FIELDS)}")
         for field in record
         if field not in FIELDS
-    ]
+    )
     texts = {field: "" if record.get(field) is None else record[field] for field in FIELDS[:3]}
-    faults += list(_name_faults(row, texts))
+    told.add(_name_faults(row, texts))
     name, category, group = map(str, texts.values())
-    return ListedTask(name, category, group, _position(row, record.get("position"), faults))
+    return ListedTask(name, category, group, _position(row, record.get("position"), told))
 
 
 def _name_faults(row: int, texts: dict[str, Any]) -> Iterator[Fault]:
@@ -105,15 +133,14 @@ def _name_faults(row: int, texts: dict[str, Any]) -> Iterator[Fault]:
             yield Fault(row, field, str(text)[:80], rule)
 
 
-def _position(row: int, said: object, faults: list[Fault]) -> int | None:
+def _position(row: int, said: object, told: _Told) -> int | None:
     if said is None or said == "":
         return None
     text = str(said)
     if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_POSITION:
         return int(text)
-    faults.append(
-        Fault(row, "position", text[:80], f"a position is a whole number from 0 to {MAX_POSITION:,}")
-    )
+    rule = f"a position is a whole number from 0 to {MAX_POSITION:,}"
+    told.add((Fault(row, "position", text[:80], rule),))
     return None
 
 
