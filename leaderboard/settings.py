@@ -4,6 +4,7 @@ Without DATABASE_URL the embedded server of `leaderboard.postgres` is used. With
 default that would be unsafe on the internet: SECRET_KEY and ALLOWED_HOSTS must then be given.
 """
 
+import re
 import secrets
 from base64 import b64decode
 from pathlib import Path
@@ -44,6 +45,14 @@ def seed(text: str) -> str:
     if n_bytes not in (0, 32):
         raise ImproperlyConfigured("SIGNING_KEY must be the base64 of 32 bytes.")
     return text
+
+
+def address(name: str) -> str:
+    """Return where a Dask scheduler listens, or an empty text."""
+    text = env.str(name, default="")
+    if text and not re.fullmatch(r"(tcp|tls)://\S+:\d+", text):
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be like tcp://scheduler:8786.")
+    return str(text)
 
 
 DEBUG = env.bool("DEBUG", default=False)
@@ -256,6 +265,7 @@ NIGHT_HOUR = whole("NIGHT_HOUR", 3, highest=23)
 STUCK_AFTER = whole("STUCK_AFTER", 1_800, lowest=1)
 PAGES_KEPT = whole("PAGES_KEPT", 0 if DEBUG else 1_000)
 LONGEST_JOB = whole("LONGEST_JOB", 12 * 3_600, lowest=1)
+DASK_SCHEDULER_ADDRESS = address("DASK_SCHEDULER_ADDRESS")
 
 LOGGING = {
     "version": 1,
