@@ -5,7 +5,8 @@ server of its own. What is timed is what an operator, a clock or a reader starts
 from nothing, the board after one more agent has run the subset, nested validation by leaving one agent out
 and by time of the policy's strategy, and the board's page from a web worker that has never made it. Memory
 is the largest sum over all processes at work, PostgreSQL's among them, of what each holds for itself and its
-part of what they share (PSS), looked at ten times a second. Growth is the power of the number of outcomes.
+part of what they share (PSS), looked at four times a second. Growth is the power of the number of outcomes,
+told by the processor time of the same processes: that is what the seconds come to where nothing else runs.
 Run with `python -m perf.scale`; with `tenth` for that size against a tenth of it.
 """
 
@@ -40,9 +41,10 @@ N_JOBS = 2
 
 @dataclass(frozen=True)
 class Taken:
-    """What a step took."""
+    """What a step took: seconds of the clock, of the processor, and the largest sum of memory."""
 
     seconds: float
+    of_processor: float
     n_bytes: int
 
 
@@ -50,10 +52,11 @@ def main() -> None:
     sizes = (HUNDREDTH, TENTH) if "tenth" in sys.argv[1:] else (TENTH, WHOLE)
     small, large = (measured(*size) for size in sizes)
     grown = math.log(math.prod(sizes[1]) / math.prod(sizes[0]))
-    print(f"{'':20}{told_size(sizes[0]):>22}{told_size(sizes[1]):>24}   growth")
+    print("seconds, processor seconds, memory")
+    print(f"{'':20}{told_size(sizes[0]):>32}{told_size(sizes[1]):>34}   growth")
     for step in STEPS:
-        power = math.log(large[step].seconds / small[step].seconds) / grown
-        print(f"{step:20}{told(small[step]):>22}{told(large[step]):>24}   {limits(step, power)}")
+        power = math.log(large[step].of_processor / small[step].of_processor) / grown
+        print(f"{step:20}{told(small[step]):>32}{told(large[step]):>34}   {limits(step, power)}")
 
 
 def told_size(size: tuple[int, int]) -> str:
@@ -61,7 +64,7 @@ def told_size(size: tuple[int, int]) -> str:
 
 
 def told(taken: Taken) -> str:
-    return f"{taken.seconds:,.2f} s {taken.n_bytes / GIB:.2f} GiB"
+    return f"{taken.seconds:,.1f} s {taken.of_processor:,.1f} s {taken.n_bytes / GIB:.2f} GiB"
 
 
 def limits(step: str, power: float) -> str:
@@ -77,8 +80,6 @@ def limits(step: str, power: float) -> str:
 
 def measured(n_agents: int, n_tasks: int) -> dict[str, Taken]:
     """Take every step at one size, on a server of its own."""
-    from leaderboard import postgres
-
     home = Path(tempfile.mkdtemp(prefix="bst-"))
     os.environ["BANDSTAND_HOME"] = str(home)
     code = "import sys; from leaderboard import postgres; postgres.ensure(); sys.stdin.read()"
@@ -92,22 +93,23 @@ def measured(n_agents: int, n_tasks: int) -> dict[str, Taken]:
     finally:
         server.communicate()
         shutil.rmtree(home, ignore_errors=True)
-        del postgres
 
 
 def watched(command: list[str], database: int) -> dict[str, Taken]:
     """Run the steps in a process of their own; what it says between them tells when one ends."""
     found: dict[str, Taken] = {}
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    with watching(process.pid, database) as peak:
+    pids, spent = (process.pid, database), 0.0
+    with watching(*pids) as peak:
         for line in process.stdout or ():
             if not line.startswith("{"):
                 print(line, end="", flush=True)
                 continue
-            said = json.loads(line)
+            said, before = json.loads(line), spent
             n_bytes, peak[0] = peak[0], 0
+            spent = sum(map(spent_by, pids))
             if said["step"]:
-                found[said["step"]] = Taken(said["seconds"], n_bytes)
+                found[said["step"]] = Taken(said["seconds"], spent - before, n_bytes)
                 print(f"  {said['step']}: {told(found[said['step']])}", flush=True)
     if process.wait():
         raise SystemExit(process.returncode)
@@ -120,7 +122,7 @@ def watching(*pids: int) -> Iterator[list[int]]:
     peak, ended = [0], threading.Event()
 
     def watch() -> None:
-        while not ended.wait(0.1):
+        while not ended.wait(0.25):
             peak[0] = max(peak[0], sum(map(held_by, pids)))
 
     thread = threading.Thread(target=watch)
@@ -141,6 +143,15 @@ def held_by(pid: int) -> int:
     with suppress(OSError):
         n_bytes += sum(map(held_by, children(pid)))
     return n_bytes
+
+
+def spent_by(pid: int) -> float:
+    """Seconds of processor time of a process, of all below it, and of those of them that ended."""
+    with suppress(OSError):
+        _, _, told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+        own = sum(int(text) for text in told.split()[11:15]) / os.sysconf("SC_CLK_TCK")
+        return own + sum(map(spent_by, children(pid)))
+    return 0.0
 
 
 # --------------------------------------------------------------------------------------- the steps
@@ -221,15 +232,15 @@ def served() -> None:
     web = subprocess.Popen(
         [
             *(sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"),
-            *("--bind", f"127.0.0.1:{port}"),
+            *("--workers", "1", "--bind", f"127.0.0.1:{port}"),
         ],
         cwd=ROOT,
         stderr=subprocess.DEVNULL,
     )
     try:
         wait_until_served(port)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz"):
-            pass
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/"):
+            pass  # what a worker imports, it imports once
         address = f"http://127.0.0.1:{port}/b/perf"
         page = timed(PAGE, lambda: urllib.request.urlopen(address).read())
         print(f"  a page of {len(page) / 2**20:.2f} MiB", flush=True)
