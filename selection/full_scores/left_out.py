@@ -7,7 +7,7 @@ Symbols: X ``outcomes`` (n, m), y ``scores`` (n,), S ``subsets`` (k,) for each f
 (n_folds, m).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -134,7 +134,7 @@ def _completion(
     fitted = np.array(completion.difficulties_of(agents, [fold.training for fold in folds])).reshape(-1, m)
     by_rasch = completion.expected_outside(agents.outcomes[rows], fitted[fold_of], members[fold_of])
     near = of_ridge.outside_near(agents, _named(folds), [fold.held_out for fold in folds], members)
-    shares = _shares_gram(agents, folds, members, [f not in near for f in range(len(folds))])
+    shares = _shares_gram(agents, folds, members, near)
     told = list[FloatArray]()
     for f, (fold, tasks) in enumerate(zip(folds, subsets, strict=True)):
         if f in near:
@@ -147,15 +147,16 @@ def _completion(
 
 
 def _shares_gram(
-    agents: CompleteAgents, folds: Sequence[HeldOut], members: Mask, asked: Sequence[bool]
+    agents: CompleteAgents, folds: Sequence[HeldOut], members: Mask, known: Collection[int] = ()
 ) -> Mask:
-    """Folds asked for whose Ridge outside S comes from one Gram matrix of all tasks, if that takes less."""
+    """Other folds whose Ridge outside S comes from one Gram matrix of all tasks, where that takes less."""
     n, m = agents.outcomes.shape
     is_whole = ~np.isnan(agents.outcomes).any(axis=0)
     k = np.count_nonzero(members, axis=1).astype(np.float64)
     i = n - np.array([fold.training.size for fold in folds], dtype=np.float64)
     saved = n**2 * k + n**3 / 3 - (k**3 / 3 + k**2 * (i + 1) + 2 * i**3 / 3 + of_ridge.GATHERED * k**2)
-    can = np.array(asked, dtype=np.bool_) & (members <= is_whole).all(axis=1) & (k < m)
+    can = (members <= is_whole).all(axis=1) & (k < m)
+    can[list(known)] = False
     can &= (saved > 0) & (m <= of_ridge.MOST_SHARED_TASKS)
     return np.asarray(can & (saved[can].sum() > n * float(m) ** 2), dtype=np.bool_)
 
