@@ -35,7 +35,7 @@ from leaderboard.submissions import queries as submissions
 
 CELLS = ("n_tasks", "n_asked_tasks", "n_outcomes")  # of Held, for each agent and condition
 TEMPERATURE = 2
-MOST_READ = 2_000_000  # outcomes in memory at once, of about half a kilobyte each
+MOST_READ = 1_000_000  # outcomes in memory at once, of about half a kilobyte each
 
 Delivered = Mapping[int, Sequence[submissions.Delivery]]  # by agent id
 
