@@ -4,6 +4,7 @@ Without DATABASE_URL the embedded server of `leaderboard.postgres` is used. With
 default that would be unsafe on the internet: SECRET_KEY and ALLOWED_HOSTS must then be given.
 """
 
+import re
 import secrets
 from base64 import b64decode
 from pathlib import Path
@@ -53,6 +54,14 @@ def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = Non
         limits = f"{lowest} or more" if highest is None else f"from {lowest} to {highest}"
         raise ImproperlyConfigured(f"{name} is {value}; it must be {limits}.")
     return int(value)
+
+
+def address(name: str) -> str:
+    """Return where a Dask scheduler listens, or an empty text."""
+    text = env.str(name, default="")
+    if text and not re.fullmatch(r"(tcp|tls)://\S+:\d+", text):
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be like tcp://scheduler:8786.")
+    return str(text)
 
 
 DEBUG = env.bool("DEBUG", default=False)
@@ -276,6 +285,7 @@ NIGHT_HOUR = whole("NIGHT_HOUR", 3, highest=23)
 STUCK_AFTER = whole("STUCK_AFTER", 1_800, lowest=1)
 PAGES_KEPT = whole("PAGES_KEPT", 0 if DEBUG else 1_000)
 LONGEST_JOB = whole("LONGEST_JOB", 12 * 3_600, lowest=1)
+DASK_SCHEDULER_ADDRESS = address("DASK_SCHEDULER_ADDRESS")
 
 METRICS_TOKEN = deployed.secret_token("METRICS_TOKEN", env.str("METRICS_TOKEN", default=""))
 _near = "127.0.0.0/8,::1" if EMBEDDED else ""

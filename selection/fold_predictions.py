@@ -97,10 +97,8 @@ def predictions(
     members : bool array, shape (n_folds, m)
         Subset of each fold.
     """
-    is_whole = ~np.isnan(agents.outcomes).any(axis=0)
-    is_base = (2 * np.count_nonzero(members, axis=0) > len(members)) & is_whole
-    asked = _Folds(agents, folds, held_out, members, is_base)
-    way_of = np.where((members <= is_whole).all(axis=1), _fewest_operations(asked), WAYS.index(_anew))
+    asked = _asked(agents, folds, held_out, members)
+    way_of = _way_of(asked)
     told: list[FloatArray] = [np.empty(0)] * len(folds)
     for w, way in enumerate(WAYS):
         of_way = np.flatnonzero(way_of == w)
@@ -109,17 +107,59 @@ def predictions(
     return told
 
 
+def outside_near(
+    agents: CompleteAgents, folds: Sequence[Fold], held_out: Sequence[IndexArray], members: Mask
+) -> dict[int, FloatArray]:
+    """ẑ − z of the held-out agents, of the folds in which that takes the fewest operations near the base.
+
+    Parameters
+    ----------
+    agents, folds, held_out, members
+        As in `predictions`; folds whose subset is all tasks are not told.
+
+    Returns
+    -------
+    dict of int to float array, shape (n_held_out,)
+        By position of the fold.
+    """
+    asked = _asked(agents, folds, held_out, members)
+    of_way = np.flatnonzero((_way_of(asked) == WAYS.index(_near)) & ~members.all(axis=1))
+    if not of_way.size:
+        return {}
+    told = _near_base(asked, of_way).outside_each([asked.left_out[f] for f in of_way], members[of_way])
+    return {int(f): asked.of_held_out(f, found) for f, found in zip(of_way, told, strict=True)}
+
+
+def _asked(
+    agents: CompleteAgents, folds: Sequence[Fold], held_out: Sequence[IndexArray], members: Mask
+) -> _Folds:
+    is_whole = ~np.isnan(agents.outcomes).any(axis=0)
+    is_base = (2 * np.count_nonzero(members, axis=0) > len(members)) & is_whole
+    return _Folds(agents, folds, held_out, members, is_base)
+
+
+def _way_of(asked: _Folds) -> IndexArray:
+    """Positions in `WAYS` of the way of each fold."""
+    is_whole = ~np.isnan(asked.agents.outcomes).any(axis=0)
+    without_gap = (asked.members <= is_whole).all(axis=1)
+    return np.where(without_gap, _fewest_operations(asked), WAYS.index(_anew))
+
+
 # ---------------------------------------------------------------------------------------------------- ways
 
 
 def _near(asked: _Folds, of_way: IndexArray) -> list[FloatArray]:
     if not of_way.size:
         return []
-    members, agents = asked.members[of_way], asked.agents
-    candidates = np.flatnonzero((members != asked.is_base).any(axis=0))
-    algebra = leave_out.leave_out(agents.outcomes, agents.scores, np.flatnonzero(asked.is_base), candidates)
-    told = algebra.predictions_each([asked.left_out[f] for f in of_way], members)
+    algebra = _near_base(asked, of_way)
+    told = algebra.predictions_each([asked.left_out[f] for f in of_way], asked.members[of_way])
     return [asked.of_held_out(f, found) for f, found in zip(of_way, told, strict=True)]
+
+
+def _near_base(asked: _Folds, of_way: IndexArray) -> leave_out.LeaveOut:
+    agents, base = asked.agents, np.flatnonzero(asked.is_base)
+    candidates = np.flatnonzero((asked.members[of_way] != asked.is_base).any(axis=0))
+    return leave_out.leave_out(agents.outcomes, agents.scores, base, candidates)
 
 
 def _shared(asked: _Folds, of_way: IndexArray) -> list[FloatArray]:

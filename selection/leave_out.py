@@ -20,6 +20,9 @@ way                        arithmetic                                           
 `alone`, any S             (CCᵀ + αI)⁻¹ by its Cholesky factor                           n²|S| + n³
 =========================  ============================================================  ====================
 
+What is predicted may be the mean outside S, z = (m·y − X_S·1)/(m − k), in place of y: Bz needs By, Bs for the
+base's own sums s, and B′X_E, which the update has.
+
 With the Cholesky factor L of the matrix to be inverted, products with its inverse are WᵀW, W = L⁻¹R.
 
 Symbols
@@ -46,8 +49,9 @@ Cawley & Talbot, *Neural Networks* 17 (2004) 1467-1475 (leaving out with a free 
 Review* 31 (1989) 221-239 (low-rank updates). Equal to refits of scikit-learn's ``Ridge(alpha=1.0)`` to 1e-10.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -62,6 +66,23 @@ MOST_STACKED_CELLS = 1_000_000
 
 class NotCovered(SelectionError):
     """A task with a missing cell, or one that is neither base nor candidate: the fold is fitted anew."""
+
+
+class _Alike(NamedTuple):
+    """Folds of one shape: I and E in rows, d, (BX_E)_I and X_EᵀBX_E."""
+
+    left_out: IndexArray
+    changed: IndexArray
+    signs: FloatArray
+    columns: FloatArray
+    gram: FloatArray
+
+
+class _Pulled(NamedTuple):
+    """(Bv)_I and X_EᵀBv of folds of one shape."""
+
+    residuals: FloatArray
+    changed: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +110,10 @@ class LeaveOut:
         X_CᵀBX_C.
     candidate_scores : float array, shape (n_candidates,)
         X_CᵀBy.
+    sums : float array, shape (n,)
+        Bs, s_i = Σ_{j∈base} X_ij.
+    candidate_sums : float array, shape (n_candidates,)
+        X_CᵀBs.
     """
 
     scores: FloatArray
@@ -99,6 +124,8 @@ class LeaveOut:
     candidate_columns: FloatArray
     candidate_gram: FloatArray
     candidate_scores: FloatArray
+    sums: FloatArray
+    candidate_sums: FloatArray
 
     def covers(self, tasks: IndexArray) -> bool:
         """Whether `predictions` can tell this subset: no cell missing, and what changed is a candidate.
@@ -150,6 +177,29 @@ class LeaveOut:
         ------
         NotCovered
         """
+        steps = self._each(left_out, members, self._of_scores)
+        return [self.scores[rows] - step for rows, step in zip(left_out, steps, strict=True)]
+
+    def outside_each(self, left_out: Sequence[IndexArray], members: Mask) -> list[FloatArray]:
+        """ẑ_I − z_I of many folds, as `SharedGram.outside` tells them.
+
+        Parameters
+        ----------
+        left_out : sequence of int arrays, length n_folds
+            As in `predictions`.
+        members : bool array, shape (n_folds, n_tasks)
+            Some task lies outside each fold's subset.
+
+        Raises
+        ------
+        NotCovered
+        """
+        return [-step for step in self._each(left_out, members, self._of_outside)]
+
+    def _each(
+        self, left_out: Sequence[IndexArray], members: Mask, of: "Callable[[_Alike], _Pulled]"
+    ) -> list[FloatArray]:
+        """(B′_II)⁻¹(B′v)_I of every fold, where `of` tells v."""
         if not self._covered(members).all():
             raise NotCovered("a cell of the subset is missing, or a task that changed is no candidate")
         changed = members != self.in_base
@@ -159,23 +209,43 @@ class LeaveOut:
             rows = np.array([left_out[f] for f in alike], dtype=np.intp)
             tasks = np.nonzero(changed[alike])[1].reshape(alike.size, -1)
             signs = np.where(np.take_along_axis(members[alike], tasks, axis=1), 1.0, -1.0)
-            for f, told in zip(alike, self._told(rows, self.position[tasks], signs), strict=True):
+            folds = self._gathered(rows, self.position[tasks], signs)
+            for f, told in zip(alike, self._steps(folds, of(folds)), strict=True):
                 found[f] = told
         return found
 
-    def _told(self, left_out: IndexArray, changed: IndexArray, signs: FloatArray) -> FloatArray:
-        """ŷ_I of folds of one shape, (n_folds, n_left_out)."""
+    def _gathered(self, left_out: IndexArray, changed: IndexArray, signs: FloatArray) -> "_Alike":
+        return _Alike(
+            left_out=left_out,
+            changed=changed,
+            signs=signs,
+            columns=self.candidate_columns[left_out[:, :, None], changed[:, None, :]],
+            gram=self.candidate_gram[changed[:, :, None], changed[:, None, :]],
+        )
+
+    def _of_scores(self, folds: "_Alike") -> "_Pulled":
+        """Take v = y."""
+        return _Pulled(self.residuals[folds.left_out], self.candidate_scores[folds.changed])
+
+    def _of_outside(self, folds: "_Alike") -> "_Pulled":
+        """Take v = z = (m·y − s − X_E·d)/(m − k)."""
+        m, y, signs = self.in_base.size, self._of_scores(folds), folds.signs[:, :, None]
+        rest = m - np.count_nonzero(self.in_base) - folds.signs.sum(axis=1, keepdims=True)
+        sums = self.sums[folds.left_out] + (folds.columns @ signs)[..., 0]
+        pulled = self.candidate_sums[folds.changed] + (folds.gram @ signs)[..., 0]
+        return _Pulled((m * y.residuals - sums) / rest, (m * y.changed - pulled) / rest)
+
+    def _steps(self, folds: "_Alike", of: "_Pulled") -> FloatArray:
+        """(B′_II)⁻¹(B′v)_I of folds of one shape, (n_folds, n_left_out)."""
+        left_out, residuals = folds.left_out, of.residuals
         maker = self.residual_maker[left_out[:, :, None], left_out[:, None, :]]
-        residuals = self.residuals[left_out]
-        if changed.shape[1]:
-            columns = self.candidate_columns[left_out[:, :, None], changed[:, None, :]]
-            right_side = np.dstack([columns.swapaxes(1, 2), self.candidate_scores[changed]])
-            inner = self.candidate_gram[changed[:, :, None], changed[:, None, :]]
-            inner[:, np.arange(signs.shape[1]), np.arange(signs.shape[1])] += signs
-            correction = columns @ np.linalg.solve(inner, right_side)
+        if folds.changed.shape[1]:
+            right_side = np.dstack([folds.columns.swapaxes(1, 2), of.changed])
+            inner, each = folds.gram.copy(), np.arange(folds.changed.shape[1])
+            inner[:, each, each] += folds.signs
+            correction = folds.columns @ np.linalg.solve(inner, right_side)
             maker, residuals = maker - correction[..., :-1], residuals - correction[..., -1]
-        steps = np.linalg.solve(maker, residuals[..., None])[..., 0]
-        return np.asarray(self.scores[left_out] - steps, dtype=np.float64)
+        return np.asarray(np.linalg.solve(maker, residuals[..., None])[..., 0], dtype=np.float64)
 
     def _covered(self, members: Mask) -> Mask:
         return np.asarray((self.position >= 0) | (members == self.in_base), dtype=np.bool_)
@@ -417,7 +487,7 @@ def _leave_out(
     in_base, position = np.zeros(n_tasks, dtype=np.bool_), np.full(n_tasks, -1, dtype=np.intp)
     in_base[base], position[candidates] = True, np.arange(candidates.size)
     maker, columns = _residual_maker(outcomes[:, base], alpha), _centred(outcomes[:, candidates])
-    maker_columns = maker @ columns
+    maker_columns, sums = maker @ columns, outcomes[:, base].sum(axis=1)
     return LeaveOut(
         scores=read_only(scores),
         in_base=read_only(in_base),
@@ -427,6 +497,8 @@ def _leave_out(
         candidate_columns=read_only(maker_columns),
         candidate_gram=read_only(columns.T @ maker_columns),
         candidate_scores=read_only(maker_columns.T @ scores),
+        sums=read_only(maker @ sums),
+        candidate_sums=read_only(maker_columns.T @ sums),
     )
 
 

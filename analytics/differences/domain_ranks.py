@@ -54,7 +54,7 @@ from scipy.special import stdtrit
 
 from analytics.arrays import CodeArray, FloatArray, Mask, read_only
 from analytics.differences.first import least_by_tasks, may_be_first_by_tasks
-from analytics.differences.neyman_draws import N_DRAWS, N_TASKS_LEAST, Ahead, ahead
+from analytics.differences.neyman_draws import N_TASKS_LEAST, Ahead, ahead, draws_for
 from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 
@@ -132,7 +132,7 @@ def resample(
     *,
     seed: int,
     v: npt.ArrayLike | None = None,
-    n_draws: int = N_DRAWS,
+    n_draws: int | None = None,
     ahead: Ahead = ahead,
 ) -> Resamples:
     """Resample the tasks for all pairs of agents.
@@ -146,8 +146,8 @@ def resample(
     seed : int
     v : float array, shape (n_agents,), optional
         v_a of `analytics.differences.rows.agent_variance`, score²; 0 where not given.
-    n_draws : int
-        At least 19; 10,000 for what is published.
+    n_draws : int, optional
+        At least 19; `analytics.differences.neyman_draws.draws_for` these agents, where not given.
     ahead : callable
         `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
 
@@ -159,6 +159,7 @@ def resample(
     outcomes = np.asarray(outcomes, dtype=np.float64)
     variances = np.zeros(len(outcomes)) if v is None else np.asarray(v, dtype=np.float64)
     names = tuple(agents)
+    n_draws = draws_for(len(names)) if n_draws is None else n_draws
     _check(names, outcomes, variances, n_draws)
     every = np.ones(len(names), dtype=np.bool_)
     found = ahead(outcomes, names, variances, every, seed=seed, n_draws=n_draws)

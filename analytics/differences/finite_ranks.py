@@ -60,7 +60,7 @@ from analytics.differences.finite_errors import (
     error_of,
 )
 from analytics.differences.first import least_by_tasks, may_be_first
-from analytics.differences.neyman_draws import N_DRAWS, Ahead, ahead
+from analytics.differences.neyman_draws import N_DRAWS, Ahead, ahead, draws_for
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
@@ -139,7 +139,7 @@ def rank_sets(
     facets: Sequence[Facet] = NEVER_MEASURED,
     added: FloatArray | None = None,
     unclaimed: Mask | None = None,
-    n_draws: int = N_DRAWS,
+    n_draws: int | None = None,
     ahead: Ahead = ahead,
 ) -> RankSets:
     """Rank sets of agents on given tasks.
@@ -157,8 +157,9 @@ def rank_sets(
         Variance that counts in the decision on a pair and not in the draws, score²; symmetric.
     unclaimed : bool array, shape (n_agents, n_agents), optional
         Pairs that are tied whatever their outcomes; symmetric.
-    n_draws : int
-        At least 19; 10,000 for what is published.
+    n_draws : int, optional
+        At least 19; 10,000 where not given, and where tasks are resampled
+        `analytics.differences.neyman_draws.draws_for` the measured agents.
     ahead : callable
         `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
 
@@ -167,9 +168,11 @@ def rank_sets(
     RankSetsRefused, AgentErrorRefused, DrawsRefused, FewTasks
     analytics.differences.rows.ComponentRefused
     """
-    _check(agents, n_draws, added, unclaimed)
+    _check(agents, N_DRAWS if n_draws is None else n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]
-    board = _Board(agents, errors, _by_tasks(errors), seed, n_draws, ahead)
+    by_tasks = _by_tasks(errors)
+    n_draws = _n_draws(agents, by_tasks) if n_draws is None else n_draws
+    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead)
     means, se = np.round([agent.score for agent in agents], DECIMALS), _standard_errors(board, added)
     d = np.round(means[:, None] - means, DECIMALS)
     critical, beats, first = _decided(board, d if unclaimed is None else np.where(unclaimed, 0.0, d), se)
@@ -200,6 +203,10 @@ def _by_tasks(errors: Sequence[AgentError]) -> Mask:
     pairs = np.logical_or.outer(untold, untold) & np.logical_and.outer(measured, measured)
     np.fill_diagonal(pairs, False)
     return np.asarray(pairs, dtype=np.bool_)
+
+
+def _n_draws(agents: Sequence[Measured | Calibrated], by_tasks: Mask) -> int:
+    return draws_for(sum(isinstance(a, Measured) for a in agents)) if by_tasks.any() else N_DRAWS
 
 
 def _standard_errors(board: _Board, added: FloatArray | None) -> FloatArray:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -109,12 +110,12 @@ class _Load:
     placed: Placed
     stated: Stated
 
-    @property
+    @cached_property
     def changed(self) -> np.ndarray:
         """(n_rows,) bool: another outcome is stored."""
         return (self.placed.holder > 0) & ~self.placed.same
 
-    @property
+    @cached_property
     def new(self) -> np.ndarray:
         """(n_rows,) bool: nothing is stored, or a failure of the harness."""
         return (self.placed.holder == 0) & ~self.placed.same

@@ -22,7 +22,7 @@ from leaderboard.studies import conditions
 from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.parts import joined, positions, split
 from leaderboard.studies.rules import counting_of
-from leaderboard.studies.scores import KINDS, unpacked
+from leaderboard.studies.scores import KINDS, means_of
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.rows import standing
 
@@ -145,6 +145,6 @@ def _identical(row: AgentRow, agent: int, policy: Policy) -> tuple[str, ...]:
     kept = AgentScores.objects.filter(agent__benchmark=policy.benchmark, n_tasks=means.size)
     kept = kept.filter(agent__merged_into=None).exclude(agent_id=agent).select_related("agent")
     found = list(kept.alias(first=first).filter(first=means.tobytes()).order_by("agent__name"))
-    groups = identical_agents(np.stack([*(unpacked(one).means for one in found), means]))
+    groups = identical_agents(np.stack([*(means_of(one) for one in found), means]))
     names, mine = [one.agent.name for one in found], len(found)
     return tuple(names[i] for group in groups if mine in group for i in group if i != mine)

@@ -8,8 +8,8 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from leaderboard.submissions import queries as submissions
 
 CELLS = ("n_tasks", "n_asked_tasks", "n_outcomes")  # of Held, for each agent and condition
 TEMPERATURE = 2
+MOST_READ = 1_000_000  # outcomes in memory at once, of about half a kilobyte each
 
 Delivered = Mapping[int, Sequence[submissions.Delivery]]  # by agent id
 
@@ -55,8 +56,10 @@ class Parts:
         """The conditions compared, and each agent's line under them, in the order of `delivered`."""
         keys = keys_of(delivered, tasks, counting)
         absent = [pk for pk, key in keys.items() if key not in self.held or not self.one_by_one]
-        source = _Source.of({pk: delivered[pk] for pk in absent}, tasks, self.settings)
-        by_temperature = self._hold([keys[pk] for pk in absent], source, counting)
+        read, by_temperature = list[int](), False
+        for read in self._read_at_once(absent, delivered):
+            source = _Source.of({pk: delivered[pk] for pk in read}, tasks, self.settings)
+            by_temperature |= self._hold([keys[pk] for pk in read], source, counting)
         compared = compare(
             joined([self.held[key] for key in keys.values()], len(tasks), by_temperature), counting
         )
@@ -65,18 +68,28 @@ class Parts:
             for (pk, key), said in zip(keys.items(), compared.condition, strict=True)
         }
         missing = [pk for pk, name in names.items() if name not in self.rows and name not in self.stored]
-        if missing != absent:
-            source = _Source.of({pk: delivered[pk] for pk in missing}, tasks, self.settings)
         said = dict(zip(names, compared.condition, strict=True))
-        here = replace(compared, condition=tuple(said[pk] for pk in missing))
-        reduced = agent_rows(**source.arguments, counting=counting, compared=here) if missing else ()
-        self.rows |= zip((names[pk] for pk in missing), reduced, strict=True)
+        for some in self._read_at_once(missing, delivered):
+            if some != read:
+                source = _Source.of({pk: delivered[pk] for pk in some}, tasks, self.settings)
+            here = replace(compared, condition=tuple(said[pk] for pk in some))
+            reduced = agent_rows(**source.arguments, counting=counting, compared=here)
+            self.rows |= zip((names[pk] for pk in some), reduced, strict=True)
         return Found(self, compared, names)
 
     def line(self, name: tuple[str, str]) -> AgentRow:
         if name not in self.rows:
             self.rows[name] = unpacked(self.stored[name])
         return self.rows[name]
+
+    def _read_at_once(self, agents: list[int], delivered: Delivered) -> list[list[int]]:
+        """Split agents so that memory need not hold all of their outcomes, where each can be read alone."""
+        if not self.one_by_one:
+            return [agents] if agents else []
+        n_outcomes = submissions.n_outcomes_of(one.submission for pk in agents for one in delivered[pk])
+        sizes = [sum(n_outcomes[one.submission] for one in delivered[pk]) for pk in agents]
+        part_of = np.cumsum(sizes) // MOST_READ
+        return [[agents[i] for i in np.flatnonzero(part_of == part)] for part in np.unique(part_of)]
 
     def _hold(self, keys: list[str], source: "_Source", counting: Counting) -> bool:
         """Keep what these agents ran under each condition; return whether temperature is part of one."""
@@ -97,15 +110,12 @@ class Found:
     def rows(self) -> list[AgentRow]:
         return [self.parts.line(name) for name in self.names.values()]
 
-    def stale(self, data_version: int, n_tasks: int) -> list[AgentScores]:
+    def stale(self, data_version: int, n_tasks: int) -> "Stale":
         """Rows for the parts that the database does not have."""
-        return [
-            self._scores(pk, name, data_version, n_tasks)
-            for pk, name in self.names.items()
-            if name not in self.parts.stored
-        ]
+        absent = [pk for pk, name in self.names.items() if name not in self.parts.stored]
+        return Stale(self, absent, data_version, n_tasks)
 
-    def _scores(self, pk: int, name: tuple[str, str], data_version: int, n_tasks: int) -> AgentScores:
+    def scores(self, pk: int, name: tuple[str, str], data_version: int, n_tasks: int) -> AgentScores:
         key, under = name
         arrays, content = packed(self.parts.line(name))
         return AgentScores(
@@ -117,6 +127,29 @@ class Found:
             arrays=arrays,
             content={"row": content, "held": self.parts.held[key]},
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Stale(Sequence[AgentScores]):
+    """Rows to be stored, each made when it is asked for."""
+
+    found: Found
+    agents: list[int]
+    data_version: int
+    n_tasks: int
+
+    def __len__(self) -> int:
+        return len(self.agents)
+
+    @overload
+    def __getitem__(self, at: int) -> AgentScores: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[AgentScores]: ...
+    def __getitem__(self, at: int | slice) -> AgentScores | list[AgentScores]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(len(self))[at]]
+        pk = self.agents[at]
+        return self.found.scores(pk, self.found.names[pk], self.data_version, self.n_tasks)
 
 
 class _Source:

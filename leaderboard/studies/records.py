@@ -22,6 +22,7 @@ from selection.rules import Rules
 from selection.standings.choice import n_complete
 
 N_TRIES = 20
+MOST_STORED = 100  # agents in one statement: each has 50 bytes for every task
 
 
 class DataKeepsChanging(RuntimeError):
@@ -41,7 +42,7 @@ class Snapshot:
     agents: tuple[Agent, ...]
     task_ids: list[int]
     deliveries: list[submissions.Delivery] = field(repr=False)
-    stale: list[AgentScores] = field(repr=False)
+    stale: Sequence[AgentScores] = field(repr=False)
 
     @property
     def n_complete(self) -> int:
@@ -141,12 +142,13 @@ def _universe(tasks: list[Task], counting: Counting) -> tuple[list[Task], str]:
 
 def store_scores(scores: Sequence[AgentScores]) -> None:
     """Keep what was read, so that the next recompute reads only agents that changed."""
-    AgentScores.objects.bulk_create(
-        scores,
-        update_conflicts=True,
-        unique_fields=["agent"],
-        update_fields=["key", "under", "data_version", "n_tasks", "arrays", "content"],
-    )
+    for first in range(0, len(scores), MOST_STORED):
+        AgentScores.objects.bulk_create(
+            scores[first : first + MOST_STORED],
+            update_conflicts=True,
+            unique_fields=["agent"],
+            update_fields=["key", "under", "data_version", "n_tasks", "arrays", "content"],
+        )
 
 
 def _about(agent: Agent, mine: Sequence[submissions.Delivery], approved_at: int) -> About:

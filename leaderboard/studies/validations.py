@@ -6,6 +6,7 @@ from datetime import datetime
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import Hold, free, keep, kept
+from leaderboard.studies.workers import spread_over
 
 Progress = Callable[[int, int], None]
 
@@ -23,5 +24,6 @@ def settle_validation(
         return study, False
     from selection.standings.validating import validation_of
 
-    result = validation_of(snapshot.record, snapshot.rules, jobs=n_jobs, progress=progress)
+    spread = spread_over(n_jobs)
+    result = validation_of(snapshot.record, snapshot.rules, spread=spread, progress=progress)
     return keep(ValidationStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True

@@ -85,6 +85,11 @@ def outcomes_of(submissions: Iterable[int]) -> pa.Table:
     return standing(copy_out(query, [list(submissions)], schema=READ_SCHEMA))
 
 
+def n_outcomes_of(submissions: Iterable[int]) -> dict[int, int]:
+    """The number of outcomes of each."""
+    return dict(Submission.objects.filter(pk__in=list(submissions)).values_list("pk", "n_outcomes"))
+
+
 def measured_outcomes_of(submissions: Iterable[int]) -> pa.Table:
     """Return the outcomes with the cost in US dollars, the tokens and the seconds of each trial."""
     return standing(copy_out(MEASURED_OUTCOMES, [list(submissions)], schema=MEASURED_SCHEMA))

@@ -7,7 +7,7 @@ Symbols: X ``outcomes`` (n, m), y ``scores`` (n,), S ``subsets`` (k,) for each f
 (n_folds, m).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -112,9 +112,12 @@ def members_of(subsets: Sequence[IndexArray], n_tasks: int) -> Mask:
 def _ridge(
     agents: CompleteAgents, folds: Sequence[HeldOut], subsets: Sequence[IndexArray]
 ) -> list[FloatArray]:
-    named = [Fold(str(f), fold.held_out, fold.training) for f, fold in enumerate(folds)]
     members = members_of(subsets, agents.outcomes.shape[1])
-    return of_ridge.predictions(agents, named, [fold.held_out for fold in folds], members)
+    return of_ridge.predictions(agents, _named(folds), [fold.held_out for fold in folds], members)
+
+
+def _named(folds: Sequence[HeldOut]) -> list[Fold]:
+    return [Fold(str(f), fold.held_out, fold.training) for f, fold in enumerate(folds)]
 
 
 def _line(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> FloatArray:
@@ -130,24 +133,41 @@ def _completion(
     members, m = members_of(subsets, agents.outcomes.shape[1]), agents.outcomes.shape[1]
     fitted = np.array(completion.difficulties_of(agents, [fold.training for fold in folds])).reshape(-1, m)
     by_rasch = completion.expected_outside(agents.outcomes[rows], fitted[fold_of], members[fold_of])
-    shares = _shares_gram(agents, folds, members)
+    near = of_ridge.outside_near(agents, _named(folds), [fold.held_out for fold in folds], members)
+    shares = _shares_gram(agents, folds, members, near)
     told = list[FloatArray]()
     for f, (fold, tasks) in enumerate(zip(folds, subsets, strict=True)):
-        way = _by_gram if shares[f] else _alone
-        known, by_ridge = way(agents, fold, tasks)
+        if f in near:
+            known, by_ridge = _by_base(agents, fold, tasks, near[f])
+        else:
+            way = _by_gram if shares[f] else _alone
+            known, by_ridge = way(agents, fold, tasks)
         told.append(completion.combined(known, by_rasch[fold_of == f], by_ridge, tasks.size, m))
     return told
 
 
-def _shares_gram(agents: CompleteAgents, folds: Sequence[HeldOut], members: Mask) -> Mask:
-    """Folds whose Ridge outside S comes from one Gram matrix of all tasks, where that takes less."""
+def _shares_gram(
+    agents: CompleteAgents, folds: Sequence[HeldOut], members: Mask, known: Collection[int] = ()
+) -> Mask:
+    """Other folds whose Ridge outside S comes from one Gram matrix of all tasks, where that takes less."""
     n, m = agents.outcomes.shape
     is_whole = ~np.isnan(agents.outcomes).any(axis=0)
     k = np.count_nonzero(members, axis=1).astype(np.float64)
     i = n - np.array([fold.training.size for fold in folds], dtype=np.float64)
     saved = n**2 * k + n**3 / 3 - (k**3 / 3 + k**2 * (i + 1) + 2 * i**3 / 3 + of_ridge.GATHERED * k**2)
-    can = (members <= is_whole).all(axis=1) & (k < m) & (saved > 0) & (m <= of_ridge.MOST_SHARED_TASKS)
+    can = (members <= is_whole).all(axis=1) & (k < m)
+    can[list(known)] = False
+    can &= (saved > 0) & (m <= of_ridge.MOST_SHARED_TASKS)
     return np.asarray(can & (saved[can].sum() > n * float(m) ** 2), dtype=np.bool_)
+
+
+def _by_base(
+    agents: CompleteAgents, fold: HeldOut, tasks: IndexArray, steps: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Σ_{j∈S} X_aj and ẑ of a fold's held-out agents, from ẑ − z near the base."""
+    k, m = tasks.size, agents.outcomes.shape[1]
+    known = agents.outcomes[np.ix_(fold.held_out, tasks)].sum(axis=1)
+    return known, completion.means_outside(known, agents.scores[fold.held_out], k, m) + steps
 
 
 def _by_gram(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:

@@ -67,6 +67,7 @@ from selection.validation.study import (
 )
 from selection.validation.widths import LEFT_OUT, Bands
 from selection.validation.widths import bands as bands_around
+from selection.validation.workers import Spread, processes
 
 COSTLIEST_FIRST = ("random", "greedy", "forecast", "information")
 
@@ -163,6 +164,7 @@ def validate(
     graded_share: float = 0.0,
     other_estimators: bool = True,
     jobs: int = 1,
+    spread: Spread | None = None,
     coverage: bool = True,
     standard_errors: bool = True,
     other_bands: bool = True,
@@ -198,7 +200,9 @@ def validate(
     other_estimators : bool
         Whether the errors of the estimators that are not the policy's are measured too.
     jobs : int
-        Workers; the numbers do not depend on it.
+        Processes of this machine; the numbers do not depend on it.
+    spread : Spread, optional
+        How units are spread instead; nor on this.
     coverage, standard_errors : bool
         Whether they are computed.
     other_bands : bool
@@ -253,7 +257,8 @@ def validate(
             study = with_nulls(study, run, n_null_draws)
         if "completion" in estimators:
             _fit_difficulties(agents, available.values())
-        measured = _measured(study, _units(available, run), jobs, progress)
+        spread = spread or (processes(jobs) if jobs > 1 else None)
+        measured = _measured(study, _units(available, run), spread, progress)
         why_not = reasons.get(LEFT_OUT, "no agent was asked to be left out")
         around = bands_around(study, band, run, why_not) if other_bands else None
     measured |= {(name, strategy): (skipped[strategy], {}) for name in available for strategy in skipped}
@@ -385,13 +390,16 @@ def _units(bands: Mapping[str, FoldBands], strategies: Sequence[str]) -> list[Un
 
 
 def _measured(
-    study: Study, units: Sequence[Unit], jobs: int, progress: Callable[[int, int], None] | None
+    study: Study,
+    units: Sequence[Unit],
+    spread: Spread | None,
+    progress: Callable[[int, int], None] | None,
 ) -> dict[Unit, Whole]:
     n_all, n_done = sum(len(study.bands[protocol].folds) for protocol, _ in units), 0
     tell = progress or (lambda done, total: None)
     tell(0, n_all)
     measured = dict[Unit, Whole]()
-    answers = _answers(study, units, jobs, lambda n_folds: tell(n_done + n_folds, n_all))
+    answers = _answers(study, units, spread, lambda n_folds: tell(n_done + n_folds, n_all))
     for unit, answer in zip(units, answers, strict=True):
         measured[unit] = answer
         n_done += len(study.bands[unit[0]].folds)
@@ -400,27 +408,22 @@ def _measured(
 
 
 def _answers(
-    study: Study, units: Sequence[Unit], jobs: int, within: Callable[[int], None]
+    study: Study, units: Sequence[Unit], spread: Spread | None, within: Callable[[int], None]
 ) -> Iterator[Whole]:
-    """Answers in the order of the units, as they come; one worker alone tells the folds within a unit.
-
-    Each worker is sent what its unit needs; nothing is mapped into files, which a kill would leave behind.
-    Workers are ended with the last answer: idle ones would keep whatever the caller does next from ending.
-    """
-    if jobs == 1:
+    """Answers in the order of the units, as they come; without a spread the folds within a unit are told."""
+    if spread is None:
         yield from (measure(study, *unit, within) for unit in units)
         return
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky import get_reusable_executor
+    needed = ((replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit) for unit in units)
+    yield from spread(_alone, needed)
 
-    try:
-        with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
-            yield from Parallel(n_jobs=jobs, return_as="generator")(
-                delayed(measure)(replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit)
-                for unit in units
-            )
-    finally:
-        get_reusable_executor().shutdown(kill_workers=True)
+
+def _alone(study: Study, protocol: str, strategy: str) -> Whole:
+    """Measure one unit on a worker, whose sums are those of one BLAS thread too."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        return measure(study, protocol, strategy)
 
 
 # -------------------------------------------------------------------------------------------------- checks

@@ -11,6 +11,7 @@ from scipy import stats
 
 from analytics.differences.domain_ranks import RanksRefused, rank_intervals, resample
 from analytics.differences.first import least_by_tasks
+from analytics.differences.neyman_draws import draws_for
 from analytics.differences.task_draws import agent_noise, task_weights
 from analytics.errors import CoreError
 
@@ -191,6 +192,22 @@ def test_the_pairs_of_many_agents_are_those_of_every_two(monkeypatch):
         pair = resample(table[[i, j]], [names(7)[i], names(7)[j]], seed=2, v=v[[i, j]], n_draws=50)
         found[:, [i, j]] = np.maximum(found[:, [i, j]], pair.ahead)
     assert found.tobytes() == whole.ahead.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("n_agents", "n_draws"),
+    [(1, 10_000), (512, 10_000), (513, 5_000), (1_024, 5_000), (1_025, 2_500), (2_049, 1_250)],
+)
+def test_large_boards_have_fewer_draws(n_agents, n_draws):
+    """Half as many for each doubling: the effort grows as agents × tasks, not as their pairs."""
+    assert draws_for(n_agents) == n_draws
+
+
+@pytest.mark.parametrize("levels", [2, 6])
+def test_fewer_draws_are_the_first_ones(levels):
+    table = np.random.default_rng(8).integers(0, levels, (6, 21)) / (levels - 1)
+    few, many = (resample(table, names(6), seed=5, n_draws=n) for n in (300, 700))
+    assert few.ahead.tobytes() == many.ahead[:300].tobytes()
 
 
 def test_what_excludes_an_agent_is_at_least_what_excludes_a_typical_one():

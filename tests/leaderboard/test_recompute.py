@@ -17,6 +17,7 @@ from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.errors import Refusal
 from leaderboard.operations import services
 from leaderboard.operations.services import NothingToRank, recompute
+from leaderboard.studies import parts, records
 from leaderboard.studies.models import AgentScores, Calibration, TaskSubset
 from leaderboard.studies.records import Reader
 from leaderboard.submissions import queries
@@ -253,9 +254,22 @@ def test_scores_that_were_kept_give_the_board_that_fresh_ones_give(toy, read):
     assert recompute(benchmark=toy, as_of=AS_OF) == (board, False)
 
 
-def test_a_task_that_comes_between_two_reads_is_seen(toy, monkeypatch):
-    from leaderboard.studies import records
+def test_agents_that_are_read_some_at_a_time_are_read_alike(toy, monkeypatch):
+    board = recomputed()
+    AgentScores.objects.all().delete()
+    whole = Reader(toy).now(board.subset)
+    monkeypatch.setattr(parts, "MOST_READ", 50)  # two or three agents of twenty outcomes
+    monkeypatch.setattr(records, "MOST_STORED", 5)
+    in_parts = Reader(toy).now(board.subset)
+    for name in ("means", "n_valid", "trial_variances", "n_trials"):
+        np.testing.assert_array_equal(getattr(in_parts.record.table, name), getattr(whole.record.table, name))
+    assert in_parts.record.repeats == whole.record.repeats
+    assert [one.arrays for one in in_parts.stale] == [one.arrays for one in whole.stale]
+    assert recomputed() == board
+    assert AgentScores.objects.count() == 16
 
+
+def test_a_task_that_comes_between_two_reads_is_seen(toy, monkeypatch):
     original, arrived = records.agents_of, []
 
     def agents(benchmark):

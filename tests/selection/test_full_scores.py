@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from analytics.command_line import flat_file
 from analytics.record import Record
+from selection import fold_predictions as of_ridge
 from selection import folds, full_scores
 from selection.folds import Fold
 from selection.full_scores import (
@@ -167,6 +168,31 @@ def test_the_shared_gram_matrix_changes_no_number(monkeypatch):
     monkeypatch.setattr(left_out, "_shares_gram", lambda *_: np.zeros(len(folds), bool))
     alone = left_out.predictions("completion", agents, folds, subsets)
     assert np.concatenate(shared) == pytest.approx(np.concatenate(alone), abs=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02])
+def test_folds_near_one_base_change_no_number(share):
+    """Agents left out of bands that nearly agree are predicted together as each of them is alone."""
+    outcomes = drawn(3, 60, 90, share)
+    scores, each = (
+        np.nanmean(outcomes, axis=1),
+        [*one_by_one(60), Fold("some", np.arange(3), np.arange(5, 60))],
+    )
+    rates = [np.nanmean(outcomes[fold.training], axis=0) for fold in each]
+    subsets = [np.flatnonzero((one >= 0.3) & (one <= 0.7)) for one in rates]
+    subsets[4] = np.arange(90)
+    agents = unnamed(outcomes, scores)
+    members = left_out.members_of(subsets, 90)
+    near = of_ridge.outside_near(agents, each, [fold.held_out for fold in each], members)
+    assert 4 not in near
+    assert bool(near) is (share == 0.0)
+    assert len({subset.size for subset in subsets}) > 3
+    together = left_out.predictions("completion", agents, each, subsets)
+    alone = [
+        left_out.predictions("completion", agents, [fold], [subset])[0]
+        for fold, subset in zip(each, subsets, strict=True)
+    ]
+    assert np.concatenate(together) == pytest.approx(np.concatenate(alone), abs=1e-10)
 
 
 def test_fits_near_another_end_where_all_fits_end(monkeypatch):

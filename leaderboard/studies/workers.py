@@ -1,0 +1,74 @@
+"""Where heavy work is done: in this process, on several of this machine, or on a Dask cluster.
+
+The one place that knows. The cluster is that of the setting `DASK_SCHEDULER_ADDRESS`; its workers run the
+same release, and need neither the database nor a setting. docs/decisions/a-cluster.md tells why joblib's own
+backend for Dask is not used.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from django.conf import settings
+
+from leaderboard.errors import Refusal
+from selection.validation.workers import Spread, processes
+
+AHEAD = 2  # units sent for each thread of the cluster, so that none waits
+NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1TB"}  # a unit holds all outcomes
+
+
+class ClusterUnreachable(Refusal):
+    """No Dask scheduler answers, or it has no workers."""
+
+
+def spread_over(n_jobs: int) -> Spread | None:
+    """Return how units are spread; None where this process does them itself."""
+    if settings.DASK_SCHEDULER_ADDRESS:
+        return cluster(settings.DASK_SCHEDULER_ADDRESS)
+    return processes(n_jobs) if n_jobs > 1 else None
+
+
+def cluster(address: str, *, patience: float = 30.0) -> Spread:
+    """Spread over the workers of a Dask scheduler.
+
+    A unit whose worker dies is done again by another, as the scheduler holds what it needs; one that ends
+    several workers raises, and so does a cluster that has no workers for `patience` seconds. Only so many
+    units are sent ahead as keep the workers busy.
+    """
+
+    def spread(function: Callable[..., Any], units: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        import dask
+        from distributed import Client
+
+        try:
+            client = Client(address, timeout=patience, set_as_default=False)
+        except OSError as error:
+            raise ClusterUnreachable(f"No Dask scheduler answers at {address}.") from error
+        with client, dask.config.set(NO_WARNING):
+            waiting = (client.submit(function, *unit, pure=False) for unit in units)
+            sent = deque(islice(waiting, AHEAD * _n_threads(client, address, patience)))
+            while sent:
+                yield _answer(sent.popleft(), client, address, patience)
+                sent.extend(islice(waiting, 1))
+
+    return spread
+
+
+def _answer(future: Any, client: Any, address: str, patience: float) -> Any:
+    """Wait for as long as there are workers."""
+    while True:
+        try:
+            return future.result(timeout=patience)
+        except TimeoutError:
+            _n_threads(client, address, patience)
+
+
+def _n_threads(client: Any, address: str, patience: float) -> int:
+    """Wait for a worker, and count the threads of all."""
+    try:
+        client.wait_for_workers(1, timeout=patience)
+    except TimeoutError as error:
+        raise ClusterUnreachable(f"The Dask scheduler at {address} has no workers.") from error
+    return sum(client.nthreads().values())
