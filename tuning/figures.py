@@ -18,10 +18,10 @@ Where a score is missing, a run's mean is the model's mean over tasks of its mea
 which the run's scores lie above those of their tasks; with every score there that is the plain mean.
 
 m* are the K model means, shrunk about their mean to the variance σ_m², so that y* has on average the mean
-squares that were seen. R* is that of y*; of R*(second) − R*(first) the interval is basic: with the quantiles
-q of the differences, from 2Δ − q(.975) to 2Δ − q(.025), kept within −1 and 1.
+squares that were seen. R* is that of y*, and the interval of R*(second) − R*(first) is of percentiles .025 and
+.975. Where R is near 1 or runs are few it covers less than 95%: docs/evidence/tuning.txt.
 
-A bootstrap over tasks leaves out the runs, which is where R comes from: see docs/evidence/tuning.txt.
+A bootstrap over tasks leaves out the runs, which is where R comes from.
 
 Source
 ------
@@ -169,14 +169,8 @@ def reliability_difference(
         raise FiguresRefused("no ΔR: without any spread of scores R is 0/0")
     delta, draws = seen[1] - seen[0], drawn[1] - drawn[0]
     low, high = np.percentile(draws, [2.5, 97.5])
-    pivots = 2.0 * delta - draws
-    tail = min(1 + int(np.count_nonzero(pivots <= 0.0)), 1 + int(np.count_nonzero(pivots >= 0.0)))
-    return Difference(
-        delta,
-        float(max(2.0 * delta - high, -1.0)),
-        float(min(2.0 * delta - low, 1.0)),
-        min(1.0, 2.0 * tail / (n_draws + 1)),
-    )
+    tail = min(1 + int(np.count_nonzero(draws <= 0.0)), 1 + int(np.count_nonzero(draws >= 0.0)))
+    return Difference(delta, float(low), float(high), min(1.0, 2.0 * tail / (n_draws + 1)))
 
 
 def run_means(tensor: ScoreTensor) -> FloatArray:

@@ -200,7 +200,7 @@ def _table(rows: Sequence[tuple[str, Mapping[str, Any] | None]], top: Mapping[st
 def _stability(told: Mapping[str, Any]) -> str:
     return (
         f"With other tasks: τ_b {told['tau']:.3f} ({told['lower']:.3f} to {told['upper']:.3f}, "
-        f"{told['n_draws']:,} draws). With other runs: τ_b {told['split_half']:.3f} between halves of the runs."
+        f"{told['n_draws']:,} draws). With other runs: τ_b {told['split_half']:.3f} between halves of them."
     )
 
 

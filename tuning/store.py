@@ -21,7 +21,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from analytics.errors import CoreError
 from analytics.resampling import generator
@@ -117,7 +117,7 @@ class Store:
         path = str(self.journal)
         backend = JournalFileBackend(path, JournalFileOpenLock(path))
         storage = optuna.storages.JournalStorage(backend)
-        directions = ["maximize"] * (4 if self.study.search.has_front else 1)
+        directions: list[Literal["maximize"]] = ["maximize"] * (4 if self.study.search.has_front else 1)
         return optuna.create_study(
             storage=storage, study_name=self.study.name, directions=directions, load_if_exists=True
         )
