@@ -18,8 +18,8 @@ Where a score is missing, a run's mean is the model's mean over tasks of its mea
 which the run's scores lie above those of their tasks; with every score there that is the plain mean.
 
 m* are the K model means, shrunk about their mean to the variance σ_m², so that y* has on average the mean
-squares that were seen. R* is that of y*, and the interval of R*(second) − R*(first) is of percentiles .025 and
-.975. Where R is near 1 or runs are few it covers less than 95%: docs/evidence/tuning.txt.
+squares that were seen. R* is that of y*, and the interval of R*(second) − R*(first) is of percentiles .025
+and .975. Where R is near 1 or runs are few it covers less than 95%: docs/evidence/tuning.txt.
 
 A bootstrap over tasks leaves out the runs, which is where R comes from.
 
@@ -189,7 +189,8 @@ def run_means(tensor: ScoreTensor) -> FloatArray:
     n_runs = there.sum(axis=2)
     cell = filled.sum(axis=2) / np.maximum(n_runs, 1)
     above = np.where(there, tensor.scores - cell[:, :, None], 0.0).sum(axis=1) / there.sum(axis=1)
-    return cell.sum(axis=1, keepdims=True) / (n_runs > 0).sum(axis=1, keepdims=True) + above
+    models = cell.sum(axis=1, keepdims=True) / (n_runs > 0).sum(axis=1, keepdims=True)
+    return np.asarray(models + above, dtype=np.float64)
 
 
 def _squares(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -222,4 +223,5 @@ def _redrawn(x: FloatArray, draw: np.random.Generator, n_draws: int) -> FloatArr
     shrunk = np.sqrt(max(0.0, (msr - mse) / n_runs) / spread) if spread > ALL_EQUAL else 0.0
     models = means.mean() + shrunk * (means - means.mean())
     runs = draw.normal(0.0, np.sqrt(max(0.0, (msc - mse) / k)), (n_draws, 1, n_runs))
-    return models[None, :, None] + runs + draw.normal(0.0, np.sqrt(mse), (n_draws, k, n_runs))
+    rest = draw.normal(0.0, np.sqrt(mse), (n_draws, k, n_runs))
+    return np.asarray(models[None, :, None] + runs + rest, dtype=np.float64)
