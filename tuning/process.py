@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from analytics.errors import CoreError
 from tuning.cells import AnswerRefused, Asked, Cells, failed, read_answer
@@ -168,9 +167,3 @@ def _kill(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         return
-
-
-def answered(called: Any, request: dict[str, Any]) -> None:
-    """Call a function with the request and write what it returns where the request says."""
-    path = Path(request["answer"])
-    path.write_text(json.dumps(called(request)), encoding="utf-8")
