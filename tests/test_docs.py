@@ -28,6 +28,7 @@ from leaderboard.operations.models import EventKind
 from selection.cli import main as selection
 from tests.cluster import ROOT, copied_home
 from tests.leaderboard.service import inherited, migrated_home
+from tuning.cli import main as tuning
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OPERATOR = (ROOT / "docs" / "operator.md").read_text()
@@ -46,6 +47,7 @@ TELLS = {
     "docs/client.md": ["is accepted: 55 outcomes", "demonstration.parquet: 18,055 outcomes"],
     "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
     "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
+    "docs/tuning.md": ["search: 4 of 4", "Full evaluations, in new runs"],
     "docs/submitter.md": ['"warnings":[],"n_invalid":0,"n_outside":0,"assignment":null,"n_outcomes":55'],
 }
 """What a page says that its lines lead to."""
@@ -74,7 +76,7 @@ class Reader:
             "OPENBLAS_NUM_THREADS": "1",
         } | {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}
         self.names, self.printed = {}, ""
-        for entry in ("manage.py", "pyproject.toml", "analytics", "leaderboard", "selection"):
+        for entry in ("manage.py", "pyproject.toml", "analytics", "leaderboard", "selection", "tuning"):
             (folder / entry).symlink_to(ROOT / entry)
         (folder / ".venv").symlink_to(sys.prefix)
         (folder / "bin").mkdir()
@@ -226,7 +228,10 @@ def test_every_command_is_told_with_its_options(name):
     assert not [option for option in own - common if option not in rows]
 
 
-@pytest.mark.parametrize(("package", "main"), [("selection", selection), ("analytics", analytics)])
+COMMANDS = [("selection", selection), ("analytics", analytics), ("tuning", tuning)]
+
+
+@pytest.mark.parametrize(("package", "main"), COMMANDS)
 def test_every_command_line_is_told_with_its_flags(package, main, capsys):
     def help_of(*arguments):
         with pytest.raises(SystemExit):
@@ -235,7 +240,8 @@ def test_every_command_line_is_told_with_its_flags(package, main, capsys):
 
     names = re.findall(r"^    ([a-z]+)\b", help_of(), re.MULTILINE)
     assert len(names) >= 5
-    table = next(part for part in COMMAND_LINES.split("\n## ") if f"| `python -m {package} …`" in part)
+    told = (ROOT / "docs" / "tuning.md").read_text() if package == "tuning" else COMMAND_LINES
+    table = next(part for part in told.split("\n## ") if f"| `python -m {package} …`" in part)
     for name in names:
         assert re.search(rf"^\| `{name} ", table, re.MULTILINE), name
         flags = set(re.findall(r"--[a-z-]+", help_of(name))) - {"--help"}

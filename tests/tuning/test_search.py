@@ -1,0 +1,243 @@
+"""A search through real processes: interrupted, misbehaved, over budget."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.tuning.studies import HARNESS, study_file
+from tuning.cli import main
+from tuning.process import end_left_behind, started_at
+from tuning.search import best, evaluate_stored, search, told
+from tuning.store import Store, StoreRefused
+from tuning.study import read_study
+
+
+def trials(path):
+    store = Store(read_study(path))
+    return [
+        (one.number, dict(one.configuration), one.state, one.figures.F)
+        for one in (told(store.study, trial) for trial in store.trials())
+    ]
+
+
+def searched(path):
+    store = Store(read_study(path))
+    with store.writing():
+        return store, search(store.study, evaluate_stored(store), store.trials(), keep=store.add)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        'sampler = "random"\nn_trials = 4\npatience = 9',
+        "n_trials = 4\npatience = 9\nhyperband = {min = 2, max = 4, factor = 2}",
+        'sampler = "nsga2"\nn_trials = 4',
+    ],
+)
+def test_in_two_sittings_it_finds_what_one_finds(tmp_path, how):
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    for folder in (whole, halves):
+        folder.mkdir()
+    searched(study_file(whole, search=how))
+    store = Store(read_study(study_file(halves, search=how)))
+    with store.writing():
+        kept = []
+
+        def keep(trial):
+            store.add(trial)
+            kept.append(trial)
+            if len(kept) == 2:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            search(store.study, evaluate_stored(store), [], keep=keep)
+    searched(halves / "study.toml")
+    assert trials(halves / "study.toml") == trials(whole / "study.toml")
+
+
+def killed_runs(path, n_kills, seed):
+    draw = random.Random(seed)
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    for _ in range(n_kills):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tuning", "run", str(path)],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(1.0 + 2.0 * draw.random())
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = subprocess.run(
+        [sys.executable, "-m", "tuning", "run", str(path)], env=environment, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+COUNTING = HARNESS.replace(
+    "def run(request):",
+    """def run(request):
+    with open("asked.log", "a") as log:
+        log.write(request["answer"] + "\\n")
+    return scored(request)
+
+
+def scored(request):""",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sampler", "n_kills"), [("tpe", 10), ("nsga2", 10)])
+def test_killed_at_random_moments_it_ends_as_if_undisturbed(tmp_path, sampler, n_kills):
+    how = f'sampler = "{sampler}"\nn_trials = 12\npatience = 99'
+    if sampler == "tpe":
+        how += "\nhyperband = {min = 2, max = 4, factor = 2}"
+    quiet, rough = tmp_path / "quiet", tmp_path / "rough"
+    for folder in (quiet, rough):
+        folder.mkdir()
+        study_file(folder, search=how, harness=COUNTING)
+    assert main(["run", str(quiet / "study.toml")]) == 0
+    killed_runs(rough / "study.toml", n_kills, seed=len(sampler))
+    assert trials(rough / "study.toml") == trials(quiet / "study.toml")
+    runs = rough / "study.tuning" / "runs"
+    assert not list(runs.glob("*.pid"))
+    asked = (rough / "asked.log").read_text().split()
+    stored = len(list(runs.glob("*.parquet")))
+    assert stored <= len(asked) <= stored + n_kills  # again only what a kill interrupted
+    alike = sorted(path.name for path in (quiet / "study.tuning" / "runs").glob("*.parquet"))
+    assert sorted(path.name for path in runs.glob("*.parquet")) == alike
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(tmp_path):
+    (tmp_path / "hang.sh").write_text("#!/bin/sh\nsleep 600 & echo $! > child.pid\nsleep 600\n")
+    path = study_file(tmp_path, runs='command = ["sh", "hang.sh"]')
+    path.write_text(path.read_text().replace("deadline_seconds = 20", "deadline_seconds = 0.5"))
+    store, _ = searched(path)
+    found = [told(store.study, one) for one in store.trials()]
+    assert [one.state for one in found] == ["failed"] * 5
+    assert found[0].figures.why == "not done after 0.5 seconds"
+    child = int((tmp_path / "child.pid").read_text())
+    assert (
+        not started_at(child) or Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("exit 3", "ended with code 3"),
+        ("kill -9 $$", "ended by signal SIGKILL"),
+        ("true", "the run left no answer"),
+        ("read -r line; echo ok", "the run left no answer"),
+    ],
+)
+def test_a_program_that_fails_makes_a_failed_trial(tmp_path, body, why):
+    (tmp_path / "bad.sh").write_text(f"#!/bin/sh\n{body}\n")
+    store, _ = searched(study_file(tmp_path, runs='command = ["sh", "bad.sh"]', search="n_trials = 1"))
+    (one,) = [told(store.study, trial) for trial in store.trials()]
+    assert (one.state, one.figures.why, one.figures.F) == ("failed", why, None)
+
+
+def test_a_program_that_is_not_there_is_refused_at_once(tmp_path, capsys):
+    assert main(["run", str(study_file(tmp_path, runs='command = ["./nowhere"]'))]) == 2
+    assert (
+        capsys.readouterr()
+        .err.splitlines()[-1]
+        .endswith("./nowhere cannot be started: No such file or directory")
+    )
+
+
+def test_what_a_crash_left_running_is_ended_first(tmp_path):
+    left = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    mark = tmp_path / "x.pid"
+    mark.write_text(f"{left.pid} {started_at(left.pid)}\n")
+    end_left_behind(mark)
+    assert left.wait(timeout=10) == -signal.SIGKILL
+    assert not mark.exists()
+
+
+def test_another_process_of_that_number_is_left_alone(tmp_path):
+    other = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    mark = tmp_path / "x.pid"
+    mark.write_text(f"{other.pid} 1\n")
+    end_left_behind(mark)
+    assert other.poll() is None
+    other.kill()
+    other.wait()
+
+
+def test_half_a_line_at_the_end_of_the_journal_is_dropped(tmp_path):
+    path = study_file(tmp_path, search='sampler = "random"\nn_trials = 2\npatience = 9')
+    searched(path)
+    before = trials(path)
+    journal = tmp_path / "study.tuning" / "journal.log"
+    with journal.open("ab") as file:
+        file.write(b'{"op_code": 4, "wor')
+    path.write_text(path.read_text().replace("n_trials = 2", "n_trials = 3"))
+    searched(path)
+    assert trials(path)[:2] == before
+    assert len(trials(path)) == 3
+
+
+def test_another_plan_is_another_study(tmp_path):
+    path = study_file(tmp_path, search="n_trials = 1")
+    searched(path)
+    path.write_text(path.read_text().replace("seed = 1", "seed = 2"))
+    with pytest.raises(StoreRefused, match=r"another plan \(seed differ\)"):
+        Store(read_study(path))
+
+
+def test_two_at_once_are_refused(tmp_path):
+    path = study_file(tmp_path)
+    first, second = Store(read_study(path)), Store(read_study(path))
+    with first.writing(), pytest.raises(StoreRefused, match="another process works in"), second.writing():
+        pass
+
+
+def test_a_spent_budget_ends_it(tmp_path):
+    # a trial: 3 models x 5 tasks x 3 runs at a cent
+    path = study_file(
+        tmp_path, search='sampler = "random"\nn_trials = 9\npatience = 9', top="budget = {usd = 0.8}"
+    )
+    store, why = searched(path)
+    assert why == "the budget of $0.80 is spent"
+    assert len(store.trials()) == 2
+
+
+def test_what_would_cost_too_much_in_full_is_not_the_best(tmp_path):
+    top = "budget = {usd_per_evaluation = 0.5}"  # 3 models x 10 tasks x 3 runs at a cent are 0.9
+    store, _ = searched(study_file(tmp_path, search='sampler = "random"\nn_trials = 2', top=top))
+    found = [told(store.study, one) for one in store.trials()]
+    assert [one.is_feasible for one in found] == [False, False]
+    assert best(found) is None
+
+
+def test_the_whole_from_the_command_line(tmp_path, capsys):
+    path = study_file(tmp_path, search='sampler = "random"\nn_trials = 3\npatience = 9')
+    assert main(["status", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["phase"] == 0
+    assert main(["run", str(path), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["phase"], answer["n_trials"], answer["study"]) == (5, 3, "toy")
+    assert answer["best"]["fingerprint"] in {one["fingerprint"] for one in answer["candidates"]}
+    assert answer["best"]["F"] == max(one["F"] for one in answer["candidates"] if not one["refused"])
+    assert answer["below_protocol"] == [
+        "3 models, not 5",
+        "10 tasks, not 100",
+        "3 runs of a full evaluation, not 5",
+        "3 trials, not 50",
+    ]
+    assert {one["condition"] for one in answer["ablations"]} >= {"full F", "without R"}
+    for command in ("front", "protocol", "ablate", "report"):
+        assert main([command, str(path)]) == 0
+    told_ = capsys.readouterr().out
+    assert "**Below protocol:** 3 models, not 5;" in told_
+    assert main(["ablate", str(path), "--search", "--seeds", "3"]) == 2
+    assert "at least 8 seeds" in capsys.readouterr().err

@@ -1,0 +1,63 @@
+"""The study file: every fault is one line that names the place and the rule."""
+
+import pytest
+
+from tests.tuning.studies import study_file
+from tuning.cli import main
+from tuning.study import read_study
+
+
+def test_what_is_read(tmp_path):
+    study = read_study(study_file(tmp_path))
+    assert study.models == ("m1", "m2", "m3")
+    assert len(study.tasks) == 10
+    assert len(study.subsample) == 5
+    assert set(study.subsample) < set(study.tasks)
+    assert study.baseline == {"workers": 4, "scorer": "exact"}
+    assert study.search.rungs == (3,)
+
+
+def test_each_stratum_gives_its_share(tmp_path):
+    path = study_file(tmp_path)
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("tasks = ")]
+    strata = '{easy = ["a", "b", "c", "d"], hard = ["e", "f"], rare = ["g"]}'
+    path.write_text("\n".join([f"tasks = {strata}", *lines]))
+    drawn = read_study(path).subsample
+    assert [sum(task in names for task in drawn) for names in ("abcd", "ef", "g")] == [2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("seed = 1", "seed = -1", "seed: -1 is no whole number of at least 0"),
+        ("seed = 1", "sead = 1", "sead: known are name, seed"),
+        ("seed = 1", "seed = ", "is no TOML"),
+        ('models = ["m1", "m2", "m3"]', 'models = ["m1"]', "models: a list of at least 2 names"),
+        ('models = ["m1", "m2", "m3"]', 'models = ["m1", "m1"]', "models: a name stands twice"),
+        ('callable = "harness:run"', "", "command, callable: one of them says what runs the harness"),
+        ('callable = "harness:run"', 'command = "x"', "command: a list of texts, the program first"),
+        ("high = 16", "high = 0", "space.workers: low, 1, is not below high, 0"),
+        ('kind = "int"', 'kind = "whole"', "space.workers.kind: 'whole' is none of float, log, int, choice"),
+        ('role = "instrument"', "", "space.workers.role: None is none of instrument, measurement"),
+        ("workers = 4", "workers = 40", "baseline.workers: 40 is outside of the space"),
+        ("workers = 4", "workers = true", "baseline.workers: True is outside of the space"),
+        ("workers = 4", "worker = 4", "baseline.worker: is no parameter of the space"),
+        ("fraction = 0.5", "fraction = 1.5", "search.fraction: at most 1"),
+        ("n_trials = 5", 'sampler = "grid"', "search.sampler: 'grid' is none of tpe, random, nsga2"),
+        ("n_trials = 5", "n_runs = 1", "search.n_runs: 1 is no whole number of at least 2"),
+        ('hardware = "any"', "", "metadata.'hardware': has to be stated"),
+    ],
+)
+def test_a_fault_is_one_line(tmp_path, capsys, before, after, said):
+    path = study_file(tmp_path)
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after, 1))
+    assert main(["status", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("python -m tuning status: ")
+    assert said in line
+
+
+def test_a_file_that_is_not_there(tmp_path, capsys):
+    assert main(["status", str(tmp_path / "none.toml")]) == 2
+    assert "there is no file" in capsys.readouterr().err

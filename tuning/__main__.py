@@ -1,0 +1,5 @@
+"""Run the command line: ``python -m tuning``."""
+
+from tuning.cli import main
+
+raise SystemExit(main())

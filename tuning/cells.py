@@ -1,0 +1,246 @@
+"""What a run of the harness answers: a score for each model, task and run, as a file of JSON.
+
+.. code-block:: json
+
+    {"cells": [{"model": "small", "task": "t1", "run": 1, "score": 0.5, "valid": true, "cost_usd": 0.02,
+                "seconds_environment": 3.1, "seconds_execution": 40.0, "seconds_scoring": 0.2}],
+     "references": [{"task": "t1", "score": 1.0, "is_right": true}],
+     "cost_usd": 0.1}
+
+``valid`` is true where it is left out; a score may be null only where it is false. A cell that is not there
+is invalid, as is every cell of a run that crashed or answered something else: never a score of 0. What was
+paid is kept all the same. ``cost_usd`` beside the cells is what no cell states.
+"""
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+from pyarrow import parquet
+
+from analytics.arrays import FloatArray
+from analytics.errors import CoreError
+from analytics.harness import ScoreTensor
+
+SECONDS = ("seconds_environment", "seconds_execution", "seconds_scoring")
+MOST_BYTES = 512 << 20
+COLUMNS = {
+    "model": pyarrow.string(),
+    "task": pyarrow.string(),
+    "run": pyarrow.int32(),
+    "score": pyarrow.float64(),
+    "valid": pyarrow.bool_(),
+    "cost_usd": pyarrow.float64(),
+    **dict.fromkeys(SECONDS, pyarrow.float64()),
+}
+REFERENCES = {"task": pyarrow.string(), "score": pyarrow.float64(), "is_right": pyarrow.bool_()}
+
+
+class AnswerRefused(CoreError):
+    """The file that a run left is not what was asked for."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run is asked for: models × tasks × runs ``first_run`` to ``last_run``."""
+
+    models: tuple[str, ...]
+    tasks: tuple[str, ...]
+    first_run: int
+    last_run: int
+
+    @property
+    def runs(self) -> range:
+        """The numbers of the runs."""
+        return range(self.first_run, self.last_run + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rows of cells, what no cell states of the cost, references, and why all are invalid where they are."""
+
+    rows: pyarrow.Table
+    references: pyarrow.Table
+    cost_beside: float = 0.0
+    failure: str = ""
+
+    @property
+    def cost_usd(self) -> float:
+        """All that was paid, US dollars."""
+        return float(np.nansum(_floats(self.rows["cost_usd"]))) + self.cost_beside
+
+    def seconds(self, part: str) -> FloatArray:
+        """Seconds of each cell spent on a part of `SECONDS`; NaN where not measured."""
+        return _floats(self.rows[part])
+
+    def tensor(self, asked: Asked) -> ScoreTensor:
+        """Scores by model, task and run, in ascending order of name; what is not there is not valid.
+
+        Raises
+        ------
+        HarnessRefused
+        """
+        names = (
+            tuple(sorted(asked.models)),
+            tuple(sorted(asked.tasks)),
+            tuple(f"{run:06d}" for run in asked.runs),
+        )
+        scores = np.full(tuple(map(len, names)), np.nan)
+        if self.rows.num_rows:
+            i, j = (
+                [places[name] for name in self.rows[column].to_pylist()]
+                for column, places in (("model", _places(names[0])), ("task", _places(names[1])))
+            )
+            runs = self.rows["run"].to_numpy() - asked.first_run
+            scores[i, j, runs] = np.where(self.rows["valid"].to_numpy(), _floats(self.rows["score"]), np.nan)
+        return ScoreTensor(*names, scores, ~np.isnan(scores))
+
+    def saved(self, path: Path) -> None:
+        """Write the file whole or not at all, and onto the disk."""
+        beside = {
+            b"cost_beside": repr(self.cost_beside).encode(),
+            b"failure": self.failure.encode(),
+            b"references": json.dumps(self.references.to_pylist()).encode(),
+        }
+        partial = path.with_suffix(".partial")
+        with partial.open("wb") as file:
+            parquet.write_table(self.rows.replace_schema_metadata(beside), file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def stored_cells(path: Path) -> Cells:
+    """Read what `Cells.saved` wrote."""
+    rows = parquet.read_table(path)
+    beside = rows.schema.metadata
+    return Cells(
+        rows,
+        pyarrow.Table.from_pylist(json.loads(beside[b"references"]), schema=pyarrow.schema(REFERENCES)),
+        float(beside[b"cost_beside"]),
+        beside[b"failure"].decode(),
+    )
+
+
+def joined(parts: Sequence[Cells]) -> Cells:
+    """Put the runs of several rungs together."""
+    return Cells(
+        pyarrow.concat_tables([part.rows.replace_schema_metadata(None) for part in parts]),
+        pyarrow.concat_tables([part.references for part in parts]),
+        sum(part.cost_beside for part in parts),
+        "; ".join(part.failure for part in parts if part.failure),
+    )
+
+
+def failed(why: str, answer: Path, asked: Asked) -> Cells:
+    """Nothing is valid; what the file tells of the cost is kept, where it can be read at all."""
+    try:
+        cells = read_answer(answer, asked)
+    except (AnswerRefused, OSError):
+        return Cells(_rows([]), _references([]), 0.0, why)
+    return Cells(_rows([]), _references([]), cells.cost_usd, why)
+
+
+def read_answer(path: Path, asked: Asked) -> Cells:
+    """Read the file of JSON that a run left.
+
+    Raises
+    ------
+    AnswerRefused
+        With the place and the rule.
+    OSError
+    """
+    if path.stat().st_size > MOST_BYTES:
+        raise AnswerRefused(f"the answer is larger than {MOST_BYTES >> 20} MiB")
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise AnswerRefused(f"the answer is no JSON ({error})") from None
+    if not isinstance(told, dict) or not isinstance(told.get("cells"), list):
+        raise AnswerRefused("the answer is no object with a list of cells")
+    cells = [_cell(place, one, asked) for place, one in enumerate(told["cells"])]
+    _refuse_repeated(cells)
+    references = told.get("references", [])
+    if not isinstance(references, list):
+        raise AnswerRefused("references: no list")
+    return Cells(
+        _rows(cells),
+        _references([_reference(place, one, asked) for place, one in enumerate(references)]),
+        _amount("cost_usd", told.get("cost_usd")) or 0.0,
+    )
+
+
+def _cell(place: int, told: Any, asked: Asked) -> dict[str, Any]:
+    where = f"cells[{place}]"
+    if not isinstance(told, dict):
+        raise AnswerRefused(f"{where} is no object")
+    for name, known in (("model", asked.models), ("task", asked.tasks), ("run", asked.runs)):
+        value = told.get(name)
+        if isinstance(value, bool) or not isinstance(value, str | int) or value not in known:
+            raise AnswerRefused(f"{where}.{name}: {value!r} was not asked for")
+    valid = told.get("valid", True)
+    if not isinstance(valid, bool):
+        raise AnswerRefused(f"{where}.valid: {valid!r} is not true or false")
+    score = told.get("score")
+    if not _is_number(score) and (valid or score is not None):
+        raise AnswerRefused(f"{where}.score: {score!r} is no finite number")
+    amounts = {name: _amount(f"{where}.{name}", told.get(name)) for name in ("cost_usd", *SECONDS)}
+    return (
+        {name: told[name] for name in ("model", "task", "run")} | {"score": score, "valid": valid} | amounts
+    )
+
+
+def _reference(place: int, told: Any, asked: Asked) -> dict[str, Any]:
+    where = f"references[{place}]"
+    if not isinstance(told, dict) or told.get("task") not in asked.tasks:
+        raise AnswerRefused(f"{where}: an object with a task that was asked for")
+    if not _is_number(told.get("score")) or not isinstance(told.get("is_right"), bool):
+        raise AnswerRefused(f"{where}: score is a finite number, is_right is true or false")
+    return {name: told[name] for name in REFERENCES}
+
+
+def _amount(where: str, told: Any) -> float | None:
+    if told is not None and (not _is_number(told) or told < 0):
+        raise AnswerRefused(f"{where}: {told!r} is no number of at least 0")
+    return None if told is None else float(told)
+
+
+def _is_number(told: Any) -> bool:
+    return isinstance(told, int | float) and not isinstance(told, bool) and math.isfinite(told)
+
+
+def _refuse_repeated(cells: Sequence[Mapping[str, Any]]) -> None:
+    seen: set[tuple[Any, ...]] = set()
+    for place, cell in enumerate(cells):
+        key = (cell["model"], cell["task"], cell["run"])
+        if key in seen:
+            raise AnswerRefused(f"cells[{place}]: model, task and run {key} occur twice")
+        seen.add(key)
+
+
+def _rows(cells: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
+    return pyarrow.Table.from_pylist(list(cells), schema=pyarrow.schema(COLUMNS))
+
+
+def _references(told: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
+    return pyarrow.Table.from_pylist(list(told), schema=pyarrow.schema(REFERENCES))
+
+
+def _places(names: Sequence[str]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(names)}
+
+
+def _floats(column: Any) -> FloatArray:
+    """Return a column of numbers, NaN where null."""
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)

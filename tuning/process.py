@@ -1,0 +1,169 @@
+"""One run of the harness, as a process group that ends with its deadline, or with whoever comes next.
+
+The request is JSON on standard input, the answer a file of JSON that the request names. Before the program
+starts, its process writes who it is (number and start time) into a file; whoever finds that file later, after
+a crash, ends the whole group first. What the program prints is kept as a log.
+
+Limits: a process that leaves its group by a session of its own is not found again. Start times come from
+/proc; where there is none, a group that was left behind is named and not ended.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from analytics.errors import CoreError
+from tuning.cells import AnswerRefused, Asked, Cells, failed, read_answer
+from tuning.space import Configuration
+from tuning.study import Study
+
+CALLED = "tuning.called"
+
+
+class HarnessNotStarted(CoreError):
+    """The command of the study cannot be run at all."""
+
+
+class LeftBehind(CoreError):
+    """A run of before may still be there."""
+
+
+def run(study: Study, configuration: Configuration, asked: Asked, *, seed: int, place: Path) -> Cells:
+    """Run the harness once; whatever it does, return cells.
+
+    Parameters
+    ----------
+    study : Study
+    configuration : mapping
+    asked : Asked
+    seed : int
+        For the harness to draw from.
+    place : path
+        Without suffix: of the answer (.json), the log (.log) and the mark of the process (.pid).
+
+    Raises
+    ------
+    HarnessNotStarted
+        When there is no such program: no trial could ever work.
+    """
+    answer, mark = place.with_suffix(".json"), place.with_suffix(".pid")
+    answer.unlink(missing_ok=True)
+    request = {
+        "configuration": dict(configuration),
+        "models": list(asked.models),
+        "tasks": list(asked.tasks),
+        "first_run": asked.first_run,
+        "n_runs": len(asked.runs),
+        "seed": seed,
+        "deadline": time.time() + study.deadline_seconds,
+        "answer": str(answer),
+    }
+    try:
+        why = _ended(study, json.dumps(request), place)
+    finally:
+        end_left_behind(mark)
+    try:
+        cells = failed(why, answer, asked) if why else read_answer(answer, asked)
+    except AnswerRefused as refusal:
+        cells = failed(str(refusal), answer, asked)
+    except OSError:
+        cells = failed("the run left no answer", answer, asked)
+    answer.unlink(missing_ok=True)
+    return cells
+
+
+def _ended(study: Study, request: str, place: Path) -> str:
+    """Start the program, feed it, wait for its end; return why its answer does not count, or nothing."""
+    command = list(study.command) or [sys.executable, "-m", CALLED, study.called]
+    mark = place.with_suffix(".pid")
+    with place.with_suffix(".log").open("wb") as log:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=study.folder,
+                env=os.environ | {"PYTHONPATH": _path()},
+                start_new_session=True,
+                preexec_fn=lambda: _marked(mark),
+            )
+        except OSError as error:
+            raise HarnessNotStarted(f"{command[0]} cannot be started: {error.strerror}") from None
+        try:
+            process.communicate(request.encode(), timeout=study.deadline_seconds)
+        except subprocess.TimeoutExpired:
+            return f"not done after {study.deadline_seconds:g} seconds"
+        finally:
+            _kill(process.pid)
+            process.wait()
+    if process.returncode < 0:
+        return f"ended by signal {signal.Signals(-process.returncode).name}"
+    return f"ended with code {process.returncode}" if process.returncode else ""
+
+
+def _path() -> str:
+    """Say where this package is, first: the program is started in the folder of the study."""
+    there = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join(part for part in (str(Path(__file__).parent.parent), there) if part)
+
+
+def _marked(mark: Path) -> None:
+    """In the new process, before it becomes the program: write who it is."""
+    number = os.getpid()
+    descriptor = os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.write(descriptor, f"{number} {started_at(number)}\n".encode())
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def started_at(number: int) -> str:
+    """When a process started, as the kernel counts; empty where that is not told or there is none."""
+    try:
+        status = Path(f"/proc/{number}/stat").read_text()
+    except OSError:
+        return ""
+    return status.rpartition(")")[2].split()[19]
+
+
+def end_left_behind(mark: Path) -> None:
+    """End the group that a mark names, if it is still that one, and remove the mark.
+
+    Raises
+    ------
+    LeftBehind
+        Where start times are not told and a process of that number is there.
+    """
+    try:
+        number, _, start = mark.read_text().strip().partition(" ")
+    except OSError:
+        return
+    if number.isdecimal() and _is_there(int(number)):
+        now = started_at(int(number))
+        if not start:
+            raise LeftBehind(f"process {number} may be a run of before: end it, then delete {mark}")
+        if now in ("", start):  # a leader that is gone, or the same one
+            _kill(int(number))
+    mark.unlink(missing_ok=True)
+
+
+def _is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _kill(group: int) -> None:
+    """End every process of a group that is still there."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return

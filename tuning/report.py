@@ -1,0 +1,210 @@
+"""What there is of a study, as one object of plain values and as Markdown; nothing is run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analytics.errors import CoreError
+from tuning.figures import D_CEILING, Figures
+from tuning.front import front, hypervolume
+from tuning.protocol import (
+    Ablated,
+    Candidate,
+    NotYet,
+    ablations,
+    baseline,
+    below_protocol,
+    candidates,
+    chosen_of,
+    stability,
+    trials_of,
+    winner,
+)
+from tuning.search import Trial, best, converged
+from tuning.store import Store
+from tuning.study import Study
+
+NOT_RUN = "not run yet"
+
+
+def as_plain(store: Store) -> dict[str, Any]:
+    """Return the whole report: what was not run or cannot be said is None, with its reason in `notes`."""
+    study, trials = store.study, trials_of(store)
+    first, found = baseline(store), candidates(store)
+    top, notes = winner(found), {}
+    answer: dict[str, Any] = {
+        "study": study.name,
+        "phase": phase(store, trials, found),
+        "n_trials": len(trials),
+        "n_failed": sum(one.state == "failed" for one in trials),
+        "cost_usd": store.cost_usd(),
+        "converged": converged(study, trials),
+        "below_protocol": list(below_protocol(study)),
+        "baseline": _told(first) if first else None,
+        "best": _told(top) if top else None,
+        "candidates": [_told(one) for one in found],
+        "front": told_front(study, trials),
+        "ablations": None,
+        "stability": None,
+        "metadata": {**study.metadata, "task count": str(len(study.tasks))},
+    }
+    if first is None:
+        notes["baseline"] = NOT_RUN
+    if top is None:
+        notes["best"] = "; ".join(sorted({one.refused for one in found})) or NOT_RUN
+    for name, compute in (
+        ("ablations", lambda: [told_ablation(one) for one in ablations(store)]),
+        ("stability", lambda: stability(store, _needed(top).configuration)),
+    ):
+        try:
+            answer[name] = compute()
+        except CoreError as refusal:
+            notes[name] = str(refusal)
+    return {**answer, "notes": notes}
+
+
+def _needed(top: Candidate | None) -> Candidate:
+    if top is None:
+        raise NotYet("no configuration was evaluated in full yet")
+    return top
+
+
+def phase(store: Store, trials: Sequence[Trial], found: Sequence[Candidate]) -> int:
+    """How many of the phases 1 to 3 are done, then 5: the last two are computed from what is stored."""
+    if baseline(store) is None:
+        return 0
+    if best(trials) is None:
+        return 1
+    return 5 if len(found) == len(chosen_of(trials)) else 2
+
+
+def told_front(study: Study, trials: Sequence[Trial]) -> dict[str, Any] | None:
+    """Trials that none beats in (R, D, C, −cost), of those with all runs; None before the first.
+
+    The hypervolume is over R, min(D, 3)/3, C and the share of the dearest trial's cost that is spared, from
+    0.
+    """
+    able = [one for one in trials if one.counts and one.figures.R is not None]
+    if not able:
+        return None
+    points = [_point(one.figures) for one in able]
+    dearest = max(one.figures.cost_usd for one in able)
+    scaled = [
+        [r, min(d, D_CEILING) / D_CEILING, c, 1.0 + cost / dearest if dearest else 1.0]
+        for r, d, c, cost in points
+    ]
+    return {
+        "hypervolume": hypervolume(scaled, (0.0, 0.0, 0.0, 0.0)),
+        "trials": [
+            {"number": one.number, "fingerprint": one.fingerprint, "configuration": dict(one.configuration)}
+            | _figures(one.figures)
+            for one in (able[place] for place in front(points))
+        ],
+    }
+
+
+def _point(found: Figures) -> list[float]:
+    return [found.R or 0.0, found.D or 0.0, found.C, -found.cost_usd]
+
+
+def _figures(found: Figures) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("R", "D", "C", "F", "F_se", "cost_usd", "n_runs")}
+
+
+def _told(one: Candidate) -> dict[str, Any]:
+    change = one.against_baseline
+    return {
+        "fingerprint": one.fingerprint,
+        "configuration": dict(one.configuration),
+        **_figures(one.figures),
+        "ci": [change.lower, change.upper] if change else None,
+        "difference": change.difference if change else None,
+        "p_adjusted": one.p_adjusted,
+        "order": one.order,
+        "scorer_auc": one.scorer,
+        "refused": one.refused or None,
+        "note": one.note or one.figures.why or None,
+    }
+
+
+def told_ablation(one: Ablated) -> dict[str, Any]:
+    """Set a row of Table 28.4 as plain values."""
+    return {
+        "condition": one.condition,
+        "configuration": dict(one.configuration),
+        **_figures(one.figures),
+        "split_half": one.split_half,
+        "mdes": one.mdes,
+    }
+
+
+# -------------------------------------------------------------------------------------------------- markdown
+
+
+def as_markdown(told: Mapping[str, Any]) -> str:
+    """Set the report for people: a sentence, then tables."""
+    parts = [f"# {told['study']}", _sentence(told)]
+    if told["below_protocol"]:
+        parts.append(f"**Below protocol:** {'; '.join(told['below_protocol'])}.")
+    rows = [("h₀", told["baseline"]), *(("", one) for one in told["candidates"])]
+    parts += ["## Full evaluations, in new runs", _table(rows, told["best"])]
+    if told["front"]:
+        trials = [(f"trial {one['number']}", one) for one in told["front"]["trials"]]
+        parts += [
+            "## Trials that none beats",
+            f"Hypervolume {told['front']['hypervolume']:.4f}.",
+            _table(trials, None),
+        ]
+    if told["ablations"]:
+        parts += [
+            "## Without a part of F",
+            _table([(one["condition"], one) for one in told["ablations"]], None),
+        ]
+    if told["stability"]:
+        parts += ["## Stability of the order of models", _stability(told["stability"])]
+    parts += ["## Metadata", "\n".join(f"- {name}: {value}" for name, value in told["metadata"].items())]
+    if told["notes"]:
+        parts += ["## Not told", "\n".join(f"- {name}: {why}" for name, why in told["notes"].items())]
+    return "\n\n".join(parts) + "\n"
+
+
+def _sentence(told: Mapping[str, Any]) -> str:
+    top, first = told["best"], told["baseline"]
+    paid = f"{told['n_trials']:,} trials, ${told['cost_usd']:,.2f}."
+    if top is None or first is None or top["ci"] is None:
+        return f"No configuration is known to measure better than the present one. {paid}"
+    low, high = top["ci"]
+    verb = "measures more reliably than" if low > 0 else "is not shown to measure more reliably than"
+    return (
+        f"**{top['fingerprint']} {verb} the present settings**: R rose by {top['difference']:.3f} "
+        f"({low:.3f} to {high:.3f}), F from {_number(first['F'])} to {_number(top['F'])}, in new runs. "
+        f"{paid}"
+    )
+
+
+def _table(rows: Sequence[tuple[str, Mapping[str, Any] | None]], top: Mapping[str, Any] | None) -> str:
+    lines = ["| | settings | R | D | C | F | cost, $ | ΔR, 95% | |", "|---|---|---|---|---|---|---|---|---|"]
+    for label, one in rows:
+        if one is None:
+            lines.append(f"| {label} | {NOT_RUN} | | | | | | | |")
+            continue
+        name = label or one["fingerprint"]
+        settings = ", ".join(f"{key} {_number(value)}" for key, value in one["configuration"].items())
+        ci = one.get("ci")
+        change = f"{ci[0]:.3f} to {ci[1]:.3f}" if ci else ""
+        remark = "best" if top and one is top else one.get("refused") or one.get("note") or ""
+        figures_ = " | ".join(_number(one[key]) for key in ("R", "D", "C", "F"))
+        lines.append(f"| {name} | {settings} | {figures_} | {one['cost_usd']:,.2f} | {change} | {remark} |")
+    return "\n".join(lines)
+
+
+def _stability(told: Mapping[str, Any]) -> str:
+    return (
+        f"With other tasks: τ_b {told['tau']:.3f} ({told['lower']:.3f} to {told['upper']:.3f}, "
+        f"{told['n_draws']:,} draws). With other runs: τ_b {told['split_half']:.3f} between halves of them."
+    )
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "not measured"
+    return f"{value:.3f}" if isinstance(value, float) else f"{value}"

@@ -1,0 +1,365 @@
+"""The study file (TOML): what may vary, on which models and tasks, what runs it, and for how much.
+
+.. code-block:: toml
+
+    name = "retries and time-outs"
+    seed = 1
+    command = ["./run-harness"]        # or: callable = "package.module:function"
+    deadline_seconds = 3600
+    models = ["small", "medium", "large"]
+    tasks = "tasks.txt"                # one a line; or a list, or a table of lists: strata
+    store = "study"                    # a folder beside this file
+
+    [space.timeout]
+    kind = "log"
+    low = 20
+    high = 600
+    role = "instrument"
+
+    [baseline]
+    timeout = 120.0
+
+    [search]                           # all of it may be left out
+    sampler = "tpe"                    # tpe, random, nsga2
+    n_trials = 50
+    fraction = 0.3
+    n_runs = 3
+
+    [budget]
+    usd = 500
+
+    [metadata]
+    hardware = "…"                     # every name of `analytics.harness.MANDATORY_METADATA` but the task
+    count
+
+Every fault is a refusal that names the place and the rule. Paths are relative to the file.
+"""
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from analytics.errors import CoreError
+from analytics.harness import MANDATORY_METADATA
+from analytics.resampling import generator
+from tuning.space import Configuration, Parameter, SpaceRefused, checked, parameter
+
+Sampler = Literal["tpe", "random", "nsga2"]
+SAMPLERS: tuple[Sampler, ...] = ("tpe", "random", "nsga2")
+FEWEST_RUNS = 2  # that tell reliability
+STATED = tuple(name for name in MANDATORY_METADATA if name != "task count")
+TOP = (
+    "name",
+    "seed",
+    "command",
+    "callable",
+    "deadline_seconds",
+    "models",
+    "tasks",
+    "store",
+    "space",
+    "baseline",
+    "search",
+    "full",
+    "budget",
+    "metadata",
+    "tau_min",
+)
+
+
+class StudyRefused(CoreError):
+    """The study file cannot be used as it stands."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How configurations are looked for.
+
+    Attributes
+    ----------
+    sampler : {"tpe", "random", "nsga2"}
+        ``nsga2`` looks for the front of R, D, C and cost, the others for the largest F.
+    n_trials : int
+    fraction : float
+        Of the tasks, one stratified subsample for all trials; over 0, at most 1.
+    n_runs : int
+        Of each task in a trial, at least 2: with one there is no R.
+    hyperband : tuple of int, optional
+        Fewest and most runs and the factor between rungs; `n_runs` is the most then.
+    patience : int
+        Trials without a gain after which the search ends.
+    """
+
+    sampler: Sampler = "tpe"
+    n_trials: int = 50
+    fraction: float = 0.3
+    n_runs: int = 3
+    hyperband: tuple[int, int, int] | None = None
+    patience: int = 10
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Runs after which a trial is looked at, the last one in full."""
+        if self.hyperband is None:
+            return (self.n_runs,)
+        fewest, most, factor = self.hyperband
+        steps = [fewest * factor**i for i in range(int(math.log(most / fewest, factor) + 1e-9) + 1)]
+        return tuple(sorted({*steps, most}))
+
+    @property
+    def has_front(self) -> bool:
+        """Whether several objectives are looked at side by side."""
+        return self.sampler == "nsga2"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study file that was read and found sound.
+
+    Attributes
+    ----------
+    strata : mapping of str to tuple of str
+        Tasks by stratum; one without a name where the file has none.
+    baseline : mapping
+        h₀.
+    full_runs : int
+        Of each task in a full evaluation.
+    usd : float or None
+        What the study may cost; None: no limit.
+    usd_per_evaluation : float or None
+        What a configuration's full run of all models and tasks may cost.
+    tau_min : float
+        Fewest ScorerAUC of a configuration that changes what is measured.
+    """
+
+    name: str
+    seed: int
+    command: tuple[str, ...]
+    called: str
+    deadline_seconds: float
+    models: tuple[str, ...]
+    strata: Mapping[str, tuple[str, ...]]
+    folder: Path
+    store: Path
+    space: Mapping[str, Parameter]
+    baseline: Configuration
+    search: Search
+    full_runs: int
+    usd: float | None
+    usd_per_evaluation: float | None
+    metadata: Mapping[str, str]
+    tau_min: float
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """All of them, in ascending order of name."""
+        return tuple(sorted(task for tasks in self.strata.values() for task in tasks))
+
+    @property
+    def subsample(self) -> tuple[str, ...]:
+        """The tasks of every trial: from each stratum its share, at least one, drawn once by the seed."""
+        drawn: list[str] = []
+        for name in sorted(self.strata):
+            tasks = sorted(self.strata[name])
+            n = min(len(tasks), max(1, round(self.search.fraction * len(tasks))))
+            places = generator(self.seed, f"subsample {name}").choice(len(tasks), n, replace=False)
+            drawn += [tasks[place] for place in np.sort(places).tolist()]
+        return tuple(sorted(drawn))
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What stored runs rest on: a study whose plan differs is another study."""
+        return {
+            "models": list(self.models),
+            "tasks": {name: list(tasks) for name, tasks in sorted(self.strata.items())},
+            "space": {name: asdict(one) for name, one in self.space.items()},
+            "baseline": dict(self.baseline),
+            "seed": self.seed,
+            "sampler": self.search.sampler,
+            "fraction": self.search.fraction,
+            "n_runs": self.search.n_runs,
+            "hyperband": self.search.hyperband,
+            "full_runs": self.full_runs,
+            "command": list(self.command),
+            "callable": self.called,
+            "usd_per_evaluation": self.usd_per_evaluation,
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the plan."""
+        text = json.dumps(self.plan, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_study(path: Path) -> Study:
+    """Read and check a study file.
+
+    Raises
+    ------
+    StudyRefused, OSError
+    """
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StudyRefused(f"{path.name} is no TOML: {error}") from None
+    try:
+        return _study(told, path)
+    except SpaceRefused as refusal:
+        raise StudyRefused(f"{path.name}: {refusal}") from None
+    except _Fault as fault:
+        raise StudyRefused(f"{path.name}: {fault}") from None
+
+
+class _Fault(Exception):
+    """A place of the file, and the rule that it breaks."""
+
+
+def _study(told: Mapping[str, Any], path: Path) -> Study:
+    _known("", told, TOP)
+    space = {name: parameter(name, one) for name, one in _table("space", told.get("space")).items()}
+    if not space:
+        raise _Fault("space: a table for each parameter, at least one")
+    search = _search(_table("search", told.get("search", {})))
+    budget = _table("budget", told.get("budget", {}))
+    _known("budget", budget, ("usd", "usd_per_evaluation"))
+    full = _table("full", told.get("full", {}))
+    _known("full", full, ("n_runs",))
+    folder = path.resolve().parent
+    command, called = _what_runs(told)
+    return Study(
+        name=_text("name", told.get("name")),
+        seed=_whole("seed", told.get("seed", 0), least=0),
+        command=command,
+        called=called,
+        deadline_seconds=_number("deadline_seconds", told.get("deadline_seconds"), above=0.0),
+        models=_names("models", told.get("models"), least=2),
+        strata=_strata(told.get("tasks"), folder),
+        folder=folder,
+        store=folder / _text("store", told.get("store", f"{path.stem}.tuning")),
+        space=space,
+        baseline=checked(space, _table("baseline", told.get("baseline")), "baseline"),
+        search=search,
+        full_runs=_whole("full.n_runs", full.get("n_runs", 5), least=FEWEST_RUNS),
+        usd=_optional("budget.usd", budget.get("usd")),
+        usd_per_evaluation=_optional("budget.usd_per_evaluation", budget.get("usd_per_evaluation")),
+        metadata=_metadata(_table("metadata", told.get("metadata", {}))),
+        tau_min=_number("tau_min", told.get("tau_min", 0.9), above=0.0),
+    )
+
+
+def _search(told: Mapping[str, Any]) -> Search:
+    _known("search", told, ("sampler", "n_trials", "fraction", "n_runs", "hyperband", "patience"))
+    sampler = told.get("sampler", "tpe")
+    if sampler not in SAMPLERS:
+        raise _Fault(f"search.sampler: {sampler!r} is none of {', '.join(SAMPLERS)}")
+    hyperband = _hyperband(told.get("hyperband"))
+    if hyperband and sampler == "nsga2":
+        raise _Fault("search.hyperband: a front of several figures has no order to stop trials by")
+    fraction = _number("search.fraction", told.get("fraction", 0.3), above=0.0)
+    if fraction > 1.0:
+        raise _Fault("search.fraction: at most 1")
+    n_runs = hyperband[1] if hyperband else told.get("n_runs", 3)
+    return Search(
+        sampler=sampler,
+        n_trials=_whole("search.n_trials", told.get("n_trials", 50), least=1),
+        fraction=fraction,
+        n_runs=_whole("search.n_runs", n_runs, least=FEWEST_RUNS),
+        hyperband=hyperband,
+        patience=_whole("search.patience", told.get("patience", 10), least=1),
+    )
+
+
+def _hyperband(told: Any) -> tuple[int, int, int] | None:
+    if told is None:
+        return None
+    table = _table("search.hyperband", told)
+    _known("search.hyperband", table, ("min", "max", "factor"))
+    fewest = _whole("search.hyperband.min", table.get("min", 3), least=FEWEST_RUNS)
+    most = _whole("search.hyperband.max", table.get("max", 9), least=fewest + 1)
+    return fewest, most, _whole("search.hyperband.factor", table.get("factor", 3), least=2)
+
+
+def _what_runs(told: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    command, called = told.get("command"), told.get("callable", "")
+    if (command is None) == (called == ""):
+        raise _Fault("command, callable: one of them says what runs the harness")
+    if command is None:
+        if not isinstance(called, str) or called.count(":") != 1:
+            raise _Fault("callable: package.module:function")
+        return (), called
+    if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
+        raise _Fault("command: a list of texts, the program first")
+    return tuple(command), ""
+
+
+def _strata(told: Any, folder: Path) -> Mapping[str, tuple[str, ...]]:
+    if isinstance(told, str):
+        try:
+            lines = (folder / told).read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            raise _Fault(f"tasks: {told} is no text in UTF-8") from None
+        told = [line.strip() for line in lines if line.strip()]
+    strata = told if isinstance(told, dict) else {"": told}
+    found = {name: _names(f"tasks.{name}" if name else "tasks", one) for name, one in strata.items()}
+    names = [task for tasks in found.values() for task in tasks]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise _Fault(f"tasks: {repeated[0]!r} stands in two strata")
+    if len(names) < 2:
+        raise _Fault("tasks: at least two")
+    return found
+
+
+def _metadata(told: Mapping[str, Any]) -> Mapping[str, str]:
+    for name in STATED:
+        if not isinstance(told.get(name), str) or not told[name].strip():
+            raise _Fault(f"metadata.{name!r}: has to be stated; nobody could repeat the study without it")
+    return {name: _text(f"metadata.{name}", value) for name, value in told.items()}
+
+
+def _known(where: str, told: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    if odd := sorted(set(told) - set(names)):
+        raise _Fault(f"{where}{'.' if where else ''}{odd[0]}: known are {', '.join(names)}")
+
+
+def _table(where: str, told: Any) -> Mapping[str, Any]:
+    if not isinstance(told, dict):
+        raise _Fault(f"{where}: a table")
+    return told
+
+
+def _text(where: str, told: Any) -> str:
+    if not isinstance(told, str) or not told.strip() or not told.isprintable():
+        raise _Fault(f"{where}: a text of printable characters, not empty")
+    return told
+
+
+def _names(where: str, told: Any, *, least: int = 1) -> tuple[str, ...]:
+    if not isinstance(told, list) or len(told) < least or not all(isinstance(one, str) for one in told):
+        raise _Fault(f"{where}: a list of at least {least} names")
+    if len(set(told)) < len(told):
+        raise _Fault(f"{where}: a name stands twice")
+    return tuple(sorted(_text(where, one) for one in told))
+
+
+def _whole(where: str, told: Any, *, least: int) -> int:
+    if isinstance(told, bool) or not isinstance(told, int) or told < least:
+        raise _Fault(f"{where}: {told!r} is no whole number of at least {least}")
+    return told
+
+
+def _number(where: str, told: Any, *, above: float) -> float:
+    if isinstance(told, bool) or not isinstance(told, int | float) or not above < told < math.inf:
+        raise _Fault(f"{where}: {told!r} is no number above {above:g}")
+    return float(told)
+
+
+def _optional(where: str, told: Any) -> float | None:
+    return None if told is None else _number(where, told, above=0.0)
