@@ -185,7 +185,7 @@ class Factors:
         return np.concatenate([self._blocks_times(inside) - self.solved @ beside, beside])
 
     def leverages(self) -> FloatArray:
-        """h = diag(ZΛM⁻¹ΛZ'), shape (n_cells,)."""
+        """Leverages h = diag(ZΛM⁻¹ΛZ'), shape (n_cells,)."""
         layout, shared = self.layout, self.solved @ self.border_inverse
         own = np.empty(layout.inner.shape[0])
         for batch, inverse in zip(layout.batches, self.inverses, strict=True):
@@ -238,7 +238,7 @@ class Evaluation:
 
     @cached_property
     def residual(self) -> FloatArray:
-        """r = s − Rμ, shape (n_cells,)."""
+        """Residual r = s − Rμ, shape (n_cells,)."""
         return np.asarray(self.counts.successes - self.counts.trials * expit(self.eta), dtype=np.float64)
 
     @cached_property
@@ -257,9 +257,7 @@ class Evaluation:
     def gradient(self) -> FloatArray:
         """∂D/∂(v, β), shape (n_terms + p,)."""
         leverages = self.factors.leverages()
-        bend = self.factors.project_weighted(
-            self.factors.weight * leverages * (1.0 - 2.0 * expit(self.eta))
-        )
+        bend = self.factors.project_weighted(self.factors.weight * leverages * (1.0 - 2.0 * expit(self.eta)))
         layout = self.counts.layout
         pairs = zip(_sums(layout, bend), _sums(layout, self.residual), strict=True)
         mixed = np.array([float(left @ right) for left, right in pairs])

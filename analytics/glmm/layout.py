@@ -3,9 +3,9 @@
 Rows that agree in every factor form a cell. A partition of the cells (by a factor, such as the item, or by a
 term) is the *block* partition: the terms whose levels refine it are block-diagonal, the other terms are the
 border, and a term with one level for each cell, the *cell term*, has no columns at all. The partition with
-the fewest estimated operations is taken, as in `analytics.reml.sparse.layout`. Unlike there the weights differ
-from cell to cell, so that every block is factored on its own; blocks of one size, filled up with empty levels,
-are one batch.
+the fewest estimated operations is taken, as in `analytics.reml.sparse.layout`. Unlike there the weights
+differ from cell to cell, so that every block is factored on its own; blocks of one size, filled up with
+empty levels, are one batch.
 
 Source: as in `analytics.reml.sparse`.
 """

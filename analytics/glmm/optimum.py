@@ -8,6 +8,7 @@ the gradient, taken again whenever a step gains less than expected or another va
 The search ends when the expected fall of D, half of ∂D'H⁻¹∂D, is below 1e-10.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,8 +50,14 @@ class Optimum:
     message: str
 
 
-def minimise(counts: Counts) -> Optimum:
+def minimise(counts: Counts, names: Sequence[str]) -> Optimum:
     """Minimise D.
+
+    Parameters
+    ----------
+    counts : Counts
+    names : sequence of str
+        Of the terms, for refusals.
 
     Raises
     ------
@@ -75,12 +82,12 @@ def minimise(counts: Counts) -> Optimum:
         if fall >= NEAR or not np.array_equal(_resting(following), resting):
             curvature, expected = None, np.inf
         point = following
-        _check_bounded(point)
+        _check_bounded(point, names)
     return Optimum(point, False, f"stopped after {MOST_STEPS} steps")
 
 
 def start_beta(counts: Counts) -> FloatArray:
-    """Fixed effects without random ones: a plain logistic regression, a few Newton steps from the mean."""
+    """Return the fixed effects of a plain logistic regression, after a few Newton steps from the mean."""
     beta = np.zeros(counts.design.shape[1])
     share = float(np.sum(counts.successes) / np.sum(counts.trials))
     beta[0] = np.log(share / (1.0 - share))
@@ -95,7 +102,7 @@ def start_beta(counts: Counts) -> FloatArray:
 
 
 def differences(point: Evaluation, resting: Mask) -> FloatArray:
-    """Second derivatives of D by forward differences of its gradient; those of resting variances are not taken.
+    """Second derivatives of D by forward differences of its gradient, but for variances that rest.
 
     Parameters
     ----------
@@ -150,10 +157,10 @@ def _lower(point: Evaluation, step: FloatArray) -> Evaluation | None:
     return None
 
 
-def _check_bounded(point: Evaluation) -> None:
+def _check_bounded(point: Evaluation, names: Sequence[str]) -> None:
     if np.max(point.variances) > LARGEST_VARIANCE:
-        term = int(np.argmax(point.variances))
+        name = names[int(np.argmax(point.variances))]
         raise LogitRefused(
-            f"the variance of term {term} grows without end: inside its levels outcomes hardly ever differ",
+            f"{name}: its variance grows without end on the logit scale: outcomes of one level never differ",
             code="not_estimable",
         )

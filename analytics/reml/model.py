@@ -1,8 +1,8 @@
 """The factors and terms that a model is made of, and designs that cannot tell its parts.
 
-Labels become codes, text becomes terms, and what no method can estimate is refused, with the
-term and the reason: a factor of one level, a random term inside the fixed ones, a random term with a level for
-each row, two terms that group the rows alike, fixed columns that depend on each other.
+Labels become codes, text becomes terms, and what no method can estimate is refused, with the term and the
+reason: a factor of one level, a random term inside the fixed ones, a random term with a level for each row,
+two terms that group the rows alike, fixed columns that depend on each other.
 
 Not done here
 -------------
