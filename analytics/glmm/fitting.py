@@ -3,7 +3,8 @@
 Refused, with the row, level or term
 ------------------------------------
 An outcome that is neither 0 nor 1; outcomes that are all alike; a level of a fixed term whose outcomes are
-all 0 or all 1, as its effect is infinite; a variance that grows without end; and the designs that
+all 0 or all 1, as its effect is infinite; a random term in each of whose levels outcomes never differ, as its
+variance is; and the designs that
 `analytics.reml.model` refuses. A random term with a level for each row is dropped and named: with one trial
 in each cell the cell's variance cannot be told from the logistic one.
 
@@ -96,12 +97,13 @@ def fit_logit(
     y = _binary(outcome)
     model, dropped = _without_rows(designed(columns, y.size, random, fixed), y.size)
     _check_levels(model, y)
+    _check_noise(model, y)
     check_groupings(model, [model.groups(term.factors) for term in model.random], y.size)
     check_fixed(model, model.rows(), [model.groups(term.factors) for term in model.random])
     with one_blas_thread():
         cells = _cells(model)
         successes = np.bincount(cells.of_row, y, cells.n_cells).astype(np.float64)
-        found = minimise(Counts(layout_of(cells), successes), [term.name for term in model.random])
+        found = minimise(Counts(layout_of(cells), successes))
     return LogitFit(
         model=model,
         variances=found.point.variances,
@@ -156,6 +158,18 @@ def _check_levels(model: Model, y: FloatArray) -> None:
         alone = np.flatnonzero((share == 0.0) | (share == 1.0))
         if alone.size:
             raise LogitRefused(_constant_level(model, term, codes, int(alone[0]), y), code="level_constant")
+
+
+def _check_noise(model: Model, y: FloatArray) -> None:
+    """Refuse a random term that tells every outcome."""
+    for term in model.random:
+        codes = model.groups(term.factors)
+        share = np.bincount(codes, y) / np.bincount(codes)
+        if np.all((share == 0.0) | (share == 1.0)):
+            raise LogitRefused(
+                f"{term.name}: outcomes of one level never differ: its variance on the logit scale is infinite",
+                code="no_residual_noise",
+            )
 
 
 def _constant_level(model: Model, term: Term, codes: CodeArray, level: int, y: FloatArray) -> str:

@@ -27,7 +27,7 @@ class LogitRefused(CoreError):
     """Outcomes or a design that the logit model cannot be fitted to.
 
     Codes: ``not_binary``, ``level_constant``, ``outcome_constant``, ``no_random_term``, ``too_wide``,
-    ``not_estimable``.
+    ``no_residual_noise``, ``not_estimable``.
     """
 
 
@@ -51,6 +51,15 @@ class Batch:
     def shape(self) -> tuple[int, int, int]:
         """Shape of its blocks."""
         return self.n_blocks, self.size, self.size
+
+    @property
+    def n_rows(self) -> int:
+        """Levels of its blocks."""
+        return self.n_blocks * self.size
+
+    def blocks(self, matrix: FloatArray) -> FloatArray:
+        """Rows of its blocks, shape (n_blocks, size, n_columns)."""
+        return matrix[self.rows].reshape(self.n_blocks, self.size, matrix.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
