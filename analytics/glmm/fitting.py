@@ -167,7 +167,7 @@ def _check_noise(model: Model, y: FloatArray) -> None:
         share = np.bincount(codes, y) / np.bincount(codes)
         if np.all((share == 0.0) | (share == 1.0)):
             raise LogitRefused(
-                f"{term.name}: outcomes of one level never differ, so that its variance of logits is infinite",
+                f"{term.name}: outcomes of one level never differ, so that its variance has no bound",
                 code="no_residual_noise",
             )
 

@@ -24,6 +24,7 @@ from analytics.reml import FitRefused, fit
 from analytics.reml.model import designed
 from analytics.reml.sparse.cells import cells_of
 from analytics.tee import Component, Components, Reading, project, read_components
+from analytics.tee.benchmark import MOST_LOGIT_ROWS, Outcomes, variance_study
 from perf.glmm import CROSSED, crossed
 from tests.refusals import refused
 
@@ -260,6 +261,33 @@ def test_one_sentence_where_the_largest_differs(real_rows):
         "outcomes (53%), but task on the logit scale (54%)."
     )
     assert logit_check(*both, Facets(held="agent")).sentence == ""
+
+
+def board(outcome, task):
+    columns = {"agent": np.repeat([f"a{i}" for i in range(6)], outcome.size // 6), "task": task}
+    columns |= {
+        facet: np.zeros(outcome.size, dtype=str) for facet in ("prompt", "judge", "temperature", "run")
+    }
+    return variance_study(Outcomes(columns, outcome), complete=[], n_tasks=40)
+
+
+def test_the_study_of_a_leaderboard_holds_the_logit_part():
+    """One trial of each task: agent:task and the trials are one, so that the logit scale has only tasks."""
+    rng = np.random.default_rng(4)
+    task = np.tile([f"t{j:02d}" for j in range(40)], 6)
+    eta = np.repeat(np.linspace(-1, 1, 6), 40) + np.tile(1.9 * rng.standard_normal(40), 6)
+    outcome = (rng.random(240) < expit(eta)).astype(float)
+    found = board(outcome, task)["logit"]
+    assert found["available"]
+    assert set(found["components"]) == {"agent", "task"}
+    assert set(found["shares"]["logit"]) == {"task", "Residual"}
+    largest = [max(found["shares"][scale], key=found["shares"][scale].get) for scale in ("linear", "logit")]
+    assert bool(found["sentence"]) == (largest[0] != largest[1])
+    assert json.loads(json.dumps(found)) == found
+    assert board(np.clip(outcome, 0.1, 0.9), task)["logit"] is None
+    told = board(np.repeat(np.arange(6) % 2, 40).astype(float), task)
+    assert not told["available"] or not told["logit"]["available"]
+    assert MOST_LOGIT_ROWS == 10**6
 
 
 # --------------------------------------------------------------------------------------- published figures
