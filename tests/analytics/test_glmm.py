@@ -24,7 +24,7 @@ from analytics.reml import FitRefused, fit
 from analytics.reml.model import designed
 from analytics.reml.sparse.cells import cells_of
 from analytics.tee import Component, Components, Reading, project, read_components
-from analytics.tee.benchmark import MOST_LOGIT_ROWS, Outcomes, variance_study
+from analytics.tee.benchmark import Outcomes, variance_study
 from perf.glmm import CROSSED, crossed
 from tests.refusals import refused
 
@@ -287,7 +287,6 @@ def test_the_study_of_a_leaderboard_holds_the_logit_part():
     assert board(np.clip(outcome, 0.1, 0.9), task)["logit"] is None
     told = board(np.repeat(np.arange(6) % 2, 40).astype(float), task)
     assert not told["available"] or not told["logit"]["available"]
-    assert MOST_LOGIT_ROWS == 10**6
 
 
 # --------------------------------------------------------------------------------------- published figures
