@@ -14,7 +14,6 @@ Every command prints text, or one object under ``--json``; a refusal is one line
 """
 
 import argparse
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,10 +24,8 @@ from analytics.command_line import (
     Answer,
     Parser,
     add_command,
-    check_columns,
     copied_trials,
     csv_columns,
-    csv_header,
     flat_file,
     numbers,
     pairs,
@@ -37,7 +34,7 @@ from analytics.command_line import (
     run,
     truths,
 )
-from analytics.reml import RESIDUAL, FactorRefused, VarianceFit, fit, parse
+from analytics.commands import variance
 from analytics.text import counted
 from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
 
@@ -59,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m analytics", description="How much of an evaluation is signal.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _add_variance(commands)
+    variance.add(commands)
     _add_dstudy(commands)
     add_command(
         commands, "icc", _icc, summary="Intraclass correlation and accuracy of every agent of a flat file."
@@ -67,76 +64,6 @@ def _parser() -> Parser:
     _add_harness(commands)
     _add_gaming(commands)
     return parser
-
-
-# ------------------------------------------------------------------------------------------------- variance
-
-
-def _add_variance(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "variance",
-        _variance,
-        summary="Variance components by REML, as lme4's lmer gives them.",
-        file="FILE",
-        about="FILE is any CSV with a header, plain or compressed by gzip; only the columns named are read. "
-        "Every column named in --random or --fixed is a factor, even if it holds numbers.",
-    )
-    parser.add_argument("--outcome", required=True, metavar="COLUMN", help="column of numbers")
-    parser.add_argument(
-        "--random", required=True, metavar="TERMS", help='such as "item + prompt + item:prompt"'
-    )
-    parser.add_argument("--fixed", default="", metavar="TERMS", help='such as "judge + temperature"')
-
-
-def _variance(arguments: argparse.Namespace) -> Answer:
-    there = csv_header(arguments.file)
-    terms = [*parse(arguments.random, there), *parse(arguments.fixed, there)]
-    check_columns([arguments.outcome], there)
-    factors = dict.fromkeys(name for term in terms for name in term.columns)
-    columns = csv_columns(arguments.file, [*factors, arguments.outcome])
-    outcome = numbers(arguments.outcome, columns[arguments.outcome])
-    labels = {name: _labels(name, columns[name]) for name in factors}
-    start = time.perf_counter()
-    found = fit(labels, outcome, random=arguments.random, fixed=arguments.fixed)
-    values = _fit_values(found) | {"seconds": time.perf_counter() - start}
-    return Answer(values, _fit_shown(found, values))
-
-
-def _labels(name: str, texts: list[str]) -> list[str]:
-    if "" in texts:
-        raise FactorRefused(f"row {texts.index('') + 1}: no label in column {name}", code="label_missing")
-    return texts
-
-
-def _fit_values(fit: VarianceFit) -> dict[str, Any]:
-    figures = ("components", "residual", "fixed", "criterion", "boundary")
-    ending = ("method", "converged", "message", "n_rows")
-    return {name: plain(getattr(fit, name)) for name in (*figures, *ending)}
-
-
-def _fit_shown(fit: VarianceFit, values: Mapping[str, Any]) -> dict[str, Any]:
-    errors = np.sqrt(np.diag(fit.beta_covariance)).tolist()
-    return {
-        "": _variance_rows(fit.components | {RESIDUAL: fit.residual}),
-        "at 0, the boundary": ", ".join(fit.boundary) or "none",
-        "fixed effects": [
-            {"name": name, "estimate": estimate, "standard error": error}
-            for (name, estimate), error in zip(fit.fixed.items(), errors, strict=True)
-        ],
-        "REML criterion": fit.criterion,
-        "method": f"{fit.method} ({fit.message})",
-        "rows": fit.n_rows,
-        "seconds": values["seconds"],
-    }
-
-
-def _variance_rows(components: Mapping[str, float]) -> list[dict[str, Any]]:
-    total = sum(components.values())
-    return [
-        {"component": name, "variance": variance, "sd": variance**0.5, "share": variance / total}
-        for name, variance in components.items()
-    ]
 
 
 # --------------------------------------------------------------------------------------------------- dstudy
@@ -452,6 +379,6 @@ def _gaming_shown(values: Mapping[str, Any], team: str) -> dict[str, Any]:
             {**row["design"], "points gained": row["points"], "of the first": row["relative"]}
             for row in values["designs"]
         ],
-        "": _variance_rows(values["components"]),
+        "": variance.variance_rows(values["components"]),
         "left out": values["left_out"],
     }

@@ -3,7 +3,8 @@
 =======================  ==================================================================================
 module                   holds
 =======================  ==================================================================================
-``fitting``              `fit`: the front door; checks, codes the factors, chooses the way
+``fitting``              `fit`: the front door; checks, chooses the way
+``model``                factors and terms of a model, and designs that cannot tell its parts
 ``formula``              ``"item + prompt + item:prompt"`` as terms
 ``factors``              labels as codes, treatment contrasts
 ``strata``               rows of a balanced design as the few mean squares that are sufficient
@@ -18,9 +19,10 @@ module                   holds
 
 from analytics.reml.bootstrap import component_intervals, refits
 from analytics.reml.factors import FactorRefused
-from analytics.reml.fitting import FitRefused, fit
+from analytics.reml.fitting import fit
 from analytics.reml.fixed_effects import satterthwaite_df, small_facets, theta_interval, theta_slopes
 from analytics.reml.formula import parse
+from analytics.reml.model import FitRefused
 from analytics.reml.variance_components import RESIDUAL, VarianceFit, asymptotic_intervals, check_level
 
 __all__ = [

@@ -30,6 +30,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from analytics import glmm
 from analytics.arrays import FloatArray
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
@@ -58,6 +59,7 @@ MEANING = {
     "Residual": "trial noise, and all that was not varied",
 }
 TRIALS = (1, 2, 3, 4, 5, 10)
+MOST_LOGIT_ROWS = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,8 @@ def variance_study(outcomes: Outcomes, *, complete: Collection[str], n_tasks: in
     dict
         ``available``, ``reason``, ``n_rows``, ``levels``, ``agents``; where available also ``components``,
         ``fixed``, ``criterion``, ``method``, ``message``, ``converged``, ``facets``, ``not_measured``,
-        ``projections`` and ``advice``.
+        ``projections``, ``advice`` and ``logit``: where outcomes are 0 and 1, `analytics.glmm.LogitCheck` of
+        one agent's mean, or the reason that there is none.
     """
     described = {
         "n_rows": int(outcomes.outcome.size),
@@ -194,7 +197,24 @@ def _fitted(fitted: VarianceFit, dropped: list[str], outcomes: Outcomes, n_tasks
         "not_measured": _not_measured(parts, outcomes, dropped),
         "projections": _projections(parts, n_tasks),
         "advice": advice(parts, levels=levels, n_tasks=n_tasks, sensitivity=sensitive),
+        "logit": _logit(fitted, outcomes),
     }
+
+
+def _logit(fitted: VarianceFit, outcomes: Outcomes) -> dict[str, Any] | None:
+    """Put the shares on the logit scale beside those of the fit; None where outcomes are graded."""
+    if not np.isin(outcomes.outcome, (0.0, 1.0)).all():
+        return None
+    if outcomes.outcome.size > MOST_LOGIT_ROWS:
+        return {"available": False, "reason": f"not fitted to more than {MOST_LOGIT_ROWS:,} outcomes"}
+    random = " + ".join(term.name for term in fitted.terms)
+    fixed = " + ".join(name for name in FIXED if any(key.startswith(f"{name}[") for key in fitted.fixed))
+    try:
+        logit = glmm.fit_logit(outcomes.columns, outcomes.outcome, random=random, fixed=fixed)
+        check = glmm.logit_check(fitted, logit, glmm.Facets(held="agent"))
+    except CoreError as refusal:
+        return {"available": False, "reason": str(refusal)}
+    return {"available": True, "reason": "", **check.as_json()}
 
 
 def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:

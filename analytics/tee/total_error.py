@@ -19,7 +19,8 @@ else Satterthwaite's ν; sensitivities σ_λ²/M count as known, so that ν grow
 Not done here
 -------------
 The sensitivities are those of estimated effects, so that noise in λ̂ makes them a little large. A fit is not
-searched for the right model: the terms are the declared ones. No logit check of binary outcomes.
+searched for the right model: the terms are the declared ones. The logit check of binary outcomes is
+`analytics.glmm`.
 
 Source
 ------

@@ -160,6 +160,22 @@ class UncertaintyPage:
         return variance_chart(self.study.result.get("components") or [])
 
     @property
+    def scales(self) -> str:
+        """One sentence where the largest source differs on the logit scale."""
+        logit = self.study.result.get("logit") or {}
+        if not logit.get("sentence"):
+            return ""
+        is_pooled = "agent:task" not in logit["components"]
+        linear, other = (
+            f"“{_source(name, is_pooled)}” ({share:.0%})"
+            for name, share in (max(logit["shares"][key].items(), key=_second) for key in ("linear", "logit"))
+        )
+        return (
+            f"The largest part of the variance of one agent’s mean is {linear} on the scale of the scores, "
+            f"but {other} on the logit scale, where differences near 0 and 100% weigh more."
+        )
+
+    @property
     def steps(self) -> list[Step]:
         rows = self.study.result.get("projections") or []
         return [
@@ -301,6 +317,10 @@ def _lever(key: str, letter: str, label: str, n: int, asked: QueryDict, *, is_va
     number = int(said) if said.isascii() and said.isdecimal() else 0
     told = number if 1 <= number <= MOST_LEVELS else None
     return Lever(key, letter, label, n, said, told, is_varied)
+
+
+def _second(pair: tuple[str, float]) -> float:
+    return pair[1]
 
 
 def _ratio(value: float | None, to: float | None) -> float | None:

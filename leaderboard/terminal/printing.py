@@ -98,7 +98,9 @@ def variance_text(study: VarianceStudy) -> str:
             ],
         }
     )
-    return "\n".join([shown, "", *result["advice"]["sentences"]])
+    logit = result.get("logit") or {}
+    scales = [logit["sentence"]] if logit.get("sentence") else []
+    return "\n".join([shown, "", *result["advice"]["sentences"], *scales])
 
 
 def _component(part: dict[str, Any]) -> dict[str, Any]:

@@ -153,7 +153,7 @@ class Layout:
 def layout_of(cells: Cells) -> Layout:
     """Choose the blocks and number everything that hangs on them."""
     n_terms = len(cells.levels)
-    block, inside = _cheapest_blocks(cells)
+    block, inside = cheapest_blocks(cells)
     outside = [t for t in range(n_terms) if t not in inside and t != cells.cell_term]
     numbering = _numbering(cells, block, inside, outside)
     border = _border(cells, outside)
@@ -175,22 +175,22 @@ def layout_of(cells: Cells) -> Layout:
     )
 
 
-def _cheapest_blocks(cells: Cells) -> tuple[CodeArray, list[int]]:
+def cheapest_blocks(cells: Cells) -> tuple[CodeArray, list[int]]:
     """Return the partition with the fewest estimated operations, and the terms that refine it."""
     columns = [t for t in range(len(cells.levels)) if t != cells.cell_term]
     candidates = [*cells.blocks, *(cells.levels[t] for t in columns)]
     best = min(candidates, key=lambda block: _n_operations(cells, columns, block))
-    return best, _refining(cells, columns, best)
+    return best, refining(cells, columns, best)
 
 
-def _refining(cells: Cells, columns: list[int], block: CodeArray) -> list[int]:
+def refining(cells: Cells, columns: list[int], block: CodeArray) -> list[int]:
     """Terms each of whose levels lies in one block."""
     return [t for t in columns if np.array_equal(block[first_rows(cells.levels[t])][cells.levels[t]], block)]
 
 
 def _n_operations(cells: Cells, columns: list[int], block: CodeArray) -> float:
     """Σ q³ + b²·Σ q + b³ over blocks of q levels and a border of b columns."""
-    inside = _refining(cells, columns, block)
+    inside = refining(cells, columns, block)
     size = np.zeros(int(block.max()) + 1)
     for t in inside:
         size += np.bincount(block[first_rows(cells.levels[t])], minlength=size.size)
@@ -201,11 +201,11 @@ def _n_operations(cells: Cells, columns: list[int], block: CodeArray) -> float:
 def _numbering(cells: Cells, block: CodeArray, inside: list[int], outside: list[int]) -> Numbering:
     border_code = _row_codes(cells, outside)
     order = np.lexsort((*cells.blocks, border_code, block))
-    local, size = _local_levels(block, [cells.levels[t] for t in inside], order)
+    local, size = local_levels(block, [cells.levels[t] for t in inside], order)
     count = combined([cells.n_rows_in.astype(np.int64)], [int(cells.n_rows_in.max()) + 1])
     kinds = [border_code, count, *local.T]
     kind = combined(kinds, [int(codes.max()) + 1 for codes in kinds])
-    size = _filled(size)
+    size = filled(size)
     return Numbering(block, local, size, pattern=_patterns(kind[order], block[order], size))
 
 
@@ -216,7 +216,7 @@ def _row_codes(cells: Cells, outside: list[int]) -> CodeArray:
     return combined(codes, [distinct.size for distinct, _ in values] + [cells.n_levels[t] for t in outside])
 
 
-def _local_levels(block: CodeArray, levels: list[CodeArray], order: CodeArray) -> tuple[CodeArray, CodeArray]:
+def local_levels(block: CodeArray, levels: list[CodeArray], order: CodeArray) -> tuple[CodeArray, CodeArray]:
     """Return each level's number in its block, in order of term and appearance, and the blocks' sizes."""
     n_blocks = int(block.max()) + 1
     local = np.empty((block.size, len(levels)), dtype=np.int64)
@@ -232,7 +232,7 @@ def _local_levels(block: CodeArray, levels: list[CodeArray], order: CodeArray) -
     return local, size
 
 
-def _filled(size: CodeArray) -> CodeArray:
+def filled(size: CodeArray) -> CodeArray:
     """Smallest number of two binary digits, followed by zeros, that is not below the size."""
     digits = np.ceil(np.log2(np.maximum(size, 1))).astype(np.int64)
     step = np.left_shift(1, np.maximum(digits - 2, 0))

@@ -8,7 +8,7 @@ import pytest
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute, validate
-from leaderboard.pages.uncertainty import halving
+from leaderboard.pages.uncertainty import UncertaintyPage, halving
 from leaderboard.studies.answers import validated, why_text
 from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
 from selection.standings.verdict import verdict
@@ -444,3 +444,19 @@ def test_what_if_takes_no_more_queries(client, repeated, django_assert_num_queri
     measure_variance(benchmark=repeated, as_of=AS_OF)
     with django_assert_num_queries(2):  # the benchmark; its latest study
         client.get("/b/toy/uncertainty?trials=4")
+
+
+def test_one_sentence_where_the_logit_scale_names_another_source():
+    """Studies of graded outcomes, and those stored before there was a logit part, have none."""
+    shares = {"linear": {"task": 0.45, "Residual": 0.55}, "logit": {"task": 0.74, "Residual": 0.26}}
+    logit = {"components": {"task": 9.3, "agent": 4.1}, "shares": shares, "sentence": "They differ."}
+    page = UncertaintyPage(VarianceStudy(result={"logit": logit}), is_behind=False)
+    assert page.scales == (
+        "The largest part of the variance of one agent’s mean is “Trials, and which tasks suit whom” (55%) "
+        "on the scale of the scores, but “Task difficulty” (74%) on the logit scale, where differences near "
+        "0 and 100% weigh more."
+    )
+    for none in ({}, {"logit": None}, {"logit": {"available": False, "reason": "r"}}):
+        assert UncertaintyPage(VarianceStudy(result=none), is_behind=False).scales == ""
+    alike = UncertaintyPage(VarianceStudy(result={"logit": logit | {"sentence": ""}}), is_behind=False)
+    assert alike.scales == ""

@@ -1,0 +1,57 @@
+"""A logit check: binomial models with crossed random effects, by the Laplace approximation.
+
+Model
+-----
+In cell c, s successes in R trials, s ~ Binomial(R, μ), with ::
+
+    η = logit μ = Xβ + Σ_t Z_t b_t,   b_t ~ N(0, v_t I)
+
+The likelihood integrates over b; its Laplace approximation at the mode b̂ is exact where the integrand is
+normal. What is minimised over v ≥ 0 and β together is glmer's deviance with nAGQ = 1, binomial coefficients
+included, b = Λu::
+
+    D(v, β) = −2 Σ log f(s|η̂) + |û|² + log|I + ΛZ'WZΛ|,   W = Rμ(1 − μ)
+
+The matrix is block-diagonal by item (or whatever factor is cheapest), with the cell term on a diagonal of its
+own and all other terms in a dense Schur complement.
+
+========  ==================================  ==============================  ===================
+symbol    code                                shape                           unit
+========  ==================================  ==============================  ===================
+v, σ_t²   ``variances``                       (n_terms,)                      logit²
+β         ``beta``                            (p,)                            logit
+s, R      ``successes``, ``trials``           (n_cells,)                      trials
+η, μ      ``eta``, ``expit(eta)``             (n_cells,)                      logit, probability
+r         ``residual``                        (n_cells,), s − Rμ              trials
+W         ``weight``                          (n_cells,)                      trials
+h         ``leverages``                       (n_cells,), Var(η) given data   logit²
+D         ``value``, ``deviance``             scalar                          −2 log likelihood
+========  ==================================  ==============================  ===================
+
+============  =======================================================================
+module        holds
+============  =======================================================================
+``fitting``   `fit_logit`: from columns to components, and what is refused
+``layout``    blocks, border, and the cells' places in them
+``laplace``   D with its gradient
+``optimum``   the minimum of D; zero components exactly 0
+``shares``    `logit_check`: what the mean's variance is made of, on both scales
+============  =======================================================================
+
+Not done here
+-------------
+No standard error, no interval, no prediction: the logit scale stands beside the linear one, which alone feeds
+a board's figures. No quadrature: with few trials on a level the approximation underestimates its variance. No
+random slopes.
+
+Source
+------
+Bates, Mächler, Bolker & Walker, *Fitting Linear Mixed-Effects Models Using lme4*, 2015, and lme4's glmer
+(D). Tierney & Kadane, *JASA* 81 (1986) 82-86. Messing, *Hidden Measurement Error in LLM Pipelines*, App. G.
+"""
+
+from analytics.glmm.fitting import LogitFit, fit_logit
+from analytics.glmm.layout import LogitRefused
+from analytics.glmm.shares import Facets, LogitCheck, logit_check
+
+__all__ = ["Facets", "LogitCheck", "LogitFit", "LogitRefused", "fit_logit", "logit_check"]

@@ -1,0 +1,181 @@
+"""A logit model with crossed random effects: the one entry, `fit_logit`, and what it refuses.
+
+Refused, with the row, level or term
+------------------------------------
+An outcome that is neither 0 nor 1; outcomes that are all alike; a level of a fixed term whose outcomes are
+all 0 or all 1, as its effect is infinite; a random term in each of whose levels outcomes never differ, as its
+variance is; and the designs that
+`analytics.reml.model` refuses. A random term with a level for each row is dropped and named: with one trial
+in each cell the cell's variance cannot be told from the logistic one.
+
+Source: as in the package.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import CodeArray, FloatArray
+from analytics.glmm.laplace import Counts
+from analytics.glmm.layout import LogitRefused, layout_of
+from analytics.glmm.optimum import minimise
+from analytics.reml.formula import Term
+from analytics.reml.model import Model, check_fixed, check_groupings, checked_outcome, designed
+from analytics.reml.sparse.cells import Cells, cells_of
+from analytics.reml.sparse.criterion import one_blas_thread
+
+
+@dataclass(frozen=True, eq=False)
+class LogitFit:
+    """Variance components on the logit scale.
+
+    Parameters
+    ----------
+    model : Model
+        Without the terms that were dropped.
+    variances : float array, shape (n_terms,)
+        σ̂_T², at least 0, exactly 0 on the boundary; squared logits.
+    beta : float array, shape (p,)
+    deviance : float
+        glmer's, with nAGQ = 1, of the counts in each cell.
+    dropped : tuple of str
+        Random terms with a level for each row.
+    converged : bool
+    message : str
+        How the search ended.
+    n_rows, n_cells : int
+    """
+
+    model: Model
+    variances: FloatArray
+    beta: FloatArray
+    deviance: float
+    dropped: tuple[str, ...]
+    converged: bool
+    message: str
+    n_rows: int
+    n_cells: int
+
+    @property
+    def random(self) -> str:
+        """The terms that were fitted, as text."""
+        return " + ".join(term.name for term in self.model.random)
+
+    @property
+    def components(self) -> dict[str, float]:
+        """σ̂_T² by the term's name as typed."""
+        names = (term.name for term in self.model.random)
+        return dict(zip(names, self.variances.tolist(), strict=True))
+
+    @property
+    def fixed(self) -> dict[str, float]:
+        """β̂ by name."""
+        return dict(zip(self.model.fixed_names, self.beta.tolist(), strict=True))
+
+
+def fit_logit(
+    columns: Mapping[str, npt.ArrayLike], outcome: npt.ArrayLike, *, random: str, fixed: str = ""
+) -> LogitFit:
+    """Estimate variance components of outcomes 0 and 1 on the logit scale.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence of shape (n_rows,)
+        Labels; only the columns that the terms name are looked at, and each is a factor.
+    outcome : sequence of float, shape (n_rows,)
+    random : str
+        Random terms, such as ``item + prompt + item:prompt``.
+    fixed : str
+        Fixed terms beside the intercept.
+
+    Raises
+    ------
+    LogitRefused, FitRefused, FactorRefused, FormulaRefused
+    """
+    y = _binary(outcome)
+    model, dropped = _without_rows(designed(columns, y.size, random, fixed), y.size)
+    _check_levels(model, y)
+    _check_noise(model, y)
+    check_groupings(model, [model.groups(term.factors) for term in model.random], y.size)
+    check_fixed(model, model.rows(), [model.groups(term.factors) for term in model.random])
+    with one_blas_thread():
+        cells = _cells(model)
+        successes = np.bincount(cells.of_row, y, cells.n_cells).astype(np.float64)
+        found = minimise(Counts(layout_of(cells), successes))
+    return LogitFit(
+        model=model,
+        variances=found.point.variances,
+        beta=found.point.beta,
+        deviance=found.point.value,
+        dropped=dropped,
+        converged=found.converged,
+        message=found.message,
+        n_rows=y.size,
+        n_cells=cells.n_cells,
+    )
+
+
+def _cells(model: Model) -> Cells:
+    return cells_of(model.codes, model.n_levels, model.numbers(model.random), model.rows())
+
+
+def _binary(outcome: npt.ArrayLike) -> FloatArray:
+    y = checked_outcome(outcome)
+    other = np.flatnonzero((y != 0.0) & (y != 1.0))
+    if other.size:
+        raise LogitRefused(
+            f"row {other[0] + 1}: an outcome of {y[other[0]]:g}; the logit scale is for outcomes 0 and 1",
+            code="not_binary",
+        )
+    if not y.size or y.min() == y.max():
+        raise LogitRefused(f"all {y.size} outcomes are alike: there is no logit", code="outcome_constant")
+    return y
+
+
+def _without_rows(model: Model, n_rows: int) -> tuple[Model, tuple[str, ...]]:
+    """Leave out the random terms with a level for each row."""
+    kept: list[Term] = []
+    dropped: list[str] = []
+    for term in model.random:
+        if int(model.groups(term.factors).max()) + 1 == n_rows:
+            dropped.append(term.name)
+        else:
+            kept.append(term)
+    if not kept:
+        raise LogitRefused(
+            f"{', '.join(dropped)}: one row for each level, and no other random term", code="no_random_term"
+        )
+    return Model(model.factors, tuple(kept), model.fixed, model.fixed_names), tuple(dropped)
+
+
+def _check_levels(model: Model, y: FloatArray) -> None:
+    """Refuse a level of a fixed term without both outcomes."""
+    for term in model.fixed:
+        codes = model.groups(term.factors)
+        share = np.bincount(codes, y) / np.bincount(codes)
+        alone = np.flatnonzero((share == 0.0) | (share == 1.0))
+        if alone.size:
+            raise LogitRefused(_constant_level(model, term, codes, int(alone[0]), y), code="level_constant")
+
+
+def _check_noise(model: Model, y: FloatArray) -> None:
+    """Refuse a random term that tells every outcome."""
+    for term in model.random:
+        codes = model.groups(term.factors)
+        share = np.bincount(codes, y) / np.bincount(codes)
+        if np.all((share == 0.0) | (share == 1.0)):
+            raise LogitRefused(
+                f"{term.name}: outcomes of one level never differ, so that its variance has no bound",
+                code="no_residual_noise",
+            )
+
+
+def _constant_level(model: Model, term: Term, codes: CodeArray, level: int, y: FloatArray) -> str:
+    rows = np.flatnonzero(codes == level)
+    labels = (model.factors[name].levels[model.factors[name].codes[rows[0]]] for name in term.columns)
+    return (
+        f"fixed {term.name}[{':'.join(labels)}]: all {rows.size} outcomes are {y[rows[0]]:g}, so that its "
+        "effect on the logit scale is infinite"
+    )

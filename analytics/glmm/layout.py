@@ -1,0 +1,184 @@
+"""How the levels of a design lie: blocks of levels, and a border. No outcome and no parameter changes them.
+
+Rows that agree in every factor form a cell. A partition of the cells (by a factor, such as the item, or by a
+term) is the *block* partition: the terms whose levels refine it are block-diagonal, the other terms are the
+border, and a term with one level for each cell, the *cell term*, has no columns at all. The partition with
+the fewest estimated operations is taken, as in `analytics.reml.sparse.layout`. Unlike there the weights
+differ from cell to cell, so that every block is factored on its own; blocks of one size, filled up with
+empty levels, are one batch.
+
+Source: as in `analytics.reml.sparse`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from analytics.arrays import CodeArray, FloatArray
+from analytics.errors import CoreError
+from analytics.reml.sparse.cells import Cells
+from analytics.reml.sparse.layout import cheapest_blocks, filled, local_levels
+
+MOST_CROSS_ENTRIES = 5 * 10**7
+
+
+class LogitRefused(CoreError):
+    """Outcomes or a design that the logit model cannot be fitted to.
+
+    Codes: ``not_binary``, ``level_constant``, ``outcome_constant``, ``no_random_term``, ``too_wide``,
+    ``no_residual_noise``, ``not_estimable``.
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Blocks of one (filled up) size.
+
+    Parameters
+    ----------
+    size, n_blocks : int
+    rows, entries : slice
+        Where the levels of its blocks, and their size² inner entries, stand among those of all batches.
+    """
+
+    size: int
+    n_blocks: int
+    rows: slice
+    entries: slice
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of its blocks."""
+        return self.n_blocks, self.size, self.size
+
+    @property
+    def n_rows(self) -> int:
+        """Levels of its blocks."""
+        return self.n_blocks * self.size
+
+    def blocks(self, matrix: FloatArray) -> FloatArray:
+        """Rows of its blocks, shape (n_blocks, size, n_columns)."""
+        return matrix[self.rows].reshape(self.n_blocks, self.size, matrix.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Blocks and border of a design.
+
+    Parameters
+    ----------
+    cells : Cells
+    batches : tuple of Batch
+    level_term : int array, shape (n_levels,)
+        Term of each column of A: block levels, then border levels; n_terms for empty ones.
+    n_block_levels : int
+    incidence : sparse matrix, shape (n_cells, n_levels)
+        A: the levels of each cell.
+    inner, cross, border : sparse matrices, shape (n_entries, n_cells)
+        The entries of A'WA, between levels of a block, of a block and the border, and of the border, as sums
+        over cells of the weights.
+    """
+
+    cells: Cells
+    batches: tuple[Batch, ...]
+    level_term: CodeArray
+    n_block_levels: int
+    incidence: sp.csr_array
+    inner: sp.csr_array
+    cross: sp.csr_array
+    border: sp.csr_array
+
+    @property
+    def n_terms(self) -> int:
+        """Random terms, the cell term among them."""
+        return len(self.cells.levels)
+
+    @property
+    def n_border(self) -> int:
+        """Border levels b."""
+        return self.level_term.size - self.n_block_levels
+
+
+def layout_of(cells: Cells) -> Layout:
+    """Choose the blocks and number the levels.
+
+    Raises
+    ------
+    LogitRefused
+        When blocks times border would not fit into memory: two large crossed factors.
+    """
+    block, inside = cheapest_blocks(cells)
+    outside = [t for t in range(len(cells.levels)) if t not in inside and t != cells.cell_term]
+    local, size = local_levels(block, [cells.levels[t] for t in inside], np.argsort(block, kind="stable"))
+    size = filled(size)
+    order = np.argsort(size, kind="stable")
+    row_base, entry_base = _starts(size, order), _starts(size**2, order)
+    rows = row_base[block][:, None] + local
+    columns, n_border = _columns(cells, outside)
+    n_block_levels = int(size.sum())
+    if n_block_levels * n_border > MOST_CROSS_ENTRIES:
+        raise LogitRefused(
+            f"{n_block_levels} levels in blocks against {n_border} beside them: too many for a dense border",
+            code="too_wide",
+        )
+    inner = entry_base[block][:, None, None] + local[:, :, None] * size[block][:, None, None]
+    return Layout(
+        cells=cells,
+        batches=_batches(size[order]),
+        level_term=_level_terms(cells, rows, inside, outside, n_block_levels),
+        n_block_levels=n_block_levels,
+        incidence=_incidence(rows, columns + n_block_levels, n_block_levels + n_border),
+        inner=_entries(inner + local[:, None, :], int(np.sum(size**2))),
+        cross=_entries(rows[:, :, None] * n_border + columns[:, None, :], n_block_levels * n_border),
+        border=_entries(columns[:, :, None] * n_border + columns[:, None, :], n_border**2),
+    )
+
+
+def _starts(size: CodeArray, order: CodeArray) -> CodeArray:
+    """First position of each block when the blocks stand in the order given."""
+    start = np.empty_like(size)
+    start[order] = np.cumsum(size[order]) - size[order]
+    return start
+
+
+def _columns(cells: Cells, outside: list[int]) -> tuple[CodeArray, int]:
+    """Border column of each cell's level of each border term, and their number."""
+    n_levels = np.array([cells.n_levels[t] for t in outside], dtype=np.int64)
+    base = np.cumsum(n_levels) - n_levels
+    columns = [cells.levels[t] + start for t, start in zip(outside, base.tolist(), strict=True)]
+    stacked = np.stack(columns, axis=1) if columns else np.empty((cells.n_cells, 0), dtype=np.int64)
+    return stacked, int(n_levels.sum())
+
+
+def _batches(sizes: CodeArray) -> tuple[Batch, ...]:
+    batches, row, entry = [], 0, 0
+    for size, n_blocks in zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True):
+        rows, entries = slice(row, row + size * n_blocks), slice(entry, entry + size**2 * n_blocks)
+        row, entry = rows.stop, entries.stop
+        if size:
+            batches.append(Batch(size, n_blocks, rows, entries))
+    return tuple(batches)
+
+
+def _level_terms(
+    cells: Cells, rows: CodeArray, inside: list[int], outside: list[int], n_block_levels: int
+) -> CodeArray:
+    terms = np.full(n_block_levels, len(cells.levels), dtype=np.int64)
+    for column, t in enumerate(inside):
+        terms[rows[:, column]] = t
+    return np.concatenate([terms, *(np.full(cells.n_levels[t], t, dtype=np.int64) for t in outside)])
+
+
+def _incidence(rows: CodeArray, columns: CodeArray, n_levels: int) -> sp.csr_array:
+    levels = np.concatenate([rows, columns], axis=1)
+    cell = np.repeat(np.arange(levels.shape[0]), levels.shape[1])
+    return sp.csr_array((np.ones(levels.size), (cell, levels.ravel())), shape=(levels.shape[0], n_levels))
+
+
+def _entries(position: CodeArray, n_entries: int) -> sp.csr_array:
+    """Sum over cells into entries, shape (n_entries, n_cells)."""
+    n_cells = position.shape[0]
+    cell = np.repeat(np.arange(n_cells), position[0].size if n_cells else 0)
+    ones: FloatArray = np.ones(position.size)
+    return sp.csr_array((ones, (position.ravel(), cell)), shape=(n_entries, n_cells))

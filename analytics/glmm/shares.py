@@ -1,0 +1,198 @@
+"""Where the variance of a mean comes from, on the scale of the outcomes and on the logit scale.
+
+Model
+-----
+The mean is that over all levels of the design. Each component counts as in a D-study that takes items for a
+sample and the choice of fixed facets for error (``domain``, ``include``)::
+
+    Var(θ̂) = Σ_T σ_T²/L_T + Σ_F σ_F²/L_F + σ_ρ²/(R·Π_f L_f)          share of T = (σ_T²/L_T)/Var(θ̂)
+
+L_T is the product of the levels of T's factors; a factor whose levels hold whole levels of another factor of
+T is not counted beside it. Categories are fixed: their variance is divided by the number of items. σ_F² is
+the population variance of a fixed facet's level means. On the logit scale the residual is the logistic
+distribution's, σ_ρ² = π²/3, and R outcomes stand in a cell, one trial each.
+
+`held` names a facet that is looked at level by level, such as the agent of a leaderboard: its number counts
+1, and its own variance is not error.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix G and Eqs. 3, 7; Nakagawa & Schielzeth,
+*Biological Reviews* 85 (2010) 935-956 (π²/3).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analytics.arrays import FloatArray
+from analytics.drift.fidelity import spearman
+from analytics.glmm.fitting import LogitFit
+from analytics.glmm.layout import LogitRefused
+from analytics.reml import RESIDUAL, VarianceFit
+from analytics.reml.factors import combined
+from analytics.reml.model import Model
+from analytics.tee.components import CATEGORY, FIXED
+
+LOGISTIC = math.pi**2 / 3.0
+
+
+@dataclass(frozen=True)
+class Facets:
+    """Facets of a model that do not count like the others.
+
+    Parameters
+    ----------
+    category, item : str, optional
+        Columns of items and of their categories.
+    held : str, optional
+        A factor whose levels are looked at one by one.
+    """
+
+    category: str | None = None
+    item: str | None = None
+    held: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LogitCheck:
+    """Shares on both scales.
+
+    Parameters
+    ----------
+    fit : LogitFit
+    linear, logit : mapping of str to float
+        Component → share of Var(θ̂), sum 1.
+    facets : Facets
+    """
+
+    fit: LogitFit
+    linear: Mapping[str, float]
+    logit: Mapping[str, float]
+    facets: Facets
+
+    @property
+    def spearman(self) -> float | None:
+        """Rank correlation of the two columns of shares; None where it cannot be told."""
+        return spearman(list(self.linear.values()), [self.logit[name] for name in self.linear])
+
+    @property
+    def sentence(self) -> str:
+        """One sentence where the largest component differs, else nothing."""
+        linear, logit = (max(shares, key=shares.__getitem__) for shares in (self.linear, self.logit))
+        if linear == logit:
+            return ""
+        mean = f"of one {self.facets.held}" if self.facets.held else "over all outcomes"
+        return (
+            f"The largest part of the variance of the mean {mean} is {linear} on the scale of the outcomes "
+            f"({self.linear[linear]:.0%}), but {logit} on the logit scale ({self.logit[logit]:.0%})."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the object that commands and studies tell."""
+        return {
+            "components": self.fit.components,
+            "fixed": self.fit.fixed,
+            "shares": {"linear": dict(self.linear), "logit": dict(self.logit)},
+            "deviance": self.fit.deviance,
+            "spearman": self.spearman,
+            "dropped": list(self.fit.dropped),
+            "sentence": self.sentence,
+        }
+
+
+def logit_check(linear: VarianceFit, logit: LogitFit, facets: Facets | None = None) -> LogitCheck:
+    """Put the shares of two fits of one model beside each other.
+
+    Parameters
+    ----------
+    linear : VarianceFit
+        Of the same rows, and the same terms less those that the logit fit dropped.
+    logit : LogitFit
+    facets : Facets, optional
+        By default the columns named item and category.
+
+    Raises
+    ------
+    LogitRefused
+        When the logit fit did not converge.
+    """
+    if not logit.converged:
+        raise LogitRefused(f"the logit fit did not converge: {logit.message}", code="not_estimable")
+    facets = facets or Facets(CATEGORY, "item")
+    return LogitCheck(
+        logit,
+        shares(logit, linear.variances, linear.residual, linear.beta, facets),
+        shares(logit, logit.variances, LOGISTIC, logit.beta, facets),
+        facets,
+    )
+
+
+def shares(
+    fit: LogitFit, variances: FloatArray, residual: float, beta: FloatArray, facets: Facets
+) -> dict[str, float]:
+    """Return the share of Var(θ̂) of each component, sum 1.
+
+    Parameters
+    ----------
+    fit : LogitFit
+        Whose model and levels count.
+    variances : float array, shape (n_terms,)
+    residual : float
+    beta : float array, shape (p,)
+    facets : Facets
+    """
+    model, counted = fit.model, _Levels(fit.model, facets)
+    parts = {
+        term.name: variance / counted.divisor(term.factors)
+        for term, variance in zip(model.random, variances.tolist(), strict=True)
+        if term.factors != {facets.held}
+    }
+    for name, variance in sensitivities(model, beta).items():
+        if name != facets.held:
+            parts[name + FIXED] = variance / counted.divisor(frozenset([name]))
+    parts[RESIDUAL] = residual / (counted.divisor(frozenset(model.factors)) * fit.n_rows / fit.n_cells)
+    total = math.fsum(parts.values())
+    return {name: part / total for name, part in parts.items()}
+
+
+def sensitivities(model: Model, beta: FloatArray) -> dict[str, float]:
+    """Return the population variance of each fixed factor's level means, over the grid of the others."""
+    names = [name for name in model.factors if any(name in term.factors for term in model.fixed)]
+    means = (model.grid() @ beta).reshape([model.factors[name].n_levels for name in names])
+    axes = range(len(names))
+    return {
+        name: float(np.var(means.mean(axis=tuple(a for a in axes if a != axis))))
+        for axis, name in enumerate(names)
+    }
+
+
+class _Levels:
+    """Levels of each factor, and which factors hold whole levels of which."""
+
+    def __init__(self, model: Model, facets: Facets) -> None:
+        self.facets = facets
+        self.levels = {name: column.n_levels for name, column in model.factors.items()}
+        self.held_by = {
+            name: {other for other in model.factors if other != name and _holds(model, name, other)}
+            for name in model.factors
+        }
+
+    def divisor(self, factors: frozenset[str]) -> float:
+        """L_T of a term's factors."""
+        if factors == {self.facets.category} and self.facets.item in self.levels:
+            return float(self.levels[str(self.facets.item)])
+        counted = (name for name in factors - {self.facets.held} if not self.held_by[name] & factors)
+        return float(math.prod(self.levels[name] for name in counted))
+
+
+def _holds(model: Model, name: str, other: str) -> bool:
+    """Whether every level of the other factor lies in one level of this one, which has fewer."""
+    outer, inner = model.factors[name], model.factors[other]
+    if outer.n_levels >= inner.n_levels:
+        return False
+    pairs = combined([outer.codes, inner.codes], [outer.n_levels, inner.n_levels])
+    return int(pairs.max()) + 1 == inner.n_levels
