@@ -1,14 +1,15 @@
 """How much is signal, from the command line: ``python -m analytics COMMAND FILE``.
 
-========  ==========================================================  ============================
+========  ==========================================================  ==================================
 command   answers                                                     reads
-========  ==========================================================  ============================
+========  ==========================================================  ==================================
 variance  variance components of a crossed design, by REML            any CSV
 dstudy    the standard error that a proposed design would have        a CSV of components
 icc       how alike the repeated trials of each agent are             the flat file
 harness   how well a harness measures its models                      the flat file, or any CSV
 gaming    what a team gains by submitting often, showing its best     the flat file
-========  ==========================================================  ============================
+pairwise  strengths from who beats whom                               a CSV of verdicts, the flat file
+========  ==========================================================  ==================================
 
 Every command prints text, or one object under ``--json``; a refusal is one line on stderr and exit code 2.
 """
@@ -37,6 +38,7 @@ from analytics.command_line import (
     run,
     truths,
 )
+from analytics.commands import pairwise
 from analytics.reml import RESIDUAL, FactorRefused, VarianceFit, fit, parse
 from analytics.text import counted
 from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
@@ -66,6 +68,7 @@ def _parser() -> Parser:
     ).add_argument("--seed", type=int, default=0, help="seed of the random subsets of trials (0)")
     _add_harness(commands)
     _add_gaming(commands)
+    pairwise.add(commands)
     return parser
 
 

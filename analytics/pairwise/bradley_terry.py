@@ -55,11 +55,12 @@ import numpy as np
 import scipy.linalg
 from scipy.special import expit, log_expit
 
-from analytics.arrays import FloatArray, IndexArray, read_only
+from analytics.arrays import FloatArray, Mask, read_only
 from analytics.errors import CoreError
 from analytics.pairwise.comparisons import Battles, Tallies, tallies_of_wins
 
 LARGEST_DERIVATIVE = 1e-11
+LARGEST_OF_MANY = 1e-6
 ROUNDING = 1e-15
 LEAST_CURVATURE = 1e-8
 MOST_ITERATIONS = 200
@@ -199,11 +200,7 @@ def fit_wins(wins: FloatArray, prior: float | None = None) -> FloatArray:
 
 
 def maximise(
-    tallies: Tallies,
-    agents: tuple[str, ...],
-    judges: tuple[str, ...],
-    prior: float | None = None,
-    start: FloatArray | None = None,
+    tallies: Tallies, agents: tuple[str, ...], judges: tuple[str, ...], prior: float | None = None
 ) -> Maximum:
     """Find the maximum of ℓ.
 
@@ -212,31 +209,44 @@ def maximise(
     tallies : Tallies
     agents, judges : tuple of str
     prior : float, optional
-    start : float array, shape (n_agents + n_judges,), optional
-        Where the steps begin; it does not show in the result.
 
     Raises
     ------
     StrengthsRefused
     """
     _check(tallies, agents, prior)
-    model = _Model(tallies, len(agents), len(judges), 0.0 if prior is None else 1.0 / prior)
-    theta = model.started() if start is None else start.copy()
+    model = _Model(tallies, len(agents), len(judges), prior)
     enough = max(LARGEST_DERIVATIVE, ROUNDING * model.most)
-    try:
-        for _ in range(MOST_ITERATIONS):
-            p, slope = model.slope(theta)
-            if np.abs(slope).max() < enough:
-                return _ended(model, theta, p, judges)
-            factor = scipy.linalg.cho_factor(model.curvature(p), overwrite_a=True, check_finite=False)
-            step = scipy.linalg.cho_solve(factor, slope, check_finite=False)
-            change = float(np.abs(model.logits(step)).max())
-            theta += (math.log1p(change) / change if change > 0.0 else 1.0) * step
-    except np.linalg.LinAlgError:
-        raise _untold(judges) from None
-    raise StrengthsRefused(
-        f"a derivative of {np.abs(slope).max():.1e} is left after {MOST_ITERATIONS} steps", code="unfinished"
-    )
+    theta = _climbed(model, model.started(), enough, judges)
+    return _ended(model, theta, judges)
+
+
+def again(
+    tallies: Tallies,
+    agents: tuple[str, ...],
+    judges: tuple[str, ...],
+    prior: float | None,
+    start: FloatArray | None,
+) -> FloatArray:
+    """Strengths and position effects of one draw of many, shape (n_agents + n_judges,), to about 1e-8.
+
+    Parameters
+    ----------
+    tallies : Tallies
+        A judge that the draw has left without comparisons keeps the effect it starts with.
+    agents, judges : tuple of str
+    prior : float or None
+    start : float array, shape (n_agents + n_judges,), optional
+
+    Raises
+    ------
+    StrengthsRefused
+    """
+    _check(tallies, agents, prior)
+    model = _Model(tallies, len(agents), len(judges), prior)
+    theta = _climbed(model, model.started() if start is None else start, LARGEST_OF_MANY, judges)
+    theta[: len(agents)] -= theta[: len(agents)].mean()
+    return theta
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -245,18 +255,10 @@ def maximise(
 class _Model:
     """ℓ of tallies, its derivative and curvature."""
 
-    def __init__(self, tallies: Tallies, n_agents: int, n_judges: int, penalty: float) -> None:
-        self.tallies, self.n_agents, self.width = tallies, n_agents, n_agents + n_judges
-        self.penalty = penalty
-        self.columns: list[tuple[IndexArray, FloatArray | float]] = [(tallies.a, 1.0), (tallies.b, -1.0)]
-        if n_judges:
-            self.columns.append((n_agents + tallies.judge, tallies.order))
-        # On the diagonal or below it, since a < b and position effects come last.
-        self.products = [
-            (row * self.width + column, sign * other)
-            for i, (row, sign) in enumerate(self.columns)
-            for column, other in self.columns[: i + 1]
-        ]
+    def __init__(self, tallies: Tallies, n_agents: int, n_judges: int, prior: float | None) -> None:
+        self.tallies, self.n_agents, self.n_judges = tallies, n_agents, n_judges
+        self.penalty = 0.0 if prior is None else 1.0 / prior
+        self.pair = tallies.a * n_agents + tallies.b
         self.most = float(self._summed(tallies.n, tallies.n).max())
 
     def _summed(self, of_a: FloatArray, of_b: FloatArray) -> FloatArray:
@@ -268,61 +270,89 @@ class _Model:
         t = self.tallies
         points, n = self._summed(t.won, t.n - t.won), self._summed(t.n, t.n)
         strengths = np.log((points + 1.0) / (n - points + 1.0))
-        return np.concatenate([strengths - strengths.mean(), np.zeros(self.width - self.n_agents)])
+        return np.concatenate([strengths - strengths.mean(), np.zeros(self.n_judges)])
 
     def logits(self, theta: FloatArray) -> FloatArray:
         """Return x, shape (n_tallies,)."""
         t = self.tallies
         x = theta[t.a] - theta[t.b]
-        if self.width > self.n_agents:
+        if self.n_judges:
             x += theta[self.n_agents + t.judge] * t.order
         return np.asarray(x, dtype=np.float64)
 
-    def slope(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """P, shape (n_tallies,), and ∂ℓ."""
-        p = expit(self.logits(theta))
-        beyond = self.tallies.won - self.tallies.n * p
-        slope = np.zeros(self.width)
-        for column, sign in self.columns:
-            slope += np.bincount(column, beyond * sign, self.width)
-        slope[: self.n_agents] -= self.penalty * theta[: self.n_agents]
-        return p, slope
+    def slope(self, theta: FloatArray, p: FloatArray) -> FloatArray:
+        """Return ∂ℓ."""
+        t = self.tallies
+        beyond = t.won - t.n * p
+        of_strengths = self._summed(beyond, -beyond) - self.penalty * theta[: self.n_agents]
+        if not self.n_judges:
+            return of_strengths
+        return np.concatenate([of_strengths, np.bincount(t.judge, beyond * t.order, self.n_judges)])
 
     def curvature(self, p: FloatArray) -> FloatArray:
-        """H, with what makes it definite where all strengths move together.
+        """H, with what makes it definite where all strengths move together."""
+        t, n = self.tallies, self.n_agents
+        weight = t.n * p * (1.0 - p)
+        pairs = np.bincount(self.pair, weight, n * n).reshape(n, n)
+        pairs += pairs.T
+        of_strengths = pairs.sum(axis=1) + self.penalty
+        found = np.zeros((n + self.n_judges,) * 2)
+        found[:n, :n] = of_strengths.mean() / n - pairs
+        found[np.arange(n), np.arange(n)] += of_strengths
+        if self.n_judges:
+            turned, size = weight * t.order, self.n_judges * n
+            cross = np.bincount(t.judge * n + t.a, turned, size) - np.bincount(
+                t.judge * n + t.b, turned, size
+            )
+            found[n:, :n] = cross.reshape(self.n_judges, n)
+            found[:n, n:] = found[n:, :n].T
+            of_judges = np.bincount(t.judge, turned * t.order, self.n_judges)
+            found[n:, n:] = np.diag(np.where(of_judges > 0.0, of_judges, 1.0))
+        return found
 
-        A judge that weights have left without comparisons keeps its position effect.
-        """
-        weight, size, n = self.tallies.n * p * (1.0 - p), self.width, self.n_agents
-        lower = np.zeros(size * size)
-        for place, product in self.products:
-            lower += np.bincount(place, weight * product, size * size)
-        lower = lower.reshape(size, size)
-        diagonal = np.diag(lower).copy()
-        diagonal[:n] += self.penalty
-        diagonal[diagonal == 0.0] = 1.0
-        whole = lower + lower.T
-        np.fill_diagonal(whole, diagonal)
-        whole[:n, :n] += diagonal[:n].mean() / n
-        return np.asarray(whole, dtype=np.float64)
+
+def _climbed(model: _Model, start: FloatArray, enough: float, judges: tuple[str, ...]) -> FloatArray:
+    """Take Newton's steps until no derivative exceeds `enough`.
+
+    Raises
+    ------
+    StrengthsRefused
+    """
+    theta = start.copy()
+    for _ in range(MOST_ITERATIONS):
+        p = expit(model.logits(theta))
+        slope = model.slope(theta, p)
+        if np.abs(slope).max() < enough:
+            return theta
+        try:
+            factor = scipy.linalg.cho_factor(model.curvature(p), overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            raise _untold(judges) from None
+        step = scipy.linalg.cho_solve(factor, slope, check_finite=False)
+        change = float(np.abs(model.logits(step)).max())
+        theta += (math.log1p(change) / change if change > 0.0 else 1.0) * step
+    raise StrengthsRefused(
+        f"a derivative of {np.abs(slope).max():.1e} is left after {MOST_ITERATIONS} steps", code="unfinished"
+    )
 
 
-def _ended(model: _Model, theta: FloatArray, p: FloatArray, judges: tuple[str, ...]) -> Maximum:
+def _ended(model: _Model, theta: FloatArray, judges: tuple[str, ...]) -> Maximum:
     """Return the maximum, if it is one.
 
     Raises
     ------
     StrengthsRefused
     """
-    n, curvature = model.n_agents, model.curvature(p)
+    n, logits, tallies = model.n_agents, model.logits(theta), model.tallies
+    p = expit(logits)
+    curvature = model.curvature(p)
     if judges:
         values, vectors = np.linalg.eigh(curvature)
         if values[0] < LEAST_CURVATURE:
             raise _untold(judges, vectors[n:, 0])
-    inverse = scipy.linalg.inv(curvature, check_finite=False, assume_a="pos")
-    centred = np.eye(model.width)
+    inverse = np.linalg.inv(curvature)
+    centred = np.eye(theta.size)
     centred[:n, :n] -= 1.0 / n
-    logits, tallies = model.logits(theta), model.tallies
     ll = tallies.won @ log_expit(logits) + (tallies.n - tallies.won) @ log_expit(-logits)
     theta[:n] -= theta[:n].mean()
     return Maximum(theta, centred @ inverse @ centred, p, float(ll))
@@ -348,8 +378,8 @@ def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> No
         if not (math.isfinite(prior) and prior > 0):
             raise StrengthsRefused(f"a prior variance of {prior:g}; it is above 0", code="prior")
         return
-    classes = connected_classes(tallies, len(agents))
-    if len(classes) > 1:
+    if not _is_connected(tallies, len(agents)):
+        classes = connected_classes(tallies, len(agents))
         shown = [
             f"{{{_listed([agents[i] for i in one], N_NAMES_LISTED)}}}" for one in classes[:N_CLASSES_LISTED]
         ]
@@ -360,6 +390,24 @@ def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> No
             "(--prior 9) makes the strengths finite",
             code="disconnected",
         )
+
+
+def _is_connected(tallies: Tallies, n_agents: int) -> bool:
+    """Whether the first agent reaches, and is reached by, all others by steps "won or tied against"."""
+    beaten = np.zeros((n_agents, n_agents), dtype=np.bool_)
+    up, down = tallies.won > 0, tallies.won < tallies.n
+    beaten[tallies.a[up], tallies.b[up]] = True
+    beaten[tallies.b[down], tallies.a[down]] = True
+    return all(_reaches_all(steps) for steps in (beaten, beaten.T))
+
+
+def _reaches_all(steps: Mask) -> bool:
+    reached = np.zeros(len(steps), dtype=np.bool_)
+    reached[0], n_before = True, 0
+    while (n_reached := int(reached.sum())) > n_before:
+        n_before = n_reached
+        reached |= steps[reached].any(axis=0)
+    return n_before == len(steps)
 
 
 def connected_classes(tallies: Tallies, n_agents: int) -> list[list[int]]:

@@ -34,7 +34,7 @@ likelihood). Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -164,6 +164,13 @@ class Comparisons:
             n=np.bincount(group, weight, first.size).astype(np.float64),
             won=np.bincount(group, points, first.size),
         )
+
+    def of_cell(self, cell: int) -> "Comparisons":
+        """Return the rows of one cell, of which no order is known: it does not vary."""
+        kept = self.cell == cell
+        names = ("item", "a", "b", "cell", "judge", "order", "points", "human")
+        rows = {name: getattr(self, name)[kept] for name in names}
+        return replace(self, **rows | {"judges": (), "order": np.zeros(int(kept.sum()))})
 
     def scores(self, p: FloatArray) -> FloatArray:
         """Derivative of each item's log-likelihood, shape (n_items, n_agents + n_judges)."""
@@ -341,7 +348,9 @@ def _cells(*columns: Sequence[str]) -> tuple[tuple[tuple[str, str, str], ...], I
     return tuple(cells), np.array([place[row] for row in rows], dtype=np.intp)
 
 
-def _categories(texts: Sequence[str], item: CodeArray | npt.NDArray[np.intp], n_items: int) -> tuple[str, ...]:
+def _categories(
+    texts: Sequence[str], item: CodeArray | npt.NDArray[np.intp], n_items: int
+) -> tuple[str, ...]:
     """Return the first category that each item's rows state."""
     found = [""] * n_items
     for code, text in zip(item.tolist(), texts, strict=True):

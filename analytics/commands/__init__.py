@@ -1,0 +1,1 @@
+"""Commands of ``python -m analytics``, each in a module with a function that adds its parser."""
