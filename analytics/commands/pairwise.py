@@ -4,8 +4,16 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from analytics.command_line import Answer, add_command, check_columns, csv_columns, csv_header, flat_file
-from analytics.command_line import progress_bar, table_of
+from analytics.command_line import (
+    Answer,
+    add_command,
+    check_columns,
+    csv_columns,
+    csv_header,
+    flat_file,
+    progress_bar,
+    table_of,
+)
 from analytics.errors import CoreError
 from analytics.pairwise import Battles, Outcomes, pairwise, read_comparisons
 from analytics.pairwise.comparisons import OPTIONAL, REQUIRED
@@ -13,7 +21,7 @@ from analytics.pairwise.report import bootstrapped
 
 ABOUT = (
     "FILE is a CSV of verdicts: item, a, b, winner (a, b or tie), and if there are any first (who was shown "
-    "first: a or b), judge, prompt_variant, run and category. With --from-outcomes it is a flat file, in which "
+    "first: a or b), judge, prompt_variant, run and category. With --from-outcomes it is a flat file: "
     "an agent wins a task where its outcome is larger."
 )
 

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from analytics.arrays import FloatArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.differences.task_draws import pair_variances
 from analytics.pairwise.comparisons import UNTOLD, Comparisons, ComparisonsRefused
 
@@ -153,7 +153,7 @@ def _people(comparisons: Comparisons) -> FloatArray:
     other = told[people[battle[told]] != comparisons.human[told]]
     if other.size:
         raise ComparisonsRefused(
-            f"row {int(other[0]) + 1}: the item {comparisons.items[comparisons.item[other[0]]]!r} has two human "
+            f"row {int(other[0]) + 1}: item {comparisons.items[comparisons.item[other[0]]]!r} has two human "
             "verdicts on the same two agents",
             code="human",
         )
@@ -184,7 +184,7 @@ def _agreed(pipeline: str, category: str | None, verdicts: FloatArray, people: F
 
 
 def _lead(
-    name: str, panel: FloatArray, cell: FloatArray, people: FloatArray, items: FloatArray
+    name: str, panel: FloatArray, cell: FloatArray, people: FloatArray, items: IndexArray
 ) -> Lead | None:
     """How far the panel is ahead of a cell; None where both decide under two items."""
     decided = np.ones(people.size, dtype=np.bool_)

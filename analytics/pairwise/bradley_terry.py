@@ -7,8 +7,8 @@ Model
     P(a beats b) = σ(x),     x = β_a − β_b + π_q·o,     Σβ = 0
 
 o = ±1 for a shown first or second, 0 where it is not known; π_q is the log odds that judge q adds to what it
-is shown first. A tie is half a win to each: quasi-likelihood, so that β is right where the mean is, and errors
-do not rest on the binomial variance. ::
+is shown first. A tie is half a win to each: quasi-likelihood, so that β is right where the mean is, and
+errors do not rest on the binomial variance. ::
 
     ℓ  = Σ [w log P + (n − w) log(1 − P)] − Σβ²/(2V)          V: the prior variance, where one is asked for
     H  = −∂²ℓ,   u_j = ∂ℓ_j of item j
@@ -162,8 +162,7 @@ def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
     n_items, width = scores.shape
     if n_items < width:
         raise StrengthsRefused(
-            f"{n_items} items tell no error of {width} strengths and position effects; at least as many items "
-            "are needed",
+            f"{n_items} items tell no error of {width} strengths and position effects; as many are needed",
             code="few_items",
         )
     spread = scores @ found.inverse
@@ -362,8 +361,8 @@ def _untold(judges: tuple[str, ...], direction: FloatArray | None = None) -> Str
     """Name the judge whose position effect has no maximum."""
     named = judges if direction is None else (judges[int(np.argmax(np.abs(direction)))],)
     return StrengthsRefused(
-        f"the position effect of {_listed(named, N_NAMES_LISTED)} cannot be told from the strengths: the order "
-        "in which answers were shown decides, or never varies; leave the column first out",
+        f"the position effect of {_listed(named, N_NAMES_LISTED)} cannot be told from the strengths: the "
+        "order in which answers were shown decides, or never varies; leave the column first out",
         code="position",
     )
 

@@ -99,7 +99,7 @@ class Battles(Protocol):
         """Comparisons added up."""
 
     def scores(self, p: FloatArray) -> FloatArray:
-        """Derivative of each item's log-likelihood, shape (n_items, n_agents + n_judges), at p of tallies."""
+        """Return the derivative of each item's log-likelihood at p, shape (n_items, n_agents + n_judges)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ class Comparisons:
             judge=self.judge[first],
             order=self.order[first],
             n=np.bincount(group, weight, first.size).astype(np.float64),
-            won=np.bincount(group, points, first.size),
+            won=np.bincount(group, points, first.size).astype(np.float64),
         )
 
     def of_cell(self, cell: int) -> "Comparisons":
@@ -173,7 +173,7 @@ class Comparisons:
         return replace(self, **rows | {"judges": (), "order": np.zeros(int(kept.sum()))})
 
     def scores(self, p: FloatArray) -> FloatArray:
-        """Derivative of each item's log-likelihood, shape (n_items, n_agents + n_judges)."""
+        """Return the derivative of each item's log-likelihood, shape (n_items, n_agents + n_judges)."""
         beyond = self.points - p[self._grouped[1]]
         width = len(self.agents) + len(self.judges)
         columns = [(self.a, beyond), (self.b, -beyond)]
@@ -181,7 +181,7 @@ class Comparisons:
             columns.append((len(self.agents) + self.judge, beyond * self.order))
         place = np.concatenate([self.item * width + column for column, _ in columns])
         found = np.bincount(place, np.concatenate([value for _, value in columns]), len(self.items) * width)
-        return found.reshape(len(self.items), width)
+        return np.asarray(found.reshape(len(self.items), width), dtype=np.float64)
 
     @cached_property
     def battles(self) -> tuple[IndexArray, IndexArray]:
@@ -223,7 +223,7 @@ class Outcomes:
         kept = np.flatnonzero(told > least)
         if not kept.size:
             raise ComparisonsRefused("no two agents differ on any task", code="none_decisive")
-        return cls(tuple(agents), tuple(tasks[j] for j in kept), outcomes[:, kept])
+        return cls(tuple(agents), tuple(tasks[j] for j in kept.tolist()), outcomes[:, kept])
 
     @cached_property
     def tallies(self) -> Tallies:
@@ -234,7 +234,7 @@ class Outcomes:
         return tallies_of_wins(wins)
 
     def scores(self, p: FloatArray) -> FloatArray:
-        """Derivative of each task's log-likelihood, shape (n_items, n_agents)."""
+        """Return the derivative of each task's log-likelihood, shape (n_items, n_agents)."""
         lost = np.zeros((len(self.agents),) * 2)
         lost[self.tallies.a, self.tallies.b] = 1.0 - p
         lost[self.tallies.b, self.tallies.a] = p

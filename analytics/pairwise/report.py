@@ -148,7 +148,7 @@ def _notes(found: BradleyTerry, rows: Comparisons | None) -> tuple[str, ...]:
     n_strengths = len(found.agents)
     ratio = np.median(found.se[:n_strengths] / found.naive_se[:n_strengths])
     notes = [
-        f"the errors are {ratio:.2f} times (median) those of {int(found.n_comparisons):,} independent comparisons"
+        f"errors are {ratio:.2f} times (median) those of {int(found.n_comparisons):,} independent comparisons"
     ]
     width = n_strengths + len(found.judges)
     if found.n_items < ITEMS_PER_PARAMETER * width:
