@@ -84,7 +84,7 @@ def joint_ranks(
     critical = math.sqrt(np.sort(ahead.max(axis=1))[place - 1])
     shown = np.round(estimates, DECIMALS)
     d = np.round(shown[:, None] - shown, DECIMALS)
-    beats = d > critical * se
+    beats = d / se > critical
     lead = (d / se).max(axis=0)
     none = np.zeros(len(agents))
     return RankIntervals(

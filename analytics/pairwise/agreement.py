@@ -149,7 +149,7 @@ def _people(comparisons: Comparisons) -> FloatArray:
     if not told.size:
         raise ComparisonsRefused("no row has a human verdict", code="human")
     people = np.full(int(battle.max()) + 1, UNTOLD)
-    people[battle[told]] = comparisons.human[told]
+    people[battle[told[::-1]]] = comparisons.human[told[::-1]]  # the first that is told
     other = told[people[battle[told]] != comparisons.human[told]]
     if other.size:
         raise ComparisonsRefused(

@@ -16,6 +16,10 @@ A cell drawn twice counts twice. Beside each stands the error by items alone, fr
 and the ratio of the two, its median over agents: what an error that knows of items alone leaves out. A single
 cell shows every pair in one order, so that its position effect stays in its strengths: none is fitted there.
 
+Items and cells at once count the noise of single verdicts three times where items alone count it once (Owen
+2007): a panel's ratio up to √3 may be that noise, above it cells differ. The error is then too large, never
+too small.
+
 Draws in which the strengths have no maximum are left out and counted; beyond a tenth of them a pipeline has
 no figure.
 
@@ -32,13 +36,13 @@ ratio    ``ratio``              scalar              1
 Not done here
 -------------
 Judges and prompts that were never tried are in neither error. TEE draws a panel's cells anew for *each*
-battle; what cells do alike to all battles then averages out, and its ratios of 1.01 and 1.08 follow whatever
-the judges do. Here a draw's cells are those of all its items.
+battle; what a judge does alike to all battles then averages out with their number, so that its ratios of 1.01
+and 1.08 tell nothing of it. Here a draw's cells are those of all its items.
 
 Source
 ------
 Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.1. Efron & Tibshirani, *An Introduction to the
-Bootstrap*, 1993, ch. 6.
+Bootstrap*, 1993, ch. 6. Owen, *Annals of Applied Statistics* 1 (2007) 386-411 (resampling two factors).
 """
 
 from collections.abc import Callable
