@@ -9,6 +9,7 @@ icc       how alike the repeated trials of each agent are             the flat f
 harness   how well a harness measures its models                      the flat file, or any CSV
 gaming    what a team gains by submitting often, showing its best     the flat file
 pairwise  strengths from who beats whom                               a CSV of verdicts, the flat file
+surrogate what people would have said, from a judge and some labels   the flat file
 ========  ==========================================================  ==================================
 
 Every command prints text, or one object under ``--json``; a refusal is one line on stderr and exit code 2.
@@ -38,7 +39,7 @@ from analytics.command_line import (
     run,
     truths,
 )
-from analytics.commands import pairwise
+from analytics.commands import pairwise, surrogate
 from analytics.reml import RESIDUAL, FactorRefused, VarianceFit, fit, parse
 from analytics.text import counted
 from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
@@ -69,6 +70,7 @@ def _parser() -> Parser:
     _add_harness(commands)
     _add_gaming(commands)
     pairwise.add(commands)
+    surrogate.add(commands)
     return parser
 
 
