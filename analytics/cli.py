@@ -1,16 +1,17 @@
 """How much is signal, from the command line: ``python -m analytics COMMAND FILE``.
 
-========  ==========================================================  ==================================
+========  ==========================================================  ============================
 command   answers                                                     reads
-========  ==========================================================  ==================================
+========  ==========================================================  ============================
 variance  variance components of a crossed design, by REML            any CSV
 dstudy    the standard error that a proposed design would have        a CSV of components
 icc       how alike the repeated trials of each agent are             the flat file
 harness   how well a harness measures its models                      the flat file, or any CSV
 gaming    what a team gains by submitting often, showing its best     the flat file
-pairwise  strengths from who beats whom                               a CSV of verdicts, the flat file
-surrogate what people would have said, from a judge and some labels   the flat file
-========  ==========================================================  ==================================
+========  ==========================================================  ============================
+
+``pairwise`` (strengths from who beats whom) and ``surrogate`` (what people would have said, from a judge and
+some labels) stand in `analytics.commands`, a module each.
 
 Every command prints text, or one object under ``--json``; a refusal is one line on stderr and exit code 2.
 """

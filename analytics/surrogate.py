@@ -17,8 +17,8 @@ the plain SE is then 0 (measured at n = 30: it covers .47 to .53). Labels drawn 
     SE² = N⁻²·(Σ (1 − π_j)·e_j²/π_j² + (1 − n/N)·(N/n)²)                          the pseudo-tasks at π = n/N
 
 The difference of two agents whose labels are on the same tasks is the same with Ŷ_a − Ŷ_b and e_a − e_b;
-labels drawn apart add their variances. *Labels alone*: their mean, SE² = (1 − n/N)·s²/n. They would do as well
-with as many labels m as make that variance equal: 1/m = 1/N + r·(1/n − 1/N), r the ratio of the variances.
+labels drawn apart add their variances. *Labels alone*: their mean, SE² = (1 − n/N)·s²/n. They would do as
+well with as many labels m as make that variance equal: 1/m = 1/N + r·(1/n − 1/N), r the ratio of variances.
 
 What pipelines add to e, given item, judge and temperature (TEE Eq. 15), from components of `analytics.reml`::
 
@@ -43,9 +43,9 @@ regression on Ŷ. Such a score stands on an agent's page and never orders a boar
 
 Source
 ------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. M. Egami, Hinck, Stewart & Wei, *NeurIPS* 36 (2023).
-Särndal, Swensson & Wretman, *Model Assisted Survey Sampling*, 1992, §6.3 (difference estimator). Agresti &
-Min, *Statistics in Medicine* 24 (2005) 729-740.
+Messing, *Hidden Measurement Error in LLM Pipelines*, App. M. Egami, Hinck, Stewart & Wei, *NeurIPS* 36
+(2023). Särndal, Swensson & Wretman, *Model Assisted Survey Sampling*, 1992, §6.3 (difference estimator).
+Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740.
 """
 
 import math
@@ -149,8 +149,8 @@ class Labelled:
             known = self.probability[self.asked]
             if not ((known > 0) & (known <= 1)).all():
                 raise SurrogateRefused(
-                    "a task that people judged has no probability above 0 of having been drawn: labels picked "
-                    "by hand say nothing of the other tasks",
+                    "a task that people judged has no probability of having been drawn, above 0 and at most "
+                    "1: labels picked by hand tell nothing of the rest",
                     code="probability",
                 )
 

@@ -23,12 +23,12 @@ from analytics.surrogate import (
 )
 
 ABOUT = (
-    "What people said stands in a column of numbers from 0 to 1 (--human), on rows of the judge, or is a level "
-    "of the column judge (--human-judge). How the labels were drawn must be said."
+    "What people said stands in a column of numbers from 0 to 1 (--human), on rows of the judge, or is a "
+    "level of the column judge (--human-judge). How the labels were drawn must be said."
 )
 BY_HAND = (
-    "how the labels were drawn is not said: --probability names the column with the probability that each had, "
-    "--random-sample says that all tasks were equally likely; labels picked by hand say nothing of other tasks"
+    "how the labels were drawn is not said: --probability names the column with the probability of each, "
+    "--random-sample says that all tasks were equally likely; labels picked by hand tell nothing of the rest"
 )
 
 
@@ -84,7 +84,7 @@ def _surrogate(arguments: argparse.Namespace) -> Answer:
         "labels": arguments.human or arguments.human_judge,
         "agents": [_agent_values(agent, one) for agent, one in corrected.items()],
         "differences": [_difference(a, b, found) for a, b in combinations(found, 2)],
-        "pipeline_error": _pipeline_error(flat, chosen, [one for _, one in found.values()]),
+        "pipeline_error": _pipeline_error(flat, chosen, found),
         "left_out": left_out,
         "notes": ["such a score stands beside an agent; it never orders a board"],
     }
@@ -95,7 +95,7 @@ def _surrogate(arguments: argparse.Namespace) -> Answer:
 
 
 def _rows_under(flat: FlatFile, judge: str) -> IndexArray:
-    """Valid rows of one judge."""
+    """Find the valid rows of one judge."""
     levels = np.array([setting.judge == judge for setting in flat.settings])
     rows = np.flatnonzero(levels[flat.setting] & flat.valid)
     if not rows.size:
@@ -230,37 +230,33 @@ def _difference(a: str, b: str, found: Mapping[str, tuple[CodeArray, Labelled]])
     }
 
 
-def _pipeline_error(flat: FlatFile, chosen: IndexArray, agents: list[Labelled]) -> dict[str, Any]:
+def _pipeline_error(
+    flat: FlatFile, chosen: IndexArray, found: Mapping[str, tuple[CodeArray, Labelled]]
+) -> dict[str, Any]:
     """Eq. 15 for this judge: its prompts and replicates, as far as the file varies them."""
-    prompts = np.array([str(setting.prompt_variant) for setting in flat.settings])[flat.setting[chosen]]
-    item = flat.agent[chosen].astype(np.int64) * len(flat.tasks) + flat.task[chosen]
-    n_prompts, n_cells = (
-        np.unique(prompts).size,
-        np.unique(np.stack([item, _codes(prompts)]), axis=1).shape[1],
-    )
-    n_replicates = int(np.median(np.unique(np.stack([item, _codes(prompts)]), axis=1, return_counts=True)[1]))
-    terms = ["item"] + (["prompt"] if n_prompts > 1 else [])
-    if n_prompts > 1 and n_cells < chosen.size:
-        terms.append("item:prompt")
-    if np.unique(item).size == chosen.size:
+    rows = chosen[np.isin(flat.agent[chosen], [flat.agents.index(agent) for agent in found])]
+    texts = np.array([str(setting.prompt_variant) for setting in flat.settings])[flat.setting[rows]]
+    prompts, prompt = np.unique(texts, return_inverse=True)
+    item = flat.agent[rows].astype(np.int64) * len(flat.tasks) + flat.task[rows]
+    _, n_trials = np.unique(item * prompts.size + prompt, return_counts=True)
+    if np.unique(item).size == rows.size:
         return {"reason": "not measured: the judge has one prompt and one trial of each task"}
+    terms = ["item", "prompt", "item:prompt"] if n_trials.size < rows.size else ["item", "prompt"]
+    terms = terms if prompts.size > 1 else ["item"]
     try:
-        fitted = fit({"item": item, "prompt": prompts}, flat.outcome[chosen], random=" + ".join(terms))
+        fitted = fit({"item": item, "prompt": prompt}, flat.outcome[rows], random=" + ".join(terms))
     except (FitRefused, FactorRefused) as refusal:
         return {"reason": f"not measured: {refusal}"}
+    n_replicates = int(np.median(n_trials))
     told = pipeline_error(
         prompts=fitted.components.get("prompt", 0.0) + fitted.components.get("item:prompt", 0.0),
         cells=0.0,
         replicates=fitted.residual,
-        n_prompts=n_prompts,
+        n_prompts=prompts.size,
         n_replicates=n_replicates,
-        mean_square=float(np.mean(np.concatenate([one.e for one in agents]) ** 2)),
+        mean_square=float(np.mean(np.concatenate([one.e for _, one in found.values()]) ** 2)),
     )
-    return {"n_prompts": n_prompts, "n_replicates": n_replicates, **asdict(told), "reason": ""}
-
-
-def _codes(texts: Any) -> CodeArray:
-    return np.asarray(np.unique(texts, return_inverse=True)[1], dtype=np.int64)
+    return {"n_prompts": prompts.size, "n_replicates": n_replicates, **asdict(told), "reason": ""}
 
 
 def _shown(values: Mapping[str, Any]) -> dict[str, Any]:

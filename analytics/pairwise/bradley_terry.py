@@ -158,20 +158,19 @@ def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
     """
     agents, tallies = battles.agents, battles.tallies
     found = maximise(tallies, agents, battles.judges, prior)
-    scores = battles.scores(found.p)
-    n_items, width = scores.shape
+    n_items, width = len(battles.items), found.parameters.size
     if n_items < width:
         raise StrengthsRefused(
             f"{n_items} items tell no error of {width} strengths and position effects; as many are needed",
             code="few_items",
         )
-    spread = scores @ found.inverse
+    covariance = found.inverse @ battles.spread(found.p) @ found.inverse * (n_items / (n_items - 1))
     return BradleyTerry(
         agents=agents,
         judges=battles.judges,
         strengths=read_only(found.parameters[: len(agents)]),
         positions=read_only(found.parameters[len(agents) :]),
-        covariance=read_only(spread.T @ spread * (n_items / (n_items - 1))),
+        covariance=read_only(covariance),
         naive=read_only(found.inverse),
         log_likelihood=found.log_likelihood,
         n_items=n_items,
@@ -350,11 +349,11 @@ def _ended(model: _Model, theta: FloatArray, judges: tuple[str, ...]) -> Maximum
         if values[0] < LEAST_CURVATURE:
             raise _untold(judges, vectors[n:, 0])
     inverse = np.linalg.inv(curvature)
-    centred = np.eye(theta.size)
-    centred[:n, :n] -= 1.0 / n
+    inverse[:n] -= inverse[:n].mean(axis=0)
+    inverse[:, :n] -= inverse[:, :n].mean(axis=1, keepdims=True)
     ll = tallies.won @ log_expit(logits) + (tallies.n - tallies.won) @ log_expit(-logits)
     theta[:n] -= theta[:n].mean()
-    return Maximum(theta, centred @ inverse @ centred, p, float(ll))
+    return Maximum(theta, inverse, p, float(ll))
 
 
 def _untold(judges: tuple[str, ...], direction: FloatArray | None = None) -> StrengthsRefused:

@@ -50,6 +50,7 @@ POINTS: Mapping[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5}
 ORDER: Mapping[str, int] = {"a": 1, "b": -1, "": 0}
 ONE_JUDGE = "all"
 UNTOLD = -1.0
+MOST_KEYS_A_ROW = 8
 
 
 class ComparisonsRefused(CoreError):
@@ -84,11 +85,15 @@ class Tallies:
 
 
 class Battles(Protocol):
-    """What a fit needs: agents, judges with a position effect, tallies, and what each item says."""
+    """What a fit needs: agents, items, judges with a position effect, tallies, and how far items spread."""
 
     @property
     def agents(self) -> tuple[str, ...]:
         """Names, ascending."""
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of what is compared on, ascending."""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -98,8 +103,8 @@ class Battles(Protocol):
     def tallies(self) -> Tallies:
         """Comparisons added up."""
 
-    def scores(self, p: FloatArray) -> FloatArray:
-        """Return the derivative of each item's log-likelihood at p, shape (n_items, n_agents + n_judges)."""
+    def spread(self, p: FloatArray) -> FloatArray:
+        """Return Σ_j u_j u_jᵀ at p of tallies, shape (n_agents + n_judges,) squared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,13 +144,17 @@ class Comparisons:
 
     @cached_property
     def _grouped(self) -> tuple[IndexArray, IndexArray]:
-        """First row of each tally, and the tally of each row."""
+        """Key of each tally, ascending, and the tally of each row."""
         width = len(self.agents)
         key = self.a * width + self.b
         if self.judges:
             key = (key * len(self.judges) + self.judge) * 3 + (self.order + 1).astype(np.intp)
-        _, first, group = np.unique(key, return_index=True, return_inverse=True)
-        return first, group
+        n_keys = width * width * max(3 * len(self.judges), 1)
+        if n_keys > MOST_KEYS_A_ROW * key.size:
+            keys, group = np.unique(key, return_inverse=True)
+            return keys, group
+        there = np.bincount(key, minlength=n_keys) > 0
+        return np.flatnonzero(there), (np.cumsum(there) - 1)[key]
 
     @cached_property
     def tallies(self) -> Tallies:
@@ -154,15 +163,18 @@ class Comparisons:
 
     def weighted(self, weight: FloatArray | None) -> Tallies:
         """Return the tallies with rows that count `weight` times, shape (n_rows,)."""
-        first, group = self._grouped
+        keys, group = self._grouped
+        pair, rest = np.divmod(keys, 3 * len(self.judges)) if self.judges else (keys, np.zeros_like(keys))
+        a, b = np.divmod(pair, len(self.agents))
+        judge, order = np.divmod(rest, 3)
         points = self.points if weight is None else self.points * weight
         return Tallies(
-            a=self.a[first],
-            b=self.b[first],
-            judge=self.judge[first],
-            order=self.order[first],
-            n=np.bincount(group, weight, first.size).astype(np.float64),
-            won=np.bincount(group, points, first.size).astype(np.float64),
+            a=a,
+            b=b,
+            judge=judge,
+            order=order - 1.0 if self.judges else np.zeros(keys.size),
+            n=np.bincount(group, weight, keys.size).astype(np.float64),
+            won=np.bincount(group, points, keys.size).astype(np.float64),
         )
 
     def of_cell(self, cell: int) -> "Comparisons":
@@ -172,16 +184,19 @@ class Comparisons:
         rows = {name: getattr(self, name)[kept] for name in names}
         return replace(self, **rows | {"judges": (), "order": np.zeros(int(kept.sum()))})
 
-    def scores(self, p: FloatArray) -> FloatArray:
-        """Return the derivative of each item's log-likelihood, shape (n_items, n_agents + n_judges)."""
+    def spread(self, p: FloatArray) -> FloatArray:
+        """Return Σ_j u_j u_jᵀ at p of tallies, shape (n_agents + n_judges,) squared."""
+        from scipy.sparse import csr_array
+
         beyond = self.points - p[self._grouped[1]]
-        width = len(self.agents) + len(self.judges)
         columns = [(self.a, beyond), (self.b, -beyond)]
         if self.judges:
             columns.append((len(self.agents) + self.judge, beyond * self.order))
-        place = np.concatenate([self.item * width + column for column, _ in columns])
-        found = np.bincount(place, np.concatenate([value for _, value in columns]), len(self.items) * width)
-        return np.asarray(found.reshape(len(self.items), width), dtype=np.float64)
+        values, place = (np.concatenate([column[side] for column in columns]) for side in (1, 0))
+        item = np.tile(self.item, len(columns))
+        shape = (len(self.items), len(self.agents) + len(self.judges))
+        scores = csr_array((values, (item, place)), shape=shape)
+        return np.asarray((scores.T @ scores).toarray(), dtype=np.float64)
 
     @cached_property
     def battles(self) -> tuple[IndexArray, IndexArray]:
@@ -233,16 +248,16 @@ class Outcomes:
             wins += column[:, None] > column
         return tallies_of_wins(wins)
 
-    def scores(self, p: FloatArray) -> FloatArray:
-        """Return the derivative of each task's log-likelihood, shape (n_items, n_agents)."""
+    def spread(self, p: FloatArray) -> FloatArray:
+        """Return Σ_j u_j u_jᵀ at p of tallies, shape (n_agents, n_agents)."""
         lost = np.zeros((len(self.agents),) * 2)
         lost[self.tallies.a, self.tallies.b] = 1.0 - p
         lost[self.tallies.b, self.tallies.a] = p
-        found = np.empty(self.outcomes.T.shape)
-        for row, column in zip(found, self.outcomes.T, strict=True):
+        scores = np.empty(self.outcomes.T.shape)
+        for row, column in zip(scores, self.outcomes.T, strict=True):
             beyond = (column[:, None] > column) * lost
             row[:] = beyond.sum(axis=1) - beyond.sum(axis=0)
-        return found
+        return np.asarray(scores.T @ scores, dtype=np.float64)
 
 
 def tallies_of_wins(wins: FloatArray) -> Tallies:
