@@ -57,7 +57,7 @@ from scipy.special import expit, log_expit
 
 from analytics.arrays import FloatArray, Mask, read_only
 from analytics.errors import CoreError
-from analytics.pairwise.comparisons import Battles, Tallies, tallies_of_wins
+from analytics.pairwise.comparisons import Battles, Tallies, crossed, tallies_of_wins
 
 LARGEST_DERIVATIVE = 1e-11
 LARGEST_OF_MANY = 1e-6
@@ -256,7 +256,6 @@ class _Model:
     def __init__(self, tallies: Tallies, n_agents: int, n_judges: int, prior: float | None) -> None:
         self.tallies, self.n_agents, self.n_judges = tallies, n_agents, n_judges
         self.penalty = 0.0 if prior is None else 1.0 / prior
-        self.pair = tallies.a * n_agents + tallies.b
         self.most = float(self._summed(tallies.n, tallies.n).max())
 
     def _summed(self, of_a: FloatArray, of_b: FloatArray) -> FloatArray:
@@ -288,24 +287,12 @@ class _Model:
         return np.concatenate([of_strengths, np.bincount(t.judge, beyond * t.order, self.n_judges)])
 
     def curvature(self, p: FloatArray) -> FloatArray:
-        """H, with what makes it definite where all strengths move together."""
-        t, n = self.tallies, self.n_agents
-        weight = t.n * p * (1.0 - p)
-        pairs = np.bincount(self.pair, weight, n * n).reshape(n, n)
-        pairs += pairs.T
-        of_strengths = pairs.sum(axis=1) + self.penalty
-        found = np.zeros((n + self.n_judges,) * 2)
-        found[:n, :n] = of_strengths.mean() / n - pairs
-        found[np.arange(n), np.arange(n)] += of_strengths
-        if self.n_judges:
-            turned, size = weight * t.order, self.n_judges * n
-            cross = np.bincount(t.judge * n + t.a, turned, size) - np.bincount(
-                t.judge * n + t.b, turned, size
-            )
-            found[n:, :n] = cross.reshape(self.n_judges, n)
-            found[:n, n:] = found[n:, :n].T
-            of_judges = np.bincount(t.judge, turned * t.order, self.n_judges)
-            found[n:, n:] = np.diag(np.where(of_judges > 0.0, of_judges, 1.0))
+        """H, made definite where all strengths move together, or a draw has left a judge without a row."""
+        n, each = self.n_agents, np.arange(self.n_agents + self.n_judges)
+        found = crossed(self.tallies, self.tallies.n * p * (1.0 - p), n, self.n_judges)
+        diagonal = found[each, each]
+        found[:n, :n] += diagonal[:n].mean() / n
+        found[each, each] += np.where(each < n, self.penalty, diagonal == 0.0)
         return found
 
 

@@ -188,7 +188,11 @@ class Comparisons:
         """Return Σ_j u_j u_jᵀ at p of tallies, shape (n_agents + n_judges,) squared."""
         from scipy.sparse import csr_array
 
-        beyond = self.points - p[self._grouped[1]]
+        keys, group = self._grouped
+        beyond = self.points - p[group]
+        if len(self.items) == beyond.size:  # a row an item: tallies tell all
+            squares = np.bincount(group, beyond**2, keys.size)
+            return crossed(self.tallies, squares, len(self.agents), len(self.judges))
         columns = [(self.a, beyond), (self.b, -beyond)]
         if self.judges:
             columns.append((len(self.agents) + self.judge, beyond * self.order))
@@ -258,6 +262,34 @@ class Outcomes:
             beyond = (column[:, None] > column) * lost
             row[:] = beyond.sum(axis=1) - beyond.sum(axis=0)
         return np.asarray(scores.T @ scores, dtype=np.float64)
+
+
+def crossed(tallies: Tallies, weight: FloatArray, n_agents: int, n_judges: int) -> FloatArray:
+    """Return Σ weight·x·xᵀ, x a tally's row of the design: 1 at a, −1 at b, o at its judge.
+
+    Parameters
+    ----------
+    tallies : Tallies
+    weight : float array, shape (n_tallies,)
+    n_agents, n_judges : int
+
+    Returns
+    -------
+    float array, shape (n_agents + n_judges,) squared
+    """
+    n = n_agents
+    pairs = np.bincount(tallies.a * n + tallies.b, weight, n * n).reshape(n, n)
+    pairs = pairs + pairs.T
+    found = np.zeros((n + n_judges,) * 2)
+    found[:n, :n] = -pairs
+    found[np.arange(n), np.arange(n)] = pairs.sum(axis=1)
+    if n_judges:
+        turned, size, row = weight * tallies.order, n_judges * n, tallies.judge * n
+        cross = np.bincount(row + tallies.a, turned, size) - np.bincount(row + tallies.b, turned, size)
+        found[n:, :n] = cross.reshape(n_judges, n)
+        found[:n, n:] = found[n:, :n].T
+        found[n:, n:] = np.diag(np.bincount(tallies.judge, turned * tallies.order, n_judges))
+    return found
 
 
 def tallies_of_wins(wins: FloatArray) -> Tallies:
