@@ -55,7 +55,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import stdtrit
 
-from analytics.arrays import FloatArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.errors import CoreError
 
 LEAST_LABELS = 30
@@ -153,6 +153,21 @@ class Labelled:
                     "1: labels picked by hand tell nothing of the rest",
                     code="probability",
                 )
+
+    def on(self, tasks: IndexArray) -> "Labelled":
+        """Return some of the tasks.
+
+        Parameters
+        ----------
+        tasks : int array, shape (n_kept,)
+            Places.
+
+        Raises
+        ------
+        SurrogateRefused
+        """
+        probability, error = (None if a is None else a[tasks] for a in (self.probability, self.error))
+        return Labelled(self.judge[tasks], self.human[tasks], probability, error)
 
     @cached_property
     def asked(self) -> Mask:

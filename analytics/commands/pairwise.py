@@ -104,5 +104,5 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
         "agreement with people": agreed.get("pipelines", []),
         "where both decide": agreed.get("differences", []),
         "method": values["method"],
-        "notes": values["notes"],
+        "notes": "; ".join(values["notes"]),
     }

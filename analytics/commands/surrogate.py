@@ -215,10 +215,13 @@ def _agent_values(agent: str, found: Corrected) -> dict[str, Any]:
 
 
 def _difference(a: str, b: str, found: Mapping[str, tuple[CodeArray, Labelled]]) -> dict[str, Any]:
+    """Compare two agents on the tasks that the judge saw of both."""
     (tasks_a, one), (tasks_b, other) = found[a], found[b]
-    if not np.array_equal(tasks_a, tasks_b):
-        return {"a": a, "b": b, "difference": None, "reason": "the judge saw them on different tasks"}
-    told = difference(one, other)
+    _, of_a, of_b = np.intersect1d(tasks_a, tasks_b, return_indices=True)
+    try:
+        told = difference(one.on(of_a), other.on(of_b))
+    except SurrogateRefused as refusal:
+        return {"a": a, "b": b, "difference": None, "reason": f"on their common tasks: {refusal}"}
     return {
         "a": a,
         "b": b,
@@ -226,6 +229,7 @@ def _difference(a: str, b: str, found: Mapping[str, tuple[CodeArray, Labelled]])
         "se": told.se,
         "lower": told.lower,
         "upper": told.upper,
+        "n_tasks": of_a.size,
         "reason": "",
     }
 
@@ -268,5 +272,5 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
         "differences": values["differences"],
         "what the pipeline adds": values["pipeline_error"],
         "left out": values["left_out"],
-        "notes": values["notes"],
+        "notes": "; ".join(values["notes"]),
     }

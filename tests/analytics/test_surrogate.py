@@ -235,6 +235,9 @@ def test_labels_as_a_level_of_judge(answer, real_data, repeats):
     found = answer(file, "--judge", CONDA, "--human-judge", DOCKER, "--random-sample")
     lines = {line["agent"]: line for line in found["agents"]}
     assert set(lines) == set(AGENTS)
+    first = found["differences"][0]
+    assert first["difference"] == pytest.approx(repeats[AGENTS[0]][0].mean() - repeats[AGENTS[1]][0].mean())
+    assert first["n_tasks"] == 300
     for agent in AGENTS[:2]:  # one trial each
         docker, conda = repeats[agent]
         assert lines[agent]["judge_mean"] == pytest.approx(conda.mean())
