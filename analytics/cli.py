@@ -10,6 +10,9 @@ harness   how well a harness measures its models                      the flat f
 gaming    what a team gains by submitting often, showing its best     the flat file
 ========  ==========================================================  ============================
 
+``pairwise`` (strengths from who beats whom) and ``surrogate`` (what people would have said, from a judge and
+some labels) stand in `analytics.commands`, a module each.
+
 Every command prints text, or one object under ``--json``; a refusal is one line on stderr and exit code 2.
 """
 
@@ -34,7 +37,7 @@ from analytics.command_line import (
     run,
     truths,
 )
-from analytics.commands import variance
+from analytics.commands import pairwise, surrogate, variance
 from analytics.text import counted
 from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
 
@@ -63,6 +66,8 @@ def _parser() -> Parser:
     ).add_argument("--seed", type=int, default=0, help="seed of the random subsets of trials (0)")
     _add_harness(commands)
     _add_gaming(commands)
+    pairwise.add(commands)
+    surrogate.add(commands)
     return parser
 
 

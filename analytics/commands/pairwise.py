@@ -1,0 +1,108 @@
+"""``python -m analytics pairwise FILE``: strengths from who beats whom."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from analytics.command_line import (
+    Answer,
+    add_command,
+    check_columns,
+    csv_columns,
+    csv_header,
+    flat_file,
+    progress_bar,
+    table_of,
+)
+from analytics.errors import CoreError
+from analytics.pairwise import Battles, Outcomes, pairwise, read_comparisons
+from analytics.pairwise.comparisons import OPTIONAL, REQUIRED
+from analytics.pairwise.report import bootstrapped
+
+ABOUT = (
+    "FILE is a CSV of verdicts: item, a, b, winner (a, b or tie), and if there are any first (who was shown "
+    "first: a or b), judge, prompt_variant, run and category. With --from-outcomes it is a flat file: "
+    "an agent wins a task where its outcome is larger."
+)
+
+
+class OptionRefused(CoreError):
+    """An option asks for what the file cannot have."""
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "pairwise",
+        _pairwise,
+        summary="Strengths from who beats whom, with errors that know of items and judges.",
+        file="FILE",
+        about=ABOUT,
+    )
+    parser.add_argument("--from-outcomes", action="store_true", help="FILE is a flat file of outcomes")
+    parser.add_argument("--only", metavar="BENCHMARK", help="the one to read, of a flat file of several")
+    parser.add_argument(
+        "--prior",
+        type=float,
+        metavar="V",
+        help="variance of a normal prior of each strength, such as 9 (none)",
+    )
+    parser.add_argument(
+        "--cells", action="store_true", help="bootstrap judges, prompts and orders beside items"
+    )
+    parser.add_argument("--human", metavar="COL", help="column of human verdicts to compare with")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all draws (0)")
+
+
+def _pairwise(arguments: argparse.Namespace) -> Answer:
+    battles = _outcomes(arguments) if arguments.from_outcomes else _rows(arguments)
+    with progress_bar("cells", "draws") as show:
+        found = pairwise(
+            battles,
+            seed=arguments.seed,
+            prior=arguments.prior,
+            cells=bootstrapped(arguments.seed, arguments.prior, show) if arguments.cells else None,
+            human=arguments.human is not None,
+        )
+    values = found.values()
+    return Answer(values, _shown(values))
+
+
+def _outcomes(arguments: argparse.Namespace) -> Battles:
+    if arguments.cells or arguments.human is not None:
+        raise OptionRefused(
+            "outcomes are nobody's verdicts: --cells and --human are for a file of comparisons"
+        )
+    table = table_of(flat_file(arguments.file, arguments.only))
+    return Outcomes.of(table.agents, table.tasks, table.means)
+
+
+def _rows(arguments: argparse.Namespace) -> Battles:
+    if arguments.only is not None:
+        raise OptionRefused("--only names a benchmark of a flat file: --from-outcomes reads one")
+    there = csv_header(arguments.file)
+    human = [] if arguments.human is None else [arguments.human]
+    check_columns([*REQUIRED, *human], there)
+    wanted = [*REQUIRED, *(name for name in OPTIONAL if name in there), *human]
+    return read_comparisons(csv_columns(arguments.file, wanted), arguments.human)
+
+
+def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    cells, agreed = values["cells"] or [], values["agreement"] or {}
+    return {
+        "": values["agents"],
+        "position effects": values["position"],
+        "log-likelihood": values["log_likelihood"],
+        "items": values["n_items"],
+        "comparisons": values["n_comparisons"],
+        "critical value": values["critical_value"],
+        "cells": [
+            {name: one[name] for name in ("pipeline", "ratio", "n_draws", "n_left_out", "reason")}
+            for one in cells
+        ],
+        "agreement with people": agreed.get("pipelines", []),
+        "where both decide": agreed.get("differences", []),
+        "method": values["method"],
+        "notes": "; ".join(values["notes"]),
+    }

@@ -1,0 +1,276 @@
+"""``python -m analytics surrogate FILE``: what people would have said, from a judge and some labels."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from analytics.arrays import CodeArray, FloatArray, IndexArray
+from analytics.command_line import Answer, add_command, flat_file
+from analytics.errors import CoreError
+from analytics.flat_file import FlatFile
+from analytics.reml import FactorRefused, FitRefused, fit
+from analytics.surrogate import (
+    Corrected,
+    Labelled,
+    SurrogateRefused,
+    correct,
+    difference,
+    pipeline_error,
+)
+
+ABOUT = (
+    "What people said stands in a column of numbers from 0 to 1 (--human), on rows of the judge, or is a "
+    "level of the column judge (--human-judge). How the labels were drawn must be said."
+)
+BY_HAND = (
+    "how the labels were drawn is not said: --probability names the column with the probability of each, "
+    "--random-sample says that all tasks were equally likely; labels picked by hand tell nothing of the rest"
+)
+
+
+class SurrogateOptionRefused(CoreError):
+    """The options do not say what is the judge, what people said, or how labels were drawn."""
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "surrogate",
+        _surrogate,
+        summary="The mean that people would have given, from a judge on all tasks and labels on some.",
+        about=ABOUT,
+    )
+    parser.add_argument("--judge", required=True, metavar="LEVEL", help="the judge that saw all tasks")
+    people = parser.add_mutually_exclusive_group(required=True)
+    people.add_argument("--human", metavar="COL", help="column of what people said, such as human")
+    people.add_argument("--human-judge", metavar="LEVEL", help="level of judge that holds what people said")
+    drawn = parser.add_mutually_exclusive_group()
+    drawn.add_argument(
+        "--probability", metavar="COL", help="column of drawing probabilities, such as human_probability"
+    )
+    drawn.add_argument("--random-sample", action="store_true", help="all tasks were equally likely")
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The judge's rows: (n_rows,) each; Y and π are NaN where nobody was asked."""
+
+    agent: CodeArray
+    task: CodeArray
+    judge: FloatArray
+    human: FloatArray
+    probability: FloatArray
+
+
+def _surrogate(arguments: argparse.Namespace) -> Answer:
+    if arguments.probability is None and not arguments.random_sample:
+        raise SurrogateOptionRefused(BY_HAND)
+    flat = flat_file(arguments.file, arguments.only)
+    chosen = _rows_under(flat, arguments.judge)
+    rows = _labelled_rows(flat, chosen, arguments)
+    found, left_out = _agents(flat, rows, stated=arguments.probability is not None)
+    if not found:
+        raise SurrogateRefused(
+            f"no agent has enough labels: {next(iter(left_out.values()))}", code="few_labels"
+        )
+    corrected = {agent: correct(one) for agent, (_, one) in found.items()}
+    values = {
+        "judge": arguments.judge,
+        "labels": arguments.human or arguments.human_judge,
+        "agents": [_agent_values(agent, one) for agent, one in corrected.items()],
+        "differences": [_difference(a, b, found) for a, b in combinations(found, 2)],
+        "pipeline_error": _pipeline_error(flat, chosen, found),
+        "left_out": left_out,
+        "notes": ["such a score stands beside an agent; it never orders a board"],
+    }
+    return Answer(values, _shown(values))
+
+
+# --------------------------------------------------------------------------------------------------- reading
+
+
+def _rows_under(flat: FlatFile, judge: str) -> IndexArray:
+    """Find the valid rows of one judge."""
+    levels = np.array([setting.judge == judge for setting in flat.settings])
+    rows = np.flatnonzero(levels[flat.setting] & flat.valid)
+    if not rows.size:
+        there = sorted({setting.judge for setting in flat.settings if setting.judge})
+        raise SurrogateOptionRefused(f"no row is of judge {judge!r}; there are {', '.join(there) or 'none'}")
+    return rows
+
+
+def _labelled_rows(flat: FlatFile, chosen: IndexArray, arguments: argparse.Namespace) -> _Rows:
+    probability = np.full(flat.n_rows, np.nan)
+    if arguments.probability is not None:
+        probability = _numbers(flat, arguments.probability)
+    if arguments.human is not None:
+        human, likely = _numbers(flat, arguments.human)[chosen], probability[chosen]
+    else:
+        people = _rows_under(flat, arguments.human_judge)
+        human, likely = np.full(chosen.size, np.nan), np.full(chosen.size, np.nan)
+        mine, theirs = _common(flat, chosen, people)
+        human[mine], likely[mine] = flat.outcome[people[theirs]], probability[people[theirs]]
+    return _Rows(
+        agent=flat.agent[chosen].astype(np.int64),
+        task=flat.task[chosen].astype(np.int64),
+        judge=flat.outcome[chosen],
+        human=human,
+        probability=likely,
+    )
+
+
+def _numbers(flat: FlatFile, column: str) -> FloatArray:
+    if column in flat.labels:
+        return flat.labels[column]
+    if column not in flat.metadata:
+        raise SurrogateOptionRefused(
+            f"no column {column!r}; there are {', '.join([*flat.labels, *flat.metadata]) or 'none'}"
+        )
+    try:
+        return np.array(
+            [np.nan if text in (None, "") else float(text) for text in flat.metadata[column].to_pylist()]
+        )
+    except ValueError as error:
+        raise SurrogateOptionRefused(f"column {column}: {error}") from None
+
+
+def _common(flat: FlatFile, chosen: IndexArray, people: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """Places in `chosen` and in `people` of the same trials under both judges."""
+    others = [setting._replace(judge=None) for setting in flat.settings]
+    code = {setting: i for i, setting in enumerate(dict.fromkeys(others))}
+    setting = np.array([code[one] for one in others], dtype=np.int64)[flat.setting]
+    key = (flat.agent.astype(np.int64) * len(flat.tasks) + flat.task) * len(code) + setting
+    key = key * (int(flat.trial.max()) + 1) + flat.trial
+    _, mine, theirs = np.intersect1d(key[chosen], key[people], return_indices=True)
+    return mine, theirs
+
+
+def _agents(
+    flat: FlatFile, rows: _Rows, *, stated: bool
+) -> tuple[dict[str, tuple[CodeArray, Labelled]], dict[str, str]]:
+    """Agents with their tasks and labels, and why others have none."""
+    found: dict[str, tuple[CodeArray, Labelled]] = {}
+    left_out: dict[str, str] = {}
+    for i, agent in enumerate(flat.agents):
+        mine = np.flatnonzero(rows.agent == i)
+        if not mine.size:
+            left_out[agent] = "no row under the judge"
+            continue
+        try:
+            found[agent] = _labelled(rows, mine, stated=stated)
+        except SurrogateRefused as refusal:
+            if refusal.code != "few_labels":
+                raise SurrogateRefused(f"agent {agent!r}: {refusal}", code=refusal.code) from None
+            left_out[agent] = str(refusal)
+    return found, left_out
+
+
+def _labelled(rows: _Rows, mine: IndexArray, *, stated: bool) -> tuple[CodeArray, Labelled]:
+    """Return the tasks of one agent: means over its trials, and over those that people saw."""
+    tasks, code = np.unique(rows.task[mine], return_inverse=True)
+    judge, human, probability = rows.judge[mine], rows.human[mine], rows.probability[mine]
+    asked = ~np.isnan(human)
+
+    def mean(values: FloatArray) -> FloatArray:
+        n = np.bincount(code[asked], minlength=tasks.size)
+        total = np.bincount(code[asked], values[asked], tasks.size)
+        return np.where(n > 0, total / np.maximum(n, 1), np.nan)
+
+    likely = mean(np.nan_to_num(probability)) if stated else None
+    if likely is not None and (np.abs(likely[code] - probability)[asked] > 1e-9).any():
+        raise SurrogateRefused(
+            "trials of one task were drawn with different probabilities", code="probability"
+        )
+    of_judge = np.bincount(code, judge, tasks.size) / np.bincount(code, minlength=tasks.size)
+    return tasks, Labelled(of_judge, mean(human), likely, mean(human - judge))
+
+
+# -------------------------------------------------------------------------------------------------- answering
+
+
+def _agent_values(agent: str, found: Corrected) -> dict[str, Any]:
+    return {
+        "agent": agent,
+        "judge_mean": found.judge_mean,
+        "corrected_mean": found.corrected.value,
+        "se": found.corrected.se,
+        "lower": max(found.corrected.lower, 0.0),
+        "upper": min(found.corrected.upper, 1.0),
+        "n_labels": found.n_labels,
+        "n_tasks": found.n_tasks,
+        "labels_alone": {
+            "mean": found.alone.value,
+            "se": found.alone.se,
+            "lower": max(found.alone.lower, 0.0),
+            "upper": min(found.alone.upper, 1.0),
+        },
+        "worth": found.worth,
+        "design": found.design,
+    }
+
+
+def _difference(a: str, b: str, found: Mapping[str, tuple[CodeArray, Labelled]]) -> dict[str, Any]:
+    """Compare two agents on the tasks that the judge saw of both."""
+    (tasks_a, one), (tasks_b, other) = found[a], found[b]
+    _, of_a, of_b = np.intersect1d(tasks_a, tasks_b, return_indices=True)
+    try:
+        told = difference(one.on(of_a), other.on(of_b))
+    except SurrogateRefused as refusal:
+        return {"a": a, "b": b, "difference": None, "reason": f"on their common tasks: {refusal}"}
+    return {
+        "a": a,
+        "b": b,
+        "difference": told.value,
+        "se": told.se,
+        "lower": told.lower,
+        "upper": told.upper,
+        "n_tasks": of_a.size,
+        "reason": "",
+    }
+
+
+def _pipeline_error(
+    flat: FlatFile, chosen: IndexArray, found: Mapping[str, tuple[CodeArray, Labelled]]
+) -> dict[str, Any]:
+    """Eq. 15 for this judge: its prompts and replicates, as far as the file varies them."""
+    rows = chosen[np.isin(flat.agent[chosen], [flat.agents.index(agent) for agent in found])]
+    texts = np.array([str(setting.prompt_variant) for setting in flat.settings])[flat.setting[rows]]
+    prompts, prompt = np.unique(texts, return_inverse=True)
+    item = flat.agent[rows].astype(np.int64) * len(flat.tasks) + flat.task[rows]
+    _, n_trials = np.unique(item * prompts.size + prompt, return_counts=True)
+    if np.unique(item).size == rows.size:
+        return {"reason": "not measured: the judge has one prompt and one trial of each task"}
+    terms = ["item", "prompt", "item:prompt"] if n_trials.size < rows.size else ["item", "prompt"]
+    terms = terms if prompts.size > 1 else ["item"]
+    try:
+        fitted = fit({"item": item, "prompt": prompt}, flat.outcome[rows], random=" + ".join(terms))
+    except (FitRefused, FactorRefused) as refusal:
+        return {"reason": f"not measured: {refusal}"}
+    n_replicates = int(np.median(n_trials))
+    told = pipeline_error(
+        prompts=fitted.components.get("prompt", 0.0) + fitted.components.get("item:prompt", 0.0),
+        cells=0.0,
+        replicates=fitted.residual,
+        n_prompts=prompts.size,
+        n_replicates=n_replicates,
+        mean_square=float(np.mean(np.concatenate([one.e for _, one in found.values()]) ** 2)),
+    )
+    return {"n_prompts": prompts.size, "n_replicates": n_replicates, **asdict(told), "reason": ""}
+
+
+def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"agent": "agent", "judge_mean": "judge", "corrected_mean": "corrected", "lower": "from"}
+    names |= {"upper": "to", "n_labels": "labels", "n_tasks": "tasks", "worth": "worth labels"}
+    return {
+        "": [{head: line[name] for name, head in names.items()} for line in values["agents"]],
+        "labels alone": [{"agent": line["agent"], **line["labels_alone"]} for line in values["agents"]],
+        "differences": values["differences"],
+        "what the pipeline adds": values["pipeline_error"],
+        "left out": values["left_out"],
+        "notes": "; ".join(values["notes"]),
+    }
