@@ -127,7 +127,7 @@ def outside_near(
     if not of_way.size:
         return {}
     told = _near_base(asked, of_way).outside_each([asked.left_out[f] for f in of_way], members[of_way])
-    return {int(f): asked.of_held_out(f, found) for f, found in zip(of_way, told, strict=True)}
+    return {f: asked.of_held_out(f, found) for f, found in zip(of_way.tolist(), told, strict=True)}
 
 
 def _asked(

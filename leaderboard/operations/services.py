@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -131,4 +132,5 @@ def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
         raise NothingToRank
     store_scores(now.stale)
     calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
+    now = replace(now, stale=())  # they are stored, and hold each agent's rows
     return now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset))

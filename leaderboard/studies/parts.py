@@ -71,7 +71,7 @@ class Parts:
         said = dict(zip(names, compared.condition, strict=True))
         for some in self._read_at_once(missing, delivered):
             if some != read:
-                source = _Source.of({pk: delivered[pk] for pk in some}, tasks, self.settings)
+                read, source = some, _Source.of({pk: delivered[pk] for pk in some}, tasks, self.settings)
             here = replace(compared, condition=tuple(said[pk] for pk in some))
             reduced = agent_rows(**source.arguments, counting=counting, compared=here)
             self.rows |= zip((names[pk] for pk in some), reduced, strict=True)
