@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid"
 COMMANDS = {
     selection: ("band", "validate", "compare", "ranks", "drift"),
-    analytics: ("variance", "dstudy", "icc", "harness", "gaming", "pairwise", "surrogate"),
+    analytics: ("variance", "dstudy", "icc", "harness", "gaming", "pairwise", "surrogate", "turns"),
 }
 
 
@@ -81,7 +82,7 @@ def test_help_lists_every_command(main, capsys):
         main(["--help"])
     told = capsys.readouterr().out
     assert ended.value.code == 0
-    assert all(f"\n    {name} " in told for name in COMMANDS[main])
+    assert all(re.search(rf"\n    {name}\s", told) for name in COMMANDS[main])
     assert "%%" not in told
 
 
