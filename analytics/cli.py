@@ -10,8 +10,8 @@ harness   how well a harness measures its models                      the flat f
 gaming    what a team gains by submitting often, showing its best     the flat file
 ========  ==========================================================  ============================
 
-``pairwise`` (strengths from who beats whom) and ``surrogate`` (what people would have said, from a judge and
-some labels) stand in `analytics.commands`, a module each.
+``pairwise`` (strengths from who beats whom), ``surrogate`` (what people would have said, from a judge and
+some labels) and ``turns`` (when conversations cross a threshold) stand in `analytics.commands`.
 
 Every command prints text, or one object under ``--json``; a refusal is one line on stderr and exit code 2.
 """
@@ -37,7 +37,7 @@ from analytics.command_line import (
     run,
     truths,
 )
-from analytics.commands import pairwise, surrogate, variance
+from analytics.commands import pairwise, surrogate, turns, variance
 from analytics.text import counted
 from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
 
@@ -68,6 +68,7 @@ def _parser() -> Parser:
     _add_gaming(commands)
     pairwise.add(commands)
     surrogate.add(commands)
+    turns.add(commands)
     return parser
 
 

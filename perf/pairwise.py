@@ -104,10 +104,10 @@ def compared(title: str, runs: dict[str, Run], least: dict[str, float]) -> None:
     print(f"{title}: strengths differ by {agree(runs):.1e}")
     taken = seconds(runs)
     ours, *rivals = taken
-    print(f"  {ours:42} {1e3 * taken[ours]:9.2f} ms")
+    print(f"  {ours:52} {1e3 * taken[ours]:9.2f} ms")
     for name in rivals:
         asked = f" (at least {least[name]:g})" if name in least else ""
-        print(f"  {name:42} {1e3 * taken[name]:9.2f} ms  ratio {taken[name] / taken[ours]:7.1f}{asked}")
+        print(f"  {name:52} {1e3 * taken[name]:9.2f} ms  ratio {taken[name] / taken[ours]:7.1f}{asked}")
 
 
 def rows_of_battles() -> None:

@@ -127,7 +127,7 @@ def outside_near(
     if not of_way.size:
         return {}
     told = _near_base(asked, of_way).outside_each([asked.left_out[f] for f in of_way], members[of_way])
-    return {f: asked.of_held_out(f, found) for f, found in zip(of_way.tolist(), told, strict=True)}
+    return {f: asked.of_held_out(int(f), found) for f, found in zip(of_way.tolist(), told, strict=True)}
 
 
 def _asked(
@@ -153,7 +153,7 @@ def _near(asked: _Folds, of_way: IndexArray) -> list[FloatArray]:
         return []
     algebra = _near_base(asked, of_way)
     told = algebra.predictions_each([asked.left_out[f] for f in of_way], asked.members[of_way])
-    return [asked.of_held_out(f, found) for f, found in zip(of_way, told, strict=True)]
+    return [asked.of_held_out(int(f), found) for f, found in zip(of_way, told, strict=True)]
 
 
 def _near_base(asked: _Folds, of_way: IndexArray) -> leave_out.LeaveOut:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,12 +20,13 @@ from selection.cli import main as selection
 REQUIRED = {
     "variance": ["--outcome", "o", "--random", "a"],
     "dstudy": ["--facets", "N=a", "--design", "N=1"],
+    "surrogate": ["--judge", "j", "--human", "human", "--random-sample"],
 }
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid"
 COMMANDS = {
     selection: ("band", "validate", "compare", "ranks", "drift"),
-    analytics: ("variance", "dstudy", "icc", "harness", "gaming"),
+    analytics: ("variance", "dstudy", "icc", "harness", "gaming", "pairwise", "surrogate", "turns"),
 }
 
 
@@ -80,7 +82,7 @@ def test_help_lists_every_command(main, capsys):
         main(["--help"])
     told = capsys.readouterr().out
     assert ended.value.code == 0
-    assert all(f"\n    {name} " in told for name in COMMANDS[main])
+    assert all(re.search(rf"\n    {name}\s", told) for name in COMMANDS[main])
     assert "%%" not in told
 
 

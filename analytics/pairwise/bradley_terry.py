@@ -340,7 +340,7 @@ def _ended(model: _Model, theta: FloatArray, judges: tuple[str, ...]) -> Maximum
     inverse[:, :n] -= inverse[:, :n].mean(axis=1, keepdims=True)
     ll = tallies.won @ log_expit(logits) + (tallies.n - tallies.won) @ log_expit(-logits)
     theta[:n] -= theta[:n].mean()
-    return Maximum(theta, inverse, p, float(ll))
+    return Maximum(theta, np.asarray(inverse, dtype=np.float64), p, float(ll))
 
 
 def _untold(judges: tuple[str, ...], direction: FloatArray | None = None) -> StrengthsRefused:

@@ -191,7 +191,7 @@ class Comparisons:
         keys, group = self._grouped
         beyond = self.points - p[group]
         if len(self.items) == beyond.size:  # a row an item: tallies tell all
-            squares = np.bincount(group, beyond**2, keys.size)
+            squares = np.bincount(group, beyond**2, keys.size).astype(np.float64)
             return crossed(self.tallies, squares, len(self.agents), len(self.judges))
         columns = [(self.a, beyond), (self.b, -beyond)]
         if self.judges:
