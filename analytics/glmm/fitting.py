@@ -4,7 +4,7 @@ Refused, with the row, level or term
 ------------------------------------
 An outcome that is neither 0 nor 1; outcomes that are all alike; a level of a fixed term whose outcomes are
 all 0 or all 1, as its effect is infinite; a random term in each of whose levels outcomes never differ, as its
-variance is; and the designs that
+variance is; a variance above 100, where the terms tell nearly every outcome; and the designs that
 `analytics.reml.model` refuses. A random term with a level for each row is dropped and named: with one trial
 in each cell the cell's variance cannot be told from the logistic one.
 
@@ -25,6 +25,8 @@ from analytics.reml.formula import Term
 from analytics.reml.model import Model, check_fixed, check_groupings, checked_outcome, designed
 from analytics.reml.sparse.cells import Cells, cells_of
 from analytics.reml.sparse.criterion import one_blas_thread
+
+LARGEST_VARIANCE = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,7 @@ def fit_logit(
         cells = _cells(model)
         successes = np.bincount(cells.of_row, y, cells.n_cells).astype(np.float64)
         found = minimise(Counts(layout_of(cells), successes))
+    _check_finite(model, found.point.variances)
     return LogitFit(
         model=model,
         variances=found.point.variances,
@@ -170,6 +173,16 @@ def _check_noise(model: Model, y: FloatArray) -> None:
                 f"{term.name}: outcomes of one level never differ, so that its variance has no bound",
                 code="no_residual_noise",
             )
+
+
+def _check_finite(model: Model, variances: FloatArray) -> None:
+    """Refuse a standard deviation of more than 10 logits."""
+    if variances.max() > LARGEST_VARIANCE:
+        name, sd = model.random[int(variances.argmax())].name, variances.max() ** 0.5
+        raise LogitRefused(
+            f"{name}: a standard deviation of {sd:.0f} logits, as the terms tell nearly every outcome",
+            code="not_estimable",
+        )
 
 
 def _constant_level(model: Model, term: Term, codes: CodeArray, level: int, y: FloatArray) -> str:

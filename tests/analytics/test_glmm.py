@@ -385,6 +385,10 @@ def test_what_else_is_refused():
     same = {"item": np.repeat(np.arange(40), 200).tolist()}
     with refused(LogitRefused, "no_residual_noise", match="item: outcomes of one level never differ"):
         fit_logit(same, np.repeat(np.arange(40) % 2, 200), random="item")
+    nearly = np.repeat(np.arange(40) % 2, 200)
+    nearly[0] = 1
+    with refused(LogitRefused, "not_estimable", match=r"item: a standard deviation of \d\d logits"):
+        fit_logit(same, nearly, random="item")
 
 
 def test_one_trial_in_each_cell_drops_the_cell_term(run, tmp_path):
