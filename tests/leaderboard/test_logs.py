@@ -66,9 +66,9 @@ def test_a_fault_of_ours_is_told_with_its_trace_under_the_same_id(client, toy, l
     assert (told["level"], told["status"]) == ("error", 500)
 
 
-def test_no_secret_is_in_any_line(client, toy, lines, settings):
+def test_no_secret_is_in_any_line(client, toy, lines, settings, caplog):
     """Each way in which a secret comes by HTTP; the log at its most talkative."""
-    logging.getLogger("django.request").setLevel(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "django.request")
     token = secrets.mint().text
     person("ada@example.org")
     secret = "aVeryPrivateThing"
@@ -83,7 +83,6 @@ def test_no_secret_is_in_any_line(client, toy, lines, settings):
     client.get(f"/accounts/confirm-email/{secret}/")
     client.post("/accounts/login/", {"login": "ada@example.org", "password": secret})
     client.post("/accounts/login/", {"login": "ada@example.org", "password": PASSWORD})
-    logging.getLogger("django.request").setLevel(logging.ERROR)
     told = json.dumps(lines())
     assert len(lines()) >= 10
     for hidden in (
