@@ -155,7 +155,6 @@ class Deployed:
 
 @pytest.fixture
 def stock():
-    program("docker-compose")  # what CI installs, it installs together
     (*_, programs) = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(program("initdb")).parent]
     server = Stock(programs)
     yield server

@@ -279,6 +279,7 @@ def test_web_workers_import_no_statistics(db):
     assert code == 201
     answered = dict(line.rsplit(" ", 1) for line in walked)
     assert {"/": "200", "/b/toy": "200", "/api/v1/benchmarks/toy/board": "200"}.items() <= answered.items()
+    assert answered.pop("/readyz") == "503"  # no scheduler runs
     assert not [path for path, status in answered.items() if status.startswith(("400", "5"))]
     assert {answered[path] for path in (*COMPUTED, "/api/schema/", "/api/docs/")} == {"200"}
     assert answered["/admin/catalog/task/"] == answered["/admin/audit/"] == "200"
