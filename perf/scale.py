@@ -1,8 +1,8 @@
 """A large benchmark: seconds and memory of what it asks for, and how they grow from a tenth of its outcomes.
 
 632 agents × 1,581 tasks × 1 trial are simulated, and 200 × 500, both axes divided by √10; with `large`
-2,000 × 5,000, which is 10⁷ outcomes, and 632 × 1,581. Each size has a server of its own. What is timed is what
-an operator, a clock or a reader starts: `manage.py load`, the board from nothing, the board after one more
+2,000 × 5,000, which is 10⁷ outcomes, and 632 × 1,581. Each size has a server of its own. What is timed is
+what an operator, a clock or a reader starts: `manage.py load`, the board from nothing, the board after one more
 agent has run the subset, nested validation by leaving one agent out and by time of the policy's strategy, and
 the board's page from a web worker that has never made it. Memory is the largest sum over all processes at
 work, PostgreSQL's among them, of what each holds for itself and its part of what they share (PSS), looked at

@@ -121,7 +121,7 @@ def django_db_setup(django_test_environment, django_db_blocker, django_db_modify
 
 def _migrated_once():
     with connection.creation._nodb_cursor() as cursor:
-        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE])
+        cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE])
         if cursor.fetchone():
             return
     unfinished = f"{TEMPLATE}_unfinished"
