@@ -44,7 +44,6 @@ ADVICE = {
     "run-to-run noise": "run one of the first agents again, twice: the harness or a provider has changed",
     "cost per task": "look at the prices and budgets of the agents named",
 }
-MONITORS = tuple(ADVICE)
 WANTED = {
     "rank fidelity": "ask agents drawn at random for full runs, until there are 12",
     "calibration": "ask agents drawn at random for full runs",

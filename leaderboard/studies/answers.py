@@ -3,7 +3,6 @@
 Nothing heavy is imported.
 """
 
-from analytics.drift.monitor import MONITORS
 from analytics.ending import orderly_end
 from analytics.progress import progress_bar
 from analytics.text import as_text
@@ -25,7 +24,6 @@ from selection.standings.lines import (
 from selection.standings.verdict import advice_text, random_text, verdict, why_text
 
 __all__ = [
-    "MONITORS",
     "AtTarget",
     "Changes",
     "Conditions",

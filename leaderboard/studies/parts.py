@@ -87,9 +87,16 @@ class Parts:
         if not self.one_by_one:
             return [agents] if agents else []
         n_outcomes = submissions.n_outcomes_of(one.submission for pk in agents for one in delivered[pk])
-        sizes = [sum(n_outcomes[one.submission] for one in delivered[pk]) for pk in agents]
-        part_of = np.cumsum(sizes) // MOST_READ
-        return [[agents[i] for i in np.flatnonzero(part_of == part)] for part in np.unique(part_of)]
+        parts: list[list[int]] = []
+        n_held = MOST_READ + 1
+        for pk in agents:
+            n = sum(n_outcomes[one.submission] for one in delivered[pk])
+            if n_held + n > MOST_READ:
+                parts.append([])
+                n_held = 0
+            parts[-1].append(pk)
+            n_held += n
+        return parts
 
     def _hold(self, keys: list[str], source: "_Source", counting: Counting) -> bool:
         """Keep what these agents ran under each condition; return whether temperature is part of one."""

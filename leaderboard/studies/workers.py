@@ -15,7 +15,6 @@ from django.conf import settings
 from leaderboard.errors import Refusal
 from selection.validation.workers import Spread, processes
 
-AHEAD = 2  # units sent for each thread of the cluster, so that none waits
 NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1TB"}  # a unit holds all outcomes
 
 
@@ -48,7 +47,8 @@ def cluster(address: str, *, patience: float = 30.0) -> Spread:
             raise ClusterUnreachable(f"No Dask scheduler answers at {address}.") from error
         with client, dask.config.set(NO_WARNING):
             waiting = (client.submit(function, *unit, pure=False) for unit in units)
-            sent = deque(islice(waiting, AHEAD * _n_threads(client, address, patience)))
+            n = _n_threads(client, address, patience)
+            sent = deque(islice(waiting, n + n))  # two for each thread, so that none waits
             while sent:
                 yield _answer(sent.popleft(), client, address, patience)
                 sent.extend(islice(waiting, 1))
