@@ -2,13 +2,14 @@
 
 632 agents × 1,581 tasks × 1 trial are simulated, and 200 × 500, both axes divided by √10; with `large`
 2,000 × 5,000, which is 10⁷ outcomes, and 632 × 1,581. Each size has a server of its own. What is timed is
-what an operator, a clock or a reader starts: `manage.py load`, the board from nothing, the board after one more
-agent has run the subset, nested validation by leaving one agent out and by time of the policy's strategy, and
-the board's page from a web worker that has never made it. Memory is the largest sum over all processes at
-work, PostgreSQL's among them, of what each holds for itself and its part of what they share (PSS), looked at
-four times a second. Growth is the power of the number of outcomes, told by the processor time of the same
-processes: that is what the seconds come to where nothing else runs.
-Run with `python -m perf.scale`; with `large` it takes an hour or two of an idle machine.
+what an operator, a clock or a reader starts: `manage.py load`, the board from nothing, the board after one
+more agent has run the subset, nested validation by leaving one agent out and by time of the policy's
+strategy, and the board's page from a web worker that has never made it. Memory is the largest sum over all
+processes at work, PostgreSQL's among them, of what each holds for itself and its part of what they share
+(PSS), looked at four times a second. Growth is the power of the number of outcomes, told by the processor
+time of the same processes: that is what the seconds come to where nothing else runs.
+Run with `python -m perf.scale`; with
+`large` it takes an hour or two of an idle machine.
 """
 
 import atexit
@@ -38,6 +39,7 @@ MOST_SECONDS = {ONE: 10.0}
 GIB = 2**30
 MOST_BYTES = dict.fromkeys(STEPS, 4 * GIB) | {VALIDATION: 8 * GIB}
 N_JOBS = 2
+MOST_ROWS = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -166,12 +168,8 @@ def take_steps(home: Path, n_agents: int, n_tasks: int) -> None:
     django.setup()
     from perf.recompute import write
 
-    file, one = home / "rows.csv", home / "one.csv"
-    write(file, agents=range(n_agents), n_tasks=n_tasks, n_trials=1)
-    manage = [sys.executable, "manage.py"]
-    load = ["load", "--benchmark", "perf"]
-    timed(LOAD, lambda: subprocess.run([*manage, *load, file], cwd=ROOT, check=True, stdout=sys.stderr))
-    file.unlink()
+    files, one = written(home, n_agents, n_tasks), home / "one.csv"
+    timed(LOAD, lambda: [loaded(file) for file in files])
     board = timed(BOARD, made)
     tasks = subset_of(board)
     print(f"  {len(tasks):,} tasks in the subset", flush=True)
@@ -179,6 +177,24 @@ def take_steps(home: Path, n_agents: int, n_tasks: int) -> None:
     timed(ONE, lambda: (stored(one), made()))
     timed(VALIDATION, validated)
     served()
+
+
+def written(home: Path, n_agents: int, n_tasks: int) -> list[Path]:
+    """Write files of a size that is accepted: one of 512 MiB is the largest."""
+    from perf.recompute import write
+
+    step = max(1, MOST_ROWS // n_tasks)
+    parts = [range(first, min(first + step, n_agents)) for first in range(0, n_agents, step)]
+    files = [home / f"rows-{i}.csv" for i in range(len(parts))]
+    for file, agents in zip(files, parts, strict=True):
+        write(file, agents=agents, n_tasks=n_tasks, n_trials=1)
+    return files
+
+
+def loaded(file: Path) -> None:
+    command = [sys.executable, "manage.py", "load", "--benchmark", "perf", str(file)]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
+    file.unlink()
 
 
 def timed(step: str, call: Callable[[], Any]) -> Any:
