@@ -11,7 +11,8 @@ gaming    what a team gains by submitting often, showing its best     the flat f
 ========  ==========================================================  ============================
 
 ``pairwise`` (strengths from who beats whom), ``surrogate`` (what people would have said, from a judge and
-some labels) and ``turns`` (when conversations cross a threshold) stand in `analytics.commands`.
+some labels), ``turns`` (when conversations cross a threshold) and ``panels`` (what disagreement predicts)
+stand in `analytics.commands`.
 
 Every command prints text, or one object under ``--json``; a refusal is one line on stderr and exit code 2.
 """
@@ -37,7 +38,7 @@ from analytics.command_line import (
     run,
     truths,
 )
-from analytics.commands import pairwise, surrogate, turns, variance
+from analytics.commands import pairwise, panels, surrogate, turns, variance
 from analytics.text import counted
 from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
 
@@ -69,6 +70,7 @@ def _parser() -> Parser:
     pairwise.add(commands)
     surrogate.add(commands)
     turns.add(commands)
+    panels.add(commands)
     return parser
 
 

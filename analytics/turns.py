@@ -108,7 +108,7 @@ def crossing(item: CodeArray, seen: Mask, crossed: Mask) -> Crossing:
     TurnsRefused
     """
     _check(item, seen)
-    before = np.cumsum(crossed & seen, axis=1) - (crossed & seen)
+    before: CodeArray = np.cumsum(crossed & seen, axis=1) - (crossed & seen)
     risk = seen & (before == 0)
     first = risk & crossed
     n, d = risk.sum(axis=0), first.sum(axis=0)

@@ -20,13 +20,14 @@ from selection.cli import main as selection
 REQUIRED = {
     "variance": ["--outcome", "o", "--random", "a"],
     "dstudy": ["--facets", "N=a", "--design", "N=1"],
+    "panels": ["--members", "a,b"],
     "surrogate": ["--judge", "j", "--human", "human", "--random-sample"],
 }
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid"
 COMMANDS = {
     selection: ("band", "validate", "compare", "ranks", "drift"),
-    analytics: ("variance", "dstudy", "icc", "harness", "gaming", "pairwise", "surrogate", "turns"),
+    analytics: ("variance", "dstudy", "icc", "harness", "gaming", "pairwise", "surrogate", "turns", "panels"),
 }
 
 

@@ -335,7 +335,7 @@ def _ended(model: _Model, theta: FloatArray, judges: tuple[str, ...]) -> Maximum
         values, vectors = np.linalg.eigh(curvature)
         if values[0] < LEAST_CURVATURE:
             raise _untold(judges, vectors[n:, 0])
-    inverse = np.linalg.inv(curvature)
+    inverse = np.asarray(np.linalg.inv(curvature), dtype=np.float64)
     inverse[:n] -= inverse[:n].mean(axis=0)
     inverse[:, :n] -= inverse[:, :n].mean(axis=1, keepdims=True)
     ll = tallies.won @ log_expit(logits) + (tallies.n - tallies.won) @ log_expit(-logits)

@@ -1,0 +1,178 @@
+"""``python -m analytics panels FILE``: what disagreement predicts, and what an ensemble gains."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from analytics.arrays import CodeArray, FloatArray, IndexArray
+from analytics.command_line import Answer, add_command, flat_file, plain
+from analytics.errors import CoreError
+from analytics.flat_file import FlatFile
+from analytics.panels import disagreement, ensemble, tiers
+from analytics.panels.ensemble import EnsembleRefused
+
+
+class PanelOptionRefused(CoreError):
+    """A column or an agent that the file does not have, or that contradicts itself."""
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "panels",
+        _panels,
+        summary="What disagreement of judges predicts, tier by tier, and what an ensemble gains.",
+        about="An item is a task of an agent; a pipeline is a prompt, judge, temperature, run and trial.",
+    )
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument(
+        "--reference", metavar="COL", help="column of labels, 1 or 0: which majorities are wrong"
+    )
+    asked.add_argument("--tier", metavar="COL", help="column with the tier of each judge")
+    asked.add_argument("--members", metavar="A,B,…", help="agents whose outcomes are averaged")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all draws (0)")
+
+
+def _panels(arguments: argparse.Namespace) -> Answer:
+    flat = flat_file(arguments.file, arguments.only)
+    rows = np.flatnonzero(flat.valid)
+    if arguments.reference is not None:
+        return _items(flat, rows, arguments.reference, arguments.seed)
+    if arguments.tier is not None:
+        return _tiers(flat, rows, arguments.tier, arguments.seed)
+    return _ensemble(flat, rows, [name.strip() for name in arguments.members.split(",")])
+
+
+# ---------------------------------------------------------------------------------------------------- items
+
+
+def _items(flat: FlatFile, rows: IndexArray, column: str, seed: int) -> Answer:
+    label = _labels(flat, column)[rows]
+    item, cell = _items_and_cells(flat, rows)
+    kept = np.isin(item, np.unique(item[~np.isnan(label)]))
+    names, code = np.unique(item[kept], return_inverse=True)
+    cells, place = np.unique(cell[kept], return_inverse=True)
+    votes = np.full((names.size, cells.size), np.nan)
+    votes[code, place] = flat.outcome[rows[kept]]
+    found = disagreement(votes, _reference(label[kept], code, names.size), seed=seed)
+    low, high = found.r_null[1:]
+    values = {
+        "n_items": int(names.size),
+        "n_pipelines": int(cells.size),
+        "n_wrong": found.n_wrong,
+        "area": found.area,
+        "p_value": found.p_value,
+        "r": found.r,
+        "r_null": {"mean": found.r_null[0], "lower": low, "upper": high},
+        "items": [
+            {
+                "agent": flat.agents[one // len(flat.tasks)],
+                "task": flat.tasks[one % len(flat.tasks)],
+                "variance": float(v),
+                "accuracy": float(a),
+            }
+            for one, v, a in zip(names.tolist(), found.variance, found.accuracy, strict=True)
+        ],
+        "notes": ["r is below 0 by arithmetic; what tells is the area, ½ without a relation"],
+    }
+    return Answer(values, {name: value for name, value in values.items() if name != "items"})
+
+
+def _items_and_cells(flat: FlatFile, rows: IndexArray) -> tuple[CodeArray, CodeArray]:
+    item = flat.agent[rows].astype(np.int64) * len(flat.tasks) + flat.task[rows]
+    return item, flat.setting[rows].astype(np.int64) * (int(flat.trial.max()) + 1) + flat.trial[rows]
+
+
+def _labels(flat: FlatFile, column: str) -> FloatArray:
+    if column in flat.labels:
+        return flat.labels[column]
+    try:
+        return np.array([float(text) if text else np.nan for text in _texts(flat, column)])
+    except ValueError as error:
+        raise PanelOptionRefused(f"column {column}: {error}") from None
+
+
+def _texts(flat: FlatFile, column: str) -> list[str]:
+    if column not in flat.metadata:
+        there = ", ".join([*flat.labels, *flat.metadata]) or "none"
+        raise PanelOptionRefused(f"no column {column!r}; there are {there}")
+    return [text or "" for text in flat.metadata[column].to_pylist()]
+
+
+def _reference(label: FloatArray, code: CodeArray, n_items: int) -> FloatArray:
+    told = np.flatnonzero(~np.isnan(label))
+    found = np.full(n_items, np.nan)
+    found[code[told]] = label[told]
+    if (found[code[told]] != label[told]).any():
+        raise PanelOptionRefused("an item has two different labels")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- tiers
+
+
+def _tiers(flat: FlatFile, rows: IndexArray, column: str, seed: int) -> Answer:
+    names = sorted({setting.judge or "" for setting in flat.settings})
+    place = {name: i for i, name in enumerate(names)}
+    judge = np.array([place[setting.judge or ""] for setting in flat.settings])[flat.setting[rows]]
+    prompts = np.array([str(setting.prompt_variant) for setting in flat.settings])
+    prompt = np.unique(prompts, return_inverse=True)[1].astype(np.int64)[flat.setting[rows]]
+    texts = np.array(_texts(flat, column))[rows]
+    told = [set(texts[judge == i].tolist()) for i in range(len(names))]
+    for name, tier in zip(names, told, strict=True):
+        if len(tier) != 1 or "" in tier:
+            raise PanelOptionRefused(f"judge {name!r} has {len(tier)} tiers, or none, in column {column!r}")
+    item, _ = _items_and_cells(flat, rows)
+    found = tiers(item, judge, prompt, flat.outcome[rows], names, [min(one) for one in told], seed=seed)
+    values = plain(found)
+    shown = {
+        "": [
+            {"tier": one.name, "ratio": one.ratio, "from": one.lower, "to": one.upper, **one.components}
+            for one in found.tiers
+        ],
+        "spread of item:judge": found.spread,
+        "p": found.p_value,
+        "partitions": found.n_partitions,
+    }
+    return Answer(values, shown)
+
+
+# ------------------------------------------------------------------------------------------------- ensemble
+
+
+def _ensemble(flat: FlatFile, rows: IndexArray, members: list[str]) -> Answer:
+    unknown = [name for name in members if name not in flat.agents]
+    if unknown:
+        raise PanelOptionRefused(f"no agent {unknown[0]!r}")
+    places = [flat.agents.index(name) for name in dict.fromkeys(members)]
+    _, cell = _items_and_cells(flat, rows)
+    cells, code = np.unique(cell, return_inverse=True)
+    outcomes = np.full((len(flat.agents), len(flat.tasks), cells.size), np.nan)
+    outcomes[flat.agent[rows], flat.task[rows], code] = flat.outcome[rows]
+    chosen = outcomes[places]
+    n = np.count_nonzero(~np.isnan(chosen), axis=2)
+    by_tasks = np.where(n > 0, np.nansum(chosen, axis=2) / np.maximum(n, 1), np.nan)
+    common = ~np.isnan(by_tasks).any(axis=0)
+    whole = chosen[:, :, ~np.isnan(chosen[:, common]).any(axis=(0, 1))][:, common]
+    values = {
+        "members": [flat.agents[i] for i in places],
+        "domain": _told(by_tasks[:, common, None], finite=False),
+        "finite": _told(whole, finite=True),
+    }
+    return Answer(values, {**values, "domain": _short(values["domain"]), "finite": _short(values["finite"])})
+
+
+def _told(outcomes: FloatArray, *, finite: bool) -> dict[str, Any]:
+    try:
+        return {**plain(ensemble(outcomes, finite=finite)), "reason": ""}
+    except EnsembleRefused as refusal:
+        if refusal.code in ("not_measured", "constant"):
+            return {"reason": str(refusal)}
+        raise
+
+
+def _short(told: Any) -> Mapping[str, Any]:
+    return {name: value for name, value in told.items() if name != "covariance"}
