@@ -105,6 +105,11 @@ class KeptDraws:
         return max(inside, key=lambda key: len(self._found[key].rows), default=None)
 
     def _keep(self, place: Place, rows: dict[str, bytes], found: FloatArray) -> FloatArray:
+        """Keep it, in place of what was found of the same agents, or some of them, by earlier outcomes."""
+        for key in [
+            key for key, one in self._found.items() if key[0] == place and one.rows.keys() <= rows.keys()
+        ]:
+            del self._found[key]
         self._n += 1
         found = read_only(found)
         self._found[place, self._n] = _Found(rows, found)

@@ -85,3 +85,13 @@ def test_what_takes_too_much_is_not_kept(agents, counted):
     kept.ahead(*agents, **DRAWS)
     kept.ahead(*agents, **DRAWS)
     assert counted == [N_AGENTS, N_AGENTS]
+
+
+def test_earlier_outcomes_of_the_same_agents_take_no_room(agents):
+    outcomes, names, v, untold = agents
+    kept = KeptDraws()
+    for changed in range(5):
+        now = outcomes.copy()
+        now[0, changed] = 1 - now[0, changed]
+        kept.ahead(now, names, v, untold, **DRAWS)
+    assert len(kept._found) == 1

@@ -22,7 +22,7 @@ class Trouble(threading.Thread):
         super().__init__(daemon=True)
         self.service, self.web, self.leader, self.every = service, web, scheduler, every
         self.over, self.done, self.draw = threading.Event(), Counter[str](), random.Random(5)
-        self.failure = ""
+        self.each, self.failure = threading.Event(), ""  # `each`: one of each was done
 
     def run(self) -> None:
         order = list(dict.fromkeys(FAULTS))
@@ -31,8 +31,11 @@ class Trouble(threading.Thread):
                 what = order.pop() if order else self.draw.choice(FAULTS)
                 getattr(self, what.replace(" ", "_"))()
                 self.done[what] += 1
+                if not order:
+                    self.each.set()
         except Exception as error:
             self.failure = f"{type(error).__name__}: {error}"
+            self.each.set()
 
     def stop(self) -> Counter[str]:
         self.over.set()

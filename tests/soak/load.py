@@ -53,6 +53,8 @@ def lines(
             if trouble:
                 trouble.start()
             time.sleep(seconds)
+            if trouble:
+                trouble.each.wait(PATIENCE)
             found.done = dict(trouble.stop()) if trouble else {}
         found.seconds, found.ledger, found.slopes = time.monotonic() - begin, crowd.ledger, sampler.slopes()
         yield from _requests(found.ledger, troubled=troubled)
