@@ -4,13 +4,14 @@ Model
 -----
 Estimates β̂_a with the covariance Σ̂, as a fit of all agents at once gives them::
 
-    se²_ab = Σ̂_aa + Σ̂_bb − 2Σ̂_ab          e ~ N(0, Σ̂)
-    T_ba   = (e_b − e_a)/se_ab
+    se²_ab = Σ̂_aa + Σ̂_bb − 2Σ̂_ab          e ~ N(0, Σ̂),   q ~ χ²_{m−1}/(m − 1),   m items
+    T_ba   = (e_b − e_a)/(se_ab·√q)
     c      = the ⌈.95(B + 1)⌉-th smallest of max over all pairs of T, of B draws
     a beats b when β̂_a − β̂_b > c·se_ab;  rank of a in [1 + #{b beats a}, n − #{a beats b}]
 
 Agents a and b are tied where neither beats the other. Who may be first is told by `first` on the same draws.
-e = Σ̂^½·z, and z_a comes from the generator of (seed, name of a).
+e = Σ̂^½·z, and z_a comes from the generator of (seed, name of a). One q for all pairs of a draw stands for
+what is not known of Σ̂.
 
 Symbols
 -------
@@ -26,7 +27,7 @@ Limits: of two agents whose difference has no error at all (se_ab = 0) none beat
 
 Not done here
 -------------
-Σ̂ counts as known: where it rests on few items, c is too small.
+Pairs that differ on few items know less of their se than q says (docs/decisions/ranks-of-strengths.md).
 
 Source
 ------
@@ -69,7 +70,7 @@ def joint_ranks(
     estimates : float array, shape (n_agents,)
     covariance : float array, shape (n_agents, n_agents)
     n_items : int
-        What the covariance was estimated from.
+        m, what the covariance was estimated from; two at least.
     seed, n_draws : int
         At least 19 draws; 10,000 for what is published.
 
@@ -77,9 +78,10 @@ def joint_ranks(
     ------
     RanksRefused
     """
-    _check(agents, estimates, covariance, n_draws)
+    _check(agents, estimates, covariance, n_items, n_draws)
     se = _standard_errors(covariance)
-    ahead = _ahead(_errors(agents, covariance, seed, n_draws), se)
+    scale = generator(seed, "joint scale").chisquare(n_items - 1, n_draws) / (n_items - 1)
+    ahead = _ahead(_errors(agents, covariance, seed, n_draws), se) / scale[:, None]
     place = -(-95 * (n_draws + 1) // 100)
     critical = math.sqrt(np.sort(ahead.max(axis=1))[place - 1])
     shown = np.round(estimates, DECIMALS)
@@ -128,7 +130,9 @@ def _ahead(errors: FloatArray, se: FloatArray) -> FloatArray:
     return found
 
 
-def _check(agents: Sequence[str], estimates: FloatArray, covariance: FloatArray, n_draws: int) -> None:
+def _check(
+    agents: Sequence[str], estimates: FloatArray, covariance: FloatArray, n_items: int, n_draws: int
+) -> None:
     shape = (len(agents),) * 2
     if not agents or estimates.shape != shape[:1] or covariance.shape != shape:
         raise RanksRefused(
@@ -136,6 +140,8 @@ def _check(agents: Sequence[str], estimates: FloatArray, covariance: FloatArray,
         )
     if not (np.isfinite(estimates).all() and np.isfinite(covariance).all()):
         raise RanksRefused("an estimate or a covariance is not finite")
+    if n_items < 2:
+        raise RanksRefused(f"{n_items} item tells no error")
     if n_draws < N_DRAWS_LEAST:
         raise RanksRefused(f"{n_draws} draws have no upper 5% point; at least {N_DRAWS_LEAST} are needed")
     for earlier, later in pairwise(agents):

@@ -35,9 +35,9 @@ Messing, *Hidden Measurement Error in LLM Pipelines*, App. I.1. Hanley & McNeil,
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 
 from analytics.arrays import FloatArray, Mask
+from analytics.drift.fidelity import midranks
 from analytics.errors import CoreError
 from analytics.resampling import generator
 
@@ -137,7 +137,7 @@ def area(value: FloatArray, event: Mask) -> float:
         Some, not all.
     """
     n = int(event.sum())
-    ranks = rankdata(np.round(value, 9))
+    ranks = midranks(np.round(value, 9))
     return float((ranks[event].sum() - n * (n + 1) / 2) / (n * (event.size - n)))
 
 

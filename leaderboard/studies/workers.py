@@ -8,12 +8,14 @@ backend for Dask is not used.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
 from leaderboard.errors import Refusal
-from selection.validation.workers import Spread, processes
+
+if TYPE_CHECKING:
+    from selection.validation.workers import Spread
 
 NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1TB"}  # a unit holds all outcomes
 
@@ -22,14 +24,16 @@ class ClusterUnreachable(Refusal):
     """No Dask scheduler answers, or it has no workers."""
 
 
-def spread_over(n_jobs: int) -> Spread | None:
+def spread_over(n_jobs: int) -> "Spread | None":
     """Return how units are spread; None where this process does them itself."""
     if settings.DASK_SCHEDULER_ADDRESS:
         return cluster(settings.DASK_SCHEDULER_ADDRESS)
+    from selection.validation.workers import processes
+
     return processes(n_jobs) if n_jobs > 1 else None
 
 
-def cluster(address: str, *, patience: float = 30.0) -> Spread:
+def cluster(address: str, *, patience: float = 30.0) -> "Spread":
     """Spread over the workers of a Dask scheduler.
 
     A unit whose worker dies is done again by another, as the scheduler holds what it needs; one that ends
