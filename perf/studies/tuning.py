@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.harness import ScoreTensor
+from analytics.harness import ScoreTensor, compare
 from analytics.resampling import generator
 from tuning import bench
 from tuning.figures import Figures, parts, reliability_difference, standard_error, weighted
@@ -31,6 +31,7 @@ WAYS = {
     "NSGA-II": Search("nsga2", patience=99),
 }
 N_RUNS_FULL, N_BEST = 5, 5
+N_TASKS, RESIDUAL = 20, 0.01  # of the pairs of studies
 Settings = tuple[tuple[float, float, float], tuple[float, float, float]]
 # Variance of run and of model:run, and the scale of abilities: before, after.
 CASES: Mapping[str, Settings] = {
@@ -51,13 +52,18 @@ def main() -> None:
         rows = np.array([searched(way, seed) for seed in range(n_seeds)])
         cells = "".join(f"{told_(column):>20}" for column in rows[:, :3].T)
         print(f"{name:18}{cells}{told_(rows[:, 3]):>16}{time.process_time() - start:9.0f}", flush=True)
-    print("\nhow often the 95% interval of ΔR holds, 5 models, 1,500 draws of both configurations")
+    print("\nhow often the 95% interval of ΔR holds: 5 models, 20 tasks, 1,500 pairs")
+    print(f"{'':32}         {'runs redrawn':>14}{'tasks resampled':>17}")
     for name, (before, after) in CASES.items():
         for n_runs in (5, 10):
-            held = coverage(before, after, n_runs)
-            print(
-                f"{name:32} L = {n_runs:2}  {held:.3f} ± {(held * (1 - held) / 1500) ** 0.5:.3f}", flush=True
-            )
+            redrawn, resampled = coverage(before, after, n_runs)
+            print(f"{name:32} L = {n_runs:2}  {share(redrawn)}  {share(resampled)}", flush=True)
+
+
+def share(held: list[bool]) -> str:
+    """Share ± its standard error."""
+    p = sum(held) / len(held)
+    return f"{p:.3f} ± {(p * (1 - p) / len(held)) ** 0.5:.3f}"
 
 
 def told_(values: FloatArray) -> str:
@@ -152,29 +158,33 @@ def _on_bench(
 
 def coverage(
     before: tuple[float, float, float], after: tuple[float, float, float], n_runs: int, n: int = 1500
-) -> float:
-    """Share of n pairs of studies whose interval of ΔR holds the true one."""
+) -> tuple[list[bool], list[bool]]:
+    """Whether the interval of ΔR holds in each of n pairs of studies: runs redrawn, and tasks resampled."""
     draw = generator(n_runs, f"coverage {before} {after}")
     true = _true_reliability(*after) - _true_reliability(*before)
-    held = 0
+    redrawn, resampled = [], []
     for place in range(n):
-        tensors = []
-        for run, model_run, scale in (before, after):
-            means = scale * bench.ABILITIES[:, None] + draw.normal(0.0, run**0.5, (1, n_runs))
-            means = means + draw.normal(0.0, model_run**0.5, (5, n_runs))
-            scores = np.repeat(
-                means[:, None], 2, axis=1
-            )  # two tasks alike: run means are all that is looked at
-            names = bench.MODELS, ("t1", "t2"), tuple(f"{run:03d}" for run in range(n_runs))
-            tensors.append(ScoreTensor(*names, scores, np.ones(scores.shape, dtype=np.bool_)))
-        found = reliability_difference(tensors[0], tensors[1], place, n_draws=400)
-        held += found.lower <= true <= found.upper
-    return held / n
+        first, second = _drawn(draw, before, n_runs), _drawn(draw, after, n_runs)
+        found = reliability_difference(first, second, place, n_draws=400)
+        redrawn.append(found.lower <= true <= found.upper)
+        interval = compare(first, second, place, n_draws=400)[0].interval
+        resampled.append(interval is not None and interval.lower <= true <= interval.upper)
+    return redrawn, resampled
+
+
+def _drawn(draw: np.random.Generator, case: tuple[float, float, float], n_runs: int) -> ScoreTensor:
+    run, model_run, scale = case
+    y = scale * bench.ABILITIES[:, None] + draw.normal(0.0, run**0.5, (1, n_runs))
+    y = y + draw.normal(0.0, model_run**0.5, (5, n_runs))
+    scores = y[:, None] + draw.normal(0.0, bench.TASK**0.5, (1, N_TASKS, 1))
+    scores = scores + draw.normal(0.0, RESIDUAL**0.5, (5, N_TASKS, n_runs))
+    names = bench.MODELS, bench.TASKS[:N_TASKS], tuple(f"{place:03d}" for place in range(n_runs))
+    return ScoreTensor(*names, scores, np.ones(scores.shape, dtype=np.bool_))
 
 
 def _true_reliability(run: float, model_run: float, scale: float) -> float:
     signal = float(bench.ABILITIES.var(ddof=1)) * scale**2
-    return signal / (signal + run + model_run)
+    return signal / (signal + run + model_run + RESIDUAL / N_TASKS)
 
 
 if __name__ == "__main__":
