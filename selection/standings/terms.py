@@ -173,11 +173,8 @@ def cost_text(line: Line) -> str:
 
 def is_reckoned(line: Line) -> bool:
     """Whether its cost of all tasks rests on a part of them, or of its trials."""
-    return (
-        line.cost_basis == IN_PART
-        or line.cost_basis == "linear"
-        and line.how not in ("measured", "completed")
-    )
+    is_of_subset = line.cost_basis == "linear" and line.how not in ("measured", "completed")
+    return is_of_subset or line.cost_basis == IN_PART
 
 
 def costs(board: Standings) -> dict[str, float]:

@@ -398,7 +398,7 @@ def test_savings_in_money_are_at_the_agents_own_mean(history):
     assert (lines["a01"].cost_usd, lines["a01"].cost_basis) == (None, "not stated")
 
 
-def test_a_cost_of_the_cheap_trials_alone_is_marked_and_cheapest_of_nothing(history):
+def test_a_cost_of_the_cheap_trials_alone_is_marked(history):
     """The best agent states what its five cheapest tasks cost; then, of each task, one trial."""
     outcomes, _ = history
     costs = np.tile(np.random.default_rng(0).lognormal(0.0, 1.0, 60), (16, 1))
@@ -416,10 +416,6 @@ def test_a_cost_of_the_cheap_trials_alone_is_marked_and_cheapest_of_nothing(hist
         assert words.cost_text(line).startswith("~$")
         assert dict(words.about(line))["Cost"].endswith(
             "from the trials whose cost is stated, which are not all"
-        )
-        assert (
-            "the cheapest of" not in words.headline(found)
-            or "~" not in words.headline(found).split("; the")[1]
         )
     whole = by_name(answer(record_of(outcomes, costs=costs)))[f"a{best:02d}"]
     assert (whole.cost_basis, words.cost_text(whole)) == ("per task", f"${costs[best].sum():.1f}")
