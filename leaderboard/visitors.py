@@ -29,14 +29,14 @@ def address_of(request: HttpRequest) -> Address | None:
 def household(address: Address) -> str:
     """The address, of IPv6 its network, in which one visitor may take any."""
     if isinstance(address, IPv6Address):
-        if address.ipv4_mapped:
-            return str(address.ipv4_mapped)
         return str(IPv6Network((address, HOUSEHOLD), strict=False))
     return str(address)
 
 
 def _read(text: str | None) -> Address | None:
+    """The address; of IPv4 as such, also where a socket of IPv6 tells it."""
     try:
-        return ip_address((text or "").strip().removeprefix("[").removesuffix("]"))
+        found = ip_address((text or "").strip().removeprefix("[").removesuffix("]"))
     except ValueError:
         return None
+    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found

@@ -62,6 +62,8 @@ class AgentRow:
         Counted valid trials strictly between 0 and 1.
     n_failed : int
         Counted rows without an outcome of 1.
+    n_uncosted : int
+        Counted valid trials that state no cost.
     n_tokens, seconds : float or None
         Of a run of all tasks that state them.
     repeats : Repeats
@@ -83,6 +85,7 @@ class AgentRow:
     n_deliveries: int
     n_graded: int
     n_failed: int
+    n_uncosted: int
     n_tokens: float | None
     seconds: float | None
     repeats: Repeats
@@ -175,6 +178,7 @@ def agent_rows(
     costs, tokens, seconds = _spent(counted, frame)
     arrival, n_deliveries = _arrivals(rows, frame)
     n_graded, n_failed = _graded(counted.rows, n_agents), _failed(counted.rows, n_agents)
+    n_uncosted = _uncosted(counted.rows, n_agents)
     return tuple(
         AgentRow(
             means=counted_places.cells.means[i],
@@ -193,6 +197,7 @@ def agent_rows(
             n_deliveries=int(n_deliveries[i]),
             n_graded=int(n_graded[i]),
             n_failed=int(n_failed[i]),
+            n_uncosted=int(n_uncosted[i]),
             n_tokens=total(tokens[i]),
             seconds=total(seconds[i]),
             repeats=alike[i],
@@ -373,6 +378,12 @@ def _graded(rows: Rows, n_agents: int) -> CodeArray:
 def _failed(rows: Rows, n_agents: int) -> CodeArray:
     """Count rows that are no full pass, (n_agents,)."""
     return np.bincount(rows.agent[~(rows.valid & (rows.outcome == 1.0))], minlength=n_agents)
+
+
+def _uncosted(rows: Rows, n_agents: int) -> CodeArray:
+    """Count valid trials that state no cost, (n_agents,)."""
+    without = rows.valid if rows.cost_usd is None else rows.valid & np.isnan(rows.cost_usd)
+    return np.bincount(rows.agent[without], minlength=n_agents)
 
 
 def _spent(counted: _Slots, frame: _Frame) -> tuple[FloatArray, FloatArray, FloatArray]:

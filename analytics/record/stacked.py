@@ -65,6 +65,8 @@ class Record:
         chance explains it; else empty. It teaches nothing: it is not complete.
     n_graded : tuple of int, length n_agents
         Counted valid trials strictly between 0 and 1.
+    n_uncosted : tuple of int, length n_agents
+        Counted valid trials that state no cost.
     graded_share : float
         Those of all agents, as a share of all counted valid trials.
     """
@@ -93,6 +95,7 @@ class Record:
     uneven: tuple[str, ...] = ()
     copy_of: tuple[str, ...] = ()
     n_graded: tuple[int, ...] = ()
+    n_uncosted: tuple[int, ...] = ()
     graded_share: float = 0.0
 
     @property
@@ -317,6 +320,7 @@ def record(
             *passes_alone([told[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]),
         ),
         n_graded=tuple(row.n_graded for row in lines),
+        n_uncosted=tuple(row.n_uncosted for row in lines),
         graded_share=_graded_share(lines),
     )
     stacked = replace(stacked, copy_of=_copies(stacked))

@@ -4,7 +4,7 @@ from allauth.account.adapter import DefaultAccountAdapter
 from django.conf import settings
 from django.http import HttpRequest
 
-from leaderboard.visitors import address_of
+from leaderboard.visitors import address_of, household
 
 
 class Adapter(DefaultAccountAdapter):
@@ -12,5 +12,6 @@ class Adapter(DefaultAccountAdapter):
         return bool(settings.OPEN_REGISTRATION)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Tries are counted by it; those whose address is not known count together."""
-        return str(address_of(request) or "unknown")
+        """Tries are counted by it, those of one household together, and those whose address is not known."""
+        address = address_of(request)
+        return household(address) if address else "unknown"

@@ -34,7 +34,7 @@ WORDED = {
     "n_trials": "Counted valid trials.",
     "n_invalid": "Counted trials that the harness failed.",
     "n_submissions": "Submissions that count.",
-    "cost_basis": "How the cost was found: per task, linear, not stated; or hidden by the operator's policy.",
+    "cost_basis": "How the cost was found: per task, linear, in part, not stated; or hidden by the policy.",
     "marks": "Words for its state, separated by blanks.",
     "flags": "What an operator should look at, separated by semicolons.",
     "rank_lower": "Best rank it may hold; 95%, all agents at once.",

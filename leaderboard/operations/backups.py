@@ -39,6 +39,10 @@ class NotEmpty(Conflict):
     """A backup is restored into an empty database only."""
 
 
+class NoTables(Conflict):
+    """The database is empty."""
+
+
 class NoBackup(Refusal):
     """This is no file that `backup` wrote."""
 
@@ -62,6 +66,8 @@ class Backup:
 def back_up(file: Path) -> Backup:
     """Write what is committed now; the service may go on. Returns what the file says, read back from it."""
     dump = _program("pg_dump")
+    if not _n_tables():
+        raise NoTables("The tables are not there yet: there is nothing to back up.")
     left_out = [f"--exclude-table-data={table}" for table in REBUILT]
     with file.open("xb"):
         file.chmod(0o600)  # it holds addresses, and hashes of secrets

@@ -253,7 +253,7 @@ MONEY = Part(
             "What a run of all tasks, one trial each, costs in US dollars, as whoever ran it stated.",
             (
                 "~ where an agent ran a part of the tasks: the cost of these, every task taken to cost the "
-                "same",
+                "same; and where some of its trials state no cost: they may be the dear ones",
             ),
             "",
             {

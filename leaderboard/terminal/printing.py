@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import CommandError
-from django.db import ProgrammingError
+from django.db import OperationalError, ProgrammingError
 from psycopg.errors import UndefinedTable
 
 from leaderboard.boards.models import Board
@@ -41,6 +41,11 @@ def refusals_as_errors() -> Iterator[None]:
         if isinstance(error.__cause__, UndefinedTable):
             raise CommandError("The tables are not there yet; make them with `manage.py migrate`.") from error
         raise
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None):  # it answered
+            raise
+        why = str(error).strip().partition("\n")[0]
+        raise CommandError(f"The database does not answer: {why}") from error
 
 
 def fault_lines(faulty: Faulty) -> list[str]:

@@ -171,8 +171,8 @@ class Line:
     n_submissions : int
     cost_usd : float or None
         Of a run of all active tasks, one trial each, at the mean of its trials; US dollars.
-    cost_basis : {"per task", "linear", "not stated", "hidden"}
-        Hidden: from visitors, by the operator's policy.
+    cost_basis : {"per task", "linear", "in part", "not stated", "hidden"}
+        In part: some of its trials state none. Hidden: from visitors, by the operator's policy.
     n_tokens, seconds : float or None
         Of one trial of each active task that states them, at the mean of its trials; never scaled up.
     icc : mapping

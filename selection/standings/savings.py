@@ -22,7 +22,7 @@ from selection.cost import LINEAR, MEASURED, saving
 from selection.standings.placing import Placed
 
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
-NOT_STATED = "not stated"
+IN_PART, NOT_STATED = "in part", "not stated"
 
 
 def savings(record: Record, tasks: IndexArray, placed: Sequence[Placed]) -> dict[str, Any]:
@@ -55,11 +55,15 @@ def savings(record: Record, tasks: IndexArray, placed: Sequence[Placed]) -> dict
 
 
 def run_costs(record: Record) -> list[tuple[float | None, str]]:
-    """Return the cost of each agent's run of all active tasks in US dollars, and how it was found."""
+    """Return the cost of each agent's run of all active tasks in US dollars, and how it was found.
+
+    Stated of some of its trials alone, whichever way it is reckoned: these may be the cheap ones.
+    """
     found = saving(record.costs, np.arange(record.n_tasks))
+    n_uncosted = record.n_uncosted or (0,) * record.n_agents
     return [
-        (None, NOT_STATED) if np.isnan(cost) else (float(cost), BASIS[basis])
-        for cost, basis in zip(found.subset_costs, found.basis, strict=True)
+        (None, NOT_STATED) if np.isnan(cost) else (float(cost), IN_PART if n else BASIS[basis])
+        for cost, basis, n in zip(found.subset_costs, found.basis, n_uncosted, strict=True)
     ]
 
 

@@ -99,10 +99,11 @@ LEGEND = {
     "≤": "The standard error is an upper bound: one trial a task.",
     "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent repeated.",
 }
-HIDDEN = "hidden"
+HIDDEN, IN_PART = "hidden", "in part"
 BASIS = {
     "per task": "the sum over its tasks",
     "linear": "every task taken to cost the same",
+    IN_PART: "from the trials whose cost is stated, which are not all",
     "not stated": "not stated",
     HIDDEN: "hidden by the operator's policy",
 }
@@ -165,14 +166,15 @@ def in_order(board: Standings, target: str = "") -> list[Line]:
 
 
 def cost_text(line: Line) -> str:
-    """Return $12.4, ~$12.4 where a run of all tasks is reckoned from one of the subset."""
+    """Return $12.4, ~$12.4 where a run of all tasks is reckoned from a part of them."""
     sign = "~" if is_reckoned(line) else ""
     return "" if line.cost_usd is None else f"{sign}{money(line.cost_usd)}"
 
 
 def is_reckoned(line: Line) -> bool:
-    """Whether its cost of all tasks rests on a part of them."""
-    return line.cost_basis == "linear" and line.how not in ("measured", "completed")
+    """Whether its cost of all tasks rests on a part of them, or of its trials."""
+    is_of_subset = line.cost_basis == "linear" and line.how not in ("measured", "completed")
+    return is_of_subset or line.cost_basis == IN_PART
 
 
 def costs(board: Standings) -> dict[str, float]:

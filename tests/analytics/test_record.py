@@ -576,6 +576,7 @@ def test_a_run_is_one_trial_of_every_task_at_the_mean_of_those_that_state_a_cost
     ]
     found = made(rows, levels=levels)
     same(found.costs, [[8.0 / 3.0, 0.5, NAN]])
+    assert found.n_uncosted == (2,)
     assert found.n_tokens == (pytest.approx(800.0 / 3.0 + 50.0),)
     assert found.seconds == (None,)
 

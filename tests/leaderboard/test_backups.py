@@ -66,6 +66,8 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, monkeypatch):
         call_command("backup", str(file))
     other.write_text("no dump")
     with database(empty):
+        with pytest.raises(CommandError, match="The tables are not there yet: there is nothing to back up"):
+            call_command("backup", str(tmp_path / "none.dump"))
         for path, why in (
             (file, r"^The file is of a later release, with boards\.0099_of_tomorrow: install that one\.$"),
             (other, "^This is no file that `backup` wrote: .*valid archive"),
@@ -98,3 +100,12 @@ def make_other(file):
     names = [f"--host={chosen['HOST']}", f"--port={chosen['PORT']}", f"--dbname={chosen['NAME']}"]
     command = [f"{postgres.programs()}/pg_dump", "--format=custom", f"--file={file}", *names]
     subprocess.run(command, check=True, env=os.environ)
+
+
+def test_a_database_that_is_away_is_told_in_one_line(tmp_path, monkeypatch):
+    connection.close()
+    monkeypatch.setitem(connection.settings_dict, "HOST", str(tmp_path))
+    for command in (("backup", str(tmp_path / "none.dump")), ("recompute", "toy")):
+        with pytest.raises(CommandError, match=r"^The database does not answer: connection .*failed.*$"):
+            call_command(*command)
+    assert not list(tmp_path.iterdir())

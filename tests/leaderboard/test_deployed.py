@@ -12,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import RequestFactory
 
 from leaderboard import deployed
+from leaderboard.accounts.adapter import Adapter
 from leaderboard.visitors import address_of, household
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,6 +130,7 @@ def test_networks_and_tokens_are_read_at_the_start():
         (1, "127.0.0.1", None, None),
         (0, "", None, None),
         (0, "2001:db8::1", None, "2001:db8::1"),
+        (0, "::ffff:192.0.2.1", None, "192.0.2.1"),  # as a socket of IPv6 tells IPv4
     ],
 )
 def test_a_visitor_cannot_choose_an_address(settings, proxies, connection, forwarded, address):
@@ -144,5 +146,9 @@ def test_a_household_is_one_visitor(settings):
     def of(address):
         return household(address_of(RequestFactory().get("/", REMOTE_ADDR=address)))
 
+    def counted(address):
+        return Adapter().get_client_ip(RequestFactory().get("/", REMOTE_ADDR=address))
+
+    assert counted("2001:db8:1:2::3") == counted("2001:db8:1:2::4") != counted("2001:db8:1:3::4")
     assert of("2001:db8:1:2::3") == of("2001:db8:1:2:ffff::9") == "2001:db8:1:2::/64"
     assert of("::ffff:192.0.2.1") == of("192.0.2.1")

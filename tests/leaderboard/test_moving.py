@@ -170,6 +170,49 @@ def test_what_cannot_move_is_refused_in_one_line(tmp_path):
     assert not (tmp_path / "again.zip").exists()
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
+    load_text(csv_text({"a": "10"}))
+    file = tmp_path / "toy.zip"
+    call_command("move-out", "toy", str(file))
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    forget()
+    other = Benchmark.objects.get()
+    before, furthest = list(rows_of(Submission, other).values()), furthest_id(Submission)
+    for name, place, number in (
+        ("submissions_outcome", 0, "-7"),  # a submission of another benchmark
+        ("catalog_task", 1, "1"),  # its tasks
+        ("submissions_submission", 0, str(2**30)),  # half of the ids that there are
+    ):
+        lines = [line.split("\t") for line in parts[name].splitlines()]
+        lines[0][place] = number
+        text = "".join("\t".join(line) + "\n" for line in lines)
+        (tmp_path / "bad.zip").write_bytes(zipped(parts | {name: text}))
+        with pytest.raises(CommandError, match=r"points to rows that are not in the file|too far apart"):
+            call_command("move-in", str(tmp_path / "bad.zip"))
+    twice = parts["catalog_agent"] * 2
+    for content in (
+        zipped(parts | {"catalog_agent": twice}),
+        zipped(parts | {"about.json": "[]"}),
+        zipped(parts)[:-200],
+        bytes(byte ^ (200 < place < 400) for place, byte in enumerate(file.read_bytes())),
+    ):
+        (tmp_path / "bad.zip").write_bytes(content)
+        with pytest.raises(CommandError, match=r"^This is no file that `move-out` wrote: "):
+            call_command("move-in", str(tmp_path / "bad.zip"))
+    assert list(rows_of(Submission, other).values()) == before
+    assert furthest <= furthest_id(Submission) < furthest + 10
+    call_command("move-in", str(file))
+    assert Submission.objects.count() == 2
+
+
+def furthest_id(model):
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT last_value FROM {model._meta.db_table}_id_seq")
+        return cursor.fetchone()[0]
+
+
 def zipped(files):
     import io
 

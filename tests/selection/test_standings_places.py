@@ -398,6 +398,29 @@ def test_savings_in_money_are_at_the_agents_own_mean(history):
     assert (lines["a01"].cost_usd, lines["a01"].cost_basis) == (None, "not stated")
 
 
+def test_a_cost_of_the_cheap_trials_alone_is_marked(history):
+    """The best agent states what its five cheapest tasks cost; then, of each task, one trial."""
+    outcomes, _ = history
+    costs = np.tile(np.random.default_rng(0).lognormal(0.0, 1.0, 60), (16, 1))
+    best = int(np.argmax(outcomes.mean(axis=1)))
+    cheap = np.argsort(costs[best])[:5]
+    told = costs.copy()
+    told[best] = NAN
+    told[best, cheap] = costs[best, cheap]
+    n_uncosted = np.zeros(16, int)
+    n_uncosted[best] = 55
+    for given in (told, costs):
+        found = answer(replace(record_of(outcomes, costs=given), n_uncosted=tuple(n_uncosted)))
+        line = by_name(found)[f"a{best:02d}"]
+        assert line.cost_basis == "in part"
+        assert words.cost_text(line).startswith("~$")
+        assert dict(words.about(line))["Cost"].endswith(
+            "from the trials whose cost is stated, which are not all"
+        )
+    whole = by_name(answer(record_of(outcomes, costs=costs)))[f"a{best:02d}"]
+    assert (whole.cost_basis, words.cost_text(whole)) == ("per task", f"${costs[best].sum():.1f}")
+
+
 # ------------------------------------------------------------------------------------------------- notices
 
 

@@ -111,6 +111,10 @@ def test_the_cheapest_is_told_among_measured_costs():
     assert words.headline(found).endswith(
         "for $40.0 a run; the cheapest of the 2 with a measured cost costs $30.0."
     )
+    in_part = line("c", 3, 0.7, lower=1, upper=5, cost=10.0, cost_basis="in part")
+    assert words.headline(standings(*paid[:2], in_part, paid[2], first=("a", "b", "c"))).endswith(
+        "for $40.0 a run; the cheapest of the 2 with a measured cost costs $30.0."
+    )
     assert [row["Cost"] for row in table.rows(found)] == ["$40.0", "$30.0", "~$10.0", "$20.0"]
     stated = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "c"))})
     assert words.headline(stated).endswith("; the cheapest of the 2 costs ~$10.0.")

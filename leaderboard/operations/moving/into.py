@@ -2,11 +2,12 @@
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from django.db import DataError, connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from psycopg import sql
 
 from leaderboard import schema
@@ -41,6 +42,10 @@ ARRIVED = """
     JOIN catalog_agent a ON a.id = s.agent_id JOIN catalog_benchmark b ON b.id = a.benchmark_id LIMIT 1
 """
 FOUND = "(SELECT n.here FROM moved_names n WHERE n.kind = {} AND n.there = {})"
+WIDEST = 1 << 28  # ids that one table of a file may span; what is taken of a sequence never comes back
+NO_FILE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, LookupError, AttributeError)
+NO_ROWS = (TypeError, ValueError, DataError, IntegrityError)
+ASTRAY = "SELECT 1 FROM {} s, LATERAL {} AS told (id) WHERE told.id NOT BETWEEN {} AND {} LIMIT 1"
 EACH = "ARRAY(SELECT u.id + {} FROM unnest({}) WITH ORDINALITY AS u (id, place) ORDER BY u.place)"
 
 
@@ -64,7 +69,7 @@ def move_in(*, file: Path, slug: str | None = None) -> Moved:
             if {tuple(one) for one in about["migrations"]} != schema.known():
                 raise AnotherRelease
             return _Arrival(archive, about, slug or str(about["benchmark"])).stored()
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, DataError) as error:
+    except (*NO_FILE, *NO_ROWS) as error:
         raise NoMovedBenchmark(f"This is no file that `move-out` wrote: {error}") from error
 
 
@@ -73,6 +78,7 @@ class _Arrival:
 
     def __init__(self, archive: zipfile.ZipFile, about: Mapping[str, Any], slug: str) -> None:
         self._archive, self._about, self._slug = archive, about, slug
+        self._ends: dict[AnyModel, tuple[int, int]] = {}
         self._by: dict[AnyModel, int] = {}
 
     @transaction.atomic
@@ -82,6 +88,9 @@ class _Arrival:
         for model in PATHS:
             self._stage(model)
         self._check_new()
+        self._ends = {model: ends for model in PATHS if is_numbered(model) and (ends := self._span(model))}
+        for model in PATHS:
+            self._check_pointers(model)
         self._find_named()
         self._by = {model: self._reserved(model) for model in PATHS if is_numbered(model)}
         with acting(by=None, reason="moved in"):
@@ -103,6 +112,29 @@ class _Arrival:
         if found := _run(ARRIVED, _staged(Submission)):
             raise IsHere(f"It is here already, as {found[0][0]}.")
 
+    def _span(self, model: AnyModel) -> tuple[int, int] | None:
+        """The lowest and highest id of the rows of a table; None where it has none."""
+        ((lowest, highest),) = _run("SELECT min(id), max(id) FROM {}", _staged(model))
+        if lowest is None:
+            return None
+        if highest - lowest >= WIDEST:
+            raise NoMovedBenchmark(f"Ids of {table(model)} go from {lowest} to {highest}: too far apart.")
+        return lowest, highest
+
+    def _check_pointers(self, model: AnyModel) -> None:
+        """Refuse what points past the rows of the file: moved on, it would point to another benchmark."""
+        for field in columns(model):
+            owner = _owner(model, field)
+            if owner not in PATHS:
+                continue
+            column, ends = sql.Identifier(field.column), map(sql.Literal, self._ends.get(owner, (0, -1)))
+            is_array = field.get_internal_type() == "ArrayField"
+            each = sql.SQL("unnest({})" if is_array else "(VALUES ({}))").format(column)
+            if _run(ASTRAY, _staged(model), each, *ends):
+                raise NoMovedBenchmark(
+                    f"{field.column} of {table(model)} points to rows that are not in the file."
+                )
+
     def _find_named(self) -> None:
         _run("CREATE TEMPORARY TABLE moved_names (kind text, there bigint, here bigint) ON COMMIT DROP")
         for model in NAMED:
@@ -116,14 +148,14 @@ class _Arrival:
 
     def _reserved(self, model: AnyModel) -> int:
         """Take as many ids as the rows span, which nobody else gets from now on."""
-        lowest, highest = (self._about["ids"][table(model)][end] for end in ("lowest", "highest"))
-        if lowest is None:
+        if model not in self._ends:
             return 0
+        lowest, highest = self._ends[model]
         _run("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", sql.Identifier(table(model)))
         sequence = sql.Literal(f"{table(model)}_id_seq")
         first = int(_run("SELECT nextval({})", sequence)[0][0])
         _run("SELECT setval({}, {})", sequence, sql.Literal(first + highest - lowest))
-        return first - int(lowest)
+        return first - lowest
 
     def _store(self, model: AnyModel) -> None:
         values = sql.SQL(", ").join(self._value(model, field) for field in columns(model))
@@ -137,7 +169,7 @@ class _Arrival:
             return sql.Literal(self._slug)
         if (model, field.name) == (Calibration, "active"):
             return self._active(told)
-        owner = model if field.primary_key else field.related_model or BY_NUMBER.get((model, field.attname))
+        owner = _owner(model, field)
         if owner is None:
             return told
         if owner is ApiToken:
@@ -162,6 +194,11 @@ class _Arrival:
         for one in Reselection.objects.filter(benchmark__slug=self._slug):
             one.content = renumbered(one.content, by=self._by[Agent])
             one.save(update_fields=["content"])
+
+
+def _owner(model: AnyModel, field: Any) -> Any:
+    """Whose ids a column holds; None where it holds none."""
+    return model if field.primary_key else field.related_model or BY_NUMBER.get((model, field.attname))
 
 
 def _staged(model: AnyModel) -> sql.Identifier:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Max, Min
 
 from leaderboard import schema
 from leaderboard.accounts.models import User
@@ -20,7 +19,6 @@ from leaderboard.operations.moving.tables import (
     AnyModel,
     Moved,
     columns,
-    is_numbered,
     moved,
     rows_of,
     table,
@@ -65,14 +63,11 @@ def _check_decided(benchmark: Benchmark) -> None:
 
 
 def _about(benchmark: Benchmark) -> dict[str, Any]:
-    """What the rows do not say: which tables they fit, their ids, who they point to."""
+    """What the rows do not say: which tables they fit, who they point to."""
     active = benchmark.tasks.filter(retired_at=None).order_by("name")
-    numbered = [model for model in PATHS if is_numbered(model)]
-    ends = {"lowest": Min("pk"), "highest": Max("pk")}
     return {
         "benchmark": benchmark.slug,
         "migrations": sorted(schema.known()),
-        "ids": {table(model): rows_of(model, benchmark).order_by().aggregate(**ends) for model in numbered},
         "names": {table(model): _names(model, benchmark) for model in NAMED},
         "active": list(active.values_list("pk", flat=True)),
     }
