@@ -331,3 +331,10 @@ def test_the_lines_end_with_the_work(capsys, monkeypatch):
     capsys.readouterr()
     time.sleep(0.05)
     assert capsys.readouterr().err == ""
+
+
+def test_items_that_hold_a_comma_are_told_apart():
+    assert as_text({"plain": ["a", "b"], "rules": ["9 tasks, not 100", "3 models"]}).splitlines() == [
+        "plain  a, b",
+        "rules  9 tasks, not 100; 3 models",
+    ]
