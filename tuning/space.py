@@ -104,7 +104,8 @@ def is_number(told: Any) -> bool:
 def shortened(told: Any) -> str:
     """Return a value as a refusal shows it."""
     text = repr(told)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    text = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    return f"{text}, beyond 64 bits," if isinstance(told, int) and abs(told) > MOST else text
 
 
 def _choices(where: str, told: Any) -> tuple[Setting, ...]:
@@ -136,7 +137,7 @@ def checked(space: Mapping[str, Parameter], told: Mapping[str, Any], where: str)
         raise SpaceRefused(f"{where}.{odd[0]}: {why}")
     for name, value in told.items():
         if not space[name].holds(value):
-            raise SpaceRefused(f"{where}.{name}: {value!r} is outside of the space")
+            raise SpaceRefused(f"{where}.{name}: {shortened(value)} is outside of the space")
     return {name: float(told[name]) if space[name].kind in ("float", "log") else told[name] for name in space}
 
 

@@ -181,6 +181,8 @@ def test_numbers_and_marks_name_the_row_at_fault():
     for text in ("", "x", "nan", "inf"):
         with pytest.raises(NumberRefused, match=rf"^row 2: v is '{text}', not a finite number$"):
             numbers("v", ["1", text])
+    with pytest.raises(NumberRefused, match=r"^row 2: v is '-1e300', beyond ±1e\+100$"):
+        numbers("v", ["1", "-1e300"])
     assert truths("m", ["1", "0", "True", "false"]).tolist() == [True, False, True, False]
     with pytest.raises(NumberRefused, match="row 1: m is '2'"):
         truths("m", ["2"])

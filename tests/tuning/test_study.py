@@ -47,7 +47,7 @@ def test_each_stratum_gives_its_share(tmp_path):
         ("n_trials = 5", "n_runs = 1", "search.n_runs: 1 is no whole number of at least 2"),
         ('hardware = "any"', "", "metadata.'hardware': has to be stated"),
         ("seed = 1", f"seed = {'9' * 5000}", "is no TOML"),
-        ("seed = 1", f"seed = {2**63}", f"seed: {2**63} is no whole number of at least 0"),
+        ("seed = 1", f"seed = {2**63}", f"seed: {2**63}, beyond 64 bits, is no whole number of at least 0"),
         ("n_trials = 5", f"hyperband = {{min = 2, max = 1{'0' * 400}}}", "search.hyperband.max: 1000"),
         ("high = 16", f"high = 1{'0' * 400}", "space.workers.high: 1000"),
         ("workers = 4", f"workers = 1{'0' * 400}", "is outside of the space"),
