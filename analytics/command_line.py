@@ -29,6 +29,7 @@ from analytics.trials.flags import Dependence, dependent_trials
 
 REFUSED = 2
 FLAT = "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)"
+LARGEST = 1e100  # of which a square is still a number
 TABLE = "a CSV with a header, plain or compressed by gzip"
 
 
@@ -314,6 +315,9 @@ def numbers(name: str, texts: Sequence[str]) -> FloatArray:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise NumberRefused(f"row {row + 1}: {name} is {texts[row]!r}, not a finite number")
+    if (large := np.abs(values) > LARGEST).any():
+        row = int(np.argmax(large))
+        raise NumberRefused(f"row {row + 1}: {name} is {texts[row]!r}, beyond ±{LARGEST:g}")
     return values
 
 

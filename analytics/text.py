@@ -119,7 +119,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return _number(value, _decimals([value]))
     if isinstance(value, list | tuple):
-        return ", ".join(_cell(item) for item in value)
+        items = [_cell(item) for item in value]
+        return ("; " if any(", " in item for item in items) else ", ").join(items)
     return str(value)
 
 

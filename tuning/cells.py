@@ -13,7 +13,6 @@ paid is kept all the same. ``cost_usd`` beside the cells is what no cell states.
 """
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from pyarrow import parquet
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.harness import ScoreTensor
+from tuning.space import is_number, shortened
 
 SECONDS = ("seconds_environment", "seconds_execution", "seconds_scoring")
 MOST_BYTES = 512 << 20
@@ -188,13 +188,13 @@ def _cell(place: int, told: Any, asked: Asked) -> dict[str, Any]:
     for name, known in (("model", asked.models), ("task", asked.tasks), ("run", asked.runs)):
         value = told.get(name)
         if isinstance(value, bool) or not isinstance(value, str | int) or value not in known:
-            raise AnswerRefused(f"{where}.{name}: {value!r} was not asked for")
+            raise AnswerRefused(f"{where}.{name}: {shortened(value)} was not asked for")
     valid = told.get("valid", True)
     if not isinstance(valid, bool):
-        raise AnswerRefused(f"{where}.valid: {valid!r} is not true or false")
+        raise AnswerRefused(f"{where}.valid: {shortened(valid)} is not true or false")
     score = told.get("score")
-    if not _is_number(score) and (valid or score is not None):
-        raise AnswerRefused(f"{where}.score: {score!r} is no finite number")
+    if not is_number(score) and (valid or score is not None):
+        raise AnswerRefused(f"{where}.score: {shortened(score)} is no finite number")
     amounts = {name: _amount(f"{where}.{name}", told.get(name)) for name in ("cost_usd", *SECONDS)}
     return (
         {name: told[name] for name in ("model", "task", "run")} | {"score": score, "valid": valid} | amounts
@@ -205,19 +205,15 @@ def _reference(place: int, told: Any, asked: Asked) -> dict[str, Any]:
     where = f"references[{place}]"
     if not isinstance(told, dict) or told.get("task") not in asked.tasks:
         raise AnswerRefused(f"{where}: an object with a task that was asked for")
-    if not _is_number(told.get("score")) or not isinstance(told.get("is_right"), bool):
+    if not is_number(told.get("score")) or not isinstance(told.get("is_right"), bool):
         raise AnswerRefused(f"{where}: score is a finite number, is_right is true or false")
     return {name: told[name] for name in REFERENCES}
 
 
 def _amount(where: str, told: Any) -> float | None:
-    if told is not None and (not _is_number(told) or told < 0):
-        raise AnswerRefused(f"{where}: {told!r} is no number of at least 0")
+    if told is not None and (not is_number(told) or told < 0):
+        raise AnswerRefused(f"{where}: {shortened(told)} is no number of at least 0")
     return None if told is None else float(told)
-
-
-def _is_number(told: Any) -> bool:
-    return isinstance(told, int | float) and not isinstance(told, bool) and math.isfinite(told)
 
 
 def _refuse_repeated(cells: Sequence[Mapping[str, Any]]) -> None:

@@ -43,6 +43,7 @@ def _parser() -> Parser:
         ("report", _report, "Tell all of it, as Markdown."),
     ):
         added = add_command(commands, name, command, summary=summary, file=STUDY, about="docs/tuning.md")
+        added.set_defaults(expected="a study in TOML (docs/tuning.md)")
         if name == "ablate":
             added.add_argument("--search", action="store_true", help="search anew under each condition")
             added.add_argument("--seeds", type=int, default=8, help="of each condition, with --search (8)")

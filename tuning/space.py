@@ -16,6 +16,8 @@ Configuration = Mapping[str, Setting]
 
 KINDS: tuple[Kind, ...] = ("float", "log", "int", "choice")
 ROLES: tuple[Role, ...] = ("instrument", "measurement")
+MOST = 2**63 - 1  # the largest whole number of TOML
+MOST_SHOWN = 60
 FINGERPRINT = 16  # hexadecimal digits: 64 bits tell any number of trials apart
 
 
@@ -51,9 +53,9 @@ class Parameter:
         """Whether the value is one of this parameter."""
         if self.kind == "choice":
             return any(value == one and type(value) is type(one) for one in self.choices)
-        if isinstance(value, bool) or not isinstance(value, int if self.kind == "int" else int | float):
+        if not is_number(value) or (self.kind == "int" and not isinstance(value, int)):
             return False
-        return math.isfinite(value) and self.low <= value <= self.high
+        return bool(self.low <= value <= self.high)
 
     def suggested(self, trial: Any) -> Setting:
         """Ask an Optuna trial for a value."""
@@ -92,10 +94,24 @@ def parameter(name: str, told: Mapping[str, Any]) -> Parameter:
     return Parameter(name, kind, role, low, high)
 
 
+def is_number(told: Any) -> bool:
+    """Whether a value is a finite number, a whole one within 64 bits."""
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        return False
+    return abs(told) <= MOST if isinstance(told, int) else math.isfinite(told)
+
+
+def shortened(told: Any) -> str:
+    """Return a value as a refusal shows it."""
+    text = repr(told)
+    text = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    return f"{text}, beyond 64 bits," if isinstance(told, int) and abs(told) > MOST else text
+
+
 def _choices(where: str, told: Any) -> tuple[Setting, ...]:
     if not isinstance(told, list) or len(told) < 2:
         raise SpaceRefused(f"{where}.choices: a list of at least two values")
-    if not all(isinstance(one, str | bool | int | float) for one in told):
+    if not all(isinstance(one, str | bool) or is_number(one) for one in told):
         raise SpaceRefused(f"{where}.choices: values are texts, numbers, true or false")
     if len({json.dumps(one) for one in told}) < len(told):
         raise SpaceRefused(f"{where}.choices: a value stands twice")
@@ -104,8 +120,8 @@ def _choices(where: str, told: Any) -> tuple[Setting, ...]:
 
 def _bound(where: str, told: Any, *, whole: bool) -> float:
     kinds = int if whole else int | float
-    if isinstance(told, bool) or not isinstance(told, kinds) or not math.isfinite(told):
-        raise SpaceRefused(f"{where}: {told!r} is no {'whole ' if whole else ''}number")
+    if not isinstance(told, kinds) or not is_number(told):
+        raise SpaceRefused(f"{where}: {shortened(told)} is no {'whole ' if whole else ''}number")
     return told
 
 
@@ -121,7 +137,7 @@ def checked(space: Mapping[str, Parameter], told: Mapping[str, Any], where: str)
         raise SpaceRefused(f"{where}.{odd[0]}: {why}")
     for name, value in told.items():
         if not space[name].holds(value):
-            raise SpaceRefused(f"{where}.{name}: {value!r} is outside of the space")
+            raise SpaceRefused(f"{where}.{name}: {shortened(value)} is outside of the space")
     return {name: float(told[name]) if space[name].kind in ("float", "log") else told[name] for name in space}
 
 

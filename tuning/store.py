@@ -114,6 +114,7 @@ class Store:
         import optuna
         from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
         path = str(self.journal)
         backend = JournalFileBackend(path, JournalFileOpenLock(path))
         storage = optuna.storages.JournalStorage(backend)

@@ -49,7 +49,16 @@ import numpy as np
 from analytics.errors import CoreError
 from analytics.harness import MANDATORY_METADATA
 from analytics.resampling import generator
-from tuning.space import Configuration, Parameter, SpaceRefused, checked, parameter
+from tuning.space import (
+    MOST,
+    Configuration,
+    Parameter,
+    SpaceRefused,
+    checked,
+    is_number,
+    parameter,
+    shortened,
+)
 
 Sampler = Literal["tpe", "random", "nsga2"]
 SAMPLERS: tuple[Sampler, ...] = ("tpe", "random", "nsga2")
@@ -207,8 +216,8 @@ def read_study(path: Path) -> Study:
     StudyRefused, OSError
     """
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        told = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:  # no TOML, no UTF-8, or a number of thousands of digits
         raise StudyRefused(f"{path.name} is no TOML: {error}") from None
     try:
         return _study(told, path)
@@ -224,7 +233,8 @@ class _Fault(Exception):
 
 def _study(told: Mapping[str, Any], path: Path) -> Study:
     _known("", told, TOP)
-    space = {name: parameter(name, one) for name, one in _table("space", told.get("space")).items()}
+    tables = _table("space", told.get("space"))
+    space = {name: parameter(name, _table(f"space.{name}", one)) for name, one in tables.items()}
     if not space:
         raise _Fault("space: a table for each parameter, at least one")
     search = _search(_table("search", told.get("search", {})))
@@ -297,13 +307,15 @@ def _what_runs(told: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
         return (), called
     if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
         raise _Fault("command: a list of texts, the program first")
+    if not command[0] or any("\0" in one for one in command):
+        raise _Fault("command: the program has a name, and no text holds a NUL")
     return tuple(command), ""
 
 
 def _strata(told: Any, folder: Path) -> Mapping[str, tuple[str, ...]]:
     if isinstance(told, str):
         try:
-            lines = (folder / told).read_text(encoding="utf-8").splitlines()
+            lines = (folder / _text("tasks", told)).read_text(encoding="utf-8-sig").splitlines()
         except UnicodeDecodeError:
             raise _Fault(f"tasks: {told} is no text in UTF-8") from None
         told = [line.strip() for line in lines if line.strip()]
@@ -350,14 +362,14 @@ def _names(where: str, told: Any, *, least: int = 1) -> tuple[str, ...]:
 
 
 def _whole(where: str, told: Any, *, least: int) -> int:
-    if isinstance(told, bool) or not isinstance(told, int) or told < least:
-        raise _Fault(f"{where}: {told!r} is no whole number of at least {least}")
+    if isinstance(told, bool) or not isinstance(told, int) or not least <= told <= MOST:
+        raise _Fault(f"{where}: {shortened(told)} is no whole number of at least {least}")
     return told
 
 
 def _number(where: str, told: Any, *, above: float) -> float:
-    if isinstance(told, bool) or not isinstance(told, int | float) or not above < told < math.inf:
-        raise _Fault(f"{where}: {told!r} is no number above {above:g}")
+    if not is_number(told) or told <= above:
+        raise _Fault(f"{where}: {shortened(told)} is no number above {above:g}")
     return float(told)
 
 

@@ -89,15 +89,16 @@ def _items_and_cells(flat: FlatFile, rows: IndexArray) -> tuple[CodeArray, CodeA
 def _labels(flat: FlatFile, column: str) -> FloatArray:
     if column in flat.labels:
         return flat.labels[column]
+    texts = _texts(flat, column)
     try:
-        return np.array([float(text) if text else np.nan for text in _texts(flat, column)])
+        return np.array([float(text) if text else np.nan for text in texts])
     except ValueError as error:
         raise PanelOptionRefused(f"column {column}: {error}") from None
 
 
 def _texts(flat: FlatFile, column: str) -> list[str]:
     if column not in flat.metadata:
-        there = ", ".join([*flat.labels, *flat.metadata]) or "none"
+        there = ", ".join(dict.fromkeys([*flat.labels, *flat.metadata])) or "none"
         raise PanelOptionRefused(f"no column {column!r}; there are {there}")
     return [text or "" for text in flat.metadata[column].to_pylist()]
 
@@ -156,11 +157,10 @@ def _ensemble(flat: FlatFile, rows: IndexArray, members: list[str]) -> Answer:
     n = np.count_nonzero(~np.isnan(chosen), axis=2)
     by_tasks = np.where(n > 0, np.nansum(chosen, axis=2) / np.maximum(n, 1), np.nan)
     common = ~np.isnan(by_tasks).any(axis=0)
-    whole = chosen[:, :, ~np.isnan(chosen[:, common]).any(axis=(0, 1))][:, common]
     values = {
         "members": [flat.agents[i] for i in places],
         "domain": _told(by_tasks[:, common, None], finite=False),
-        "finite": _told(whole, finite=True),
+        "finite": _told(chosen, finite=True),
     }
     return Answer(values, {**values, "domain": _short(values["domain"]), "finite": _short(values["finite"])})
 

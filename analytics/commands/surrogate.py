@@ -70,6 +70,8 @@ class _Rows:
 def _surrogate(arguments: argparse.Namespace) -> Answer:
     if arguments.probability is None and not arguments.random_sample:
         raise SurrogateOptionRefused(BY_HAND)
+    if arguments.judge == arguments.human_judge:
+        raise SurrogateOptionRefused(f"--judge and --human-judge are both {arguments.judge!r}")
     flat = flat_file(arguments.file, arguments.only)
     chosen = _rows_under(flat, arguments.judge)
     rows = _labelled_rows(flat, chosen, arguments)
@@ -128,9 +130,8 @@ def _numbers(flat: FlatFile, column: str) -> FloatArray:
     if column in flat.labels:
         return flat.labels[column]
     if column not in flat.metadata:
-        raise SurrogateOptionRefused(
-            f"no column {column!r}; there are {', '.join([*flat.labels, *flat.metadata]) or 'none'}"
-        )
+        there = ", ".join(dict.fromkeys([*flat.labels, *flat.metadata])) or "none"
+        raise SurrogateOptionRefused(f"no column {column!r}; there are {there}")
     try:
         return np.array(
             [np.nan if text in (None, "") else float(text) for text in flat.metadata[column].to_pylist()]

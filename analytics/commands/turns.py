@@ -1,6 +1,7 @@
 """``python -m analytics turns FILE``: at which turn conversations cross a threshold."""
 
 import argparse
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from analytics.reml import FactorRefused, FitRefused, fit
 from analytics.turns import Crossing, TurnsRefused, crossing, model_hazard, published_hazard
 
 MOST_TURNS = 1_000
+CONVERSATION = ("item", "prompt_variant", "run")
 FIGURES = ("n_at_risk", "n_crossed", "hazard", "survival", "se", "lower", "upper")
 ABOUT = (
     "FILE is a CSV with agent, item, turn (1, 2, …) and either crossed (1 or 0) or score, which crosses "
@@ -47,6 +49,16 @@ def add(commands: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
+class _Rows:
+    """All rows of the file: (n_rows,) each; `value` is the score, or 1 where a turn crossed."""
+
+    agent: list[str]
+    conversation: list[tuple[str, ...]]
+    turn: CodeArray
+    value: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class _Conversations:
     """Of one agent: (n_conversations,), and (n_conversations, n_turns) each; scores NaN where none are."""
 
@@ -59,55 +71,80 @@ class _Conversations:
 
 def _turns(arguments: argparse.Namespace) -> Answer:
     there = csv_header(arguments.file)
-    column = "crossed" if arguments.threshold is None else "score"
-    if arguments.threshold is None and "crossed" not in there and "score" in there:
+    threshold: float | None = arguments.threshold
+    column = "crossed" if threshold is None else "score"
+    if threshold is None and "crossed" not in there and "score" in there:
         raise TurnRowsRefused("scores cross nothing without --threshold")
+    if threshold is not None and not math.isfinite(threshold):
+        raise TurnRowsRefused(f"--threshold is {threshold:g}, not a finite number")
     check_columns(["agent", "item", "turn", column], there)
     wanted = ["agent", "item", "turn", column, *(n for n in ("prompt_variant", "run") if n in there)]
-    columns = csv_columns(arguments.file, wanted)
-    if not columns["agent"]:
-        raise TurnRowsRefused("there are no rows")
+    rows = _rows(csv_columns(arguments.file, wanted), column)
     values = {
         "agents": [
-            _agent_values(agent, _conversations(columns, agent, arguments.threshold), arguments.threshold)
-            for agent in sorted(set(columns["agent"]))
+            _agent_values(agent, _conversations(rows, agent, threshold), threshold)
+            for agent in sorted(set(rows.agent))
         ],
         "notes": ["hazard_published is the probability of crossing at a turn; a hazard if nothing persists"],
     }
     return Answer(values, _shown(values))
 
 
-def _conversations(columns: Mapping[str, list[str]], agent: str, threshold: float | None) -> _Conversations:
-    rows = [row for row, name in enumerate(columns["agent"]) if name == agent]
+def _rows(columns: Mapping[str, list[str]], column: str) -> _Rows:
+    """Read all rows, so that a fault names the row of the file."""
+    if not columns["agent"]:
+        raise TurnRowsRefused("there are no rows")
+    for name in ("agent", "item"):
+        if "" in columns[name]:
+            raise TurnRowsRefused(f"row {columns[name].index('') + 1}: no name in column {name}")
     blank = [""] * len(columns["agent"])
-    told = [columns.get(name, blank) for name in ("item", "prompt_variant", "run")]
-    keys = [tuple(column[row] for column in told) for row in rows]
-    names = sorted(set(keys))
-    place = {key: i for i, key in enumerate(names)}
-    conversation = np.array([place[key] for key in keys])
-    turn = _turn_numbers([columns["turn"][row] for row in rows])
-    shape = (len(names), int(turn.max()))
-    seen, crossed, score = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_), np.full(shape, np.nan)
-    at = (conversation, turn - 1)
-    seen[at] = True
-    if int(seen.sum()) < len(rows):
-        raise TurnRowsRefused(f"agent {agent!r}: a turn of a conversation stands twice")
-    if threshold is None:
-        crossed[at] = truths("crossed", [columns["crossed"][row] for row in rows])
-    else:
-        score[at] = numbers("score", [columns["score"][row] for row in rows])
-        crossed = score > threshold
+    read = truths if column == "crossed" else numbers
+    return _Rows(
+        agent=columns["agent"],
+        conversation=list(zip(*(columns.get(name, blank) for name in CONVERSATION), strict=True)),
+        turn=_turn_numbers(columns["turn"]),
+        value=np.asarray(read(column, columns[column]), dtype=np.float64),
+    )
+
+
+def _conversations(rows: _Rows, agent: str, threshold: float | None) -> _Conversations:
+    mine = [row for row, name in enumerate(rows.agent) if name == agent]
+    names = sorted({rows.conversation[row] for row in mine})
+    place = {name: i for i, name in enumerate(names)}
+    at = (np.array([place[rows.conversation[row]] for row in mine]), rows.turn[mine] - 1)
+    shape = (len(names), int(rows.turn[mine].max()))
+    n_rows, value = np.zeros(shape, np.int64), np.full(shape, np.nan)
+    np.add.at(n_rows, at, 1)
+    value[at] = rows.value[mine]
+    _check_turns(agent, names, n_rows)
     item = np.unique([name[0] for name in names], return_inverse=True)[1].astype(np.int64)
     prompt = np.unique([name[1] for name in names], return_inverse=True)[1].astype(np.int64)
-    return _Conversations(item, prompt, seen, crossed, score)
+    if threshold is None:
+        return _Conversations(item, prompt, n_rows > 0, value == 1.0, np.full(shape, np.nan))
+    return _Conversations(item, prompt, n_rows > 0, value > threshold, value)
+
+
+def _check_turns(agent: str, names: list[tuple[str, ...]], n_rows: CodeArray) -> None:
+    """Refuse a turn that stands twice, and one that is missing before another."""
+    missing = (n_rows[:, :-1] == 0) & (n_rows[:, 1:] > 0)
+    for wrong, rule in (
+        (n_rows > 1, "turn {} stands twice"),
+        (missing, "turn {} is missing; turns are 1, 2, … without a gap"),
+    ):
+        if wrong.any():
+            i, t = np.argwhere(wrong)[0]
+            told = zip(CONVERSATION, names[i], strict=True)
+            where = ", ".join(f"{name} {level!r}" for name, level in [("agent", agent), *told] if level)
+            raise TurnRowsRefused(f"{where}: {rule.format(t + 1)}")
 
 
 def _turn_numbers(texts: list[str]) -> CodeArray:
     turn = numbers("turn", texts)
     wrong = (turn < 1) | (turn != np.rint(turn)) | (turn > MOST_TURNS)
     if wrong.any():
+        row = int(np.argmax(wrong))
         raise TurnRowsRefused(
-            f"turn is {texts[int(np.argmax(wrong))]!r}, not a whole number from 1 to {MOST_TURNS:,}"
+            f"row {row + 1}: turn is {texts[row]!r}, not a whole number from 1 to {MOST_TURNS:,}"
         )
     return turn.astype(np.int64)
 

@@ -58,6 +58,7 @@ from scipy.special import expit, log_expit
 from analytics.arrays import FloatArray, Mask, read_only
 from analytics.errors import CoreError
 from analytics.pairwise.comparisons import Battles, Tallies, crossed, tallies_of_wins
+from analytics.text import counted
 
 LARGEST_DERIVATIVE = 1e-11
 LARGEST_OF_MANY = 1e-6
@@ -161,7 +162,7 @@ def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
     n_items, width = len(battles.items), found.parameters.size
     if n_items < width:
         raise StrengthsRefused(
-            f"{n_items} items tell no error of {width} strengths and position effects; as many are needed",
+            f"{counted(n_items, 'item')}, and {width} strengths and position effects: errors need as many",
             code="few_items",
         )
     covariance = found.inverse @ battles.spread(found.p) @ found.inverse * (n_items / (n_items - 1))

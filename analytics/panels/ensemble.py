@@ -8,7 +8,8 @@ Model
     A_eff  = mean_a Var(Y_a)/Var(Ȳ)                                A if uncorrelated, 1 if all alike
 
 ``domain``: over tasks that are a sample, (co)variances of means over the common tasks. ``finite``: the tasks
-are given, (co)variances over repeated trials within a task, its mean taken out, pooled over tasks.
+are given, (co)variances over repeated trials within a task, its mean taken out, pooled over tasks: of task j
+the n_j trials that all members have, where they are two or more, over Σ(n_j − 1).
 
 Symbols
 -------
@@ -73,7 +74,7 @@ def ensemble(outcomes: FloatArray, *, finite: bool = False) -> Ensemble:
     Parameters
     ----------
     outcomes : float array, shape (A, m, R)
-        Trials of all members on all tasks, none missing.
+        Trials of all members on all tasks; NaN where one is missing, which `finite` allows.
     finite : bool
         Over trials within tasks; else over tasks.
 
@@ -81,16 +82,13 @@ def ensemble(outcomes: FloatArray, *, finite: bool = False) -> Ensemble:
     ------
     EnsembleRefused
     """
-    n_members, n_tasks, n_trials = outcomes.shape
+    n_members, n_tasks = outcomes.shape[:2]
     if n_members < 2:
         raise EnsembleRefused(f"{n_members} member; an ensemble has two at least", code="one_member")
     if n_tasks < 2:
         raise EnsembleRefused(f"{n_tasks} common tasks; two are needed at least", code="few_tasks")
-    if finite and n_trials < 2:
-        raise EnsembleRefused("not measured: one trial per task", code="not_measured")
     if finite:
-        beyond = (outcomes - outcomes.mean(axis=2, keepdims=True)).reshape(n_members, -1)
-        covariance = beyond @ beyond.T / (n_tasks * (n_trials - 1))
+        covariance, n_tasks = _within_tasks(outcomes)
     else:
         covariance = np.cov(outcomes.mean(axis=2))
     variance = float(covariance.mean())
@@ -98,3 +96,17 @@ def ensemble(outcomes: FloatArray, *, finite: bool = False) -> Ensemble:
         raise EnsembleRefused("the mean of the members does not vary", code="constant")
     effective = float(np.diag(covariance).mean()) / variance
     return Ensemble(np.asarray(covariance, dtype=np.float64), variance, effective, n_tasks)
+
+
+def _within_tasks(outcomes: FloatArray) -> tuple[FloatArray, int]:
+    """(Co)variances of trials within tasks, and the number of tasks with two trials of all members."""
+    shared = ~np.isnan(outcomes).any(axis=0)
+    n = shared.sum(axis=1)
+    if not (n > 1).any():
+        raise EnsembleRefused(
+            "not measured: no task has two trials that all members have", code="not_measured"
+        )
+    there = np.where(shared, outcomes, 0.0)
+    means = there.sum(axis=2) / np.maximum(n, 1)
+    beyond = np.where(shared, there - means[:, :, None], 0.0).reshape(len(outcomes), -1)
+    return beyond @ beyond.T / float((n - 1)[n > 1].sum()), int(np.count_nonzero(n > 1))

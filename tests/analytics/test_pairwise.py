@@ -391,6 +391,8 @@ def test_options_that_the_file_cannot_have(refusal, tmp_path):
     assert "no column 'people'" in refusal(path, "--human", "people")
     assert "a prior variance of -1" in refusal(path, "--prior", "-1")
     assert "all rows are of one judge, prompt and order" in refusal(path, "--cells")
+    path.write_text("item,a,b,winner\ni,x,y,a\ni,x,y,b\n")
+    assert "1 item, and 2 strengths and position effects: errors need as many" in refusal(path)
 
 
 @pytest.mark.parametrize(

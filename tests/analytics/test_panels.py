@@ -164,6 +164,17 @@ def test_an_ensemble_is_worth_its_independent_members():
     assert ensemble(runs, finite=True).variance == pytest.approx(0.25 / 4, rel=0.05)
 
 
+def test_a_trial_that_is_missing_leaves_the_others_of_its_task():
+    rng = np.random.default_rng(1)
+    runs = rng.normal(size=(2, 5, 3)) + rng.normal(size=(1, 5, 1))
+    runs[0, 0, 0] = runs[1, 1, 2] = runs[0, 2, 1] = runs[0, 3, 0] = runs[1, 3, 2] = np.nan
+    shared = [task[:, ~np.isnan(task).any(axis=0)] for task in runs.swapaxes(0, 1)]
+    products = [(one.shape[1] - 1) * np.cov(one) for one in shared if one.shape[1] > 1]
+    found = ensemble(runs, finite=True)
+    assert found.n_tasks == 4
+    np.testing.assert_allclose(found.covariance, sum(products) / (1 + 1 + 1 + 2))
+
+
 def test_what_is_no_ensemble():
     for outcomes, code in (
         (np.zeros((1, 5, 2)), "one_member"),
@@ -203,9 +214,15 @@ def test_the_command_on_a_board(answer, refusal, tmp_path, capsys):
     members = answer(path, "--members", "a,b")
     assert 1 < members["domain"]["effective"] < 2.5
     assert members["finite"]["n_tasks"] == 40
+    lines = path.read_text().splitlines()
+    holes = {f"t{j:02d} {1 + j // 6} j{j % 6}" for j in range(12)}  # each pipeline lacks a task
+    kept = [line for line in lines if "{5} {6} {8}".format(*line.split(",")) not in holes]
+    path.write_text("\n".join(kept) + "\n")
+    assert answer(path, "--members", "a,b")["finite"]["n_tasks"] == 40
+    path.write_text("\n".join(lines) + "\n")
     assert "10 ways; under 20" in refusal(path, "--tier", "tier")
     assert "no agent 'c'" in refusal(path, "--members", "a,c")
-    assert "no column 'who'; there are human" in refusal(path, "--reference", "who")
+    assert ": no column 'who'; there are human, tier\n" in refusal(path, "--reference", "who")
     assert main(["panels", str(path), "--members", "a,b"]) == 0
     assert "effective" in capsys.readouterr().out
 

@@ -272,7 +272,12 @@ def test_what_the_file_does_not_have(refusal, tmp_path):
     assert "no row is of judge 'k'; there are j" in refusal(
         path, "--judge", "k", "--human", "human", "--random-sample"
     )
-    assert "no column 'who'" in refusal(path, "--judge", "j", "--human", "who", "--random-sample")
+    assert "no column 'who'; there are human, note\n" in refusal(
+        path, "--judge", "j", "--human", "who", "--random-sample"
+    )
+    assert "--judge and --human-judge are both 'j'" in refusal(
+        path, "--judge", "j", "--human-judge", "j", "--random-sample"
+    )
     assert "one of the arguments --human --human-judge" in refusal(path, "--judge", "j", "--random-sample")
 
 

@@ -181,6 +181,8 @@ def test_numbers_and_marks_name_the_row_at_fault():
     for text in ("", "x", "nan", "inf"):
         with pytest.raises(NumberRefused, match=rf"^row 2: v is '{text}', not a finite number$"):
             numbers("v", ["1", text])
+    with pytest.raises(NumberRefused, match=r"^row 2: v is '-1e300', beyond ±1e\+100$"):
+        numbers("v", ["1", "-1e300"])
     assert truths("m", ["1", "0", "True", "false"]).tolist() == [True, False, True, False]
     with pytest.raises(NumberRefused, match="row 1: m is '2'"):
         truths("m", ["2"])
@@ -331,3 +333,10 @@ def test_the_lines_end_with_the_work(capsys, monkeypatch):
     capsys.readouterr()
     time.sleep(0.05)
     assert capsys.readouterr().err == ""
+
+
+def test_items_that_hold_a_comma_are_told_apart():
+    assert as_text({"plain": ["a", "b"], "rules": ["9 tasks, not 100", "3 models"]}).splitlines() == [
+        "plain  a, b",
+        "rules  9 tasks, not 100; 3 models",
+    ]

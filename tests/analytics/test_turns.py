@@ -140,10 +140,15 @@ def test_scores_and_a_threshold(answer, tmp_path, capsys):
 def test_rows_that_are_no_turns(refusal, tmp_path):
     path = tmp_path / "a.csv"
     assert "scores cross nothing without --threshold" in refusal(scores(path))
+    assert "--threshold is nan, not a finite number" in refusal(path, "--threshold", "nan")
     for rows, why in (
-        (["x,i,1,1", "x,j,1,0", "x,j,1,0"], "a turn of a conversation stands twice"),
-        (["x,i,0,1", "x,j,1,0"], "turn is '0', not a whole number"),
-        (["x,i,1,1", "x,j,2,0"], "turns are 1, 2, … without a gap"),
+        (["x,i,1,1", "x,j,1,0", "x,j,1,0"], "agent 'x', item 'j': turn 1 stands twice"),
+        (["x,i,1,1", "x,j,0,0"], "row 2: turn is '0', not a whole number"),
+        (["x,i,1,1", "x,j,2,0"], "agent 'x', item 'j': turn 1 is missing; turns are 1, 2, … without a gap"),
+        (["x,i,1,1", "x,i,2,0", "x,i,4,0"], "item 'i': turn 3 is missing"),
+        (["x,i,1,1", "x,j,1,0", "y,i,1,2"], "row 3: crossed is '2'"),
+        (["x,i,1,1", "x,,1,0"], "row 2: no name in column item"),
+        (["x,i,1,1", ",j,1,0"], "row 2: no name in column agent"),
         (["x,i,1,1"], "agent 'x': errors by item need 2 items"),
         ([], "there are no rows"),
     ):

@@ -238,6 +238,10 @@ def test_the_whole_from_the_command_line(tmp_path, capsys):
     for command in ("front", "protocol", "ablate", "report"):
         assert main([command, str(path)]) == 0
     told_ = capsys.readouterr().out
+    anew = subprocess.run(  # Optuna's own lines are kept away from stderr where nothing is searched either
+        [sys.executable, "-m", "tuning", "status", path], capture_output=True, text=True, check=True
+    )
+    assert anew.stderr == ""
     assert "**Below protocol:** 3 models, not 5;" in told_
     assert main(["ablate", str(path), "--search", "--seeds", "3"]) == 2
     assert "at least 8 seeds" in capsys.readouterr().err

@@ -46,6 +46,14 @@ def test_each_stratum_gives_its_share(tmp_path):
         ("n_trials = 5", 'sampler = "grid"', "search.sampler: 'grid' is none of tpe, random, nsga2"),
         ("n_trials = 5", "n_runs = 1", "search.n_runs: 1 is no whole number of at least 2"),
         ('hardware = "any"', "", "metadata.'hardware': has to be stated"),
+        ("seed = 1", f"seed = {'9' * 5000}", "is no TOML"),
+        ("seed = 1", f"seed = {2**63}", f"seed: {2**63}, beyond 64 bits, is no whole number of at least 0"),
+        ("n_trials = 5", f"hyperband = {{min = 2, max = 1{'0' * 400}}}", "search.hyperband.max: 1000"),
+        ("high = 16", f"high = 1{'0' * 400}", "space.workers.high: 1000"),
+        ("workers = 4", f"workers = 1{'0' * 400}", "is outside of the space"),
+        ("[space.workers]", "[[space.workers]]", "space.workers: a table"),
+        ('callable = "harness:run"', 'command = [""]', "command: the program has a name"),
+        ('callable = "harness:run"', 'command = ["a\\u0000"]', "no text holds a NUL"),
     ],
 )
 def test_a_fault_is_one_line(tmp_path, capsys, before, after, said):
@@ -60,4 +68,22 @@ def test_a_fault_is_one_line(tmp_path, capsys, before, after, said):
 
 def test_a_file_that_is_not_there(tmp_path, capsys):
     assert main(["status", str(tmp_path / "none.toml")]) == 2
-    assert "there is no file" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(
+        "there is no file " + str(tmp_path / "none.toml") + "; expected is a study in TOML (docs/tuning.md)"
+    )
+    path = study_file(tmp_path)
+    strata = [line for line in path.read_text().splitlines() if not line.startswith("tasks = ")]
+    path.write_text("\n".join(['tasks = "a\\u0000b"', *strata]))
+    assert main(["status", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "tasks: a text of printable characters" in line
+
+
+def test_a_mark_at_the_head_of_the_file(tmp_path, capsys):
+    path = study_file(tmp_path)
+    path.write_text("\ufeff" + path.read_text().replace("\n", "\r\n"), encoding="utf-8")
+    assert main(["status", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.startswith("study  ")
