@@ -1,18 +1,19 @@
-"""Adaptive assignment: which tasks to run next, the full score they give, and an interval right at every look.
+"""Adaptive assignment: which tasks to run next, the full score they give, and its interval at every look.
 
 Model
 -----
-b̂ and the abilities θ̂_1 … θ̂_n are the Rasch fit to the past (complete) agents on all m tasks. A newcomer's θ has
-the prior N(μ, v), μ = mean θ̂, v = max(sample variance of θ̂, ¼). Tasks are given in batches of ⌈m/20⌉: those
-not yet asked with the largest p(1 − p), p = σ(θ̂ − b̂_j), equal ones in task order; then θ̂ is the maximum of::
+b̂ and the abilities θ̂_1 … θ̂_n are the Rasch fit to the past (complete) agents on all m tasks. A newcomer's
+θ has the prior N(μ, v), μ = mean θ̂, v = max(sample variance of θ̂, ¼). Tasks are given in batches of ⌈m/20⌉:
+those not yet asked with the largest p(1 − p), p = σ(θ̂ − b̂_j), equal ones in task order; then θ̂ is the
+maximum of::
 
     Σ_known [x_j log p_j + (1 − x_j) log(1 − p_j)] − (θ − μ)²/2v
 
     ŷ = (Σ_known x + Σ_rest p)/m
     se² = [Σ_rest p(1 − p) + (Σ_rest p(1 − p))²/I]/m²,    I = Σ_known p(1 − p) + 1/v
 
-A *look* follows the batch whose k/m is nearest to 1/8, 1/6, 1/4, 1/3, 1/2 (the smaller k of two as near), each
-k once. ±1.96·se covers too seldom, so each past agent i is replayed with everything fitted without it::
+A *look* follows the batch whose k/m is nearest to 1/8, 1/6, 1/4, 1/3, 1/2 (the smaller k of two as near),
+each k once. ±1.96·se covers too seldom, so each past agent i is replayed with everything fitted without it::
 
     z_it = |y_i − ŷ_it|/se_it,    c_t = √(mean_i z_it²),    s_i = max_t z_it/c_t
     q = the ⌈.95(n + 1)⌉-th smallest s_i,    n ≥ 19
@@ -34,9 +35,9 @@ q              ``quantile``              scalar              1
 
 Signatures::
 
-    prepared(agents, rows) -> Prepared                        b̂ and the prior, without an outcome of the newcomer
-    walk(prepared, outcomes, delivered) -> Walk               batches and looks so far, and what to run next
-    calibrated(agents, rows) -> Calibration                   c_t and q from replays of past agents
+    prepared(agents, rows) -> Prepared                 b̂ and the prior, without an outcome of the newcomer
+    walk(prepared, outcomes, delivered) -> Walk        batches and looks so far, and what to run next
+    calibrated(agents, rows) -> Calibration            c_t and q from replays of past agents
     next_tasks(agents, outcomes, delivered, stop) -> Next
 
 Not done here
@@ -48,8 +49,8 @@ without error where ranks are told.
 
 Source
 ------
-*Toward Meta-Harness Optimization*, §28.13 (the next task). Wainer et al., *Computerized Adaptive Testing*, 2nd
-ed. 2000. Quantile: as in `selection.intervals`. Looks and scales are this project's own.
+*Toward Meta-Harness Optimization*, §28.13 (the next task). Wainer et al., *Computerized Adaptive Testing*,
+2nd ed. 2000. Quantile: as in `selection.intervals`. Looks and scales are this project's own.
 """
 
 from dataclasses import dataclass

@@ -1,17 +1,17 @@
-"""Adaptive assignment replayed on past agents: what it would have run, whether it held, and what else would do.
+"""Adaptive assignment replayed on past agents: what it would have run, if it held, and what else would do.
 
 Model
 -----
 *Replay.* Each past agent in turn is the newcomer: under ``loao`` all others are its past, under ``temporal``
 those of strictly earlier dates, 19 at least. Everything is fitted inside that fold, the calibration too (its
-replays are fitted without two agents). The agent stops at the first look with a half-width ≤ h, else at the last
-look; it is *covered* when |y − ŷ| ≤ half-width there, and *never reaches h* when no look does. The interval of the
-share covered is Clopper and Pearson's, 95%.
+replays are fitted without two agents). The agent stops at the first look with a half-width ≤ h, else at the
+last look; it is *covered* when |y − ŷ| ≤ half-width there, and *never reaches h* when no look does. The
+interval of the share covered is Clopper and Pearson's, 95%.
 
-*The same tasks otherwise chosen.* At k, the batch nearest to m/4, every strategy's k tasks are completed in the
-same way (ŷ of `selection.adaptive`: the same b̂, the same prior), leaving one agent out, and compared by::
-
-    pairs_correct_full = mean_i of the share of past agents j, y_j ≠ y_i, whose order ŷ_i against y_j is that of y
+*As many tasks otherwise chosen.* At k, the batch nearest to m/4, every strategy's k tasks are completed in
+the same way (ŷ of `selection.adaptive`: the same b̂, the same prior), leaving one agent out, and compared by
+``pairs_correct_full``, the mean over agents i of the share of past agents j, y_j ≠ y_i, whose order ŷ_i
+against y_j is that of y:
 
 ==============  =====================================================================
 ``adaptive``    the first k tasks of the batches
@@ -20,15 +20,15 @@ same way (ŷ of `selection.adaptive`: the same b̂, the same prior), leaving one
 ``random``      the same, mean over the seeds
 ==============  =====================================================================
 
-The standard error of a difference from ``adaptive`` is the delete-one-agent jackknife's: of its record, and as
-comparison agent.
+The standard error of a difference from ``adaptive`` is the jackknife's that leaves out one agent, or all of
+one model: its records, and it as comparison agent.
 
 Symbols: h ``half_width`` score; k ``k`` tasks; y, ŷ score.
 
 Not done here
 -------------
-Coverage is that at the stop, for one h at a time; several h on the same agents are no independent tests. Nothing
-is switched on by these figures.
+Coverage is that at the stop, for one h at a time; several h on the same agents are no independent tests.
+Nothing is switched on by these figures.
 
 Source
 ------
@@ -48,6 +48,7 @@ from analytics.record import Record
 from selection.adaptive import (
     AdaptiveRefused,
     Prepared,
+    batch_size,
     calibrated,
     check,
     completed,
@@ -62,6 +63,7 @@ from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
 from selection.standings.choice import training
 from selection.strategies import STRATEGIES, Training
 from selection.validation.figures import jackknife, mean_known, shares
+from selection.validation.nested import jackknife_groups
 
 N_SEEDS = 100
 TWO_SIDED = 0.975
@@ -184,7 +186,7 @@ def replay(
     told = tuple(_replayed(name, h, found, m) for name, found in ways.items() for h in half_widths)
     k, looks = nearest_batch(m, 1 / 4), looks_of(m)
     chosen = compared(agents, k, seeds=seeds, base_seed=base_seed)
-    return AdaptiveReplay(agents.n, m, -(-m // 20), k, looks, told, unavailable, chosen)
+    return AdaptiveReplay(agents.n, m, batch_size(m), k, looks, told, unavailable, chosen)
 
 
 def compared(
@@ -202,7 +204,8 @@ def compared(
     estimates = np.array(
         [_estimates(agents, i, everyone[everyone != i], k, (seeds, base_seed)) for i in everyone.tolist()]
     )
-    kept = np.column_stack([np.ones(agents.n), 1.0 - np.eye(agents.n)])
+    groups = jackknife_groups(agents)
+    kept = np.column_stack([np.ones(agents.n), groups[:, None] != np.arange(groups.max() + 1)])
     by_choice = np.array([_pairs(agents.scores, column, kept) for column in estimates.T])
     table = np.vstack([by_choice[:3], by_choice[3:].mean(axis=0)])
     whole, without = table[:, 0], (table[0] - table)[:, 1:]
@@ -269,8 +272,8 @@ def _replayed(protocol: str, half_width: float, ways: Sequence[_Way], m: int) ->
 
 def clopper_pearson(n_covered: int, n: int) -> tuple[float, float]:
     """95% limits of a share, each tail at most 2.5%."""
-    lower = 1.0 - upper_share(n - n_covered, n, level=TWO_SIDED)
-    return lower, upper_share(n_covered, n, level=TWO_SIDED)
+    lower = 1.0 - upper_share(n - n_covered, n, level=TWO_SIDED) if n_covered else 0.0
+    return lower, upper_share(n_covered, n, level=TWO_SIDED) if n_covered < n else 1.0
 
 
 # ------------------------------------------------------------------------------------------------ strategies

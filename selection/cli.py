@@ -14,7 +14,8 @@ next       which tasks an agent is to run next
 =========  =========================================================================================
 
 FILE is a flat file of one benchmark. Every command prints text, or one object under ``--json``; a refusal is
-one line on stderr and exit code 2. The flags of the rules are `selection.cli_rules`', the last two commands `selection.cli_adaptive`'s.
+one line on stderr and exit code 2. The flags of the rules are `selection.cli_rules`'; the last two
+commands are `selection.cli_adaptive`'s.
 """
 
 import argparse

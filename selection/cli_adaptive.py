@@ -1,4 +1,4 @@
-"""``python -m selection adaptive`` and ``next``: the replay of adaptive assignment, and the tasks to run next."""
+"""``python -m selection adaptive`` and ``next``: adaptive assignment replayed, and the tasks to run next."""
 
 import argparse
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def add_adaptive(commands: Any) -> None:
         "adaptive",
         _adaptive,
         summary="Replay adaptive assignment on past agents: what it would run, and whether it holds.",
-        about="It says whether adaptive assignment orders agents better here than as many tasks fixed beforehand.",
+        about="It says whether adaptive tasks order agents better here than as many tasks fixed beforehand.",
     )
     table.add_argument(
         "--half-width",
@@ -45,8 +45,8 @@ def _add_next(commands: Any) -> None:
         "next",
         _next,
         summary="The tasks that an agent is to run next, and what those it ran say of its full score.",
-        about="The file holds the past agents and what this one has run so far; one without outcomes is given "
-        "its first tasks.",
+        about="The file holds the past agents and what this one has run so far; one without outcomes is "
+        "given its first tasks.",
     )
     parser.add_argument("--agent", required=True, metavar="A", help="the agent, by its name in the file")
     parser.add_argument(
@@ -75,10 +75,12 @@ def _adaptive(arguments: argparse.Namespace) -> Answer:
 
 
 def _shown(found: AdaptiveReplay) -> dict[str, Any]:
+    looks = ", ".join(map(str, found.looks))
+    told = {"in time": f"no replay: {found.unavailable}"} if found.unavailable else {}
     return {
         "past agents": found.n_agents,
-        "tasks": f"{found.n_tasks}, in batches of {found.batch}; looks after {', '.join(map(str, found.looks))}",
-        "in time": found.unavailable or None,
+        "tasks": f"{found.n_tasks}, in batches of {found.batch}; looks after {looks}",
+        **told,
         "stopping at a half-width": [
             {
                 "past": PROTOCOLS[one.protocol],
