@@ -111,9 +111,9 @@ def _verdict(found: AdaptiveReplay) -> str:
     worse = [name for name, difference, se in others if difference < -2 * se]
     even = [name for name, difference, se in others if abs(difference) <= 2 * se]
     if worse:
-        return f"Tasks chosen by {' and '.join(worse)} order agents better than adaptive ones."
+        return f"Tasks chosen by {', '.join(worse)} order agents better than adaptive ones."
     if even:
-        return f"No gain in order is shown over as many tasks chosen by {' and '.join(even)}."
+        return f"No gain in order is shown over as many tasks chosen by {', '.join(even)}."
     return "Adaptive tasks order agents better than as many chosen otherwise."
 
 
