@@ -9,10 +9,13 @@ standings  where every agent stands, for every target: the object of `selection.
 ranks      the same for one target: which ranks each agent may hold, all of them right at once
 compare    which differences between agents are real, for a target that is named
 drift      when each monitor would first have fired, had the subset been chosen early
+adaptive   what tasks chosen one batch at a time would have run, and whether it held, for past agents
+next       which tasks an agent is to run next
 =========  =========================================================================================
 
 FILE is a flat file of one benchmark. Every command prints text, or one object under ``--json``; a refusal is
-one line on stderr and exit code 2. The flags of the rules are `selection.cli_rules`'.
+one line on stderr and exit code 2. The flags of the rules are `selection.cli_rules`'; the last two
+commands are `selection.cli_adaptive`'s.
 """
 
 import argparse
@@ -29,6 +32,7 @@ from analytics.progress import progress_bar
 from analytics.record import Record
 from selection import compared, validated
 from selection.bands import Band
+from selection.cli_adaptive import add_adaptive
 from selection.cli_rules import add_rules, given_of, rules_of
 from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
@@ -73,6 +77,7 @@ def _parser() -> Parser:
         "judged by those of earlier dates.",
     )
     drift.add_argument("--seed", type=int, default=0, help="seed of the permutations (0)")
+    add_adaptive(commands)
     return parser
 
 

@@ -1,0 +1,439 @@
+"""Adaptive assignment: which tasks to run next, the full score they give, and its interval at every look.
+
+Model
+-----
+b̂ and the abilities θ̂_1 … θ̂_n are the Rasch fit to the past (complete) agents on all m tasks. A newcomer's
+θ has the prior N(μ, v), μ = mean θ̂, v = max(sample variance of θ̂, ¼). Tasks are given in batches of ⌈m/20⌉:
+those not yet asked with the largest p(1 − p), p = σ(θ̂ − b̂_j), equal ones in task order; then θ̂ is the
+maximum of::
+
+    Σ_known [x_j log p_j + (1 − x_j) log(1 − p_j)] − (θ − μ)²/2v
+
+    ŷ = (Σ_known x + Σ_rest p)/m
+    se² = [Σ_rest p(1 − p) + (Σ_rest p(1 − p))²/I]/m²,    I = Σ_known p(1 − p) + 1/v
+
+A *look* follows the batch whose k/m is nearest to 1/8, 1/6, 1/4, 1/3, 1/2 (the smaller k of two as near),
+each k once. ±1.96·se covers too seldom, so each past agent i is replayed with everything fitted without it::
+
+    z_it = |y_i − ŷ_it|/se_it,    c_t = √(mean_i z_it²),    s_i = max_t z_it/c_t
+    q = the ⌈.95(n + 1)⌉-th smallest s_i,    n ≥ 19
+
+and ŷ_t ± q·c_t·se_t is calibrated for all looks at once, so that stopping at any of them is allowed.
+
+Symbols
+-------
+=============  ========================  ==================  ============
+symbol         code                      shape               unit
+=============  ========================  ==================  ============
+b̂              ``difficulties``          (m,)                logits
+μ, v           ``mean``, ``variance``    scalars             logits, ²
+x              ``outcomes``              (m,), NaN: missing  0 to 1
+ŷ, se          ``score``, ``se``         scalars             score
+c_t            ``scale``                 (n_looks,)          1
+q              ``quantile``              scalar              1
+=============  ========================  ==================  ============
+
+Signatures::
+
+    prepared(agents, rows) -> Prepared                 b̂ and the prior, without an outcome of the newcomer
+    walk(prepared, outcomes, delivered) -> Walk        batches and looks so far, and what to run next
+    calibrated(agents, rows) -> Calibration            c_t and q from replays of past agents
+    next_tasks(agents, outcomes, delivered, stop) -> Next
+
+Not done here
+-------------
+An outcome that was delivered and is invalid stays in Σ_rest and is not asked again. A task that no past agent
+has run has b̂ = 0, the prior's. Agents are not exactly exchangeable in time and q is not a theorem there: its
+coverage is measured (`selection.adaptive_replay`). No graded outcomes. Past full scores count as measured
+without error where ranks are told.
+
+Source
+------
+*Toward Meta-Harness Optimization*, §28.13 (the next task). Wainer et al., *Computerized Adaptive Testing*,
+2nd ed. 2000. Quantile: as in `selection.intervals`. Looks and scales are this project's own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.drift.fidelity import DECIMALS
+from selection.errors import SelectionError
+from selection.folds import CompleteAgents
+from selection.full_scores.estimators import MOST_GRADED
+from selection.intervals.quantiles import FEWEST_FOR_QUANTILE, split_conformal
+from selection.rasch import MOST_ITERATIONS, RaschUnfinished
+
+LOOKS = (1 / 8, 1 / 6, 1 / 4, 1 / 3, 1 / 2)
+BATCHES = 20
+LEAST_VARIANCE = 0.25
+LARGEST_DERIVATIVE = 1e-11
+FEWEST_TASKS = 2
+
+
+class AdaptiveRefused(SelectionError):
+    """What adaptive assignment needs is not there: past agents, passes and failures, tasks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is known of tasks and of a newcomer before its first outcome.
+
+    Attributes
+    ----------
+    difficulties : float array, shape (m,)
+        b̂, logits.
+    mean, variance : float
+        μ and v.
+    """
+
+    difficulties: FloatArray
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """What k tasks say of the full score.
+
+    Attributes
+    ----------
+    k : int
+        Tasks asked for.
+    score, se : float
+        ŷ and the model's own standard error.
+    """
+
+    k: int
+    score: float
+    se: float
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """An agent's way through the batches.
+
+    Attributes
+    ----------
+    looks : tuple of Look
+        Those reached.
+    batches : tuple of int array
+        Tasks of each batch delivered in full, in the order of p(1 − p).
+    waiting : int array
+        Tasks of the batch under way that are not delivered, ascending; empty after the last look.
+    """
+
+    looks: tuple[Look, ...]
+    batches: tuple[IndexArray, ...]
+    waiting: IndexArray
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Half-widths from replays: quantile · scale_t · se_t.
+
+    Attributes
+    ----------
+    scale : float array, shape (n_looks,)
+        c_t.
+    quantile : float
+        q.
+    n : int
+        Past agents replayed.
+    """
+
+    scale: FloatArray
+    quantile: float
+    n: int
+
+    def half_widths(self, ses: FloatArray) -> FloatArray:
+        """q·c_t·se_t of the first looks, shape (n_looks_reached,)."""
+        return np.asarray(self.quantile * self.scale[: len(ses)] * ses, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When enough is known.
+
+    Attributes
+    ----------
+    half_width : float
+        Of the interval, score.
+    ranks : int or None
+        Ranks that the agent may hold.
+    budget : int or None
+        Tasks: it ends with the last look within them, and with the last look of all in any case.
+    """
+
+    half_width: float = 0.05
+    ranks: int | None = None
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if not 0.0 < self.half_width < 1.0:
+            raise AdaptiveRefused(f"a half-width lies between 0 and 1; here {self.half_width:g}")
+        for name, value in (("ranks", self.ranks), ("budget", self.budget)):
+            if value is not None and value < 1:
+                raise AdaptiveRefused(f"{name}: at least 1; here {value}")
+
+
+@dataclass(frozen=True)
+class Next:
+    """What to run next, or why nothing more.
+
+    Attributes
+    ----------
+    tasks : tuple of int
+        Positions, ascending; empty when done.
+    look : int
+        Looks reached; the others describe the last of them and are None before the first.
+    score, lo, hi : float or None
+        ŷ and its interval, clipped to [0, 1].
+    rank_lo, rank_hi : int or None
+        Ranks among the past agents that the interval allows.
+    done : bool
+    reason : str
+    """
+
+    tasks: tuple[int, ...]
+    look: int
+    score: float | None
+    lo: float | None
+    hi: float | None
+    rank_lo: int | None
+    rank_hi: int | None
+    done: bool
+    reason: str
+
+
+def batch_size(n_tasks: int) -> int:
+    """⌈m/20⌉."""
+    return -(-n_tasks // BATCHES)
+
+
+def looks_of(n_tasks: int) -> tuple[int, ...]:
+    """Tasks asked for at each look, ascending, each number once."""
+    return tuple(dict.fromkeys(nearest_batch(n_tasks, share) for share in LOOKS))
+
+
+def nearest_batch(n_tasks: int, share: float) -> int:
+    """Tasks after the batch whose k/m is nearest to a share, the smaller of two as near."""
+    size = batch_size(n_tasks)
+    ends = np.minimum(np.arange(size, n_tasks + size, size), n_tasks)
+    return int(ends[np.argmin(np.round(np.abs(ends / n_tasks - share), DECIMALS))])
+
+
+def check(n_past: int, n_tasks: int, graded_share: float) -> None:
+    """Refuse what cannot be calibrated.
+
+    Raises
+    ------
+    AdaptiveRefused
+    """
+    if graded_share > MOST_GRADED:
+        raise AdaptiveRefused(
+            f"adaptive assignment takes passes and failures; {graded_share:.1%} of the trials lie strictly "
+            f"between 0 and 1 (at most {MOST_GRADED:.0%})"
+        )
+    if n_past < FEWEST_FOR_QUANTILE:
+        raise AdaptiveRefused(
+            f"{n_past} past agents; adaptive assignment needs {FEWEST_FOR_QUANTILE} complete ones"
+        )
+    if n_tasks < FEWEST_TASKS:
+        raise AdaptiveRefused(f"{n_tasks} task; adaptive assignment chooses among {FEWEST_TASKS} at least")
+
+
+def prepared(agents: CompleteAgents, rows: IndexArray) -> Prepared:
+    """Fit b̂ and the prior to some of the complete agents.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    rows : int array
+        Positions of the past agents, ascending, at least 2.
+
+    Raises
+    ------
+    As `selection.rasch.fit`.
+    """
+    fitted = agents.fit_of(rows)
+    rated = ~np.isnan(agents.outcomes[rows]).all(axis=0)
+    difficulties = np.zeros(rated.size)
+    difficulties[rated] = fitted.difficulties
+    variance = max(float(np.var(fitted.abilities, ddof=1)), LEAST_VARIANCE)
+    return Prepared(difficulties, float(np.mean(fitted.abilities)), variance)
+
+
+def ability(start: Prepared, outcomes: FloatArray, known: Mask) -> float:
+    """θ̂ from the known outcomes and the prior, logits.
+
+    Raises
+    ------
+    RaschUnfinished
+    """
+    difficulties, passed = start.difficulties[known], float(outcomes[known].sum())
+    level = start.mean
+    for _ in range(MOST_ITERATIONS):
+        passing = expit(level - difficulties)
+        slope = passed - float(passing.sum()) - (level - start.mean) / start.variance
+        if abs(slope) < LARGEST_DERIVATIVE:
+            return level
+        step = slope / (float(np.sum(passing * (1.0 - passing))) + 1.0 / start.variance)
+        level += float(np.sign(step) * np.log1p(abs(step)))
+    raise RaschUnfinished(f"a derivative of {slope:.1e} is left after {MOST_ITERATIONS} steps")
+
+
+def completed(start: Prepared, outcomes: FloatArray, asked: Mask) -> Look:
+    """ŷ and se from the valid outcomes among the tasks asked for.
+
+    Parameters
+    ----------
+    start : Prepared
+    outcomes : float array, shape (m,)
+        NaN where missing or invalid.
+    asked : bool array, shape (m,)
+    """
+    known = asked & ~np.isnan(outcomes)
+    passing = expit(ability(start, outcomes, known) - start.difficulties)
+    spread = passing * (1.0 - passing)
+    information = float(spread[known].sum()) + 1.0 / start.variance
+    rest, m = float(spread[~known].sum()), outcomes.size
+    score = (float(outcomes[known].sum()) + float(passing[~known].sum())) / m
+    return Look(int(asked.sum()), score, float(np.sqrt(rest + rest**2 / information)) / m)
+
+
+def walk(start: Prepared, outcomes: FloatArray, delivered: Mask | None = None) -> Walk:
+    """Follow an agent batch by batch, until one is not delivered or the last look is reached.
+
+    Parameters
+    ----------
+    start : Prepared
+    outcomes : float array, shape (m,)
+        Mean outcomes; NaN where missing or invalid. Those outside the batches are not looked at.
+    delivered : bool array, shape (m,), optional
+        Tasks that the agent ran, invalid ones too; all where not given: a replay.
+    """
+    m, ends = outcomes.size, looks_of(outcomes.size)
+    asked, looks, batches = np.zeros(m, dtype=np.bool_), list[Look](), list[IndexArray]()
+    while asked.sum() < ends[-1]:
+        level = ability(start, outcomes, asked & ~np.isnan(outcomes))
+        batch = _batch(start, level, asked)
+        if delivered is not None and not delivered[batch].all():
+            return Walk(tuple(looks), tuple(batches), np.sort(batch[~delivered[batch]]))
+        asked[batch] = True
+        batches.append(batch)
+        if int(asked.sum()) in ends:
+            looks.append(completed(start, outcomes, asked))
+    return Walk(tuple(looks), tuple(batches), np.empty(0, dtype=np.intp))
+
+
+def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
+    """Replay each of these agents without itself, and scale the standard errors.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    rows : int array
+        Positions of the past agents, ascending, at least 19.
+
+    Raises
+    ------
+    TooFewResiduals
+    """
+    replays = [walk(prepared(agents, rows[rows != i]), agents.outcomes[i]).looks for i in rows.tolist()]
+    scores = np.array([[look.score for look in looks] for looks in replays])
+    ses = np.array([[look.se for look in looks] for looks in replays])
+    return calibration_of(np.abs(agents.scores[rows][:, None] - scores) / ses)
+
+
+def calibration_of(z: FloatArray) -> Calibration:
+    """c_t and q.
+
+    Parameters
+    ----------
+    z : float array, shape (n, n_looks)
+        |y − ŷ|/se of each past agent at each look.
+
+    Raises
+    ------
+    TooFewResiduals
+    """
+    scale = np.sqrt(np.mean(z**2, axis=0))
+    largest = np.divide(z, scale, out=np.zeros_like(z), where=scale > 0.0).max(axis=1)
+    return Calibration(scale, split_conformal(largest), len(z))
+
+
+def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> Next:
+    """Tell a newcomer what to run next.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+        The past agents; not the newcomer.
+    outcomes : float array, shape (m,)
+    delivered : bool array, shape (m,)
+    stop : Stop
+
+    Raises
+    ------
+    AdaptiveRefused, RaschUnfinished
+    """
+    rows, first_look = np.arange(agents.n), looks_of(outcomes.size)[0]
+    check(agents.n, outcomes.size, 0.0)
+    if stop.budget is not None and stop.budget < first_look:
+        raise AdaptiveRefused(
+            f"a budget of {stop.budget} tasks ends before the first look, after {first_look}"
+        )
+    start, calibration = prepared(agents, rows), calibrated(agents, rows)
+    way = walk(start, outcomes, delivered)
+    halves = calibration.half_widths(np.array([look.se for look in way.looks]))
+    for t, look in enumerate(way.looks):
+        half = float(halves[t])
+        score, lo, hi = (
+            min(max(end, 0.0), 1.0) for end in (look.score, look.score - half, look.score + half)
+        )
+        first, last = ranks(agents.scores, lo, hi)
+        why = _enough(stop, look.k, half, last - first + 1, outcomes.size)
+        if why or t == len(way.looks) - 1:
+            tasks = () if why else tuple(way.waiting.tolist())
+            told = why or f"the interval reaches {half:.3f} to each side after {look.k} tasks"
+            return Next(tasks, t + 1, score, lo, hi, first, last, bool(why), told)
+    reason = f"the first look comes after {first_look} tasks"
+    return Next(tuple(way.waiting.tolist()), 0, None, None, None, None, None, done=False, reason=reason)
+
+
+def ranks(scores: FloatArray, lo: float, hi: float) -> tuple[int, int]:
+    """Ranks that a score between lo and hi may hold beside these full scores, the best and the worst."""
+    scores = np.round(scores, DECIMALS)
+    above = int(np.count_nonzero(scores > round(hi, DECIMALS)))
+    below = int(np.count_nonzero(scores < round(lo, DECIMALS)))
+    return 1 + above, scores.size + 1 - below
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _batch(start: Prepared, level: float, asked: Mask) -> IndexArray:
+    """Tasks not asked with the largest p(1 − p), rounded so that equal ones stand in task order."""
+    passing = expit(level - start.difficulties)
+    informative = np.round(passing * (1.0 - passing), DECIMALS)
+    left = np.flatnonzero(~asked)
+    order = np.argsort(-informative[left], kind="stable")
+    return np.asarray(left[order[: batch_size(asked.size)]], dtype=np.intp)
+
+
+def _enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
+    """Why no more is to be run at a look; empty where there is more to learn."""
+    if round(half, DECIMALS) <= stop.half_width:
+        return f"the interval reaches {half:.3f} to each side, at most {stop.half_width:g} was wanted"
+    if stop.ranks is not None and n_ranks <= stop.ranks:
+        return f"{n_ranks} ranks are left, at most {stop.ranks} were wanted"
+    if k == looks_of(m)[-1]:
+        return f"the last look, after {k} of {m} tasks; the interval reaches {half:.3f} to each side"
+    following = next(later for later in looks_of(m) if later > k)
+    if stop.budget is not None and following > stop.budget:
+        return f"the budget of {stop.budget} tasks; the interval reaches {half:.3f} to each side after {k}"
+    return ""

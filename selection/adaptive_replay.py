@@ -1,0 +1,313 @@
+"""Adaptive assignment replayed on past agents: what it would have run, if it held, and what else would do.
+
+Model
+-----
+*Replay.* Each past agent in turn is the newcomer: under ``loao`` all others are its past, under ``temporal``
+those of strictly earlier dates, 19 at least. Everything is fitted inside that fold, the calibration too (its
+replays are fitted without two agents). The agent stops at the first look with a half-width ≤ h, else at the
+last look; it is *covered* when |y − ŷ| ≤ half-width there, and *never reaches h* when no look does. The
+interval of the share covered is Clopper and Pearson's, 95%.
+
+*As many tasks otherwise chosen.* At k, the batch nearest to m/4, every strategy's k tasks are completed in
+the same way (ŷ of `selection.adaptive`: the same b̂, the same prior), leaving one agent out, and compared by
+``pairs_correct_full``, the mean over agents i of the share of past agents j, y_j ≠ y_i, whose order ŷ_i
+against y_j is that of y:
+
+==============  =====================================================================
+``adaptive``    the first k tasks of the batches
+``mid_range``   the k tasks with pass rates nearest to the middle of the band (0.5)
+``spread``      as in `selection.strategies`
+``random``      the same, mean over the seeds
+==============  =====================================================================
+
+The standard error of a difference from ``adaptive`` is the jackknife's that leaves out one agent, or all of
+one model: its records, and it as comparison agent.
+
+Symbols: h ``half_width`` score; k ``k`` tasks; y, ŷ score.
+
+Not done here
+-------------
+Coverage is that at the stop, for one h at a time; several h on the same agents are no independent tests.
+Nothing is switched on by these figures.
+
+Source
+------
+As in `selection.adaptive` and `selection.validation`. Clopper & Pearson, *Biometrika* 26 (1934) 404-413.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+
+from analytics.arrays import FloatArray, IndexArray
+from analytics.drift.e_value import upper_share
+from analytics.drift.fidelity import DECIMALS
+from analytics.record import Record
+from selection.adaptive import (
+    AdaptiveRefused,
+    Prepared,
+    batch_size,
+    calibrated,
+    check,
+    completed,
+    looks_of,
+    nearest_batch,
+    prepared,
+    walk,
+)
+from selection.bands import HI, LO
+from selection.folds import CompleteAgents, generator
+from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
+from selection.standings.choice import training
+from selection.strategies import STRATEGIES, Training
+from selection.validation.figures import jackknife, mean_known, shares
+from selection.validation.nested import jackknife_groups
+
+N_SEEDS = 100
+TWO_SIDED = 0.975
+COMPARED = ("adaptive", "mid_range", "spread", "random")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What stopping at a half-width would have meant for past agents.
+
+    Attributes
+    ----------
+    protocol : {"loao", "temporal"}
+    half_width : float
+        h.
+    n, n_covered, n_never : int
+        Agents replayed; those whose full score the interval held at the stop; those that never reach h.
+    share_run : float
+        Mean of k/m at the stop.
+    covered_lo, covered_hi : float
+        Of the share covered, 95%.
+    """
+
+    protocol: str
+    half_width: float
+    n: int
+    n_covered: int
+    n_never: int
+    share_run: float
+    covered_lo: float
+    covered_hi: float
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """How k tasks chosen in one way order agents.
+
+    Attributes
+    ----------
+    strategy : str
+    pairs_correct_full : float
+    difference, se : float or None
+        Of ``adaptive`` over this one, and its jackknife standard error; None for ``adaptive``.
+    """
+
+    strategy: str
+    pairs_correct_full: float
+    difference: float | None
+    se: float | None
+
+
+@dataclass(frozen=True)
+class AdaptiveReplay:
+    """The replay table of a board.
+
+    Attributes
+    ----------
+    n_agents, n_tasks, batch, k : int
+        Past agents; tasks; tasks of a batch; tasks of the comparison.
+    looks : tuple of int
+    replayed : tuple of Replayed
+    unavailable : str
+        Why there is no replay in time; else empty.
+    chosen : tuple of Chosen
+    """
+
+    n_agents: int
+    n_tasks: int
+    batch: int
+    k: int
+    looks: tuple[int, ...]
+    replayed: tuple[Replayed, ...]
+    unavailable: str
+    chosen: tuple[Chosen, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """Of one agent: |y − ŷ| and the calibrated half-width at each look."""
+
+    errors: FloatArray
+    half_widths: FloatArray
+
+
+def replay(
+    record: Record,
+    half_widths: Sequence[float] = (0.05,),
+    *,
+    seeds: int = N_SEEDS,
+    base_seed: int = 0,
+    progress: Progress | None = None,
+) -> AdaptiveReplay:
+    """Replay adaptive assignment on the complete agents of a record.
+
+    Parameters
+    ----------
+    record : Record
+    half_widths : sequence of float
+    seeds, base_seed : int
+        Random subsets, and what their generators start from.
+    progress : callable, optional
+        Called with (agents replayed, all).
+
+    Raises
+    ------
+    AdaptiveRefused
+        Under 20 complete agents (19 past ones when one is left out), on graded outcomes, on one task, or a
+        half-width that is none.
+    """
+    for half_width in half_widths:
+        if not 0.0 < half_width < 1.0:
+            raise AdaptiveRefused(f"a half-width lies between 0 and 1; here {half_width:g}")
+    agents = training(record)
+    m = agents.outcomes.shape[1]
+    check(max(agents.n - 1, 0), m, record.graded_share)
+    loao, (in_time, unavailable) = _left_out(agents, progress), _in_time(agents)
+    ways = {"loao": loao} | ({} if unavailable else {"temporal": in_time})
+    told = tuple(_replayed(name, h, found, m) for name, found in ways.items() for h in half_widths)
+    k, looks = nearest_batch(m, 1 / 4), looks_of(m)
+    chosen = compared(agents, k, seeds=seeds, base_seed=base_seed)
+    return AdaptiveReplay(agents.n, m, batch_size(m), k, looks, told, unavailable, chosen)
+
+
+def compared(
+    agents: CompleteAgents, k: int, *, seeds: int = N_SEEDS, base_seed: int = 0
+) -> tuple[Chosen, ...]:
+    """Compare k tasks chosen adaptively with as many chosen otherwise, leaving one agent out.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    k : int
+    seeds, base_seed : int
+    """
+    everyone = np.arange(agents.n)
+    estimates = np.array(
+        [_estimates(agents, i, everyone[everyone != i], k, (seeds, base_seed)) for i in everyone.tolist()]
+    )
+    groups = jackknife_groups(agents)
+    kept = np.column_stack([np.ones(agents.n), groups[:, None] != np.arange(groups.max() + 1)])
+    by_choice = np.array([_pairs(agents.scores, column, kept) for column in estimates.T])
+    table = np.vstack([by_choice[:3], by_choice[3:].mean(axis=0)])
+    whole, without = table[:, 0], (table[0] - table)[:, 1:]
+    errors = jackknife(without.T)
+    return tuple(
+        Chosen(
+            name,
+            float(whole[s]),
+            float(whole[0] - whole[s]) if s else None,
+            float(errors[s]) if s else None,
+        )
+        for s, name in enumerate(COMPARED)
+    )
+
+
+# -------------------------------------------------------------------------------------------------- replays
+
+
+def _left_out(agents: CompleteAgents, progress: Progress | None) -> list[_Way]:
+    everyone, found = np.arange(agents.n), list[_Way]()
+    for i in everyone.tolist():
+        found += _ways(agents, everyone[everyone != i], [i])
+        if progress is not None:
+            progress(i + 1, agents.n)
+    return found
+
+
+def _in_time(agents: CompleteAgents) -> tuple[list[_Way], str]:
+    """Replay the agents of each date after those of earlier dates; or say why not."""
+    n_undated = sum(day is None for day in agents.dates)
+    if n_undated:
+        return [], f"{n_undated} of {agents.n} complete agents have no date"
+    days, found = [day or date.min for day in agents.dates], list[_Way]()
+    for day in sorted(set(days)):
+        past = np.array([i for i, other in enumerate(days) if other < day], dtype=np.intp)
+        if past.size >= FEWEST_FOR_QUANTILE:
+            found += _ways(agents, past, [i for i, other in enumerate(days) if other == day])
+    return found, "" if found else f"no agent has {FEWEST_FOR_QUANTILE} others of earlier dates"
+
+
+def _ways(agents: CompleteAgents, past: IndexArray, newcomers: Sequence[int]) -> list[_Way]:
+    start, calibration = prepared(agents, past), calibrated(agents, past)
+    found = []
+    for i in newcomers:
+        looks = walk(start, agents.outcomes[i]).looks
+        errors = np.abs(agents.scores[i] - np.array([look.score for look in looks]))
+        found.append(_Way(errors, calibration.half_widths(np.array([look.se for look in looks]))))
+    return found
+
+
+def _replayed(protocol: str, half_width: float, ways: Sequence[_Way], m: int) -> Replayed:
+    looks, stops, n_covered, n_never = looks_of(m), list[int](), 0, 0
+    for way in ways:
+        halves = np.round(way.half_widths, DECIMALS)
+        enough = np.flatnonzero(halves <= half_width)
+        stop = int(enough[0]) if enough.size else len(looks) - 1
+        n_never += not enough.size
+        n_covered += bool(np.round(way.errors[stop], DECIMALS) <= halves[stop])
+        stops.append(looks[stop])
+    lower, upper = clopper_pearson(n_covered, len(ways))
+    share_run = float(np.mean(stops)) / m
+    return Replayed(protocol, half_width, len(ways), n_covered, n_never, share_run, lower, upper)
+
+
+def clopper_pearson(n_covered: int, n: int) -> tuple[float, float]:
+    """95% limits of a share, each tail at most 2.5%."""
+    lower = 1.0 - upper_share(n - n_covered, n, level=TWO_SIDED) if n_covered else 0.0
+    return lower, upper_share(n_covered, n, level=TWO_SIDED) if n_covered < n else 1.0
+
+
+# ------------------------------------------------------------------------------------------------ strategies
+
+
+def _estimates(
+    agents: CompleteAgents, i: int, past: IndexArray, k: int, seeds: tuple[int, int]
+) -> list[float]:
+    """ŷ of an agent from each choice of k tasks: adaptive, mid_range, spread, then the random ones."""
+    start, outcomes = prepared(agents, past), agents.outcomes[i]
+    rates = np.nanmean(agents.outcomes[past], axis=0)
+    known = Training(agents.outcomes, agents.scores, past, rates)
+    choices = [np.concatenate(walk(start, outcomes).batches)[:k], _middle(rates, k)]
+    choices.append(STRATEGIES["spread"](known, k, None))
+    draws = (generator(seeds[1], "adaptive", agents.names[i], draw) for draw in range(seeds[0]))
+    choices += [STRATEGIES["random"](known, k, rng) for rng in draws]
+    return [_estimate(start, outcomes, tasks) for tasks in choices]
+
+
+def _middle(rates: FloatArray, k: int) -> IndexArray:
+    """Tasks with pass rates nearest to the middle of the band; of two as near the first."""
+    return np.argsort(np.round(np.abs(rates - (LO + HI) / 2), DECIMALS), kind="stable")[:k]
+
+
+def _estimate(start: Prepared, outcomes: FloatArray, tasks: IndexArray) -> float:
+    asked = np.zeros(outcomes.size, dtype=np.bool_)
+    asked[tasks] = True
+    return completed(start, outcomes, asked).score
+
+
+def _pairs(scores: FloatArray, estimates: FloatArray, kept: FloatArray) -> FloatArray:
+    """pairs_correct_full among the agents that each column keeps, shape (n_columns,)."""
+    y, own = np.round(scores, DECIMALS), np.round(estimates, DECIMALS)
+    by_score = np.sign(y[:, None] - y[None, :]).astype(np.int8)
+    by_estimate = np.sign(own[:, None] - y[None, :]).astype(np.int8)
+    agreement = np.asarray(by_score * by_estimate + 1, dtype=np.int8)
+    return mean_known(shares(agreement, np.arange(y.size), by_score != 0, kept))

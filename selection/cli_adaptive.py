@@ -1,0 +1,143 @@
+"""``python -m selection adaptive`` and ``next``: adaptive assignment replayed, and the tasks to run next."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from analytics.command_line import Answer, Parser, add_command, flat_file, plain, progress_bar
+from analytics.record import Record
+from selection import adaptive
+from selection.adaptive_replay import N_SEEDS, AdaptiveReplay, replay
+from selection.standings.choice import training
+from selection.standings.words import counted
+
+HALF_WIDTH = 0.05
+PROTOCOLS = {"loao": "without the agent", "temporal": "in time"}
+
+
+def add_adaptive(commands: Any) -> None:
+    """Add both commands."""
+    table = add_command(
+        commands,
+        "adaptive",
+        _adaptive,
+        summary="Replay adaptive assignment on past agents: what it would run, and whether it holds.",
+        about="It says whether adaptive tasks order agents better here than as many tasks fixed beforehand.",
+    )
+    table.add_argument(
+        "--half-width",
+        nargs="+",
+        type=float,
+        default=[HALF_WIDTH],
+        metavar="H",
+        help=f"half-widths at which to stop ({HALF_WIDTH})",
+    )
+    table.add_argument("--seeds", type=int, default=N_SEEDS, help=f"random subsets ({N_SEEDS})")
+    table.add_argument("--seed", type=int, default=0, help="seed of the random subsets (0)")
+    _add_next(commands)
+
+
+def _add_next(commands: Any) -> None:
+    parser: Parser = add_command(
+        commands,
+        "next",
+        _next,
+        summary="The tasks that an agent is to run next, and what those it ran say of its full score.",
+        about="The file holds the past agents and what this one has run so far; one without outcomes is "
+        "given its first tasks.",
+    )
+    parser.add_argument("--agent", required=True, metavar="A", help="the agent, by its name in the file")
+    parser.add_argument(
+        "--half-width", type=float, default=HALF_WIDTH, metavar="H", help=f"enough is known ({HALF_WIDTH})"
+    )
+    parser.add_argument("--ranks", type=int, metavar="W", help="enough is known with W ranks left (never)")
+    parser.add_argument("--budget", type=int, metavar="K", help="tasks at most (the last look)")
+
+
+# -------------------------------------------------------------------------------------------------- adaptive
+
+
+def _adaptive(arguments: argparse.Namespace) -> Answer:
+    if arguments.seeds < 1:
+        raise adaptive.AdaptiveRefused(f"seeds: at least 1; here {arguments.seeds}")
+    record = Record.from_flat(flat_file(arguments.file, arguments.only))
+    with progress_bar("replay", "agents") as show:
+        found = replay(
+            record,
+            tuple(dict.fromkeys(arguments.half_width)),
+            seeds=arguments.seeds,
+            base_seed=arguments.seed,
+            progress=show,
+        )
+    return Answer(plain(found), _shown(found))
+
+
+def _shown(found: AdaptiveReplay) -> dict[str, Any]:
+    looks = ", ".join(map(str, found.looks))
+    told = {"in time": f"no replay: {found.unavailable}"} if found.unavailable else {}
+    return {
+        "past agents": found.n_agents,
+        "tasks": f"{found.n_tasks}, in batches of {found.batch}; looks after {looks}",
+        **told,
+        "stopping at a half-width": [
+            {
+                "past": PROTOCOLS[one.protocol],
+                "half-width": one.half_width,
+                "tasks run": one.share_run,
+                "covered": f"{one.n_covered} of {one.n}",
+                "95%": f"{one.covered_lo:.3f} to {one.covered_hi:.3f}",
+                "never reach it": f"{one.n_never} of {one.n}",
+            }
+            for one in found.replayed
+        ],
+        f"pairs in the right order from {counted(found.k, 'task')}": [
+            {
+                "chosen": one.strategy,
+                "pairs_correct_full": one.pairs_correct_full,
+                "adaptive is better by": one.difference,
+                "se": one.se,
+            }
+            for one in found.chosen
+        ],
+        "": [_verdict(found)],
+    }
+
+
+def _verdict(found: AdaptiveReplay) -> str:
+    """Say whether adaptive is better than every other choice by more than two standard errors."""
+    others = [(one.strategy, one.difference or 0.0, one.se or 0.0) for one in found.chosen[1:]]
+    worse = [name for name, difference, se in others if difference < -2 * se]
+    even = [name for name, difference, se in others if abs(difference) <= 2 * se]
+    if worse:
+        return f"Tasks chosen by {', '.join(worse)} order agents better than adaptive ones."
+    if even:
+        return f"No gain in order is shown over as many tasks chosen by {', '.join(even)}."
+    return "Adaptive tasks order agents better than as many chosen otherwise."
+
+
+# ------------------------------------------------------------------------------------------------------ next
+
+
+def _next(arguments: argparse.Namespace) -> Answer:
+    stop = adaptive.Stop(arguments.half_width, arguments.ranks, arguments.budget)
+    record = Record.from_flat(flat_file(arguments.file, arguments.only))
+    table, everybody = record.table, training(record)
+    others = np.array([i for i, name in enumerate(everybody.names) if name != arguments.agent], np.intp)
+    adaptive.check(others.size, table.n_tasks, record.graded_share)
+    outcomes, delivered = np.full(table.n_tasks, np.nan), np.zeros(table.n_tasks, dtype=np.bool_)
+    if arguments.agent in table.agents:
+        i = table.agents.index(arguments.agent)
+        outcomes, delivered = table.means[i], record.n_places[i] > 0
+    found = adaptive.next_tasks(everybody.take(others), outcomes, delivered, stop)
+    values = {**plain(found), "tasks": [table.tasks[j] for j in found.tasks]}
+    return Answer(values, _next_shown(values))
+
+
+def _next_shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {"done": values["done"], "why": values["reason"]}
+    if values["score"] is not None:
+        told["full score"] = f"{values['score']:.3f}, {values['lo']:.3f} to {values['hi']:.3f} (95%)"
+        told["ranks"] = f"{values['rank_lo']} to {values['rank_hi']} beside the past agents"
+    return told | {"run next": values["tasks"]}
