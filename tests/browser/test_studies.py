@@ -75,7 +75,7 @@ def test_words_of_drawings_can_be_read_on_a_phone(browser, address):
         "return [...document.querySelectorAll('.chart svg')].filter(one => one.getBoundingClientRect().width)"
         ".map(one => 12 * one.getBoundingClientRect().width / one.viewBox.baseVal.width)"
     )
-    assert len(sizes) == 2
+    assert len(sizes) == 4  # pairs, intervals, widths, overlaps
     assert min(sizes) >= 12
 
 

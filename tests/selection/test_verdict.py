@@ -242,13 +242,13 @@ def test_without_repeats_the_error_is_an_upper_bound():
     assert "An upper bound: telling how much the trials of a task vary takes" in words.trials_text(found)
 
 
-def test_the_cost_of_a_trial_is_a_share_of_that_of_a_run_with_many():
+def test_one_trial_of_each_task_costs_a_run_however_many_there_were():
     outcomes = board(16, 60)
     record = record_of(
         outcomes, costs=np.full((16, 60), 5.0), n_trials=5, trial_variances=np.full((16, 60), 0.1)
     )
     k = band(outcomes).size
-    assert answer(record).trials.options[0].cost_usd == pytest.approx(1.0 * k)
+    assert answer(record).trials.options[0].cost_usd == pytest.approx(5.0 * k)
 
 
 def test_with_repeats_it_is_the_error_of_the_mean_of_so_many_trials():
