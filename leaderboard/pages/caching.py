@@ -263,7 +263,9 @@ def _prepared(is_numbered: bool, reads: Tables) -> str:
     known = _PREPARED.setdefault(connection.connection, {})
     if (is_numbered, reads) not in known:
         name = f"page_state_{len(known)}"
-        connection.connection.execute(f"PREPARE {name} (text, bigint) AS {_statement(is_numbered, reads)}")
+        text = _statement(is_numbered, reads)
+        with connection.wrap_database_errors:  # what goes past Django's cursor keeps its own errors else: 500
+            connection.connection.execute(f"PREPARE {name} (text, bigint) AS {text}")
         known[is_numbered, reads] = name
     return known[is_numbered, reads]
 

@@ -4,10 +4,11 @@ import gzip
 from datetime import timedelta
 from threading import Barrier, Thread
 
+import psycopg
 import pytest
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections
 from django.http import HttpResponse, HttpResponseNotFound
 from django.middleware.csrf import get_token
 from django.test import RequestFactory
@@ -492,3 +493,18 @@ def test_eight_that_render_the_same_at_once_all_succeed():
         thread.join()
     assert answers == [TEXT] * 8
     assert len(kept()) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_breaks_before_the_query_is_prepared_is_a_loss_of_the_database():
+    """Under the driver's own error the page would answer 500."""
+    connection.close()
+    connection.ensure_connection()
+    pid = connection.connection.info.backend_pid
+    named = ("host", "port", "user", "dbname", "password")
+    given = {name: value for name, value in connection.get_connection_params().items() if name in named}
+    with psycopg.connect(**given) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    with pytest.raises(OperationalError):
+        caching._prepared(False, ())
+    connection.close()
