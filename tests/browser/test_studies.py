@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from selenium.webdriver.support.wait import WebDriverWait
 
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.services import measure_variance, recompute
@@ -86,5 +87,6 @@ def test_the_what_if_form_answers_without_a_script(browser, address):
     field.clear()
     field.send_keys("3")
     browser.find_element("css selector", ".what-if button").click()
-    assert "trials=3" in browser.current_url
+    # What follows a press is another page, which takes the place of this one when it comes.
+    WebDriverWait(browser, 20).until(lambda it: "trials=3" in it.current_url)
     assert "The components do not carry this design" in browser.page_source
