@@ -164,7 +164,7 @@ def run(store: Store, progress: Progress) -> str:
         evaluate_stored(store),
         store.trials(),
         keep=store.add,
-        spent=store.cost_usd(),
+        spent=store.cost_usd,
         progress=lambda done, n: progress("search", done, n),
     )
     chosen = chosen_of(trials_of(store))
@@ -292,7 +292,9 @@ def ablations(store: Store) -> list[Ablated]:
 
 
 def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[Ablated]:
-    """Search anew under each condition and seed; equal configurations take the runs that are stored.
+    """Search anew under each condition and seed, while the budget lasts.
+
+    Configurations that were run before take the runs that are stored.
 
     Parameters
     ----------
@@ -311,7 +313,7 @@ def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[A
         for seed in range(n_seeds):
             progress(condition, place * n_seeds + seed, len(ABLATIONS) * n_seeds)
             limit = None if condition == NO_LIMIT else study.usd_per_evaluation
-            anew = replace(study, usd_per_evaluation=limit, usd=None)
+            anew = replace(study, usd_per_evaluation=limit)
             other = Store(study, f"{condition.replace(' ', '-')}-{seed}")
             search(
                 replace(anew, name=f"{study.name} {seed}", seed=study.seed + 1 + seed),
@@ -319,6 +321,7 @@ def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[A
                 other.trials(),
                 keep=other.add,
                 weights=weights,
+                spent=store.cost_usd,
             )
             if top := _top(trials_of(other), weights):
                 found.append(_ablated(store, f"{condition}, seed {seed}", top))

@@ -106,7 +106,7 @@ def search(
     *,
     keep: Callable[[Any], None],
     weights: Mapping[str, float] = WEIGHTS,
-    spent: float = 0.0,
+    spent: Callable[[], float] = lambda: 0.0,
     progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> str:
     """Run trials until the search ends; return why it did.
@@ -121,8 +121,8 @@ def search(
         Given each finished trial, once.
     weights : mapping
         Of R, D and C in what is searched for.
-    spent : float
-        US dollars that were paid before.
+    spent : callable
+        Gives the US dollars that were paid so far; what is stored already is paid once.
     progress : callable
         Given the number of finished trials and the most there may be.
 
@@ -131,12 +131,10 @@ def search(
     SearchRefused
     """
     done = list(history)
-    spent_here = 0.0
-    while not (why := _why_end(study, [told(study, one) for one in done], spent + spent_here)):
+    while not (why := _why_end(study, [told(study, one) for one in done], spent())):
         frozen = _next(study, evaluate, done, weights)
         keep(frozen)
         done.append(frozen)
-        spent_here += frozen.user_attrs["figures"]["cost_usd"]
         progress(len(done), study.search.n_trials)
     return why
 

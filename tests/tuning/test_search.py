@@ -30,7 +30,8 @@ def trials(path):
 def searched(path):
     store = Store(read_study(path))
     with store.writing():
-        return store, search(store.study, evaluate_stored(store), store.trials(), keep=store.add)
+        evaluate = evaluate_stored(store)
+        return store, search(store.study, evaluate, store.trials(), keep=store.add, spent=store.cost_usd)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +210,21 @@ def test_a_spent_budget_ends_it(tmp_path):
     store, why = searched(path)
     assert why == "the budget of $0.80 is spent"
     assert len(store.trials()) == 2
+
+
+@pytest.mark.parametrize(("usd", "is_paid"), [(100, True), (3, False)])
+def test_ablations_search_anew_within_the_budget(tmp_path, capsys, usd, is_paid):
+    how = 'sampler = "random"\nn_trials = 1'
+    path = study_file(tmp_path, search=how, top=f"budget = {{usd = {usd}}}")
+    assert main(["run", str(path)]) == 0  # two full evaluations at 0.9 and a trial at 0.45: 2.25
+    before = Store(read_study(path)).cost_usd()
+    path.write_text(path.read_text().replace("usd = 3", "usd = 2"))
+    capsys.readouterr()
+    assert main(["ablate", str(path), "--search", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["ablations"]
+    assert len(found) == (40 if is_paid else 0)  # 5 conditions, 8 seeds
+    paid = Store(read_study(path)).cost_usd() - before
+    assert 0 < paid <= 0.45 * 31 if is_paid else paid == 0  # of 32 configurations none is run twice
 
 
 def test_what_would_cost_too_much_in_full_is_not_the_best(tmp_path):
