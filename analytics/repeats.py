@@ -5,7 +5,8 @@ rows is told. An agent two of whose trials are copies has no consistency: its tr
 
 Source
 ------
-*Intraclass correlation for agentic evaluation*; see `analytics.trials.icc` and `analytics.trials.flags`.
+*Intraclass correlation for agentic evaluation*; see `analytics.trials.icc`,
+`analytics.trials.convergence` and `analytics.trials.flags`.
 """
 
 from collections.abc import Mapping
@@ -27,6 +28,11 @@ class Repeats:
         n₀.
     n_tasks : int
         Tasks with two or more valid trials.
+    trials_needed : int or None
+        Trials of each task from which on the estimate settles, of the counts 2, 4, 8, … up to half of those
+        there are; None where it does not, or where nobody can say.
+    needed : str
+        The same in words, or why nobody can say; empty where there is no estimate.
     note : str
     reason : str
         Why there is no estimate; else empty.
@@ -44,6 +50,8 @@ class Repeats:
     sigma_w2: float | None = None
     trials_per_task: float | None = None
     n_tasks: int = 0
+    trials_needed: int | None = None
+    needed: str = ""
     note: str = ""
     reason: str = ""
     copies: str = ""

@@ -13,9 +13,11 @@ import numpy as np
 from analytics.arrays import CodeArray, FloatArray
 from analytics.record.rows import Rows, Setting, distinct
 from analytics.repeats import Repeats
+from analytics.trials.convergence import convergence
 from analytics.trials.flags import dependent_trials, only_gains
 from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
 
+SEED = 0  # of the subsets of trials; `python -m analytics icc` takes it by default
 FACETS = {"run": 3, "prompt": 0, "judge": 1}  # places in a setting
 
 
@@ -67,6 +69,7 @@ def _told(part: Trials, levels: dict[str, int], gains: str) -> Repeats:
         found = intraclass_correlation(trials)
     except IccRefused as refusal:
         return Repeats(n_tasks=n_tasks, reason=str(refusal), levels=levels, gains=gains)
+    trials_needed, needed = _needed(part)
     return Repeats(
         icc=found.icc,
         lower=found.interval.lower if found.interval else None,
@@ -74,10 +77,21 @@ def _told(part: Trials, levels: dict[str, int], gains: str) -> Repeats:
         sigma_w2=found.sigma_w2,
         trials_per_task=found.n_0,
         n_tasks=n_tasks,
+        trials_needed=trials_needed,
+        needed=needed,
         note=found.note,
         levels=levels,
         gains=gains,
     )
+
+
+def _needed(part: Trials) -> tuple[int | None, str]:
+    """From how many trials of a task on the estimate settles, and in words; None with why nobody can say."""
+    try:
+        found = convergence(part.rows.task, part.outcome, SEED)
+    except IccRefused as refusal:
+        return None, f"not measured: {refusal}"
+    return found.trials_needed, found.verdict
 
 
 def _in_one_condition(trials: Trials, n_agents: int) -> Trials:

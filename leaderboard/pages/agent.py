@@ -340,10 +340,8 @@ def _tasks_text(line: Line) -> str:
 
 
 def convergence_text(line: Line) -> str:
-    """Say why nobody knows from how many trials on its ICC would settle: a board keeps no single trial."""
-    if line.icc.get("icc") is None:
-        return "not measured, because there is no ICC of it"
-    return "not measured, because a board keeps the ICC of all trials alone, not that of parts of them"
+    """From how many trials of each task on its ICC settles; or why that is not known."""
+    return words.sentence(line.icc.get("needed") or "not measured: there is no ICC of it")
 
 
 def icc_text(line: Line) -> str:

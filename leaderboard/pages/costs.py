@@ -1,5 +1,6 @@
 """The chart beside the verdict: cost against score, or score through time where no cost is believed."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 
@@ -35,7 +36,12 @@ def score_chart(
     ranked = [line for line in lines if line.told.score is not None and line.told.rank is not None]
     believed = words.costs(standings)
     tasks = words.tasks_of(standings, target)
-    if priced := [(line, cost) for line in ranked if (cost := believed.get(line.entry.agent))]:
+    priced = [
+        (line, believed[line.entry.agent])
+        for line in ranked
+        if line.entry.agent in believed and line.entry.cost_basis != words.IN_PART
+    ]
+    if priced:
         lede = FRONT_OF_COSTS + _left_out(len(ranked) - len(priced))
         return _chart("Cost", priced, target, tasks, lede, agents, gone)
     dated = [(line, day) for line in ranked if (day := _day(line.entry.submitted_at))]
@@ -53,8 +59,16 @@ def _chart(
 ) -> Chart:
     title, axis_of = KINDS[took]
     score = table.HEADS[target]
+    of_model = Counter(line.name[0] for line, _ in drawn)
     points = [
-        _point(line, at, line.cells[score], f"{agents}{line.pk}" if agents else "", line.entry.agent in gone)
+        _point(
+            line,
+            at,
+            line.cells[score],
+            name=" · ".join(filter(None, line.name)) if of_model[line.name[0]] > 1 else line.name[0],
+            address=f"{agents}{line.pk}" if agents else "",
+            is_gone=line.entry.agent in gone,
+        )
         for line, at in drawn
     ]
     return Chart(
@@ -74,10 +88,10 @@ def _row(line: Line, took: str, score: str, is_gone: bool) -> tuple[str, ...]:
     return name, line.cells.get(took, table.NOTHING), told, TIES[line.standing]
 
 
-def _point(line: Line, took: float, score: str, address: str, is_gone: bool) -> Point:
+def _point(line: Line, took: float, score: str, *, name: str, address: str, is_gone: bool) -> Point:
     told, cost = line.told, words.cost_text(line.entry)
     return Point(
-        name=line.name[0],
+        name=name,
         said=f"{line.entry.agent}{GONE if is_gone else ''}: {score}%"
         + (f", {cost} a run" if cost else f", {line.month}"),
         took=took,
@@ -92,7 +106,8 @@ def _point(line: Line, took: float, score: str, address: str, is_gone: bool) -> 
 def _left_out(n: int) -> str:
     if not n:
         return ""
-    return f" {words.counted(n, 'agent')} without a cost to believe {'is' if n == 1 else 'are'} not drawn."
+    of, are = ("its", "is") if n == 1 else ("their", "are")
+    return f" {words.counted(n, 'agent')} without a plausible cost of all {of} trials {are} not drawn."
 
 
 def _day(stated: str | None) -> int | None:

@@ -25,6 +25,7 @@ from selection.standings.terms import BASIS, METHODS, SHORT_UNMEASURED, is_recko
 from selection.standings.terms import COVERS as COVERS
 from selection.standings.terms import HIDDEN as HIDDEN
 from selection.standings.terms import IMPLAUSIBLE as IMPLAUSIBLE
+from selection.standings.terms import IN_PART as IN_PART
 from selection.standings.terms import LEGEND as LEGEND
 from selection.standings.terms import MARKS as MARKS
 from selection.standings.terms import PHASES as PHASES

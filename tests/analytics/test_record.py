@@ -20,6 +20,7 @@ from analytics.record import (
     record,
     shared_tasks,
 )
+from analytics.trials.convergence import convergence
 
 NAN = math.nan
 PLAIN = (None, None, None, None)
@@ -597,6 +598,24 @@ def test_consistency_is_of_the_condition_with_most_outcomes():
     assert told.sigma_w2 == pytest.approx(within, rel=1e-12)
     assert (told.trials_per_task, told.n_tasks) == (pytest.approx(3), a)
     assert told.levels == {"run": 1, "prompt": 1, "judge": 2}
+
+
+def test_from_how_many_trials_on_the_consistency_settles():
+    """One agent passes, or fails, nine of ten trials of a task; the other has too few to part them in two."""
+    rng = np.random.default_rng(7)
+    sure = (rng.random((400, 16)) < np.where(np.arange(400) % 2, 0.9, 0.1)[:, None]).astype(float)
+    coins = rng.integers(0, 2, (100, 3)).astype(float)
+    rows = [(0, j, sure[j, t], t, 0) for j in range(400) for t in range(16)]
+    rows += [(1, j, coins[j, t], t, 0) for j in range(100) for t in range(3)]
+    settled, short = made(rows, n_tasks=400).repeats
+    alone = convergence(np.repeat(np.arange(400), 16), sure.ravel(), seed=0)
+    assert (settled.trials_needed, settled.needed) == (
+        alone.trials_needed,
+        f"{alone.trials_needed} trials per task",
+    )
+    assert settled.trials_needed is not None
+    assert short.trials_needed is None
+    assert short.needed == "not measured: a task has 3 valid trials; convergence needs 4 on every task"
 
 
 def test_runs_are_repeats_and_copies_have_no_consistency():

@@ -14,7 +14,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.erasing import erase_agent
 from leaderboard.operations.naming import merge, rename
-from leaderboard.pages.agent import AgentPage, icc_text, ordinal
+from leaderboard.pages.agent import AgentPage, convergence_text, icc_text, ordinal
 from leaderboard.pages.placed import placed
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
@@ -358,6 +358,17 @@ def test_what_is_stated_of_it(client, publish):
     ):
         assert said in told
     assert reverse("api:agent", args=["toy", agent("a").pk]) in seen(client, "a").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("icc", "said"),
+    [
+        ({"icc": 0.8, "needed": "4 trials per task"}, "4 trials per task."),
+        ({"icc": None, "needed": ""}, "Not measured: there is no ICC of it."),
+    ],
+)
+def test_how_many_trials_its_icc_needs(icc, said):
+    assert convergence_text(entrant("a", icc=icc)) == said
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import re
+import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 from html import unescape
 
@@ -340,6 +341,10 @@ class TestMarkdown:
         assert client.get("/b/toy/board.md").status_code == 404
 
 
+def chart_of(client):
+    return ET.fromstring(client.get("/b/toy/plots/cost.svg").content)
+
+
 class TestChart:
     def test_it_holds_the_rows_of_its_table(self, client, publish):
         board = standings_of(publish(priced(graded(16, 20))))
@@ -354,6 +359,35 @@ class TestChart:
         assert sorted(re.findall(r"<title>(.*?)</title></circle>", svg)) == sorted(
             f"{row['Agent']}: {row['Score %']}%, {row['Cost']} a run" for row in ranked
         )
+
+    def test_two_agents_of_one_model_are_named_apart(self, client, publish):
+        """The second is better and dearer, so that both stand on the front."""
+        ran = {("Loop", 1): "10" * 20, ("Crew", 5): "1" * 30 + "0" * 10}
+        rows = [
+            {"agent": f"Cinder ({scaffold})", "scaffold": scaffold, "model": "Cinder", "task": f"t{j}"}
+            | {"outcome": mark, "cost_usd": price}
+            for (scaffold, price), marks in ran.items()
+            for j, mark in enumerate(marks)
+        ]
+        publish(rows_text(rows))
+        assert {"Cinder · Loop", "Cinder · Crew"} <= set(chart_of(client).itertext())
+
+    def test_what_is_stated_in_part_is_left_out_and_counted(self, client, publish):
+        """Whoever states the cheap trials alone does not come to stand on the front."""
+        outcomes = graded(16, 20)
+        text = priced(outcomes)
+        best = max(outcomes, key=lambda name: outcomes[name].count("1"))
+        head, *rows = text.splitlines()
+        silent = [
+            row.removesuffix("2.5") if row.startswith(f"Toy,{best},") and ",t1" in row else row
+            for row in rows
+        ]
+        publish("\n".join([head, *silent]) + "\n")
+        page = client.get("/b/toy")
+        assert "1 agent without a plausible cost of all its trials is not drawn." in text_of(page)
+        dots = [text for text in chart_of(client).itertext() if "0 a run" in text]
+        assert len(dots) == 15
+        assert not any(dot.startswith(best) for dot in dots)
 
     def test_it_has_an_address_of_its_own_for_the_view_that_is_shown(self, client, ongoing):
         pk = ongoing.entries.get(name="a05").agent_id
