@@ -58,9 +58,16 @@ def _executed(arguments: list[str]) -> None:
             sys.exit(f"{error}")
 
     from django.core.management import execute_from_command_line
+    from django.db import DatabaseError
+
+    from leaderboard.errors import of_database
 
     try:
         execute_from_command_line(arguments)
+    except DatabaseError as error:  # of a command that is Django's own
+        if not (why := of_database(error)):
+            raise
+        sys.exit(why)
     finally:
         sys.stdout.flush()
 

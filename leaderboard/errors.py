@@ -7,6 +7,9 @@ knows of either.
 import inspect
 from typing import Any
 
+from django.db import DatabaseError, OperationalError
+from psycopg.errors import UndefinedTable
+
 
 class Refusal(Exception):
     """The request was refused."""
@@ -56,3 +59,12 @@ class Exhausted(Refusal):
 
 class Busy(Exhausted):
     """Too much of this is being done at this moment."""
+
+
+def of_database(error: DatabaseError) -> str:
+    """Say in a line that there are no tables, or that the server is away; empty where it is neither."""
+    if isinstance(error.__cause__, UndefinedTable):
+        return "The tables are not there yet; make them with `manage.py migrate`."
+    if isinstance(error, OperationalError) and not getattr(error.__cause__, "sqlstate", None):
+        return f"The database does not answer: {str(error).strip().partition(chr(10))[0]}"
+    return ""

@@ -31,15 +31,21 @@ SECRETS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(rf"([?&](?:{SECRET_NAMES}|key|code)=)[^&\s\"'#]+", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(rf"\b({SECRET_NAMES}[\"']?\s*[=:]\s*[\"']?)[^\s\"',}}&]+", re.IGNORECASE), rf"\1{HIDDEN}"),
 )
+# A terminal would obey them, and some readers would break a line at them; tabs and ends of lines are let be.
+CONTROLS = {
+    code: f"\\u{code:04x}"
+    for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+    if chr(code) not in "\t\n"
+}
 Event = MutableMapping[str, Any]
 
 
 def hide(value: Any) -> Any:
-    """The value, with no secret in it."""
+    """The value, with no secret and no control character in it."""
     if isinstance(value, str):
         for pattern, shown in SECRETS:
             value = pattern.sub(shown, value)
-        return value
+        return value.translate(CONTROLS)
     if isinstance(value, dict):
         return {
             key: HIDDEN if SECRET_NAME.fullmatch(str(key)) and value[key] else hide(one)

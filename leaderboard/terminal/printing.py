@@ -5,12 +5,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import CommandError
-from django.db import OperationalError, ProgrammingError
-from psycopg.errors import UndefinedTable
+from django.db import DatabaseError
 
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark
-from leaderboard.errors import Faulty, Refusal
+from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.studies.answers import (
     Changes,
     Standings,
@@ -37,15 +36,10 @@ def refusals_as_errors() -> Iterator[None]:
         raise CommandError("\n".join([str(faulty), *fault_lines(faulty)])) from faulty
     except Refusal as refusal:
         raise CommandError(str(refusal)) from refusal
-    except ProgrammingError as error:
-        if isinstance(error.__cause__, UndefinedTable):
-            raise CommandError("The tables are not there yet; make them with `manage.py migrate`.") from error
-        raise
-    except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None):  # it answered
+    except DatabaseError as error:
+        if not (why := of_database(error)):
             raise
-        why = str(error).strip().partition("\n")[0]
-        raise CommandError(f"The database does not answer: {why}") from error
+        raise CommandError(why) from error
 
 
 def fault_lines(faulty: Faulty) -> list[str]:

@@ -12,6 +12,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from leaderboard import postgres
 from leaderboard.boards.models import Board, Entry
+from leaderboard.command import run as execute
 from leaderboard.pages.models import RenderedPage
 from tests.leaderboard.databases import database, empty_database
 from tests.toys import csv_text, graded, load_text, recomputed
@@ -117,3 +118,11 @@ def test_a_database_that_is_away_is_told_in_one_line(tmp_path, monkeypatch):
         with pytest.raises(CommandError, match=r"^The database does not answer: connection .*failed.*$"):
             call_command(*command)
     assert not list(tmp_path.iterdir())
+    with pytest.raises(SystemExit, match=r"^The database does not answer: connection .*failed.*$"):
+        execute(["manage.py", "changepassword", "somebody"])
+
+
+def test_a_command_of_django_says_that_there_are_no_tables(empty):
+    why = r"^The tables are not there yet; make them with `manage\.py migrate`\.$"
+    with database(empty), pytest.raises(SystemExit, match=why):
+        execute(["manage.py", "changepassword", "somebody"])

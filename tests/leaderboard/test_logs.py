@@ -115,6 +115,12 @@ def test_a_line_that_is_made_of_a_secret_loses_it(lines):
     assert '"Accept": "all"' in told
 
 
+def test_no_terminal_obeys_a_line(lines):
+    logging.getLogger("anybody").warning("a\x9b31mb\x1b[2Jc\u2028d\x7fe\tf")
+    (line,) = lines()
+    assert line["event"] == r"a\u009b31mb\u001b[2Jc\u2028d\u007fe" + "\tf"
+
+
 def test_a_long_line_of_secret_words_takes_no_time():
     for text in ("token" * 800, "a" * 4_000, "token=" * 700, "bst_" * 1_000, "://" * 1_300):
         assert len(logs.hide(text * 10)) > 0
