@@ -4,6 +4,8 @@ A generator is seeded by the base seed, the name of what is drawn, read as one w
 UTF-8), and further whole numbers for the place, most often the number of the draw.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,7 +35,7 @@ def generator(seed: int, what: str, *place: int) -> np.random.Generator:
     """
     if seed < 0:
         raise SeedRefused(f"a base seed of {seed}; it is 0 or above")
-    return np.random.default_rng((seed, int.from_bytes(what.encode(), "big"), *place))
+    return np.random.default_rng((seed, _number(what), *place))
 
 
 def resampled_counts(seed: int, what: str, n: int, n_draws: int, *, first: int = 0) -> npt.NDArray[np.int64]:
@@ -58,6 +60,29 @@ def resampled_counts(seed: int, what: str, n: int, n_draws: int, *, first: int =
     if n_draws < 1:
         raise SeedRefused(f"{n_draws} bootstrap draws; at least 1 is needed")
     counts = np.empty((n_draws, n), dtype=np.int64)
-    for b in range(n_draws):
-        counts[b] = np.bincount(generator(seed, what, first + b).integers(n, size=n), minlength=n)
+    for b, rng in enumerate(_generators(seed, what, first, n_draws)):
+        counts[b] = np.bincount(rng.integers(n, size=n), minlength=n)
     return counts
+
+
+def _generators(seed: int, what: str, first: int, n: int) -> Iterator[np.random.Generator]:
+    """Yield `generator` of n places in a row; words of 32 bits are told apart once instead of n times."""
+    if not 0 <= first <= first + n <= 1 << 32 or seed < 0:
+        yield from (generator(seed, what, place) for place in range(first, first + n))
+        return
+    entropy = np.array([*_words(seed), *_words(_number(what)), 0], dtype=np.uint32)
+    for place in range(first, first + n):
+        entropy[-1] = place
+        yield np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+
+
+def _words(number: int) -> list[int]:
+    """As SeedSequence reads a whole number: the lowest 32 bits first; one word for 0."""
+    words = [number & 0xFFFFFFFF]
+    while number := number >> 32:
+        words.append(number & 0xFFFFFFFF)
+    return words
+
+
+def _number(what: str) -> int:
+    return int.from_bytes(what.encode(), "big")

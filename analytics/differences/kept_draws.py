@@ -36,6 +36,40 @@ class _Found(NamedTuple):
     ahead: FloatArray
 
 
+class KeptWeights:
+    """The weights of all draws, two bytes each: they depend on no agent, so that all boards share them.
+
+    Parameters
+    ----------
+    most_bytes : int
+        What was used longest ago is dropped beyond that; what is larger by itself is drawn anew each time.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._drawn: OrderedDict[Place, npt.NDArray[np.uint16]] = OrderedDict()
+
+    def of(self, place: Place) -> Weights:
+        """Return what `analytics.differences.task_draws.task_weights` does there."""
+        k, seed, n_draws = place
+        if 2 * k * n_draws > self._most_bytes:
+            return task_weights
+        kept = self._drawn.pop(place, None)
+        if kept is None:
+            kept = task_weights(k, seed, n_draws).astype(np.uint16)
+        self._drawn[place] = kept
+        while sum(one.nbytes for one in self._drawn.values()) > self._most_bytes:
+            self._drawn.popitem(last=False)
+
+        def weights(k: int, seed: int, n_draws: int, *, first: int = 0) -> FloatArray:
+            return kept[first : first + n_draws].astype(np.float64)
+
+        return weights
+
+
+WEIGHTS = KeptWeights(MOST_BYTES // 4)
+
+
 class KeptDraws:
     """The latest draws, up to a number of bytes.
 
@@ -48,7 +82,6 @@ class KeptDraws:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._found: OrderedDict[tuple[Place, int], _Found] = OrderedDict()
-        self._weights: dict[Place, npt.NDArray[np.uint16]] = {}
         self._n = 0
 
     def ahead(
@@ -74,7 +107,7 @@ class KeptDraws:
         }
         key = self._nearest(place, rows)
         if key is None:
-            found = ahead(outcomes, names, v, untold, seed=seed, n_draws=n_draws, weights=self._drawn(place))
+            found = ahead(outcomes, names, v, untold, seed=seed, n_draws=n_draws, weights=WEIGHTS.of(place))
         elif len(self._found[key].rows) == len(rows):
             self._found.move_to_end(key)
             return self._found[key].ahead
@@ -91,7 +124,7 @@ class KeptDraws:
                 untold,
                 seed=seed,
                 n_draws=n_draws,
-                weights=self._drawn(place),
+                weights=WEIGHTS.of(place),
                 known=known,
                 new=new,
             )
@@ -116,19 +149,3 @@ class KeptDraws:
         while sum(one.ahead.nbytes for one in self._found.values()) > self._most_bytes:
             self._found.popitem(last=False)
         return found
-
-    def _drawn(self, place: Place) -> Weights:
-        """Return the weights of all draws, kept in two bytes each for two numbers of tasks."""
-        if place not in self._weights:
-            k, seed, n_draws = place
-            if 2 * k * n_draws > self._most_bytes // 4:
-                return task_weights
-            while len(self._weights) > 1:
-                self._weights.pop(next(iter(self._weights)))
-            self._weights[place] = task_weights(k, seed, n_draws).astype(np.uint16)
-        kept = self._weights[place]
-
-        def weights(k: int, seed: int, n_draws: int, *, first: int = 0) -> FloatArray:
-            return kept[first : first + n_draws].astype(np.float64)
-
-        return weights

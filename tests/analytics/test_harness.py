@@ -16,7 +16,7 @@ from analytics import flat_file
 from analytics import harness as h
 from analytics.harness import HarnessRefused, ScoreTensor
 from analytics.harness.gstudy import TERMS, components_of_counts, reliability_bootstrap, reliability_interval
-from analytics.resampling import SeedRefused, resampled_counts
+from analytics.resampling import SeedRefused, generator, resampled_counts
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=30)
 SIZES = st.tuples(st.integers(0, 10_000), st.integers(2, 5), st.integers(2, 6), st.integers(2, 5))
@@ -582,6 +582,15 @@ def test_runs_of_a_flat_file_are_settings_and_trials():
 def test_what_cannot_be_said_is_refused(call, message):
     with pytest.raises(HarnessRefused, match=message):
         call()
+
+
+@pytest.mark.parametrize("first", [0, 7, 2**32 - 3])
+@pytest.mark.parametrize("seed", [0, 1, 2**32, 2**70 + 5])
+def test_each_draw_is_that_of_its_own_generator(seed, first):
+    for what in ("a", "task bootstrap"):
+        rows = [generator(seed, what, first + b).integers(9, size=9) for b in range(6)]
+        counts = [np.bincount(row, minlength=9) for row in rows]
+        np.testing.assert_array_equal(resampled_counts(seed, what, 9, 6, first=first), counts)
 
 
 def test_draws_depend_on_the_seed_alone():

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from analytics.differences import kept_draws
-from analytics.differences.kept_draws import KeptDraws
+from analytics.differences.kept_draws import KeptDraws, KeptWeights
 from analytics.differences.neyman_draws import ahead
+from analytics.differences.task_draws import task_weights
 
 N_AGENTS, K, DRAWS = 9, 23, {"seed": 4, "n_draws": 300}
 
@@ -95,3 +96,19 @@ def test_earlier_outcomes_of_the_same_agents_take_no_room(agents):
         now[0, changed] = 1 - now[0, changed]
         kept.ahead(now, names, v, untold, **DRAWS)
     assert len(kept._found) == 1
+
+
+def test_weights_are_drawn_once_for_all_boards(monkeypatch):
+    drawn = []
+
+    def counted(k, seed, n_draws):
+        drawn.append(k)
+        return task_weights(k, seed, n_draws)
+
+    monkeypatch.setattr(kept_draws, "task_weights", counted)
+    kept = KeptWeights(most_bytes=2 * 20 * (5 + 6))
+    for k in (5, 6, 5, 4, 5, 6):  # 4 takes the place of 6, and 6 then that of 4
+        weights = kept.of((k, 3, 20))
+        np.testing.assert_array_equal(weights(k, 3, 8, first=4), task_weights(k, 3, 8, first=4))
+    assert drawn == [5, 6, 4, 6]
+    assert KeptWeights(most_bytes=2 * 20 * 5 - 1).of((5, 3, 20)) is counted

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from leaderboard.operations.tries import MOST
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.api.test_body_fields import DEEP, ODD, PATHS, body, body_with
 from tests.leaderboard.desk import person
+from tests.leaderboard.service import migrated_home
 from tests.toys import AS_OF, csv_text, ladder, load_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def manage(environment, *arguments):
 def environment():
     deployed = ("DATABASE_URL", "SECRET_KEY", "ALLOWED_HOSTS", "SCRIPT_NAME")
     kept = {name: value for name, value in os.environ.items() if name not in deployed}
-    return kept | {"BANDSTAND_HOME": tempfile.mkdtemp(prefix="bst-")}
+    return kept | {"BANDSTAND_HOME": migrated_home()}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,6 @@ def served(tmp_path_factory, environment):
     command = [sys.executable, "-m", "gunicorn", *settings]
     outcomes = tmp_path_factory.mktemp("files") / "toy.csv"
     outcomes.write_text(csv_text(ladder(16, 20)))
-    manage(environment, "migrate", "--verbosity", "0")
     manage(environment, "load", str(outcomes), "--benchmark", "toy")
     token = manage(environment, "token", "ada@example.org", "--benchmark", "toy")
     process = subprocess.Popen(
