@@ -26,8 +26,8 @@ def main() -> None:
     """Make the demonstration, serve it, and take the pictures."""
     into = Path(sys.argv[1] if len(sys.argv) > 1 else "screenshots").resolve()
     into.mkdir(parents=True, exist_ok=True)
-    os.environ["BANDSTAND_HOME"] = tempfile.mkdtemp(prefix="bst-")
-    atexit.register(shutil.rmtree, os.environ["BANDSTAND_HOME"], ignore_errors=True)
+    home = os.environ["BANDSTAND_HOME"] = tempfile.mkdtemp(prefix="bst-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     for name in ("DATABASE_URL", "SECRET_KEY", "ALLOWED_HOSTS"):
         os.environ.pop(name, None)
     from leaderboard import postgres
@@ -37,10 +37,11 @@ def main() -> None:
     from perf.export import free_port, wait_until_served
     from tests.browser.conftest import started_browser
 
+    os.environ["BANDSTAND_HOME"] = home  # the tests have one of their own
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
     web = subprocess.Popen([*command, "--bind", f"127.0.0.1:{port}"], cwd=ROOT, stderr=subprocess.DEVNULL)
-    browser = started_browser(tempfile.mkdtemp(prefix="bst-", dir=os.environ["BANDSTAND_HOME"]))
+    browser = started_browser(tempfile.mkdtemp(prefix="bst-", dir=home))
     try:
         wait_until_served(port)
         for name, path in addresses.items():
