@@ -3,8 +3,8 @@
 Model
 -----
 The strata s of `perf.studies.coverage.Layout` are sets of crossed facets, {"C"} between the means of C
-categories of items, and {"R"} within cells. With T_u = (n/Π_{f in u} L_f)·Σ m_u² over the marginal means m_u of
-the levels of u::
+categories of items, and {"R"} within cells. With T_u = (n/Π_{f in u} L_f)·Σ m_u² over the marginal means m_u
+of the levels of u::
 
     SS_s = Σ_{u ⊆ s} (−1)^{|s|−|u|} T_u          (items: less those between categories)
     E[SS_s/df_s] = λ_s = Σ_T c_T·1[T adds to s]·σ_T²
