@@ -402,8 +402,10 @@ def print_ambiguity(n_draws: int, seed: int) -> None:
         ),
         [_coverage_row(gamma, found[gamma]) for gamma in GAMMAS],
         (
-            "What is published agrees with z and σ_κ²/C (C.8); E.5 does not say which it is. Its order of",
-            "1.00 is that of the mean components: single draws do not all have it.",
+            "What is published agrees with z and σ_κ²/C (C.8); E.5 does not say which it is. Coverage rises",
+            "by a point to γ = 2, as interactions, known on many degrees of freedom, come to weigh more:",
+            "normal effects of the same mean variances have the same. The order of 1.00 is that of the mean",
+            "components: single draws do not all have it.",
         ),
     )
 
@@ -463,11 +465,11 @@ def _percent(found: Bias) -> str:
 
 
 def _quiet(found: Bias) -> str:
-    return f"{100 * found.quiet:+.2f} ± {100 * found.quiet_se:.2f}"
+    return f"{round(100 * found.quiet, 2) + 0.0:+.2f} ± {100 * found.quiet_se:.2f}"
 
 
 def _exact(found: Bias) -> str:
-    return f"{100 * found.exact + 0.0:+.1f}"
+    return f"{round(100 * found.exact, 1) + 0.0:+.1f}"
 
 
 def _within(found: Bias, expected: float, error: float) -> str:

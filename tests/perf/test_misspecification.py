@@ -37,7 +37,7 @@ from perf.studies.misspecification import (
     three_way,
     variance_biases,
 )
-from perf.studies.outcomes import CATEGORY, draw_outcomes, drawn, terms
+from perf.studies.outcomes import CATEGORY, Drawn, draw_outcomes, drawn, drawn_as_squares, terms
 
 SMALL = {"N": 6, "C": 3, "V": 3, "M": 2, "H": 2, "R": 2}
 GAMMA = pytest.mark.parametrize("gamma", GAMMAS)
@@ -315,6 +315,14 @@ def test_ambiguity_biases_as_expected(studied):
         assert abs(bias.bias - bias.exact) <= 3 * bias.mc_se
 
 
+def normal_coverage(gamma, n_draws=16_000):
+    """Of normal effects with the same mean variances: nothing depends on an item's ambiguity."""
+    setting = ambiguous(gamma)
+    variance = math.fsum(one / setting.layout.divisor(term) for term, one in setting.truth.items())
+    deviation = math.sqrt(variance) * np.random.default_rng(8).standard_normal(n_draws)
+    return coverage(setting, Drawn(drawn_as_squares(setting, n_draws, 8), deviation)).z
+
+
 @pytest.mark.slow
 def test_ambiguity_leaves_coverage_flat(studied):
     rates = {gamma: coverage(ambiguous(gamma), found) for gamma, found in studied.items()}
@@ -322,6 +330,7 @@ def test_ambiguity_leaves_coverage_flat(studied):
     for one, other in itertools.combinations(rates.values(), 2):
         assert abs(one.z - other.z) <= 3 * math.sqrt(2) * se
     for gamma, rate in rates.items():
+        assert abs(rate.z - normal_coverage(gamma)) <= 3 * math.sqrt(1.25) * se
         print(f"\n{gamma}: {rate}")
         assert 0.83 - 3 * se <= rate.z <= 0.86 + 3 * se
         assert abs(rate.t - 0.99) <= 3 * math.sqrt(0.99 * 0.01 * (1 / 4_000 + 1 / 1_000))

@@ -119,7 +119,7 @@ def test_figures(taus):
 
 @pytest.mark.slow
 def test_the_published_order_holds(taus):
-    """κ, points and prevalence lose order step by step; comparisons do not move, and stand above the worst scale."""
+    """κ, points and prevalence lose order step by step; comparisons do not move, above the worst scale."""
     steps = [
         ("anchor .5, κ 1", "anchor .5, κ .7", "anchor .5, κ .5", "anchor .5, κ .3"),
         ("ratings, continuous", "3 points", "2 points"),
@@ -137,6 +137,6 @@ def test_the_published_order_holds(taus):
 
 @pytest.mark.slow
 def test_full_comparisons_do_not_match_ratings_in_the_ideal_case(taus):
-    """They are printed as equal, .835: at the printed three times the calls they are better, at as many worse."""
+    """They are printed as equal, .835: with the printed three times the calls better, with as many worse."""
     ratings = taus["ratings, continuous"].tau
     assert taus["comparisons, as many calls"].tau < ratings < taus["comparisons, 3 × the calls"].tau
