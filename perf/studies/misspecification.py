@@ -29,7 +29,6 @@ Source
 Messing, *Hidden Measurement Error in LLM Pipelines*, Appendices C.6 to C.8, E.1, E.2, E.5, Tables 7, 8, 10.
 """
 
-import argparse
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -59,7 +58,7 @@ from perf.studies.outcomes import (
     drawn_as_squares,
     terms,
 )
-from perf.studies.table import print_table
+from perf.studies.table import arguments, print_table
 
 SEED, N_DRAWS, N_PUBLISHED = 42, 1_000, 1_000
 TWO_WAY = terms("N V NV NH NM VH VM R")
@@ -481,17 +480,12 @@ def _yes(met: bool) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--draws", type=int, default=N_DRAWS, help="draws of each setting")
-    parser.add_argument("--seed", type=int, default=SEED)
-    given = parser.parse_args()
-    print(f"{given.draws:,} draws of each setting, seed {given.seed}; ± one Monte Carlo standard error;")
+    seed, n_draws = arguments(__doc__, SEED, N_DRAWS)
+    print(f"{n_draws:,} draws of each setting, seed {seed}; ± one Monte Carlo standard error;")
     print("met: within three of both, noise removed: see the module")
     with threadpool_limits(1, user_api="blas"):
         for study in (print_few_prompts, print_residuals, print_three_way, print_departures, print_ambiguity):
-            study(given.draws, given.seed)
+            study(n_draws, seed)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ Source
 Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix E.3, Figure 10, H.
 """
 
-import argparse
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ from analytics.arrays import FloatArray, IndexArray
 from analytics.pairwise.bradley_terry import fit_wins
 from analytics.resampling import generator
 from perf.studies.mean_squares import standard_error
-from perf.studies.table import print_table
+from perf.studies.table import arguments, print_table
 
 SEED, N_DRAWS = 11, 1_000
 N_ITEMS, N_CALLS = 60, 6
@@ -265,11 +264,11 @@ def found(setting: Setting, calls: Calls) -> Found:
     return Found(float(taus.mean()), standard_error(taus), float(taus.std(ddof=1)) / math.sqrt(N_EXPECTED))
 
 
-def one_label(calls: Calls, prevalence: float) -> tuple[float, float]:
+def one_label(calls: Calls, prevalence: float) -> tuple[float, float | None]:
     """τ_b of one label an item without noise: draws without a yes as 0, and left out."""
     labels = (calls.quality > ndtri(1.0 - prevalence)).astype(np.float64)
     taus, some = calls.recovered(labels), np.ptp(labels, axis=1) > 0
-    return float(taus.mean()), float(taus[some].mean()) if some.any() else math.nan
+    return float(taus.mean()), float(taus[some].mean()) if some.any() else None
 
 
 def row(setting: Setting, calls: Calls) -> tuple[str, ...]:
@@ -282,19 +281,13 @@ def row(setting: Setting, calls: Calls) -> tuple[str, ...]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--draws", type=int, default=N_DRAWS, help="draws of items and calls")
-    parser.add_argument("--seed", type=int, default=SEED)
-    given = parser.parse_args()
-    calls = Calls(given.seed, given.draws)
+    calls = Calls(*arguments(__doc__, SEED, N_DRAWS))
     with threadpool_limits(1, user_api="blas"):
         rows = [row(setting, calls) for setting in SETTINGS]
         zero, left_out = one_label(calls, 0.0005)
     print_table(
         f"E.3  Kendall's τ_b with the truth; {N_ITEMS} items, {N_CALLS} calls each, "
-        f"{given.draws:,} draws, seed {given.seed}",
+        f"{calls.n_draws:,} draws, seed {calls.seed}",
         ("", "τ_b ± MC SE", "to expect", "met", "published"),
         rows,
         (
@@ -305,7 +298,7 @@ def main() -> None:
             "Comparisons do not move because they are the same ones, not because they are robust. Where",
             "nothing is wrong, twice the calls match ratings; as many fall short, three times beat them.",
             f"One label an item at .05% has at most {most_of_labels(0.0005):.3f} on average: without noise "
-            f"{zero:.3f} here, {left_out:.3f}",
+            f"{zero:.3f} here, {'nothing' if left_out is None else f'{left_out:.3f}'}",
             "where draws without a yes are left out. The printed .06 is of several calls, or of such draws.",
         ),
     )

@@ -1,6 +1,22 @@
-"""Tables of text."""
+"""Arguments and tables of a study."""
 
+import argparse
 from collections.abc import Sequence
+
+
+def arguments(about: str | None, seed: int, n_draws: int) -> tuple[int, int]:
+    """Read ``--seed`` and ``--draws``."""
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--seed", type=int, default=seed, help=f"from 0 on ({seed})")
+    parser.add_argument(
+        "--draws", type=int, default=n_draws, help=f"of each setting, from 2 on ({n_draws:,})"
+    )
+    given = parser.parse_args()
+    if given.seed < 0 or given.draws < 2:
+        parser.error(f"seed {given.seed}, {given.draws} draws: a seed is from 0 on, draws are from 2 on")
+    return given.seed, given.draws
 
 
 def print_table(
