@@ -186,7 +186,7 @@ def coverage(
         )
     layout = Layout(truth, {"N": n_items, **scenario.levels})
     deviation = _draw_mean(rng, layout, n_draws)
-    mean_squares = _draw_mean_squares(rng, layout, n_draws)
+    mean_squares = draw_mean_squares(rng, layout, n_draws)
     se = np.sqrt(estimated_variance(layout, scenario, mean_squares))
     covered = np.mean(np.abs(deviation) <= _quantile(scenario, level) * se)
     mc_se = math.sqrt(covered * (1.0 - covered) / n_draws)
@@ -207,7 +207,10 @@ def coverage_table(seed: int, *, n_draws: int = 1_000) -> tuple[Coverage, ...]:
 
 @dataclass(frozen=True)
 class Layout:
-    """A balanced design: its strata, their degrees of freedom and expected mean squares."""
+    """A balanced design: its strata, their degrees of freedom and expected mean squares.
+
+    Items may lie in C categories of equal size: the stratum {"C"} is between their means, {"N"} within them.
+    """
 
     truth: Truth
     levels: Mapping[str, int]
@@ -220,7 +223,7 @@ class Layout:
     @cached_property
     def n_outcomes(self) -> int:
         """Return n, the product of all levels."""
-        return math.prod(self.levels.values())
+        return math.prod(self.levels[letter] for letter in "NVMHR")
 
     @cached_property
     def strata(self) -> tuple[Term, ...]:
@@ -230,7 +233,8 @@ class Layout:
             for k in range(len(self.crossed))
             for subset in combinations(self.crossed, k + 1)
         )
-        return (*crossed, *((frozenset("R"),) if self.levels["R"] > 1 else ()))
+        rest = [letter for letter in "CR" if self.levels.get(letter, 1) > 1]
+        return (*crossed, *map(frozenset, rest))
 
     @cached_property
     def df(self) -> FloatArray:
@@ -250,13 +254,23 @@ class Layout:
         return math.fsum(
             variance * self.per_level(term)
             for term, variance in self.truth.variances.items()
-            if stratum <= term or "R" in term
+            if inside(stratum, term)
         )
 
     def _df(self, stratum: Term) -> int:
+        n_categories = self.levels.get("C", 1)
         if "R" in stratum:
             return self.n_outcomes // self.levels["R"] * (self.levels["R"] - 1)
+        if stratum == {"N"}:
+            return self.levels["N"] - n_categories
+        if stratum == {"C"}:
+            return n_categories - 1
         return math.prod(self.levels[f] - 1 for f in stratum)
+
+
+def inside(stratum: Term, term: Term) -> bool:
+    """Whether a term's effects add to a stratum: the residual's always, an item's between categories, too."""
+    return "R" in term or stratum <= term or (stratum == {"C"} and "N" in term)
 
 
 def _draw_mean(rng: Generator, layout: Layout, n_draws: int) -> FloatArray:
@@ -269,7 +283,7 @@ def _draw_mean(rng: Generator, layout: Layout, n_draws: int) -> FloatArray:
     return np.asarray(deviation)
 
 
-def _draw_mean_squares(rng: Generator, layout: Layout, n_draws: int) -> FloatArray:
+def draw_mean_squares(rng: Generator, layout: Layout, n_draws: int) -> FloatArray:
     """MS_s = λ_s·χ²(df_s, δ_s)/df_s, shape (n_strata, n_draws)."""
     rows = [_chi_square(rng, layout, place, n_draws) for place in range(len(layout.strata))]
     return np.array(rows) / layout.df[:, None]
