@@ -17,6 +17,7 @@ from analytics.trials.convergence import convergence
 from analytics.trials.flags import dependent_trials, only_gains
 from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
 
+LEAST_PARTED = 4  # trials of a task: two, and two to compare them with
 SEED = 0  # of the subsets of trials; `python -m analytics icc` takes it by default
 FACETS = {"run": 3, "prompt": 0, "judge": 1}  # places in a setting
 
@@ -86,12 +87,21 @@ def _told(part: Trials, levels: dict[str, int], gains: str) -> Repeats:
 
 
 def _needed(part: Trials) -> tuple[int | None, str]:
-    """From how many trials of a task on the estimate settles, and in words; None with why nobody can say."""
+    """From how many trials of a task on the estimate settles, and in words; None with why nobody can say.
+
+    It is told over the tasks that can be parted in two: with four valid trials or more.
+    """
+    n_trials = np.bincount(part.rows.task)
+    enough = n_trials[part.rows.task] >= LEAST_PARTED
+    if not enough.any():
+        return None, f"not measured: no task has {LEAST_PARTED} valid trials"
     try:
-        found = convergence(part.rows.task, part.outcome, SEED)
+        found = convergence(part.rows.task[enough], part.outcome[enough], SEED)
     except IccRefused as refusal:
         return None, f"not measured: {refusal}"
-    return found.trials_needed, found.verdict
+    n_tasks, n_all = (int(np.count_nonzero(n_trials >= least)) for least in (LEAST_PARTED, 1))
+    over = f", over the {n_tasks:,} of {n_all:,} tasks with {LEAST_PARTED} or more" if n_tasks < n_all else ""
+    return found.trials_needed, found.verdict + over
 
 
 def _in_one_condition(trials: Trials, n_agents: int) -> Trials:

@@ -277,8 +277,11 @@ def _on_given_tasks(
 
 def unclaimed(bench: Bench, tasks: IndexArray, rows: Sequence[int], measured: Sequence[bool]) -> Mask:
     """Pairs whose order missing outcomes could turn, of some agents; never one with an estimated agent."""
-    means = bench.record.table.means[np.ix_(np.array(rows, dtype=np.intp), tasks)]
-    return np.asarray(unclaimed_orders(means) & np.logical_and.outer(measured, measured), dtype=np.bool_)
+    found = np.zeros((len(rows), len(rows)), dtype=np.bool_)
+    among = np.flatnonzero(measured)
+    means = bench.record.table.means[np.ix_(np.array(rows, dtype=np.intp)[among], tasks)]
+    found[np.ix_(among, among)] = unclaimed_orders(means)
+    return found
 
 
 def _judged(line: TargetLine, found: RankIntervals) -> TargetLine:

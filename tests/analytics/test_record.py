@@ -615,7 +615,10 @@ def test_from_how_many_trials_on_the_consistency_settles():
     )
     assert settled.trials_needed is not None
     assert short.trials_needed is None
-    assert short.needed == "not measured: a task has 3 valid trials; convergence needs 4 on every task"
+    assert short.needed == "not measured: no task has 4 valid trials"
+    (uneven,) = made([row for row in rows if row[0] == 0 and (row[1] > 2 or row[3] < 3)], n_tasks=400).repeats
+    rest = convergence(np.repeat(np.arange(397), 16), sure[3:].ravel(), seed=0)
+    assert uneven.needed == f"{rest.verdict}, over the 397 of 400 tasks with 4 or more"
 
 
 def test_runs_are_repeats_and_copies_have_no_consistency():
