@@ -23,6 +23,7 @@ from analytics.surrogate import (
     difference,
     pipeline_error,
 )
+from analytics.text import cut, named
 
 ABOUT = (
     "What people said stands in a column of numbers from 0 to 1 (--human), on rows of the judge, or is a "
@@ -104,7 +105,9 @@ def _rows_under(flat: FlatFile, judge: str) -> IndexArray:
     rows = np.flatnonzero(levels[flat.setting] & flat.valid)
     if not rows.size:
         there = sorted({setting.judge for setting in flat.settings if setting.judge})
-        raise SurrogateOptionRefused(f"no row is of judge {judge!r}; there are {', '.join(there) or 'none'}")
+        raise SurrogateOptionRefused(
+            f"no row is of judge {named(judge)}; there are {', '.join(map(cut, there)) or 'none'}"
+        )
     return rows
 
 
@@ -168,7 +171,7 @@ def _agents(
             found[agent] = _labelled(rows, mine, stated=stated)
         except SurrogateRefused as refusal:
             if refusal.code != "few_labels":
-                raise SurrogateRefused(f"agent {agent!r}: {refusal}", code=refusal.code) from None
+                raise SurrogateRefused(f"agent {named(agent)}: {refusal}", code=refusal.code) from None
             left_out[agent] = str(refusal)
     return found, left_out
 

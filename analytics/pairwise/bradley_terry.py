@@ -60,7 +60,7 @@ from scipy.special import expit, log_expit
 from analytics.arrays import FloatArray, read_only
 from analytics.errors import CoreError
 from analytics.pairwise.comparisons import Battles, Tallies, crossed, tallies_of_wins
-from analytics.text import counted
+from analytics.text import counted, cut
 
 LARGEST_DERIVATIVE = 1e-11
 LARGEST_OF_MANY = 1e-6
@@ -68,6 +68,7 @@ ROUNDING = 1e-15
 LEAST_CURVATURE = 1e-8
 SAME_CURVATURE = 1e-4
 MOST_ITERATIONS = 200
+LEAST_PRIOR, MOST_PRIOR = 1e-9, 1e9
 ELO_MEAN, ELO_SCALE = 1000.0, 400.0 / math.log(10.0)
 N_CLASSES_LISTED = 4
 N_NAMES_LISTED = 3
@@ -389,8 +390,11 @@ def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> No
     if len(agents) < 2:
         raise StrengthsRefused(f"{len(agents)} agent; strengths are of two at least", code="one_agent")
     if prior is not None:
-        if not (math.isfinite(prior) and prior > 0):
-            raise StrengthsRefused(f"a prior variance of {prior:g}; it is above 0", code="prior")
+        if not LEAST_PRIOR <= prior <= MOST_PRIOR:
+            raise StrengthsRefused(
+                f"a prior variance of {prior:g}; it lies between {LEAST_PRIOR:g} and {MOST_PRIOR:g}",
+                code="prior",
+            )
         return
     if not _is_connected(tallies, len(agents)):
         classes = connected_classes(tallies, len(agents))
@@ -441,4 +445,4 @@ def connected_classes(tallies: Tallies, n_agents: int) -> list[list[int]]:
 
 def _listed(names: tuple[str, ...] | list[str], most: int) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(map(cut, names[:most])) + more

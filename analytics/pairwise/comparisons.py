@@ -43,6 +43,7 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray
 from analytics.errors import CoreError
+from analytics.text import named
 
 REQUIRED = ("item", "a", "b", "winner")
 OPTIONAL = ("first", "judge", "prompt_variant", "run", "category")
@@ -349,7 +350,9 @@ def read_comparisons(columns: Mapping[str, Sequence[str]], human: str | None = N
     a, b = sides[:n_rows], sides[n_rows:]
     if (a == b).any():
         row = int(np.argmax(a == b))
-        raise ComparisonsRefused(f"row {row + 1}: {columns['a'][row]!r} against itself", code="same_agent")
+        raise ComparisonsRefused(
+            f"row {row + 1}: {named(columns['a'][row])} against itself", code="same_agent"
+        )
     turned = np.where(a > b, -1.0, 1.0)
     first = columns.get("first", blank)
     order = _values("first", first, {**ORDER}) * turned
@@ -387,7 +390,7 @@ def _values(name: str, texts: Sequence[str], known: Mapping[str, float], code: s
         if text not in known:
             allowed = ", ".join(repr(value) for value in known if value)
             raise ComparisonsRefused(
-                f"row {row + 1}: {name} is {text!r}, not one of {allowed}", code=code or name
+                f"row {row + 1}: {name} is {named(text)}, not one of {allowed}", code=code or name
             )
     return np.array([known[text] for text in texts], dtype=np.float64)
 
