@@ -58,6 +58,7 @@ from scipy.special import stdtrit
 
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.errors import CoreError
+from analytics.text import counted
 
 LEAST_LABELS = 30
 SAME = 1e-9
@@ -144,7 +145,8 @@ class Labelled:
                 raise SurrogateRefused(f"{name}: an outcome is not from 0 to 1", code="outcome")
         if self.n < LEAST_LABELS:
             raise SurrogateRefused(
-                f"{self.n} labels; at least {LEAST_LABELS} are needed to tell how often a judge errs",
+                f"{counted(self.n, 'label')}; at least {LEAST_LABELS} are needed to tell how often a judge "
+                "errs",
                 code="few_labels",
             )
         if self.probability is not None:

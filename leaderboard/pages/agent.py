@@ -155,7 +155,6 @@ class AgentPage:
         yield "Organisation", self.agent.organisation or "not stated"
         if self.aliases:
             yield "Called before", ", ".join(self.aliases)
-        yield from people_text(self.people)
         if self.line is None:
             return
         yield "Date", self.line.submitted_at or "not stated"
@@ -165,6 +164,7 @@ class AgentPage:
         yield "Cost", dict(words.about(self.line)).get("Cost", self.line.cost_basis)
         yield "Repeated trials", icc_text(self.line)
         yield "Trials that the ICC needs", convergence_text(self.line)
+        yield from people_text(self.people)
         for mark in self.line.marks:
             yield mark.capitalize(), words.sentence(words.MARKS[mark])
         if self.line.condition:

@@ -21,12 +21,14 @@ def people_of(agent: Agent) -> People | None:
     key, said = found.first() or ("", None)
     if said is None:
         return None
-    people = People.of_plain(said)
-    return people if key == _key(agent) else People(people.n_labels, people.n_tasks, reason=UNREAD)
+    people, counts_now = People.of_plain(said), _key(agent)
+    if counts_now is None:
+        return None
+    return people if key == counts_now else People(people.n_labels, people.n_tasks, reason=UNREAD)
 
 
 def _key(agent: Agent) -> str | None:
-    """The name of what counts of it now."""
+    """The name of what counts of it now; None where nothing does."""
     benchmark = agent.benchmark
     policy, tasks, _ = counted_tasks(benchmark)
     counting = counting_of(policy, active_subset(benchmark))

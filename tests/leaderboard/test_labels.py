@@ -10,15 +10,17 @@ from analytics.cli import main
 from analytics.flat_file import read
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.operations.corrections import unload
 from leaderboard.submissions.export import FORMATS, Outcomes, Snapshot
+from leaderboard.submissions.models import Submission
 from tests.seen import text_of
-from tests.toys import AS_OF, board_of, rows_text
+from tests.toys import AS_OF, board_of, recomputed, rows_text
 
 TASKS = [f"t{j:03d}" for j in range(100)]
 BY_HAND = {f"t{j:03d}": {0: 0, 1: 1, 2: 0, 4: 0}.get(j, 1 - j % 2) for j in range(40)}  # e: −1 at 0, 2, 4
 
 
-def toy(labels=None, *, n_labels=40, agents="abcd", judges=("j",), **more):
+def labelled(labels=None, *, n_labels=40, agents="abcd", judges=("j",), **more):
     """Agents that pass every other task; people said of the first some of a what `BY_HAND` says."""
     rows = []
     for i, agent in enumerate(agents):
@@ -48,7 +50,7 @@ def told(client, db):
 
 
 def test_the_corrected_mean_by_hand_on_the_page_and_for_programs(told):
-    board_of(toy(BY_HAND, human_probability=0.4))
+    board_of(labelled(BY_HAND, human_probability=0.4))
     page, people = told()
     # Σe = −1 − 1 − 1 + 1 = −2, Σe² = 4, n = 40 of 100: 0.5 − 2/40, SE² = 0.6·(4 + 1 − 4/42)/42².
     se = np.sqrt(0.6 * (4 + 1 - 4 / 42)) / 42
@@ -69,14 +71,18 @@ def test_the_corrected_mean_by_hand_on_the_page_and_for_programs(told):
 @pytest.mark.parametrize(
     ("text", "why", "n"),
     [
-        (toy(BY_HAND), "labels picked by hand tell nothing of the rest", 40),
+        (labelled(BY_HAND), "labels picked by hand tell nothing of the rest", 40),
         (
-            toy(BY_HAND, n_labels=29, human_probability=0.3),
+            labelled(BY_HAND, n_labels=29, human_probability=0.3),
             "29 labels; at least 30 are needed to tell how often a judge errs",
             29,
         ),
-        (toy(BY_HAND, human_probability=0.4, judges=("j", "k")), "its outcomes are of 2 judges", 40),
-        (toy(BY_HAND, human_probability=1), "as if every task were drawn, and 60 of 100 tasks have none", 40),
+        (labelled(BY_HAND, human_probability=0.4, judges=("j", "k")), "its outcomes are of 2 judges", 40),
+        (
+            labelled(BY_HAND, human_probability=1),
+            "as if every task were drawn, and 60 of 100 tasks have none",
+            40,
+        ),
     ],
     ids=["picked", "few", "judges", "certain"],
 )
@@ -89,7 +95,7 @@ def test_what_labels_do_not_tell(told, text, why, n):
 
 
 def test_labels_of_all_tasks_have_no_interval(told):
-    board_of(toy({}, n_labels=100, human_probability=1))
+    board_of(labelled({}, n_labels=100, human_probability=1))
     page, people = told()
     assert (people["corrected_mean"], people["se"], people["lower"]) == (0.5, None, None)
     assert "Corrected by people 50.0% Labels used 100 of 100 tasks (all tasks labelled: the mean of" in page
@@ -103,7 +109,7 @@ def test_a_board_does_not_know_of_labels(told):
         ("best", dict.fromkeys(TASKS, 1), 1.0),
         ("worst", dict.fromkeys(TASKS, 0), 0.0),
     ):
-        board = board_of(toy(labels, human_probability=0.4), slug=slug)
+        board = board_of(labelled(labels, human_probability=0.4), slug=slug)
         boards.append(standings_of(board).agents)
         people = told(slug=slug)[1]
         assert (people and people["corrected_mean"]) == corrected
@@ -111,9 +117,31 @@ def test_a_board_does_not_know_of_labels(told):
     assert {line.agent: line.at["full"].score for line in boards[0]}["a"] == 0.5
 
 
+def test_labels_of_a_submitter_are_read_with_the_next_board(told, post, toy):
+    """They come through the interface, wait for a board, and are gone with what they came with."""
+    recomputed()
+    rows = [
+        {"task": f"t{j:02d}", "trial": t, "outcome": j % 2, "human": 1} for j in range(20) for t in (1, 2)
+    ]
+    agent = {"name": "new", "scaffold": "Loop", "model": "M"}
+    assert post({"agent": agent, "outcomes": rows}).status_code == 201
+    assert told("new")[1] is None
+    recomputed()
+    page, people = told("new")
+    assert (people["n_labels"], people["n_tasks"]) == (20, 20)
+    assert people["reason"] == "20 labels; at least 30 are needed to tell how often a judge errs"
+    again = [row | {"trial": row["trial"] + 2} for row in rows]
+    assert post({"agent": agent, "outcomes": again}).status_code == 201
+    assert told("new")[1]["reason"] == "what counts of this agent has changed, and is read for the next board"
+    unload(uuids=[one.uuid for one in Submission.objects.filter(agent__name="new")], reason="r", as_of=AS_OF)
+    page, people = told("new")
+    assert people is None
+    assert "Corrected by people" not in page
+
+
 @pytest.mark.django_db(transaction=True)
 def test_labels_come_back_as_they_were(told, tmp_path, capsys):
-    board_of(toy(BY_HAND, human_probability=0.4))
+    board_of(labelled(BY_HAND, human_probability=0.4))
     people = told()[1]
     for kind in ("csv", "ndjson", "parquet"):
         path = tmp_path / f"toy.{kind}"
