@@ -24,7 +24,7 @@ from analytics.flat_file import FlatFile, read
 from analytics.outcome_table import OutcomeTable
 from analytics.progress import progress_bar as progress_bar
 from analytics.record import Record
-from analytics.text import as_text
+from analytics.text import as_text, named
 from analytics.trials.flags import Dependence, dependent_trials
 
 REFUSED = 2
@@ -314,10 +314,10 @@ def numbers(name: str, texts: Sequence[str]) -> FloatArray:
     wrong = ~np.isfinite(values)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise NumberRefused(f"row {row + 1}: {name} is {texts[row]!r}, not a finite number")
+        raise NumberRefused(f"row {row + 1}: {name} is {named(texts[row])}, not a finite number")
     if (large := np.abs(values) > LARGEST).any():
         row = int(np.argmax(large))
-        raise NumberRefused(f"row {row + 1}: {name} is {texts[row]!r}, beyond ±{LARGEST:g}")
+        raise NumberRefused(f"row {row + 1}: {name} is {named(texts[row])}, beyond ±{LARGEST:g}")
     return values
 
 
@@ -331,7 +331,7 @@ def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
     known = {"1": True, "true": True, "0": False, "false": False}
     for row, text in enumerate(texts):
         if text.lower() not in known:
-            raise NumberRefused(f"row {row + 1}: {name} is {text!r}, not 1 or 0, true or false")
+            raise NumberRefused(f"row {row + 1}: {name} is {named(text)}, not 1 or 0, true or false")
     return np.array([known[text.lower()] for text in texts], dtype=np.bool_)
 
 

@@ -17,7 +17,8 @@ the plain SE is then 0 (measured at n = 30: it covers .47 to .53). Labels drawn 
     SE² = N⁻²·(Σ (1 − π_j)·e_j²/π_j² + (1 − n/N)·(N/n)²)                          the pseudo-tasks at π = n/N
 
 The difference of two agents whose labels are on the same tasks is the same with Ŷ_a − Ŷ_b and e_a − e_b;
-labels drawn apart add their variances. *Labels alone*: their mean, SE² = (1 − n/N)·s²/n. They would do as
+labels drawn apart add their variances. Where all N tasks have a label no task is left to err about: θ̂ is the
+mean of the labels, without an interval. *Labels alone*: their mean, SE² = (1 − n/N)·s²/n. They would do as
 well with as many labels m as make that variance equal: 1/m = 1/N + r·(1/n − 1/N), r the ratio of variances.
 
 What pipelines add to e, given item, judge and temperature (TEE Eq. 15), from components of `analytics.reml`::
@@ -57,10 +58,12 @@ from scipy.special import stdtrit
 
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.errors import CoreError
+from analytics.text import counted
 
 LEAST_LABELS = 30
 SAME = 1e-9
 RANDOM, STATED = "simple random sample", "stated probabilities"
+CENSUS = "all tasks labelled: the mean of the labels"
 
 
 class SurrogateRefused(CoreError):
@@ -89,14 +92,14 @@ class Corrected:
     judge_mean : float
         Mean of Ŷ over the N tasks.
     corrected : Told
-        θ̂.
+        θ̂; without error where all tasks have a label.
     alone : Told
         From the labels alone.
     n_labels, n_tasks : int
     worth : float
         Labels that would do as well alone; N where the judge never erred.
     design : str
-        ``simple random sample`` or ``stated probabilities``.
+        ``simple random sample``, ``stated probabilities``, or that all tasks have a label.
     """
 
     judge_mean: float
@@ -142,17 +145,63 @@ class Labelled:
                 raise SurrogateRefused(f"{name}: an outcome is not from 0 to 1", code="outcome")
         if self.n < LEAST_LABELS:
             raise SurrogateRefused(
-                f"{self.n} labels; at least {LEAST_LABELS} are needed to tell how often a judge errs",
+                f"{counted(self.n, 'label')}; at least {LEAST_LABELS} are needed to tell how often a judge "
+                "errs",
                 code="few_labels",
             )
         if self.probability is not None:
-            known = self.probability[self.asked]
-            if not ((known > 0) & (known <= 1)).all():
+            self._check_probabilities(self.probability[self.asked])
+
+    def _check_probabilities(self, known: FloatArray) -> None:
+        if not ((known > 0) & (known <= 1)).all():
+            raise SurrogateRefused(
+                "a task that people judged has no probability of having been drawn, above 0 and at most "
+                "1: labels picked by hand tell nothing of the rest",
+                code="probability",
+            )
+        if (known == 1).all() and not self.is_census:
+            n_tasks = self.judge.size
+            raise SurrogateRefused(
+                f"all labels have probability 1, as if every task were drawn, and {n_tasks - self.n} of "
+                f"{n_tasks} tasks have none",
+                code="probability",
+            )
+
+    @classmethod
+    def of_trials(
+        cls, task: IndexArray, judge: FloatArray, human: FloatArray, probability: FloatArray | None = None
+    ) -> "Labelled":
+        """Return the tasks of one agent: means over its trials, and over those that people saw.
+
+        Parameters
+        ----------
+        task : int array, shape (n_trials,)
+            0 to N − 1, each at least once.
+        judge, human : float array, shape (n_trials,)
+            `human` is NaN where nobody was asked.
+        probability : float array, shape (n_trials,), optional
+            One for all trials of a task that people saw.
+
+        Raises
+        ------
+        SurrogateRefused
+        """
+        asked, n_trials = ~np.isnan(human), np.bincount(task)
+
+        def mean(values: FloatArray) -> FloatArray:
+            n = np.bincount(task[asked], minlength=n_trials.size)
+            total = np.bincount(task[asked], values[asked], n_trials.size)
+            return np.where(n > 0, total / np.maximum(n, 1), np.nan)
+
+        likely = None
+        if probability is not None:
+            stated = np.nan_to_num(probability)
+            likely = mean(stated)
+            if (np.abs(likely[task] - stated)[asked] > SAME).any():
                 raise SurrogateRefused(
-                    "a task that people judged has no probability of having been drawn, above 0 and at most "
-                    "1: labels picked by hand tell nothing of the rest",
-                    code="probability",
+                    "trials of one task were drawn with different probabilities", code="probability"
                 )
+        return cls(np.bincount(task, judge) / n_trials, mean(human), likely, mean(human - judge))
 
     def on(self, tasks: IndexArray) -> "Labelled":
         """Return some of the tasks.
@@ -179,16 +228,21 @@ class Labelled:
         """Labels."""
         return int(np.count_nonzero(self.asked))
 
+    @property
+    def is_census(self) -> bool:
+        """Whether all tasks have a label."""
+        return self.n == self.judge.size
+
     @cached_property
     def e(self) -> FloatArray:
         """What people say more than the judge, on the tasks that they judged, (n,)."""
-        found = self.human - self.judge if self.error is None else self.error
+        found = self.human - self.judge if self.error is None or self.is_census else self.error
         return np.asarray(found[self.asked], dtype=np.float64)
 
     @cached_property
     def unequal(self) -> FloatArray | None:
         """π of the labels where they were not all equally likely, (n,); else None."""
-        if self.probability is None:
+        if self.probability is None or self.is_census:
             return None
         known = self.probability[self.asked]
         return known if np.ptp(known) > SAME else None
@@ -212,7 +266,7 @@ def correct(agent: Labelled) -> Corrected:
         n_labels=n,
         n_tasks=n_tasks,
         worth=1 / inverse,
-        design=RANDOM if agent.unequal is None else STATED,
+        design=CENSUS if agent.is_census else RANDOM if agent.unequal is None else STATED,
     )
 
 

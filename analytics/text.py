@@ -14,6 +14,17 @@ DIGITS = 3
 LEAST_DECIMALS, MOST_DECIMALS = 3, 7
 LARGEST = 1e9
 NOTHING = "–"
+LONGEST_NAME = 80
+
+
+def named(name: str) -> str:
+    """Return a name in quotes as a refusal shows it, which may be of any length in a file."""
+    return repr(cut(name))
+
+
+def cut(name: str) -> str:
+    """Return a name of at most 80 characters."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def counted(n: int, noun: str) -> str:

@@ -240,7 +240,8 @@ def check(n_past: int, n_tasks: int, graded_share: float) -> None:
         )
     if n_past < FEWEST_FOR_QUANTILE:
         raise AdaptiveRefused(
-            f"{n_past} past agents; adaptive assignment needs {FEWEST_FOR_QUANTILE} complete ones"
+            f"{n_past} past agents; adaptive assignment needs {FEWEST_FOR_QUANTILE} complete ones, the agent "
+            "that is assigned tasks, or is replayed, not counted"
         )
     if n_tasks < FEWEST_TASKS:
         raise AdaptiveRefused(f"{n_tasks} task; adaptive assignment chooses among {FEWEST_TASKS} at least")

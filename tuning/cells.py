@@ -14,6 +14,7 @@ paid is kept all the same. ``cost_usd`` beside the cells is what no cell states.
 
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,7 +162,10 @@ def read_answer(path: Path, asked: Asked) -> Cells:
         With the place and the rule.
     OSError
     """
-    if path.stat().st_size > MOST_BYTES:
+    there = path.stat()
+    if not stat.S_ISREG(there.st_mode):
+        raise AnswerRefused("the answer is no file")
+    if there.st_size > MOST_BYTES:
         raise AnswerRefused(f"the answer is larger than {MOST_BYTES >> 20} MiB")
     try:
         told = json.loads(path.read_text(encoding="utf-8"))

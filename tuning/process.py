@@ -10,6 +10,7 @@ Limits: a process that leaves its group by a session of its own is not found aga
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def run(study: Study, configuration: Configuration, asked: Asked, *, seed: int, 
         When there is no such program: no trial could ever work.
     """
     answer, mark = place.with_suffix(".json"), place.with_suffix(".pid")
-    answer.unlink(missing_ok=True)
+    _removed(answer)
     request = {
         "configuration": dict(configuration),
         "models": list(asked.models),
@@ -72,8 +73,16 @@ def run(study: Study, configuration: Configuration, asked: Asked, *, seed: int, 
         cells = failed(str(refusal), answer, asked)
     except OSError:
         cells = failed("the run left no answer", answer, asked)
-    answer.unlink(missing_ok=True)
+    _removed(answer)
     return cells
+
+
+def _removed(answer: Path) -> None:
+    """Remove what a run left in the place of its answer, a folder too."""
+    if answer.is_dir() and not answer.is_symlink():
+        shutil.rmtree(answer)
+    else:
+        answer.unlink(missing_ok=True)
 
 
 def _ended(study: Study, request: str, place: Path) -> str:

@@ -12,6 +12,7 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.panels import disagreement, ensemble, tiers
 from analytics.panels.ensemble import EnsembleRefused
+from analytics.text import named
 
 
 class PanelOptionRefused(CoreError):
@@ -125,7 +126,9 @@ def _tiers(flat: FlatFile, rows: IndexArray, column: str, seed: int) -> Answer:
     told = [set(texts[judge == i].tolist()) for i in range(len(names))]
     for name, tier in zip(names, told, strict=True):
         if len(tier) != 1 or "" in tier:
-            raise PanelOptionRefused(f"judge {name!r} has {len(tier)} tiers, or none, in column {column!r}")
+            raise PanelOptionRefused(
+                f"judge {named(name)} has {len(tier)} tiers, or none, in column {column!r}"
+            )
     item, _ = _items_and_cells(flat, rows)
     found = tiers(item, judge, prompt, flat.outcome[rows], names, [min(one) for one in told], seed=seed)
     values = plain(found)
@@ -147,7 +150,7 @@ def _tiers(flat: FlatFile, rows: IndexArray, column: str, seed: int) -> Answer:
 def _ensemble(flat: FlatFile, rows: IndexArray, members: list[str]) -> Answer:
     unknown = [name for name in members if name not in flat.agents]
     if unknown:
-        raise PanelOptionRefused(f"no agent {unknown[0]!r}")
+        raise PanelOptionRefused(f"no agent {named(unknown[0])}")
     places = [flat.agents.index(name) for name in dict.fromkeys(members)]
     _, cell = _items_and_cells(flat, rows)
     cells, code = np.unique(cell, return_inverse=True)

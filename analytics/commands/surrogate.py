@@ -14,13 +14,16 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.reml import FactorRefused, FitRefused, fit
 from analytics.surrogate import (
+    CENSUS,
     Corrected,
     Labelled,
     SurrogateRefused,
+    Told,
     correct,
     difference,
     pipeline_error,
 )
+from analytics.text import cut, named
 
 ABOUT = (
     "What people said stands in a column of numbers from 0 to 1 (--human), on rows of the judge, or is a "
@@ -102,7 +105,9 @@ def _rows_under(flat: FlatFile, judge: str) -> IndexArray:
     rows = np.flatnonzero(levels[flat.setting] & flat.valid)
     if not rows.size:
         there = sorted({setting.judge for setting in flat.settings if setting.judge})
-        raise SurrogateOptionRefused(f"no row is of judge {judge!r}; there are {', '.join(there) or 'none'}")
+        raise SurrogateOptionRefused(
+            f"no row is of judge {named(judge)}; there are {', '.join(map(cut, there)) or 'none'}"
+        )
     return rows
 
 
@@ -166,53 +171,39 @@ def _agents(
             found[agent] = _labelled(rows, mine, stated=stated)
         except SurrogateRefused as refusal:
             if refusal.code != "few_labels":
-                raise SurrogateRefused(f"agent {agent!r}: {refusal}", code=refusal.code) from None
+                raise SurrogateRefused(f"agent {named(agent)}: {refusal}", code=refusal.code) from None
             left_out[agent] = str(refusal)
     return found, left_out
 
 
 def _labelled(rows: _Rows, mine: IndexArray, *, stated: bool) -> tuple[CodeArray, Labelled]:
-    """Return the tasks of one agent: means over its trials, and over those that people saw."""
-    tasks, code = np.unique(rows.task[mine], return_inverse=True)
-    judge, human, probability = rows.judge[mine], rows.human[mine], rows.probability[mine]
-    asked = ~np.isnan(human)
-
-    def mean(values: FloatArray) -> FloatArray:
-        n = np.bincount(code[asked], minlength=tasks.size)
-        total = np.bincount(code[asked], values[asked], tasks.size)
-        return np.where(n > 0, total / np.maximum(n, 1), np.nan)
-
-    likely = mean(np.nan_to_num(probability)) if stated else None
-    if likely is not None and (np.abs(likely[code] - probability)[asked] > 1e-9).any():
-        raise SurrogateRefused(
-            "trials of one task were drawn with different probabilities", code="probability"
-        )
-    of_judge = np.bincount(code, judge, tasks.size) / np.bincount(code, minlength=tasks.size)
-    return tasks, Labelled(of_judge, mean(human), likely, mean(human - judge))
+    tasks, task = np.unique(rows.task[mine], return_inverse=True)
+    likely = rows.probability[mine] if stated else None
+    return tasks, Labelled.of_trials(task, rows.judge[mine], rows.human[mine], likely)
 
 
 # -------------------------------------------------------------------------------------------------- answering
 
 
 def _agent_values(agent: str, found: Corrected) -> dict[str, Any]:
+    left_to_err = found.design != CENSUS
     return {
         "agent": agent,
         "judge_mean": found.judge_mean,
         "corrected_mean": found.corrected.value,
-        "se": found.corrected.se,
-        "lower": max(found.corrected.lower, 0.0),
-        "upper": min(found.corrected.upper, 1.0),
+        **_error(found.corrected, 0.0, 1.0, known=left_to_err),
         "n_labels": found.n_labels,
         "n_tasks": found.n_tasks,
-        "labels_alone": {
-            "mean": found.alone.value,
-            "se": found.alone.se,
-            "lower": max(found.alone.lower, 0.0),
-            "upper": min(found.alone.upper, 1.0),
-        },
+        "labels_alone": {"mean": found.alone.value, **_error(found.alone, 0.0, 1.0, known=left_to_err)},
         "worth": found.worth,
         "design": found.design,
     }
+
+
+def _error(told: Told, least: float, most: float, *, known: bool) -> dict[str, float | None]:
+    """Return the error and the ends of its interval, clipped; None where all tasks have a label."""
+    ends = {"se": told.se, "lower": max(told.lower, least), "upper": min(told.upper, most)}
+    return {name: value if known else None for name, value in ends.items()}
 
 
 def _difference(a: str, b: str, found: Mapping[str, tuple[CodeArray, Labelled]]) -> dict[str, Any]:
@@ -220,18 +211,18 @@ def _difference(a: str, b: str, found: Mapping[str, tuple[CodeArray, Labelled]])
     (tasks_a, one), (tasks_b, other) = found[a], found[b]
     _, of_a, of_b = np.intersect1d(tasks_a, tasks_b, return_indices=True)
     try:
-        told = difference(one.on(of_a), other.on(of_b))
+        one, other = one.on(of_a), other.on(of_b)
+        told = difference(one, other)
     except SurrogateRefused as refusal:
         return {"a": a, "b": b, "difference": None, "reason": f"on their common tasks: {refusal}"}
+    all_labelled = one.is_census and other.is_census
     return {
         "a": a,
         "b": b,
         "difference": told.value,
-        "se": told.se,
-        "lower": told.lower,
-        "upper": told.upper,
+        **_error(told, -1.0, 1.0, known=not all_labelled),
         "n_tasks": of_a.size,
-        "reason": "",
+        "reason": CENSUS if all_labelled else "",
     }
 
 
@@ -267,6 +258,7 @@ def _pipeline_error(
 def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
     names = {"agent": "agent", "judge_mean": "judge", "corrected_mean": "corrected", "lower": "from"}
     names |= {"upper": "to", "n_labels": "labels", "n_tasks": "tasks", "worth": "worth labels"}
+    names |= {"design": "design"}
     return {
         "": [{head: line[name] for name, head in names.items()} for line in values["agents"]],
         "labels alone": [{"agent": line["agent"], **line["labels_alone"]} for line in values["agents"]],

@@ -20,6 +20,7 @@ from analytics.command_line import (
 )
 from analytics.errors import CoreError
 from analytics.reml import FactorRefused, FitRefused, fit
+from analytics.text import named
 from analytics.turns import Crossing, TurnsRefused, crossing, model_hazard, published_hazard
 
 MOST_TURNS = 1_000
@@ -134,7 +135,7 @@ def _check_turns(agent: str, names: list[tuple[str, ...]], n_rows: CodeArray) ->
         if wrong.any():
             i, t = np.argwhere(wrong)[0]
             told = zip(CONVERSATION, names[i], strict=True)
-            where = ", ".join(f"{name} {level!r}" for name, level in [("agent", agent), *told] if level)
+            where = ", ".join(f"{name} {named(level)}" for name, level in [("agent", agent), *told] if level)
             raise TurnRowsRefused(f"{where}: {rule.format(t + 1)}")
 
 
@@ -144,7 +145,7 @@ def _turn_numbers(texts: list[str]) -> CodeArray:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise TurnRowsRefused(
-            f"row {row + 1}: turn is {texts[row]!r}, not a whole number from 1 to {MOST_TURNS:,}"
+            f"row {row + 1}: turn is {named(texts[row])}, not a whole number from 1 to {MOST_TURNS:,}"
         )
     return turn.astype(np.int64)
 
@@ -153,7 +154,7 @@ def _agent_values(agent: str, told: _Conversations, threshold: float | None) -> 
     try:
         found = crossing(told.item, told.seen, told.crossed)
     except TurnsRefused as refusal:
-        raise TurnsRefused(f"agent {agent!r}: {refusal}", code=refusal.code) from None
+        raise TurnsRefused(f"agent {named(agent)}: {refusal}", code=refusal.code) from None
     published, model, reason = _modelled(told, threshold)
     turns = [
         {

@@ -42,6 +42,7 @@ from scipy.special import stdtrit
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.differences.task_draws import pair_variances
 from analytics.pairwise.comparisons import UNTOLD, Comparisons, ComparisonsRefused
+from analytics.text import named
 
 PANEL = "panel"
 WIN, TIE, LOSS = 1.0, 0.5, 0.0
@@ -152,9 +153,9 @@ def _people(comparisons: Comparisons) -> FloatArray:
     people[battle[told[::-1]]] = comparisons.human[told[::-1]]  # the first that is told
     other = told[people[battle[told]] != comparisons.human[told]]
     if other.size:
+        item = comparisons.items[comparisons.item[other[0]]]
         raise ComparisonsRefused(
-            f"row {int(other[0]) + 1}: item {comparisons.items[comparisons.item[other[0]]]!r} has two human "
-            "verdicts on the same two agents",
+            f"row {int(other[0]) + 1}: item {named(item)} has two human verdicts on the same two agents",
             code="human",
         )
     return people

@@ -19,7 +19,9 @@ errors do not rest on the binomial variance. ::
 the strengths, are told apart without error: then ℓ rises for ever and H vanishes in that direction; where it
 ends, vᵀHv ≤ max|x·v|·vᵀ∂ℓ, so that a least eigenvalue of the order of the last derivative is the mark.
 
-Newton's steps, of length log(1 + c)/c with c the largest change of any x, never lower ℓ. The end is where no
+A whole Newton step, with c the largest change of any x, raises ℓ by at least (1 − (e^c − c − 1)/c²)·sᵀH⁻¹s,
+s the derivative, and so up to c = 1; a longer one is cut to log(1 + c)/c of it, which never lowers ℓ. After a
+step of c ≤ 1e-4, H is the same to that part, and is not factored again. The end is where no
 derivative exceeds 1e-11, or 1e-15 of an agent's comparisons, which is what rounding leaves.
 
 Symbols
@@ -52,19 +54,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.special import expit, log_expit
 
-from analytics.arrays import FloatArray, Mask, read_only
+from analytics.arrays import FloatArray, read_only
 from analytics.errors import CoreError
 from analytics.pairwise.comparisons import Battles, Tallies, crossed, tallies_of_wins
-from analytics.text import counted
+from analytics.text import counted, cut
 
 LARGEST_DERIVATIVE = 1e-11
 LARGEST_OF_MANY = 1e-6
 ROUNDING = 1e-15
 LEAST_CURVATURE = 1e-8
+SAME_CURVATURE = 1e-4
 MOST_ITERATIONS = 200
+LEAST_PRIOR, MOST_PRIOR = 1e-9, 1e9
 ELO_MEAN, ELO_SCALE = 1000.0, 400.0 / math.log(10.0)
 N_CLASSES_LISTED = 4
 N_NAMES_LISTED = 3
@@ -257,7 +261,8 @@ class _Model:
     def __init__(self, tallies: Tallies, n_agents: int, n_judges: int, prior: float | None) -> None:
         self.tallies, self.n_agents, self.n_judges = tallies, n_agents, n_judges
         self.penalty = 0.0 if prior is None else 1.0 / prior
-        self.most = float(self._summed(tallies.n, tallies.n).max())
+        self.played = self._summed(tallies.n, tallies.n)
+        self.most = float(self.played.max())
 
     def _summed(self, of_a: FloatArray, of_b: FloatArray) -> FloatArray:
         t, n = self.tallies, self.n_agents
@@ -266,7 +271,7 @@ class _Model:
     def started(self) -> FloatArray:
         """Start at the log odds of each agent's points, with one more point each way."""
         t = self.tallies
-        points, n = self._summed(t.won, t.n - t.won), self._summed(t.n, t.n)
+        points, n = self._summed(t.won, t.n - t.won), self.played
         strengths = np.log((points + 1.0) / (n - points + 1.0))
         return np.concatenate([strengths - strengths.mean(), np.zeros(self.n_judges)])
 
@@ -277,6 +282,12 @@ class _Model:
         if self.n_judges:
             x += theta[self.n_agents + t.judge] * t.order
         return np.asarray(x, dtype=np.float64)
+
+    def largest_change(self, step: FloatArray) -> float:
+        """Return at least the largest change of x."""
+        of_strengths, of_positions = step[: self.n_agents], step[self.n_agents :]
+        change = float(of_strengths.max() - of_strengths.min())
+        return change + float(np.abs(of_positions).max()) if self.n_judges else change
 
     def slope(self, theta: FloatArray, p: FloatArray) -> FloatArray:
         """Return ∂ℓ."""
@@ -289,11 +300,12 @@ class _Model:
 
     def curvature(self, p: FloatArray) -> FloatArray:
         """H, made definite where all strengths move together, or a draw has left a judge without a row."""
-        n, each = self.n_agents, np.arange(self.n_agents + self.n_judges)
+        n = self.n_agents
         found = crossed(self.tallies, self.tallies.n * p * (1.0 - p), n, self.n_judges)
-        diagonal = found[each, each]
-        found[:n, :n] += diagonal[:n].mean() / n
-        found[each, each] += np.where(each < n, self.penalty, diagonal == 0.0)
+        diagonal = found.ravel()[:: len(found) + 1]
+        diagonal[n:] += diagonal[n:] == 0.0
+        found[:n, :n] += float(diagonal[:n].sum()) / n**2
+        diagonal[:n] += self.penalty
         return found
 
 
@@ -304,19 +316,20 @@ def _climbed(model: _Model, start: FloatArray, enough: float, judges: tuple[str,
     ------
     StrengthsRefused
     """
-    theta = start.copy()
+    theta, factor, change = start.copy(), None, math.inf
     for _ in range(MOST_ITERATIONS):
         p = expit(model.logits(theta))
         slope = model.slope(theta, p)
         if np.abs(slope).max() < enough:
             return theta
-        try:
-            factor = scipy.linalg.cho_factor(model.curvature(p), overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            raise _untold(judges) from None
-        step = scipy.linalg.cho_solve(factor, slope, check_finite=False)
-        change = float(np.abs(model.logits(step)).max())
-        theta += (math.log1p(change) / change if change > 0.0 else 1.0) * step
+        if factor is None or change > SAME_CURVATURE:
+            # Symmetric, so that its transpose is the same matrix in LAPACK's order, and none is copied.
+            factor, failed = dpotrf(model.curvature(p).T, overwrite_a=True)
+            if failed:
+                raise _untold(judges)
+        step, _ = dpotrs(factor, slope)
+        change = model.largest_change(step)
+        theta += (1.0 if change <= 1.0 else math.log1p(change) / change) * step
     raise StrengthsRefused(
         f"a derivative of {np.abs(slope).max():.1e} is left after {MOST_ITERATIONS} steps", code="unfinished"
     )
@@ -336,12 +349,28 @@ def _ended(model: _Model, theta: FloatArray, judges: tuple[str, ...]) -> Maximum
         values, vectors = np.linalg.eigh(curvature)
         if values[0] < LEAST_CURVATURE:
             raise _untold(judges, vectors[n:, 0])
-    inverse = np.asarray(np.linalg.inv(curvature), dtype=np.float64)
-    inverse[:n] -= inverse[:n].mean(axis=0)
-    inverse[:, :n] -= inverse[:, :n].mean(axis=1, keepdims=True)
-    ll = tallies.won @ log_expit(logits) + (tallies.n - tallies.won) @ log_expit(-logits)
+    inverse = _inverse(curvature, judges)
+    inverse[:n] -= inverse[:n].sum(axis=0) / n
+    inverse[:, :n] -= inverse[:, :n].sum(axis=1, keepdims=True) / n
+    ll = tallies.won @ logits + tallies.n @ log_expit(-logits)
     theta[:n] -= theta[:n].mean()
-    return Maximum(theta, np.asarray(inverse, dtype=np.float64), p, float(ll))
+    return Maximum(theta, inverse, p, float(ll))
+
+
+def _inverse(curvature: FloatArray, judges: tuple[str, ...]) -> FloatArray:
+    """Invert H by Cholesky's factor.
+
+    Raises
+    ------
+    StrengthsRefused
+    """
+    factor, failed = dpotrf(curvature.T, overwrite_a=True)
+    if failed:
+        raise _untold(judges)
+    upper = dpotri(factor, overwrite_c=True)[0]  # below stay the zeros of the factor
+    found = upper + upper.T
+    found.ravel()[:: len(found) + 1] *= 0.5
+    return np.asarray(found, dtype=np.float64)
 
 
 def _untold(judges: tuple[str, ...], direction: FloatArray | None = None) -> StrengthsRefused:
@@ -361,8 +390,11 @@ def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> No
     if len(agents) < 2:
         raise StrengthsRefused(f"{len(agents)} agent; strengths are of two at least", code="one_agent")
     if prior is not None:
-        if not (math.isfinite(prior) and prior > 0):
-            raise StrengthsRefused(f"a prior variance of {prior:g}; it is above 0", code="prior")
+        if not LEAST_PRIOR <= prior <= MOST_PRIOR:
+            raise StrengthsRefused(
+                f"a prior variance of {prior:g}; it lies between {LEAST_PRIOR:g} and {MOST_PRIOR:g}",
+                code="prior",
+            )
         return
     if not _is_connected(tallies, len(agents)):
         classes = connected_classes(tallies, len(agents))
@@ -380,20 +412,19 @@ def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> No
 
 def _is_connected(tallies: Tallies, n_agents: int) -> bool:
     """Whether the first agent reaches, and is reached by, all others by steps "won or tied against"."""
-    beaten = np.zeros((n_agents, n_agents), dtype=np.bool_)
-    up, down = tallies.won > 0, tallies.won < tallies.n
-    beaten[tallies.a[up], tallies.b[up]] = True
-    beaten[tallies.b[down], tallies.a[down]] = True
+    pair, size = tallies.pair(n_agents), n_agents * n_agents
+    won = np.bincount(pair, tallies.won, size).reshape(n_agents, n_agents)
+    lost = np.bincount(pair, tallies.n - tallies.won, size).reshape(n_agents, n_agents)
+    beaten = ((won + lost.T) > 0).astype(np.float64)  # of numbers, whose products are quick
     return all(_reaches_all(steps) for steps in (beaten, beaten.T))
 
 
-def _reaches_all(steps: Mask) -> bool:
-    reached = np.zeros(len(steps), dtype=np.bool_)
-    reached[0], n_before = True, 0
-    while (n_reached := int(reached.sum())) > n_before:
+def _reaches_all(steps: FloatArray) -> bool:
+    reached, n_before = steps[0] > 0, -1
+    while len(steps) > (n_reached := int(np.count_nonzero(reached))) > n_before:
         n_before = n_reached
-        reached |= steps[reached].any(axis=0)
-    return n_before == len(steps)
+        reached |= reached @ steps > 0
+    return n_reached == len(steps)
 
 
 def connected_classes(tallies: Tallies, n_agents: int) -> list[list[int]]:
@@ -414,4 +445,4 @@ def connected_classes(tallies: Tallies, n_agents: int) -> list[list[int]]:
 
 def _listed(names: tuple[str, ...] | list[str], most: int) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(map(cut, names[:most])) + more

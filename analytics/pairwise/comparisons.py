@@ -43,6 +43,7 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray
 from analytics.errors import CoreError
+from analytics.text import named
 
 REQUIRED = ("item", "a", "b", "winner")
 OPTIONAL = ("first", "judge", "prompt_variant", "run", "category")
@@ -82,6 +83,16 @@ class Tallies:
     order: FloatArray
     n: FloatArray
     won: FloatArray
+
+    @cached_property
+    def _pairs(self) -> dict[int, IndexArray]:
+        return {}
+
+    def pair(self, n_agents: int) -> IndexArray:
+        """Return the number of the pair a, b among all of `n_agents` squared, shape (n_tallies,)."""
+        if n_agents not in self._pairs:
+            self._pairs[n_agents] = self.a * n_agents + self.b
+        return self._pairs[n_agents]
 
 
 class Battles(Protocol):
@@ -153,8 +164,10 @@ class Comparisons:
         if n_keys > MOST_KEYS_A_ROW * key.size:
             keys, group = np.unique(key, return_inverse=True)
             return keys, group
-        there = np.bincount(key, minlength=n_keys) > 0
-        return np.flatnonzero(there), (np.cumsum(there) - 1)[key]
+        keys = np.flatnonzero(np.bincount(key, minlength=n_keys))
+        place = np.empty(n_keys, dtype=np.intp)
+        place[keys] = np.arange(keys.size)
+        return keys, place[key]
 
     @cached_property
     def tallies(self) -> Tallies:
@@ -164,15 +177,18 @@ class Comparisons:
     def weighted(self, weight: FloatArray | None) -> Tallies:
         """Return the tallies with rows that count `weight` times, shape (n_rows,)."""
         keys, group = self._grouped
-        pair, rest = np.divmod(keys, 3 * len(self.judges)) if self.judges else (keys, np.zeros_like(keys))
-        a, b = np.divmod(pair, len(self.agents))
-        judge, order = np.divmod(rest, 3)
+        pair, judge, order = keys, np.zeros_like(keys), np.zeros(keys.size)
+        if self.judges:
+            pair, rest = np.divmod(keys, 3 * len(self.judges))
+            judge, shown = np.divmod(rest, 3)
+            order = shown - 1.0
+        a = pair // len(self.agents)
         points = self.points if weight is None else self.points * weight
         return Tallies(
             a=a,
-            b=b,
+            b=pair - a * len(self.agents),
             judge=judge,
-            order=order - 1.0 if self.judges else np.zeros(keys.size),
+            order=order,
             n=np.bincount(group, weight, keys.size).astype(np.float64),
             won=np.bincount(group, points, keys.size).astype(np.float64),
         )
@@ -186,13 +202,16 @@ class Comparisons:
 
     def spread(self, p: FloatArray) -> FloatArray:
         """Return Σ_j u_j u_jᵀ at p of tallies, shape (n_agents + n_judges,) squared."""
-        from scipy.sparse import csr_array
-
         keys, group = self._grouped
         beyond = self.points - p[group]
         if len(self.items) == beyond.size:  # a row an item: tallies tell all
             squares = np.bincount(group, beyond**2, keys.size).astype(np.float64)
             return crossed(self.tallies, squares, len(self.agents), len(self.judges))
+        return self._spread_by_item(beyond)
+
+    def _spread_by_item(self, beyond: FloatArray) -> FloatArray:
+        from scipy.sparse import csr_array
+
         columns = [(self.a, beyond), (self.b, -beyond)]
         if self.judges:
             columns.append((len(self.agents) + self.judge, beyond * self.order))
@@ -277,12 +296,12 @@ def crossed(tallies: Tallies, weight: FloatArray, n_agents: int, n_judges: int) 
     -------
     float array, shape (n_agents + n_judges,) squared
     """
-    n = n_agents
-    pairs = np.bincount(tallies.a * n + tallies.b, weight, n * n).reshape(n, n)
-    pairs = pairs + pairs.T
-    found = np.zeros((n + n_judges,) * 2)
-    found[:n, :n] = -pairs
-    found[np.arange(n), np.arange(n)] = pairs.sum(axis=1)
+    n, width = n_agents, n_agents + n_judges
+    pairs = np.bincount(tallies.pair(n), weight, n * n).reshape(n, n)
+    found = np.zeros((width, width))
+    np.add(pairs, pairs.T, out=found[:n, :n])
+    np.negative(found[:n, :n], out=found[:n, :n])
+    found.ravel()[: n * (width + 1) : width + 1] = -found[:n, :n].sum(axis=1)
     if n_judges:
         turned, size, row = weight * tallies.order, n_judges * n, tallies.judge * n
         cross = np.bincount(row + tallies.a, turned, size) - np.bincount(row + tallies.b, turned, size)
@@ -331,7 +350,9 @@ def read_comparisons(columns: Mapping[str, Sequence[str]], human: str | None = N
     a, b = sides[:n_rows], sides[n_rows:]
     if (a == b).any():
         row = int(np.argmax(a == b))
-        raise ComparisonsRefused(f"row {row + 1}: {columns['a'][row]!r} against itself", code="same_agent")
+        raise ComparisonsRefused(
+            f"row {row + 1}: {named(columns['a'][row])} against itself", code="same_agent"
+        )
     turned = np.where(a > b, -1.0, 1.0)
     first = columns.get("first", blank)
     order = _values("first", first, {**ORDER}) * turned
@@ -369,7 +390,7 @@ def _values(name: str, texts: Sequence[str], known: Mapping[str, float], code: s
         if text not in known:
             allowed = ", ".join(repr(value) for value in known if value)
             raise ComparisonsRefused(
-                f"row {row + 1}: {name} is {text!r}, not one of {allowed}", code=code or name
+                f"row {row + 1}: {name} is {named(text)}, not one of {allowed}", code=code or name
             )
     return np.array([known[text] for text in texts], dtype=np.float64)
 

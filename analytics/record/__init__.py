@@ -33,6 +33,7 @@ module         holds
 ``spending``   costs, tokens and seconds of a trial
 ``absent``     trials that a loaded file does not hold
 ``alike``      repeated trials
+``people``     what people said of some trials
 ``stacked``    AgentRows to one Record
 ``files``      a flat file's agents, deliveries and rows
 =============  ==============================================================================================
@@ -61,6 +62,7 @@ conditions are this project's own.
 
 from analytics.record.conditions import Compared, Held, compare, held
 from analytics.record.counting import Condition, Counting, RecordRefused
+from analytics.record.people import People
 from analytics.record.reduction import AgentRow, agent_rows
 from analytics.record.rows import About, Delivery, Rows, is_full_run
 from analytics.record.stacked import Record, offer, record, shared_tasks
@@ -74,6 +76,7 @@ __all__ = [
     "Counting",
     "Delivery",
     "Held",
+    "People",
     "Record",
     "RecordRefused",
     "Rows",

@@ -31,6 +31,7 @@ def contents(flat: FlatFile) -> dict[str, Any]:
             cost_usd=_added(flat, ("cost_usd",)),
             n_tokens=_added(flat, TOKENS),
             seconds=_added(flat, SECONDS),
+            **flat.labels,
         ),
         "tasks": flat.tasks,
         "settings": flat.settings,

@@ -18,6 +18,7 @@ from analytics.outcome_table import CellMoments, cell_moments
 from analytics.record.alike import Trials, repeats
 from analytics.record.conditions import Compared, conditions_of
 from analytics.record.counting import Counting
+from analytics.record.people import People, people
 from analytics.record.rows import (
     Delivery,
     Rows,
@@ -67,6 +68,8 @@ class AgentRow:
     n_tokens, seconds : float or None
         Of a run of all tasks that state them.
     repeats : Repeats
+    people : People or None
+        None where people said nothing of it.
     """
 
     means: FloatArray
@@ -89,6 +92,7 @@ class AgentRow:
     n_tokens: float | None
     seconds: float | None
     repeats: Repeats
+    people: People | None = None
 
 
 class _Frame(NamedTuple):
@@ -179,6 +183,7 @@ def agent_rows(
     arrival, n_deliveries = _arrivals(rows, frame)
     n_graded, n_failed = _graded(counted.rows, n_agents), _failed(counted.rows, n_agents)
     n_uncosted = _uncosted(counted.rows, n_agents)
+    said = people(counted.rows, n_agents=n_agents, settings=settings)
     return tuple(
         AgentRow(
             means=counted_places.cells.means[i],
@@ -201,6 +206,7 @@ def agent_rows(
             n_tokens=total(tokens[i]),
             seconds=total(seconds[i]),
             repeats=alike[i],
+            people=said[i],
         )
         for i in range(n_agents)
     )

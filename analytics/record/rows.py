@@ -96,6 +96,8 @@ class Rows:
         Of an invalid row: whether it is known to be a failure of the harness.
     cost_usd, n_tokens, seconds : float array, shape (n_rows,), or None
         Of the trial; NaN where not stated.
+    human, human_probability : float array, shape (n_rows,), or None
+        What people say that the outcome is, NaN where nobody was asked; with which probability they were.
     """
 
     agent: CodeArray
@@ -109,6 +111,8 @@ class Rows:
     cost_usd: FloatArray | None = None
     n_tokens: FloatArray | None = None
     seconds: FloatArray | None = None
+    human: FloatArray | None = None
+    human_probability: FloatArray | None = None
 
     @property
     def n_rows(self) -> int:

@@ -22,6 +22,7 @@ from leaderboard.plots.strip import strip
 from leaderboard.studies.answers import AtTarget, Line, words
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.outcomes import REACH, Expected, expected
+from leaderboard.studies.people import People, people_of
 from leaderboard.submissions.models import Status, StatusChange, Submission
 from leaderboard.submissions.queries import ever_counted
 
@@ -163,12 +164,17 @@ class AgentPage:
         yield "Cost", dict(words.about(self.line)).get("Cost", self.line.cost_basis)
         yield "Repeated trials", icc_text(self.line)
         yield "Trials that the ICC needs", convergence_text(self.line)
+        yield from people_text(self.people)
         for mark in self.line.marks:
             yield mark.capitalize(), words.sentence(words.MARKS[mark])
         if self.line.condition:
             yield "Conditions", self.line.condition
         for flag in self.line.flags:
             yield "Flag", words.sentence(flag)
+
+    @cached_property
+    def people(self) -> People | None:
+        return people_of(self.agent)
 
     @property
     def links(self) -> list[tuple[str, str]]:
@@ -353,6 +359,24 @@ def icc_text(line: Line) -> str:
     n, trials = told.get("n_tasks") or 0, told.get("trials_per_task")
     each = f" with {trials:.1f} trials each" if trials else ""
     return f"ICC {told['icc']:.2f}{between} over {words.counted(n, 'task')}{each}"
+
+
+def people_text(people: People | None) -> Iterator[tuple[str, str]]:
+    """What people said beside what the outcomes say, or why their judgement is not known."""
+    if people is None or people.corrected_mean is None or people.judge_mean is None:
+        why = people.reason if people else "no outcome of it has a label that a person gave"
+        yield "Corrected by people", f"not measured, because {why}"
+        return
+    yield "Mean of the outcomes", f"{words.percent(people.judge_mean)}%"
+    yield "Corrected by people", _corrected_text(people)
+    labels = f"{people.n_labels:,} of {words.counted(people.n_tasks, 'task')} ({people.design})"
+    yield "Labels used", f"{labels}; they came with the outcomes, and no board counts them"
+
+
+def _corrected_text(people: People) -> str:
+    ends = [words.percent(end) for end in (people.lower, people.upper) if end is not None]
+    between = f" (95%: {ends[0]}% to {ends[1]}%)" if ends else ""
+    return f"{words.percent(people.corrected_mean or 0.0)}%{between}"
 
 
 def ordinal(n: int) -> str:

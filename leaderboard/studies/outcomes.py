@@ -66,12 +66,7 @@ class Outcomes:
 
 def read_outcomes(benchmark: Benchmark) -> Outcomes:
     """Read what is kept of all agents, in eight queries."""
-    policy = policy_in_force(benchmark)
-    every = list(benchmark.tasks.order_by("name"))
-    tasks = [task for task in every if task.retired_at is None]
-    if policy.universe is not None:
-        named = set(policy.universe)
-        tasks = [task for task in tasks if task.name in named]
+    policy, tasks, retired = counted_tasks(benchmark)
     delivered = by_agent(deliveries(benchmark))
     keys = keys_of(delivered, tasks, counting_of(policy, active_subset(benchmark)))
     kept = AgentScores.objects.filter(agent__benchmark=benchmark, agent__in=delivered)
@@ -81,12 +76,21 @@ def read_outcomes(benchmark: Benchmark) -> Outcomes:
     return Outcomes(
         policy=policy,
         tasks=tasks,
-        retired=[task for task in every if task.retired_at],
+        retired=retired,
         agents=[agent for agent, _ in rows],
         means=_stacked([row.means for _, row in rows], len(tasks), np.float64),
         n_invalid=_stacked([row.n_invalid for _, row in rows], len(tasks), np.int32),
         n_unread=sum(pk not in {one.agent_id for one in right} for pk in delivered),
     )
+
+
+def counted_tasks(benchmark: Benchmark) -> tuple[Policy, list[Task], list[Task]]:
+    """Return the policy in force, the tasks that count under it, and those that were retired; by name."""
+    policy = policy_in_force(benchmark)
+    every = list(benchmark.tasks.order_by("name"))
+    named = None if policy.universe is None else set(policy.universe)
+    tasks = [task for task in every if task.retired_at is None and (named is None or task.name in named)]
+    return policy, tasks, [task for task in every if task.retired_at]
 
 
 def _stacked(rows: Sequence[np.ndarray], n_tasks: int, kind: npt.DTypeLike) -> np.ndarray:

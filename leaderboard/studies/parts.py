@@ -35,6 +35,7 @@ from leaderboard.submissions import queries as submissions
 
 CELLS = ("n_tasks", "n_asked_tasks", "n_outcomes")  # of Held, for each agent and condition
 TEMPERATURE = 2
+LABELS = ("human", "human_probability")
 MOST_READ = 1_000_000  # outcomes in memory at once, of about half a kilobyte each
 
 Delivered = Mapping[int, Sequence[submissions.Delivery]]  # by agent id
@@ -186,6 +187,7 @@ class _Source:
             valid=table["valid"].to_numpy(zero_copy_only=False),
             confirmed=confirmed[delivery],
             **{name: _numbers(table[name]) for name in ("cost_usd", "n_tokens", "seconds")},
+            **{name: _numbers(table[name]) for name in LABELS if table[name].null_count < table.num_rows},
         )
         return cls(
             {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.record import AgentRow
+from analytics.record import AgentRow, People
 from analytics.repeats import Repeats
 from leaderboard.studies.models import AgentScores
 
@@ -28,13 +28,15 @@ KINDS = {
 }
 FASTEST = 1
 OTHERS = {name: kind for name, kind in KINDS.items() if name != "means"}
-PLAIN = tuple(one.name for one in fields(AgentRow) if one.name not in (*KINDS, "repeats"))
+PLAIN = tuple(one.name for one in fields(AgentRow) if one.name not in (*KINDS, "repeats", "people"))
 
 
 def packed(row: AgentRow) -> tuple[bytes, dict[str, Any]]:
     """The means, the other arrays one after the other, compressed, and what is no array."""
     means, *others = (np.asarray(getattr(row, name)).astype(kind).tobytes() for name, kind in KINDS.items())
     plain = {name: getattr(row, name) for name in PLAIN} | {"repeats": row.repeats.as_plain()}
+    if row.people is not None:
+        plain["people"] = row.people.as_plain()
     return means + zlib.compress(b"".join(others), FASTEST), plain
 
 
@@ -45,7 +47,10 @@ def unpacked(stored: AgentScores) -> AgentRow:
     for name, kind in OTHERS.items():
         arrays[name] = np.frombuffer(values, kind, stored.n_tasks, offset)
         offset += arrays[name].nbytes
-    return AgentRow(**arrays, **content | {"repeats": Repeats.of_plain(content["repeats"])})
+    content["repeats"] = Repeats.of_plain(content["repeats"])
+    if said := content.get("people"):
+        content["people"] = People.of_plain(said)
+    return AgentRow(**arrays, **content)
 
 
 def means_of(stored: AgentScores) -> FloatArray:

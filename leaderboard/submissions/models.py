@@ -271,6 +271,10 @@ class OutcomeDetail(models.Model):
     seconds_environment = models.FloatField(null=True)
     seconds_execution = models.FloatField(null=True)
     seconds_scoring = models.FloatField(null=True)
+    human = models.FloatField(null=True, help_text="What people say that the outcome is.")
+    human_probability = models.FloatField(
+        null=True, help_text="With which the task was drawn to be asked about."
+    )
     metadata = models.JSONField(null=True)
 
     class Meta:

@@ -50,7 +50,8 @@ MEASURED_OUTCOMES = """
             THEN coalesce(d.n_input_tokens, 0) + coalesce(d.n_output_tokens, 0) END,
         CASE WHEN num_nonnulls(d.seconds_environment, d.seconds_execution, d.seconds_scoring) > 0
             THEN coalesce(d.seconds_environment, 0) + coalesce(d.seconds_execution, 0)
-                + coalesce(d.seconds_scoring, 0) END
+                + coalesce(d.seconds_scoring, 0) END,
+        d.human, d.human_probability
     FROM submissions_outcome o JOIN submissions_submission s ON s.id = o.submission_id
     LEFT JOIN submissions_outcomedetail d USING (submission_id, task_id, setting_id, trial)
     WHERE s.id = ANY(%s)
@@ -91,7 +92,7 @@ def n_outcomes_of(submissions: Iterable[int]) -> dict[int, int]:
 
 
 def measured_outcomes_of(submissions: Iterable[int]) -> pa.Table:
-    """Return the outcomes with the cost in US dollars, the tokens and the seconds of each trial."""
+    """Return the outcomes with cost in US dollars, tokens, seconds and what people said of each trial."""
     return standing(copy_out(MEASURED_OUTCOMES, [list(submissions)], schema=MEASURED_SCHEMA))
 
 

@@ -33,7 +33,14 @@ LIVE_SCHEMA = SCHEMA.append(pa.field("free", pa.bool_()))
 # What is read to be reduced: 0.1 as PostgreSQL prints its four bytes, and as a file says it.
 READ_SCHEMA = SCHEMA.set(SCHEMA.get_field_index("value"), pa.field("value", pa.float64()))
 MEASURED_SCHEMA = pa.schema(
-    [*READ_SCHEMA, ("cost_usd", pa.float64()), ("n_tokens", pa.int64()), ("seconds", pa.float64())]
+    [
+        *READ_SCHEMA,
+        ("cost_usd", pa.float64()),
+        ("n_tokens", pa.int64()),
+        ("seconds", pa.float64()),
+        ("human", pa.float64()),
+        ("human_probability", pa.float64()),
+    ]
 )
 
 
@@ -68,12 +75,13 @@ def place(
         "value": pa.array(flat.outcome, pa.float32(), mask=np.isnan(flat.outcome)),
         "valid": flat.valid,
     }
-    measured = {name: pa.array(values, mask=np.isnan(values)) for name, values in flat.measured.items()}
+    numbers = flat.measured | flat.labels
+    measured = {name: pa.array(values, mask=np.isnan(values)) for name, values in numbers.items()}
     for name in ("n_input_tokens", "n_output_tokens"):
         if name in measured:
             measured[name] = measured[name].cast(pa.int64())
-    if flat.metadata:
-        measured["metadata"] = pa.array(_json_objects(flat.metadata, flat.n_rows), pa.string())
+    if beside := {name: texts for name, texts in flat.metadata.items() if name not in flat.labels}:
+        measured["metadata"] = pa.array(_json_objects(beside, flat.n_rows), pa.string())
     return pa.table(columns | measured)
 
 

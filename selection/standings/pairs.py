@@ -34,6 +34,7 @@ from analytics.differences.rows import Row, Term, agent_variance
 from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 from analytics.record import Record
+from analytics.text import named
 from selection.errors import SelectionError
 from selection.given import Given
 from selection.rules import Rules
@@ -306,8 +307,8 @@ def positions(record: Record, agents: Collection[str] | None) -> list[int]:
     place = {name: i for i, name in enumerate(names)}
     for name in agents:
         if name not in place:
-            near = ", ".join(map(repr, _near(name, names)))
-            told = f"no agent {name!r} among {len(names)}{near and f'; near are {near}'}"
+            near = ", ".join(map(named, _near(name, names)))
+            told = f"no agent {named(name)} among {len(names)}{near and f'; near are {near}'}"
             raise PairsRefused("agent_unknown", told)
     return sorted({place[name] for name in agents})
 

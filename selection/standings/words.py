@@ -496,9 +496,9 @@ def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) 
     spared = savings["so_far"]
     if not spared["n_runs"]:
         return told
-    runs = f"{counted(spared['n_runs'], 'run')} {'was' if spared['n_runs'] == 1 else 'were'}"
-    tasks = counted(spared["n_tasks_saved"], "task")
-    return f"{told} So far {runs} spared {tasks}{_spared_text(spared) if with_money else ''}."
+    runs, tasks = counted(spared["n_runs"], "run"), counted(spared["n_tasks_saved"], "task")
+    money_too = _spared_text(spared) if with_money else ""
+    return f"{told} So far {runs} went without {tasks} of a full evaluation{money_too}."
 
 
 def _money_text(savings: Mapping[str, Any]) -> str:
@@ -516,4 +516,5 @@ def _spared_text(spared: Mapping[str, Any]) -> str:
         return ""
     n_unknown = spared["n_not_measured"]
     unknown = f", {n_unknown:,} of them without a stated cost left out" if n_unknown else ""
-    return f" and {money(spared['saved'])}{unknown}"
+    whose = "its" if spared["n_runs"] == 1 else "their"
+    return f", {money(spared['saved'])} at {whose} own mean cost of a task{unknown}"

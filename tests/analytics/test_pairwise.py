@@ -389,7 +389,10 @@ def test_options_that_the_file_cannot_have(refusal, tmp_path):
     assert "--cells and --human are for a file of comparisons" in refusal(path, "--from-outcomes", "--cells")
     assert "--only names a benchmark of a flat file" in refusal(path, "--only", "B")
     assert "no column 'people'" in refusal(path, "--human", "people")
-    assert "a prior variance of -1" in refusal(path, "--prior", "-1")
+    for prior in ("-1", "0", "1e-320", "1e300", "inf", "nan"):
+        assert f"a prior variance of {float(prior):g}; it lies between 1e-09 and 1e+09" in refusal(
+            path, "--prior", prior
+        )
     assert "all rows are of one judge, prompt and order" in refusal(path, "--cells")
     path.write_text("item,a,b,winner\ni,x,y,a\ni,x,y,b\n")
     assert "1 item, and 2 strengths and position effects: errors need as many" in refusal(path)
@@ -408,6 +411,14 @@ def test_rows_that_are_no_comparisons(row, code):
     names = ("item", "a", "b", "winner", "first")
     with refused(ComparisonsRefused, code, "row 2"):
         read_comparisons(of_rows(("0", "x", "y", "a", ""), row, names=names))
+
+
+def test_a_long_name_is_told_in_part(refusal, tmp_path):
+    long = "x" * 10_000
+    for row in (("2", long, long, "a"), ("2", "x", "y", long), ("2", long, "y", "a")):
+        said = refusal(write(tmp_path / "b.csv", of_rows(("1", "x", "y", "a"), row)))
+        assert "x" * 79 + "…" in said
+        assert len(said) < 500
 
 
 def test_what_tells_no_strengths():

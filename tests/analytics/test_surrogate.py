@@ -156,6 +156,27 @@ def test_all_labels_leave_no_error():
     found = correct(Labelled(judge, 1 - judge * 0.5))
     assert (found.corrected.value, found.corrected.se) == (0.75, 0.0)
     assert found.worth == pytest.approx(40)
+    assert found.design == "all tasks labelled: the mean of the labels"
+
+
+def test_a_probability_of_one_is_that_of_all_tasks():
+    judge, human = np.tile([1.0, 0.0], 20), np.full(40, 0.25)
+    assert correct(Labelled(judge, human, np.ones(40))).corrected.value == 0.25
+    human[35:] = np.nan
+    with refused(SurrogateRefused, "probability", "as if every task were drawn, and 5 of 40 tasks have none"):
+        Labelled(judge, human, np.ones(40))
+    probability = np.where(np.arange(40) < 30, 1.0, 0.5)  # all of one stratum, half of another
+    assert correct(Labelled(judge, human, probability)).design == "stated probabilities"
+
+
+def test_labels_of_some_trials_of_every_task():
+    """Two trials of each of 40 tasks, one of them labelled: no other task is left, and the labels stand."""
+    task, judge = np.repeat(np.arange(40), 2), np.tile([1.0, 0.0], 40)
+    human = np.where(np.arange(80) % 2, np.nan, np.tile([1.0, np.nan, 0.0, np.nan], 20))
+    found = correct(Labelled.of_trials(task, judge, human))
+    assert (found.judge_mean, found.corrected.value, found.corrected.se) == (0.5, 0.5, 0.0)
+    some = np.where(task < 30, human, np.nan)  # e = human − 1 on the trial that people saw
+    assert correct(Labelled.of_trials(task, judge, some)).corrected.value == pytest.approx(0.5 - 15 / 30)
 
 
 def test_unequal_probabilities_cover_and_do_not_bias():
@@ -228,6 +249,17 @@ def test_labels_in_a_column(answer, tmp_path, capsys):
     assert (found["pipeline_error"]["n_prompts"], found["left_out"]) == (2, {})
     main(["surrogate", str(path), "--judge", "j", "--human", "human", "--random-sample"])
     assert "it never orders a board" in capsys.readouterr().out
+
+
+def test_labels_of_all_tasks_have_no_interval(answer, tmp_path, capsys):
+    path = outcomes(tmp_path / "a.csv", n_labels=100)
+    found = answer(path, "--judge", "j", "--human", "human", "--random-sample")
+    line, told = found["agents"][0], found["differences"][0]
+    assert (line["se"], line["lower"], line["upper"], line["labels_alone"]["se"]) == (None,) * 4
+    assert line["corrected_mean"] == line["labels_alone"]["mean"]
+    assert (told["lower"], told["upper"], told["reason"]) == (None, None, line["design"])
+    main(["surrogate", str(path), "--judge", "j", "--human", "human", "--random-sample"])
+    assert "all tasks labelled: the mean of the labels" in capsys.readouterr().out
 
 
 def test_labels_as_a_level_of_judge(answer, real_data, repeats):

@@ -227,6 +227,7 @@ def test_refusals_are_one_line(tmp_path, refusal):
     few = written(tmp_path / "few.csv", rows_of(outcomes[:19]))
     for said in (refusal("adaptive", few), refusal("next", few, "--agent", "a03")):
         assert "18 past agents; adaptive assignment needs 19" in said
+        assert "the agent that is assigned tasks, or is replayed, not counted" in said
     graded = written(tmp_path / "graded.csv", rows_of(outcomes * 0.7))
     for said in (refusal("adaptive", graded), refusal("next", graded, "--agent", "a03")):
         assert "strictly between 0 and 1" in said

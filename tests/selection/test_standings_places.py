@@ -391,6 +391,10 @@ def test_savings_in_money_are_at_the_agents_own_mean(history):
     row[tasks] = 1.0
     found = answer(record_of(np.vstack([outcomes, row]), costs=costs))
     assert found.savings["so_far"]["saved"] == pytest.approx(0.5 * (60 - tasks.size))
+    assert words.savings_text(found.savings).endswith(
+        f"So far 1 run went without {60 - tasks.size} tasks of a full evaluation, "
+        f"${0.5 * (60 - tasks.size):.2f} at its own mean cost of a task."
+    )
     assert found.savings["subset_run"]["largest"] == pytest.approx(2.0 * tasks.size)
     lines = by_name(found)
     assert (lines["a00"].cost_usd, lines["a00"].cost_basis) == (pytest.approx(120.0), "linear")

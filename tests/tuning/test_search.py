@@ -1,30 +1,21 @@
 """A search through real processes: interrupted, misbehaved, over budget."""
 
 import json
-import os
-import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.tuning.kills import compared, trials
 from tests.tuning.studies import HARNESS, study_file
 from tuning.cli import main
 from tuning.process import end_left_behind, started_at
+from tuning.protocol import candidates, run, winner
 from tuning.search import best, evaluate_stored, search, told
 from tuning.store import Store, StoreRefused
 from tuning.study import read_study
-
-
-def trials(path):
-    store = Store(read_study(path))
-    return [
-        (one.number, dict(one.configuration), one.state, one.figures.F)
-        for one in (told(store.study, trial) for trial in store.trials())
-    ]
 
 
 def searched(path):
@@ -63,57 +54,15 @@ def test_in_two_sittings_it_finds_what_one_finds(tmp_path, how):
     assert trials(halves / "study.toml") == trials(whole / "study.toml")
 
 
-def killed_runs(path, n_kills, seed):
-    draw = random.Random(seed)
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    for _ in range(n_kills):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tuning", "run", str(path)],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        time.sleep(1.0 + 2.0 * draw.random())
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    done = subprocess.run(
-        [sys.executable, "-m", "tuning", "run", str(path)], env=environment, capture_output=True
-    )
-    assert done.returncode == 0, done.stderr
-
-
-COUNTING = HARNESS.replace(
-    "def run(request):",
-    """def run(request):
-    with open("asked.log", "a") as log:
-        log.write(request["answer"] + "\\n")
-    return scored(request)
-
-
-def scored(request):""",
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("sampler", "n_kills"), [("tpe", 10), ("nsga2", 10)])
-def test_killed_at_random_moments_it_ends_as_if_undisturbed(tmp_path, sampler, n_kills):
-    how = f'sampler = "{sampler}"\nn_trials = 12\npatience = 99'
-    if sampler == "tpe":
-        how += "\nhyperband = {min = 2, max = 4, factor = 2}"
-    quiet, rough = tmp_path / "quiet", tmp_path / "rough"
-    for folder in (quiet, rough):
-        folder.mkdir()
-        study_file(folder, search=how, harness=COUNTING)
-    assert main(["run", str(quiet / "study.toml")]) == 0
-    killed_runs(rough / "study.toml", n_kills, seed=len(sampler))
-    assert trials(rough / "study.toml") == trials(quiet / "study.toml")
-    runs = rough / "study.tuning" / "runs"
-    assert not list(runs.glob("*.pid"))
-    asked = (rough / "asked.log").read_text().split()
-    stored = len(list(runs.glob("*.parquet")))
-    assert stored <= len(asked) <= stored + n_kills  # again only what a kill interrupted
-    alike = sorted(path.name for path in (quiet / "study.tuning" / "runs").glob("*.parquet"))
-    assert sorted(path.name for path in runs.glob("*.parquet")) == alike
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2"])
+def test_killed_at_random_moments_it_ends_as_if_undisturbed(tmp_path, sampler):
+    found = compared(tmp_path, sampler, n_trials=12, n_kills=10, seed=len(sampler))
+    assert found.rough == found.quiet
+    assert found.rough_files == found.quiet_files
+    assert found.n_kills >= 8
+    assert found.n_left == 0
+    assert len(found.rough_files) <= found.n_asked <= len(found.rough_files) + found.n_kills
 
 
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path):
@@ -144,6 +93,26 @@ def test_a_program_that_fails_makes_a_failed_trial(tmp_path, body, why):
     store, _ = searched(study_file(tmp_path, runs='command = ["sh", "bad.sh"]', search="n_trials = 1"))
     (one,) = [told(store.study, trial) for trial in store.trials()]
     assert (one.state, one.figures.why, one.figures.F) == ("failed", why, None)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        ("os.makedirs(place + '/inside')", "the answer is no file"),
+        ("os.mkfifo(place)", "the answer is no file"),
+        ("os.symlink('/dev/zero', place)", "the answer is no file"),
+    ],
+    ids=["folder", "pipe", "device"],
+)
+def test_an_answer_that_is_no_file_makes_a_failed_trial(tmp_path, made, why):
+    (tmp_path / "odd.py").write_text(
+        f"import json, os, sys\nplace = json.load(sys.stdin)['answer']\n{made}\n"
+    )
+    path = study_file(tmp_path, runs=f'command = ["{sys.executable}", "odd.py"]', search="n_trials = 2")
+    store, _ = searched(path)
+    found = [told(store.study, trial) for trial in store.trials()]
+    assert [(one.state, one.figures.why, one.figures.cost_usd) for one in found] == [("failed", why, 0.0)] * 2
+    assert not list(store.runs.glob("*.json"))
 
 
 def test_a_program_that_is_not_there_is_refused_at_once(tmp_path, capsys):
@@ -225,6 +194,46 @@ def test_ablations_search_anew_within_the_budget(tmp_path, capsys, usd, is_paid)
     assert len(found) == (40 if is_paid else 0)  # 5 conditions, 8 seeds
     paid = Store(read_study(path)).cost_usd() - before
     assert 0 < paid <= 0.45 * 31 if is_paid else paid == 0  # of 32 configurations none is run twice
+
+
+# Right solutions 1 and .4, wrong ones .5 and .2: three of four pairs are told; on t01 they tie: (.75 + .5)/2.
+POOR = [
+    ("t00", 1.0, True),
+    ("t00", 0.4, True),
+    ("t00", 0.5, False),
+    ("t00", 0.2, False),
+    ("t01", 1.0, True),
+    ("t01", 1.0, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("references", "top", "refused"),
+    [
+        (POOR, "", "its scorer tells right solutions from wrong ones with an AUC of 0.62 only"),
+        (POOR, "tau_min = 0.625", ""),
+        ([], "", ""),
+    ],
+    ids=["too few", "enough", "no references"],
+)
+def test_another_scorer_must_tell_right_references_from_wrong_ones(tmp_path, references, top, refused):
+    """Of what changes a `measurement` parameter; more workers alone, an `instrument`, ask no scorer."""
+    told_ = [dict(zip(("task", "score", "is_right"), one, strict=True)) for one in references]
+    harness = HARNESS.replace(
+        'return {"cells": cells}',
+        f"asked = request['tasks']\n    references = [one for one in {told_!r} if one['task'] in asked]\n"
+        "    return {'cells': cells, 'references': references}",
+    )
+    how = 'sampler = "random"\nn_trials = 4\npatience = 9'
+    store = Store(read_study(study_file(tmp_path, search=how, top=top, harness=harness)))
+    with store.writing():
+        run(store, lambda *_: None)
+    found = candidates(store)
+    assert {one.scorer for one in found} == {0.625 if references else None}
+    why = {one.configuration["scorer"]: one.refused for one in found}
+    assert why == {"exact": "", "fuzzy": refused}
+    able = [one for one in found if not refused or one.configuration["scorer"] == "exact"]
+    assert winner(found) == max(able, key=lambda one: one.figures.F)
 
 
 def test_what_would_cost_too_much_in_full_is_not_the_best(tmp_path):

@@ -99,6 +99,23 @@ class Delivered(Form):
     links = DictField(child=CharField())
 
 
+class Labelled(Form):
+    """What people said of an agent's outcomes."""
+
+    n_labels = IntegerField(help_text="Tasks with a label.")
+    n_tasks = IntegerField(help_text="Tasks with a valid outcome.")
+    judge_mean = FloatField(allow_null=True, help_text="Mean outcome over those.")
+    corrected_mean = FloatField(
+        allow_null=True, help_text="The mean that people would have given; null where `reason` says why."
+    )
+    se = FloatField(allow_null=True)
+    lower = FloatField(allow_null=True, help_text="Of its 95% interval; null too where all tasks have one.")
+    upper = FloatField(allow_null=True)
+    worth = FloatField(allow_null=True, help_text="Labels that would do as well without the outcomes.")
+    design = CharField(help_text="How labels were drawn.")
+    reason = CharField()
+
+
 class AgentOne(AgentRow):
     aliases = ListField(child=CharField(), source="told_aliases", help_text="Names that it had before.")
     submissions = Delivered(many=True, source="told_submissions")
@@ -106,6 +123,12 @@ class AgentOne(AgentRow):
         source="told_board", allow_null=True, help_text="The latest, where it lists the agent."
     )
     entry = JSONField(source="told_entry", help_text="Its line on that board; or null.")
+    people = Labelled(
+        source="told_people",
+        allow_null=True,
+        help_text="Its mean as people would have given it, from labels of some tasks; null where it has "
+        "none. No board counts it.",
+    )
 
 
 class Reported(Form):

@@ -19,6 +19,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.disputes import report
 from leaderboard.studies.models import SubsetTask
+from leaderboard.studies.people import people_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.queries import ever_counted
 
@@ -150,6 +151,7 @@ class AgentOne(OfAgents):
             "submissions": delivered,
             "board": board.number if board and lines else None,
             "entry": lines[0] if lines else None,
+            "people": people_of(agent.merged_into or agent),
         }
         for name, value in told.items():
             setattr(agent, f"told_{name}", value)

@@ -77,6 +77,12 @@ MEASURED = (
     Column("seconds_environment", NUMBER, f"Seconds spent on the environment, {STATED}."),
     Column("seconds_execution", NUMBER, f"Seconds spent by the agent, {STATED}."),
     Column("seconds_scoring", NUMBER, f"Seconds spent on scoring, {STATED}."),
+    Column("human", NUMBER, "What people say that the outcome is; empty where nobody was asked."),
+    Column(
+        "human_probability",
+        NUMBER,
+        f"The probability with which the task was drawn to be asked about, {STATED}.",
+    ),
 )
 OF_AGENT = ("agent", "scaffold", "model", "version", "organisation")
 LINKS = ("link", "logs", "code", "report", "commit")

@@ -70,6 +70,8 @@ class Migration(migrations.Migration):
                 ('seconds_environment', models.FloatField(null=True)),
                 ('seconds_execution', models.FloatField(null=True)),
                 ('seconds_scoring', models.FloatField(null=True)),
+                ('human', models.FloatField(help_text='What people say that the outcome is.', null=True)),
+                ('human_probability', models.FloatField(help_text='With which the task was drawn to be asked about.', null=True)),
                 ('metadata', models.JSONField(null=True)),
             ],
         ),

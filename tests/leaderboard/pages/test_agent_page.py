@@ -430,5 +430,5 @@ def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert
     publish(graded(n_agents, 20), slug="many")
     pk = agent("a01", "many").pk
     # benchmark; merged; agent, submissions, names before; and the nine of outcomes and board
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(15):
         client.get(f"/b/many/agents/{pk}")

@@ -1,0 +1,102 @@
+"""What people said of some of an agent's trials, and the mean that they would have given of all its tasks.
+
+The estimate is that of `analytics.surrogate`, with the agent's counted valid outcomes as those of the judge.
+It stands beside the agent and never orders a board.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from analytics.record.rows import Rows, Setting
+from analytics.surrogate import CENSUS, Labelled, SurrogateRefused, correct
+
+JUDGE = 1  # of a setting
+
+
+@dataclass(frozen=True)
+class People:
+    """What people said of one agent.
+
+    Attributes
+    ----------
+    judge_mean, corrected_mean : float or None
+        The mean outcome over the tasks, and that which people would have given; None: `reason` says why.
+    se, lower, upper : float or None
+        Of the corrected mean, the 95% interval cut at 0 and 1; None too where all tasks have a label.
+    n_labels, n_tasks : int
+        Tasks with a label, and all with a valid outcome.
+    worth : float or None
+        Labels that would do as well without the judge.
+    design : str
+        How labels were drawn.
+    reason : str
+    """
+
+    n_labels: int
+    n_tasks: int
+    judge_mean: float | None = None
+    corrected_mean: float | None = None
+    se: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    worth: float | None = None
+    design: str = ""
+    reason: str = ""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the fields as objects of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "People":
+        """Return what `as_plain` was made from."""
+        return cls(**plain)
+
+
+def people(counted: Rows, *, n_agents: int, settings: Sequence[Setting]) -> tuple[People | None, ...]:
+    """Correct each agent's mean by what people said; None where they said nothing of it.
+
+    Parameters
+    ----------
+    counted : Rows
+        That count for the board.
+    n_agents : int
+    settings : sequence of (prompt_variant, judge, temperature, run)
+    """
+    found: list[People | None] = [None] * n_agents
+    if counted.human is None:
+        return tuple(found)
+    told = counted.valid & ~np.isnan(counted.human)
+    for agent in np.unique(counted.agent[told]).tolist():
+        found[agent] = _of_agent(counted.where(counted.valid & (counted.agent == agent)), settings)
+    return tuple(found)
+
+
+def _of_agent(rows: Rows, settings: Sequence[Setting]) -> People:
+    assert rows.human is not None
+    tasks, task = np.unique(rows.task, return_inverse=True)
+    n_labels = np.unique(task[~np.isnan(rows.human)]).size
+    n_judges = len({settings[setting][JUDGE] for setting in np.unique(rows.setting).tolist()})
+    if n_judges > 1:
+        return People(n_labels, tasks.size, reason=f"its outcomes are of {n_judges} judges")
+    stated = rows.human_probability
+    likely = np.full(rows.n_rows, np.nan) if stated is None else stated
+    try:
+        told = correct(Labelled.of_trials(task, rows.outcome, rows.human, likely))
+    except SurrogateRefused as refusal:
+        return People(n_labels, tasks.size, reason=str(refusal))
+    has_interval = told.design != CENSUS
+    return People(
+        n_labels,
+        tasks.size,
+        judge_mean=told.judge_mean,
+        corrected_mean=told.corrected.value,
+        se=told.corrected.se if has_interval else None,
+        lower=max(told.corrected.lower, 0.0) if has_interval else None,
+        upper=min(told.corrected.upper, 1.0) if has_interval else None,
+        worth=told.worth,
+        design=told.design,
+    )
