@@ -276,7 +276,9 @@ class _Delivery:
                 *([] if in_background else _uncounted(delivered)),
                 *_doubts(delivered, changes),
             ],
-            "assignment": assignments.told(delivered.assignment, as_of),
+            "assignment": assignments.told(
+                delivered.assignment, as_of, lambda: outcomes_of(delivered, submission.pk or 0)
+            ),
             "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),
             "checks": None if in_background else checking.as_plain(found),
             "quota": left and left.as_plain(),

@@ -20,6 +20,7 @@ from leaderboard.operations.models import (
     Reselection,
 )
 from leaderboard.studies.models import (
+    AdaptiveStudy,
     Calibration,
     DriftCheck,
     SubsetTask,
@@ -58,6 +59,7 @@ PATHS: dict[AnyModel, str] = {
     Calibration: "subset__benchmark",
     ValidationStudy: "benchmark",
     VarianceStudy: "benchmark",
+    AdaptiveStudy: "benchmark",
     DriftCheck: "benchmark",
     Board: "benchmark",
     Entry: "board__benchmark",
