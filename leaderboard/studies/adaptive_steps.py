@@ -52,6 +52,8 @@ class Step:
         """What is left, in words."""
         if self.done:
             return f"nothing is left to run: {self.reason}"
+        if not self.waiting and not self.batch:
+            return self.reason
         most = f"at most {self.n_most - self.n_done:,} tasks are left"
         if self.waiting:
             return f"{len(self.waiting):,} of those asked for have not arrived, {most}"
@@ -61,7 +63,7 @@ class Step:
         """The same for a receipt."""
         names = ("look", "n_looks", "k", "score", "lower", "upper", "rank_lower", "rank_upper", "done")
         return {name: getattr(self, name) for name in names} | {
-            "n_waiting": len(self.waiting),
+            "waiting": self.waiting,
             "n_left_at_most": 0 if self.done else self.n_most - self.n_done,
             "told": self.sentence,
         }
