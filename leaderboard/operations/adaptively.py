@@ -40,14 +40,14 @@ def earlier(agent: Agent) -> Assignment | None:
 def begun(agent: Agent, policy: Policy, *, is_new: bool) -> Begun | None:
     """How an agent is asked adaptively that would be asked for the subset; None: it is asked for that.
 
-    One that has delivered before is not, as it could have chosen what; unless it goes on with what it was
-    asked for.
+    One that has delivered before is not, as it could have chosen what. One that has begun so goes on,
+    whatever the policy says by now.
     """
-    if policy.assignment != Assigning.ADAPTIVE:
-        return None
     if before := earlier(agent):
         assert before.study is not None
         return Begun(before.study, list(before.tasks))
+    if policy.assignment != Assigning.ADAPTIVE:
+        return None
     study = usable_study(agent.benchmark) if is_new else None
     return Begun(study, []) if study else None
 

@@ -238,6 +238,7 @@ class _Delivery:
             reason=reason,
             asked=assignments.asked_by(assignment, self.benchmark, agent=agent),
             n_trials=assignments.n_counted(assignment),
+            study=assignment.study_id if assignment else None,
             embargo_until=embargo,
             taken_back_after_board=taken_back,
             again_after_board=again,

@@ -260,7 +260,7 @@ def view_of(
         rules=rules,
         given=given,
         target=cast(Target, wanted),
-        bench=Bench(record, given.variances.facets, rules.seed, given.draws),
+        bench=Bench(found.record, given.variances.facets, rules.seed, given.draws),
         shift=shift_of(found, rules) if wanted == "subset" else 0.0,
     )
 

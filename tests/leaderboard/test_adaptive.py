@@ -15,21 +15,25 @@ from django.db.utils import ProgrammingError
 
 from analytics.record import Record
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.boards.queries import promises_of
+from leaderboard.boards.reading import standings_of
+from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescription, SecondName
 from leaderboard.operations.assignments import assign, expire_due
 from leaderboard.operations.corrections import confirm
 from leaderboard.operations.due import adaptive as due
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.reruns import open_drift_request
-from leaderboard.operations.services import study_adaptive
+from leaderboard.operations.services import check_drift, study_adaptive
+from leaderboard.studies.answers import words
 from leaderboard.studies.models import AdaptiveStudy
 from selection import adaptive
 from selection.standings.choice import training
 from tests.kept import stored
 from tests.leaderboard.test_assignments import runs
 from tests.leaderboard.test_receipts import deliver, token
-from tests.toys import AS_OF, board_of, csv_text, graded, load_text
+from tests.leaderboard.test_same_board import by_itself
+from tests.toys import AS_OF, board_of, csv_text, graded, lines_of, load_text, only, recomputed
 
 N_TASKS, N_PAST, SIZE = 40, 24, 2
 NEW = AgentDescription("newcomer", "Loop", "Model 9")
@@ -311,6 +315,89 @@ def record_of(benchmark) -> Record:
 
 def names_of_subset():
     return list(toy().subsets.get().tasks.values_list("name", flat=True))
+
+
+class TestBoard:
+    @pytest.fixture
+    def walked(self, ada):
+        """The last receipt of an agent that has come to its end, and the board that follows."""
+        return walk(ada)[-1]["assignment"]["adaptive"], recomputed()
+
+    def test_at_its_end_an_agent_is_ranked_by_its_estimate(self, walked):
+        told, board = walked
+        line = lines_of(board)["newcomer"]
+        full, study = line.at["full"], AdaptiveStudy.objects.get().result
+        assert (line.how, line.marks, full.rank is not None) == ("estimated", ("chosen tasks",), True)
+        assert [full.score, full.lower, full.upper] == pytest.approx(
+            [told["score"], told["lower"], told["upper"]]
+        )
+        assert full.se == pytest.approx((told["upper"] - told["score"]) / study["quantile"])
+        assert full.source == "tasks chosen for the agent"
+        for target in ("subset", "domain"):
+            assert line.at[target].rank is None
+            assert line.at[target].reason.startswith("its tasks were chosen for it")
+        told = words.scores_text(standings_of(board))
+        assert told == "Scores are over all 40 tasks: measured for 24 agents, estimated for 1 from tasks " \
+            "chosen for each."  # fmt: skip
+
+    def test_before_its_end_it_is_listed_with_the_reason(self, ada):
+        deliver(ada, marked(waiting(ask(ada))))
+        board = recomputed()
+        line = lines_of(board)["newcomer"]
+        assert (line.how, line.at["full"].rank, line.at["full"].score) == ("incomplete", None, None)
+        assert line.at["full"].reason == (
+            "its tasks are chosen for it, batch by batch, and not all of them have arrived"
+        )
+        ask(ada)  # the next batch changes no board
+        assert recomputed() == board
+
+    def test_a_file_has_the_same_board(self, walked, tmp_path):
+        """With the same Given; who delivered it, and how often, a file does not say."""
+        _, board = walked
+        ran = Assignment.objects.get().tasks
+        there = set(toy().tasks.filter(pk__in=ran).values_list("name", flat=True))
+        newcomer = csv_text({"newcomer": only(WEAK, there)}, day=f"{AS_OF:%Y-%m-%d}")
+        past = csv_text(graded(N_PAST, N_TASKS))
+        (tmp_path / "all.csv").write_text(
+            past + newcomer.split("\n", 1)[1].replace("Model newcomer", "Model 9")
+        )
+        file = by_itself(tmp_path / "all.csv", board).as_plain()
+        stored = standings_of(board).as_plain()
+        for line in [*file["agents"], *stored["agents"]]:
+            del line["run_by"], line["n_submissions"]
+        for key in file:
+            assert file[key] == stored[key], key
+
+    def test_it_feeds_no_band_and_no_monitor(self, ada):
+        before, quiet = recomputed(), check_drift(benchmark=toy(), as_of=AS_OF)[0]
+        walk(ada)
+        after, check = recomputed(), check_drift(benchmark=toy(), as_of=AS_OF)[0]
+        assert (after.calibration, after.n_complete) == (before.calibration, N_PAST)
+        assert check.pk != quiet.pk
+        assert check.result == quiet.result
+        assert promises_of(toy()) == {}
+
+    def test_the_subset_delivered_on_top_gives_no_second_score(self, ada, walked):
+        _, board = walked
+        ran = set(toy().tasks.filter(pk__in=Assignment.objects.get().tasks).values_list("name", flat=True))
+        deliver(ada, runs(sorted(set(names_of_subset()) - ran)))
+        line = lines_of(recomputed())["newcomer"]
+        assert line.at["subset"].rank is None
+        assert line.at["full"].score == lines_of(board)["newcomer"].at["full"].score
+
+    def test_all_tasks_delivered_are_measured(self, ada, walked):
+        ran = set(toy().tasks.filter(pk__in=Assignment.objects.get().tasks).values_list("name", flat=True))
+        deliver(ada, marked([f"t{j:02d}" for j in range(N_TASKS) if f"t{j:02d}" not in ran]))
+        line = lines_of(recomputed())["newcomer"]
+        assert (line.how, line.at["full"].score) == ("measured", pytest.approx(WEAK.count("1") / N_TASKS))
+        assert line.at["subset"].rank is not None
+
+    def test_its_pages_say_how_it_came_to_its_score(self, walked, client):
+        agent = Agent.objects.get(name="newcomer")
+        page = client.get(f"/b/toy/agents/{agent.pk}").content.decode()
+        assert "~" in page
+        board = client.get("/b/toy").content.decode()
+        assert "from tasks chosen for each" in board
 
 
 @pytest.mark.django_db(transaction=True)
