@@ -1,4 +1,4 @@
-"""Single steps of an adaptive assignment by a frozen study, beside the walk that looks at everything at once."""
+"""Single steps of an adaptive assignment by a frozen study, beside the walk that takes all at once."""
 
 import json
 
