@@ -5,6 +5,7 @@ What the core is asked for is imported where it is used: intake names this modul
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ def step(
 
     from selection import adaptive_steps as core
 
-    frozen = _frozen(study.pk)
+    frozen = _frozen(study.pk, study.created_at)
     place = {name: j for j, name in enumerate(frozen.tasks)}
     found = core.step(
         frozen,
@@ -100,8 +101,8 @@ def step(
 
 
 @lru_cache(maxsize=N_KEPT)
-def _frozen(pk: int) -> "Frozen":
-    """Read a study once: it never changes."""
+def _frozen(pk: int, created_at: datetime) -> "Frozen":
+    """Read a study once: it never changes, but another database may have another one of its number."""
     from selection.adaptive_steps import Frozen
 
-    return Frozen.from_plain(AdaptiveStudy.objects.get(pk=pk).result)
+    return Frozen.from_plain(AdaptiveStudy.objects.get(pk=pk, created_at=created_at).result)

@@ -174,6 +174,6 @@ def _submission(part: Part, placed: Placed, terms: Terms) -> Submission:
         loaded=terms.loaded,
         asked=None if terms.asked is None else list(terms.asked),
         n_trials=terms.n_trials,
-        study=terms.study,
+        study_id=terms.study,
         embargo_until=terms.embargo_until,
     )

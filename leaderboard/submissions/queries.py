@@ -171,8 +171,8 @@ def _delivery(accepted: StatusChange, confirmed: set[int], merged: Mapping[int, 
         backdated=submission.backdated,
         imprecise=submission.imprecise,
         links=submission.links,
-        study=submission.study,
-        chosen=tuple(submission.asked or ()) if submission.study else (),
+        study=submission.study_id,
+        chosen=tuple(submission.asked or ()) if submission.study_id else (),
     )
 
 

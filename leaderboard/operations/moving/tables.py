@@ -82,7 +82,7 @@ BY_NUMBER: dict[tuple[AnyModel, str], AnyModel] = {
     (OutcomeDetail, "task_id"): Task,
     (OutcomeDetail, "setting_id"): Setting,
     (Submission, "asked"): Task,
-    (Submission, "study"): AdaptiveStudy,
+    (Submission, "study_id"): AdaptiveStudy,
     (TaskSubset, "chosen_from"): Agent,
     (Calibration, "agents"): Agent,
     (Calibration, "tasks"): Task,
