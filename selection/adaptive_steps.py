@@ -32,7 +32,7 @@ Source
 As in `selection.adaptive`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,8 +100,8 @@ class Step:
         Positions of tasks that it was asked for, active, and has not delivered; in the order asked.
     batch : tuple of int
         Those to be asked for next, ascending; empty while some are waiting, and when it is done.
-    n_done, n_most : int
-        Tasks of the batches delivered in full, and those that the last look takes.
+    n_left : int
+        Tasks until the last look that were not delivered in full batches: so many at most; 0 when done.
     look, n_looks : int
         Looks reached, of all; the figures are those of the last one reached, None before the first.
     k : int or None
@@ -117,8 +117,7 @@ class Step:
 
     waiting: tuple[int, ...]
     batch: tuple[int, ...]
-    n_done: int
-    n_most: int
+    n_left: int
     look: int
     n_looks: int
     k: int | None
@@ -170,6 +169,20 @@ def step(study: Frozen, asked: IndexArray, outcomes: FloatArray, delivered: Mask
     done = bool(why) and not waiting.size
     reason = why if done else _so_far(study, told)
     return _step(study, told, waiting, batch, n_done, len(reached), done=done, reason=reason)
+
+
+def mean_outcome(conditions: Sequence[Sequence[float | None]]) -> float | None:
+    """Return the mean over conditions of the mean over valid trials; None where a condition has none.
+
+    Parameters
+    ----------
+    conditions : sequence of sequences of (float or None)
+        The trials of a task under each condition that is compared; None: invalid.
+    """
+    known = [[one for one in trials if one is not None] for trials in conditions]
+    if not all(known):
+        return None
+    return sum(sum(trials) / len(trials) for trials in known) / len(known)
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -242,8 +255,7 @@ def _step(
     return Step(
         waiting=tuple(waiting.tolist()),
         batch=tuple(batch.tolist()),
-        n_done=n_done,
-        n_most=study.looks[-1],
+        n_left=0 if done else study.looks[-1] - n_done,
         look=look,
         n_looks=len(study.looks),
         k=told.k if told else None,

@@ -1,16 +1,37 @@
-"""A replay of adaptive assignment as a reader sees it: its tables and its verdict, for terminals and pages.
+"""Adaptive assignment as a reader sees it: where an agent stands, and a replay with its tables and verdict.
 
-What is told is `selection.adaptive_replay.AdaptiveReplay` as plain values. Nothing heavy is imported.
+What is told is `selection.adaptive_steps.Step`, and `selection.adaptive_replay.AdaptiveReplay` as plain
+values. Nothing heavy is imported.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from selection.standings.words import counted
+from selection.standings.words import counted, percent
 
 PROTOCOLS = {"loao": "without the agent", "temporal": "in time"}
 
 Plain = Mapping[str, Any]
+
+
+def estimate_text(score: float | None, lower: float | None, upper: float | None, k: int | None) -> str:
+    """Say what is known of an agent's score so far."""
+    if score is None or lower is None or upper is None or k is None:
+        return "No score is told yet"
+    return (
+        f"Its score on all tasks is estimated at {percent(score)}%, between {percent(lower)} and "
+        f"{percent(upper)} with 95%, from {counted(k, 'task')}"
+    )
+
+
+def left_text(*, n_waiting: int, n_next: int, n_left: int, done: bool, reason: str) -> str:
+    """Say what an agent has left to run."""
+    if done:
+        return f"nothing is left to run: {reason}"
+    most = f"at most {counted(n_left, 'task')} {'is' if n_left == 1 else 'are'} left"
+    if n_waiting:
+        return f"{n_waiting:,} of those asked for have not arrived, {most}"
+    return f"ask for the next {counted(n_next, 'task')}, {most}"
 
 
 def shown(replay: Plain) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations import asking
 from leaderboard.operations.models import Assignment, Mode
-from leaderboard.studies.adaptive_steps import Step, step
+from leaderboard.studies.adaptive_steps import Step, mean_outcome, step
 from leaderboard.studies.models import AdaptiveStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.submissions.models import Setting
@@ -120,19 +120,12 @@ def _means(outcomes: pa.Table, policy: Policy, n_trials: int) -> dict[int, float
         if condition >= 0 and len(trials) < n_trials:
             trials.append(None if row["free"] else row["value"] if row["valid"] else 0.0)
     n_conditions = max(len(compared), 1)
-    return {task: _mean(by) for task, by in found.items() if _has_all(by, n_conditions, n_trials)}
+    whole = {task: by for task, by in found.items() if _has_all(by, n_conditions, n_trials)}
+    return {task: mean_outcome([by[one] for one in range(n_conditions)]) for task, by in whole.items()}
 
 
 def _has_all(by_condition: Mapping[int, Sequence[float | None]], n_conditions: int, n_trials: int) -> bool:
     return all(len(by_condition.get(one, ())) == n_trials for one in range(n_conditions))
-
-
-def _mean(by_condition: Mapping[int, Sequence[float | None]]) -> float | None:
-    """The mean over conditions; None where one of them has no valid trial."""
-    known = [[one for one in by_condition[c] if one is not None] for c in by_condition if c >= 0]
-    if not all(known):
-        return None
-    return sum(sum(trials) / len(trials) for trials in known) / len(known)
 
 
 def _compared(policy: Policy) -> list[dict[str, Any]]:

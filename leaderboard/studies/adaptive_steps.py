@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from leaderboard.studies.models import AdaptiveStudy
+from selection import adaptive_told
 
 if TYPE_CHECKING:
     from selection.adaptive_steps import Frozen
@@ -23,8 +24,7 @@ class Step:
 
     waiting: list[str]
     batch: list[str]
-    n_done: int
-    n_most: int
+    n_left: int
     look: int
     n_looks: int
     k: int | None
@@ -40,32 +40,22 @@ class Step:
     @property
     def sentence(self) -> str:
         """Score, interval, and what is left."""
-        found = "No score is told yet"
-        if self.score is not None and self.lower is not None and self.upper is not None:
-            found = (
-                f"Its score on all tasks is estimated at {100 * self.score:.1f}%, between "
-                f"{100 * self.lower:.1f} and {100 * self.upper:.1f} with 95%, from {self.k:,} tasks"
-            )
-        return f"{found}; {self.left}"
-
-    @property
-    def left(self) -> str:
-        """What is left, in words."""
-        if self.done:
-            return f"nothing is left to run: {self.reason}"
-        if not self.waiting and not self.batch:
-            return self.reason
-        most = f"at most {self.n_most - self.n_done:,} tasks are left"
-        if self.waiting:
-            return f"{len(self.waiting):,} of those asked for have not arrived, {most}"
-        return f"ask for the next {len(self.batch):,} tasks, {most}"
+        found = adaptive_told.estimate_text(self.score, self.lower, self.upper, self.k)
+        left = adaptive_told.left_text(
+            n_waiting=len(self.waiting),
+            n_next=len(self.batch),
+            n_left=self.n_left,
+            done=self.done,
+            reason=self.reason,
+        )
+        return f"{found}; {left}"
 
     def as_plain(self) -> dict[str, Any]:
         """The same for a receipt."""
         names = ("look", "n_looks", "k", "score", "lower", "upper", "rank_lower", "rank_upper", "done")
         return {name: getattr(self, name) for name in names} | {
             "waiting": self.waiting,
-            "n_left_at_most": 0 if self.done else self.n_most - self.n_done,
+            "n_left_at_most": self.n_left,
             "told": self.sentence,
         }
 
@@ -98,6 +88,13 @@ def step(
     figures = {name: getattr(found, name) for name in Step.__dataclass_fields__}
     names = {name: [frozen.tasks[j] for j in figures[name]] for name in ("waiting", "batch")}
     return Step(**figures | names)
+
+
+def mean_outcome(conditions: Sequence[Sequence[float | None]]) -> float | None:
+    """The mean outcome of a task from its trials under each condition; None where one has no valid trial."""
+    from selection.adaptive_steps import mean_outcome as mean
+
+    return mean(conditions)
 
 
 @lru_cache(maxsize=N_KEPT)
