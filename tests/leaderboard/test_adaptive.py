@@ -4,7 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
@@ -19,11 +19,13 @@ from leaderboard.boards.queries import promises_of
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescription, SecondName
+from leaderboard.operations import jobs
 from leaderboard.operations.assignments import assign, expire_due
 from leaderboard.operations.corrections import confirm
 from leaderboard.operations.due import adaptive as due
-from leaderboard.operations.models import Assignment
+from leaderboard.operations.models import Assignment, Lane
 from leaderboard.operations.reruns import open_drift_request
+from leaderboard.operations.runs import begin_queued
 from leaderboard.operations.services import check_drift, study_adaptive
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import AdaptiveStudy
@@ -125,6 +127,16 @@ class TestStudy:
         assert AdaptiveStudy.objects.get().result["available"] is False
         with pytest.raises(CommandError, match=f"does not carry adaptive assignments: {n_agents - 1} past"):
             call_command("policy", "toy", "--set", "assignment=adaptive")
+
+    @pytest.mark.parametrize("n_agents", [13, 20])
+    def test_the_job_says_what_it_found(self, db, n_agents):
+        board_of(csv_text(graded(n_agents, 20)))
+        jobs.ask(kind="adaptive", benchmark=toy(), by=None, reason="to see", as_of=AS_OF)
+        run = begin_queued(lane=Lane.LONG, claim=uuid4(), as_of=AS_OF)
+        told = jobs.JOBS["adaptive"].run(run, AS_OF, lambda n_done, n_total: None)
+        found = AdaptiveStudy.objects.get().result
+        assert told == f"data version 1: {found['verdict'] if found['available'] else found['reason']}"
+        assert found["available"] == (n_agents == 20)
 
     def test_it_is_due_at_night_where_tasks_are_assigned_so(self, board):
         assert list(due(AS_OF)) == []

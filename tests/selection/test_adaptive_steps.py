@@ -1,6 +1,8 @@
 """Single steps of an adaptive assignment by a frozen study, beside the walk that takes all at once."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -112,6 +114,23 @@ def test_a_board_that_does_not_carry_it_has_the_reason(tmp_path, n_agents):
     found = adaptive_study(Record.from_flat(read(path, as_of=AS_OF)))
     assert (found["available"], found["agents"]) == (False, n_agents)
     assert "19 complete ones" in found["reason"]
+
+
+def test_terminal_bench_is_refused(real_data):
+    record = Record.from_flat(read(real_data / "terminal_bench_core_011.csv.gz", as_of=AS_OF))
+    found = adaptive_study(record)
+    assert (record.n_agents, found["available"]) == (13, False)
+    assert found["reason"] == "6 past agents; adaptive assignment needs 19 complete ones"
+
+
+def test_a_step_imports_nothing_that_fits():
+    code = (
+        "import sys, selection.adaptive_steps;"
+        "heavy = {'scipy.stats', 'scipy.optimize', 'sklearn', 'pandas', 'joblib'};"
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
 
 
 def test_agents_of_one_study_share_a_calibration_of_their_own(record):
