@@ -38,6 +38,7 @@ from selection.errors import SelectionError
 from selection.given import Given
 from selection.rules import Rules
 from selection.standings.answering import Basis, basis, default_target, estimates_of, shift_of
+from selection.standings.chosen_for import is_chosen_for
 from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget
 from selection.standings.placing import Placed
@@ -202,11 +203,12 @@ class View:
 
     def estimate(self, i: int) -> Estimated | None:
         """Return the estimated full score of agent i; None of one that has none, and for other targets."""
-        return self._estimated.get(i) if self.target == "full" and i in self._newcomers else None
+        return self._estimated.get(i) if self.target == "full" and i in self._estimable else None
 
     @cached_property
-    def _newcomers(self) -> frozenset[int]:
-        return frozenset(self.found.newcomers.tolist())
+    def _estimable(self) -> frozenset[int]:
+        chosen = np.flatnonzero(is_chosen_for(self.found.record))
+        return frozenset([*self.found.newcomers.tolist(), *chosen.tolist()])
 
     @cached_property
     def _estimated(self) -> Mapping[int, Estimated]:

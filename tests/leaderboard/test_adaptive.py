@@ -410,6 +410,12 @@ class TestBoard:
         assert "~" in page
         board = client.get("/b/toy").content.decode()
         assert "from tasks chosen for each" in board
+        other = Agent.objects.get(name="a00").pk
+        pair = client.get(f"/b/toy/compare?a={agent.pk}&a={other}")
+        assert pair.status_code == 200
+        assert "~" in pair.content.decode()
+        listed = client.get("/b/toy?target=subset").content.decode()
+        assert "ran tasks chosen for each agent" in listed
 
 
 @pytest.mark.django_db(transaction=True)
