@@ -216,7 +216,11 @@ class Client:
         self._opener = urllib.request.build_opener(_NoRedirect, _Plain, _Encrypted(context=context))
 
     def tasks(self, benchmark: str, agent: Mapping[str, str]) -> dict[str, Any]:
-        """Ask which tasks an agent is to run; asked again, the same ones come."""
+        """Ask which tasks an agent is to run; asked again, the same ones come.
+
+        Where the service chooses tasks for each agent (`adaptive` in the answer), asking again once all are
+        delivered adds the next ones.
+        """
         return self._json(
             "POST", f"{_of(benchmark)}/assignments", json.dumps({"agent": dict(agent)}).encode()
         )
@@ -669,11 +673,17 @@ def _agent(parsed: argparse.Namespace) -> dict[str, str]:
 
 
 def _tell_tasks(answer: dict[str, Any]) -> str:
-    """Give the tasks, one a line; what else is told goes to stderr, so that the tasks can be piped."""
-    tasks = answer.get("tasks", [])
+    """Give the tasks, one a line; what else is told goes to stderr, so that the tasks can be piped.
+
+    Where tasks come in batches, those that were delivered are not given again.
+    """
+    tasks, adaptive = answer.get("tasks", []), answer.get("adaptive")
+    if adaptive:
+        tasks = adaptive["waiting"]
+        _told(f"{_printable(adaptive['told'])}.", DONE)
     _told(
         f"{answer.get('mode', '')}: {len(tasks):,} tasks, {answer.get('n_trials', 1)} trials each "
-        f"({answer.get('n_trials_recommended', answer.get('n_trials', 1))} recommended), until "
+        f"({answer.get('n_trials_recommended') or answer.get('n_trials', 1)} recommended), until "
         f"{answer.get('expires_at', '')}. {answer.get('reason', '')}\nAssignment {answer.get('id', '')}",
         DONE,
     )
@@ -711,7 +721,9 @@ def _tell_check(answer: dict[str, Any]) -> str:
 
 def _tell_submit(answer: dict[str, Any]) -> str:
     before = " (delivered before; nothing happened now)" if answer.get("replayed") else ""
-    return f"{answer.get('id', '')} is {answer.get('status', '')}{before}: {_counts(answer)}"
+    told = f"{answer.get('id', '')} is {answer.get('status', '')}{before}: {_counts(answer)}"
+    adaptive = (answer.get("assignment") or {}).get("adaptive")
+    return f"{told}\n  {_printable(adaptive['told'])}." if adaptive else told
 
 
 def _counts(answer: dict[str, Any]) -> str:

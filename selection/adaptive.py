@@ -321,7 +321,7 @@ def walk(start: Prepared, outcomes: FloatArray, delivered: Mask | None = None) -
     asked, looks, batches = np.zeros(m, dtype=np.bool_), list[Look](), list[IndexArray]()
     while asked.sum() < ends[-1]:
         level = ability(start, outcomes, asked & ~np.isnan(outcomes))
-        batch = _batch(start, level, asked)
+        batch = batch_of(start, level, asked)
         if delivered is not None and not delivered[batch].all():
             return Walk(tuple(looks), tuple(batches), np.sort(batch[~delivered[batch]]))
         asked[batch] = True
@@ -397,7 +397,7 @@ def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, st
             min(max(end, 0.0), 1.0) for end in (look.score, look.score - half, look.score + half)
         )
         first, last = ranks(agents.scores, lo, hi)
-        why = _enough(stop, look.k, half, last - first + 1, outcomes.size)
+        why = enough(stop, look.k, half, last - first + 1, outcomes.size)
         if why or t == len(way.looks) - 1:
             tasks = () if why else tuple(way.waiting.tolist())
             told = why or f"the interval reaches {half:.3f} to each side after {look.k} tasks"
@@ -414,11 +414,16 @@ def ranks(scores: FloatArray, lo: float, hi: float) -> tuple[int, int]:
     return 1 + above, scores.size + 1 - below
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
+def batch_of(start: Prepared, level: float, asked: Mask) -> IndexArray:
+    """Tasks not asked with the largest p(1 − p), rounded so that equal ones stand in task order.
 
-
-def _batch(start: Prepared, level: float, asked: Mask) -> IndexArray:
-    """Tasks not asked with the largest p(1 − p), rounded so that equal ones stand in task order."""
+    Parameters
+    ----------
+    start : Prepared
+    level : float
+        θ̂, logits.
+    asked : bool array, shape (m,)
+    """
     passing = expit(level - start.difficulties)
     informative = np.round(passing * (1.0 - passing), DECIMALS)
     left = np.flatnonzero(~asked)
@@ -426,8 +431,20 @@ def _batch(start: Prepared, level: float, asked: Mask) -> IndexArray:
     return np.asarray(left[order[: batch_size(asked.size)]], dtype=np.intp)
 
 
-def _enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
-    """Why no more is to be run at a look; empty where there is more to learn."""
+def enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
+    """Why no more is to be run at a look; empty where there is more to learn.
+
+    Parameters
+    ----------
+    stop : Stop
+    k : int
+        Tasks asked for.
+    half : float
+        Half-width of the interval, score.
+    n_ranks : int
+        Ranks that it allows.
+    m : int
+    """
     if round(half, DECIMALS) <= stop.half_width:
         return f"the interval reaches {half:.3f} to each side, at most {stop.half_width:g} was wanted"
     if stop.ranks is not None and n_ranks <= stop.ranks:

@@ -9,12 +9,11 @@ import numpy as np
 from analytics.command_line import Answer, Parser, add_command, flat_file, plain, progress_bar
 from analytics.record import Record
 from selection import adaptive
-from selection.adaptive_replay import N_SEEDS, AdaptiveReplay, replay
+from selection.adaptive_replay import N_SEEDS, replay
+from selection.adaptive_told import shown
 from selection.standings.choice import training
-from selection.standings.words import counted
 
 HALF_WIDTH = 0.05
-PROTOCOLS = {"loao": "without the agent", "temporal": "in time"}
 
 
 def add_adaptive(commands: Any) -> None:
@@ -71,50 +70,8 @@ def _adaptive(arguments: argparse.Namespace) -> Answer:
             base_seed=arguments.seed,
             progress=show,
         )
-    return Answer(plain(found), _shown(found))
-
-
-def _shown(found: AdaptiveReplay) -> dict[str, Any]:
-    looks = ", ".join(map(str, found.looks))
-    told = {"in time": f"no replay: {found.unavailable}"} if found.unavailable else {}
-    return {
-        "past agents": found.n_agents,
-        "tasks": f"{found.n_tasks}, in batches of {found.batch}; looks after {looks}",
-        **told,
-        "stopping at a half-width": [
-            {
-                "past": PROTOCOLS[one.protocol],
-                "half-width": one.half_width,
-                "tasks run": one.share_run,
-                "covered": f"{one.n_covered} of {one.n}",
-                "95%": f"{one.covered_lo:.3f} to {one.covered_hi:.3f}",
-                "never reach it": f"{one.n_never} of {one.n}",
-            }
-            for one in found.replayed
-        ],
-        f"pairs in the right order from {counted(found.k, 'task')}": [
-            {
-                "chosen": one.strategy,
-                "pairs_correct_full": one.pairs_correct_full,
-                "adaptive is better by": one.difference,
-                "se": one.se,
-            }
-            for one in found.chosen
-        ],
-        "": [_verdict(found)],
-    }
-
-
-def _verdict(found: AdaptiveReplay) -> str:
-    """Say whether adaptive is better than every other choice by more than two standard errors."""
-    others = [(one.strategy, one.difference or 0.0, one.se or 0.0) for one in found.chosen[1:]]
-    worse = [name for name, difference, se in others if difference < -2 * se]
-    even = [name for name, difference, se in others if abs(difference) <= 2 * se]
-    if worse:
-        return f"Tasks chosen by {', '.join(worse)} order agents better than adaptive ones."
-    if even:
-        return f"No gain in order is shown over as many tasks chosen by {', '.join(even)}."
-    return "Adaptive tasks order agents better than as many chosen otherwise."
+    told = plain(found)
+    return Answer(told, shown(told))
 
 
 # ------------------------------------------------------------------------------------------------------ next

@@ -91,6 +91,34 @@ class Promise:
 
 
 @dataclass(frozen=True)
+class Adaptive:
+    """An agent that was asked for tasks chosen for it, and its full score where that has come to its end.
+
+    Attributes
+    ----------
+    study : (int, int)
+        Which study its tasks were chosen by: data version and policy.
+    n : int
+        Past agents of that study.
+    reason : str
+        Why it is placed on no task set, in words.
+    k : int or None
+        Tasks that its score rests on; None, as all that follow, before the end.
+    score, lower, upper, se : float or None
+        ŷ, its interval, and c_t·se_t.
+    """
+
+    study: tuple[int, int]
+    n: int
+    reason: str
+    k: int | None = None
+    score: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    se: float | None = None
+
+
+@dataclass(frozen=True)
 class Variances:
     """What a variance study found.
 
@@ -130,6 +158,8 @@ class Given:
     sampled : mapping of str to float
         Agents drawn at random for a full run since the version in use was fixed, with the probability π of
         being drawn. They count as sampled once they are complete.
+    adaptive : mapping of str to Adaptive
+        Agents that were asked for tasks chosen for them, by name.
     draws : KeptDraws
         Of earlier answers; they change no number and spare most of the work after one new agent.
     """
@@ -143,4 +173,5 @@ class Given:
     revalidating: str = ""
     not_revalidated: str = ""
     sampled: Mapping[str, float] = field(default_factory=dict)
+    adaptive: Mapping[str, Adaptive] = field(default_factory=dict)
     draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)

@@ -56,6 +56,7 @@ from selection.given import Given, Promise, SubsetVersion
 from selection.held_out import Subsets, choose, hold_out
 from selection.rules import Rules
 from selection.standings.choice import rule_of, training
+from selection.standings.chosen_for import is_chosen_for, marked
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +177,10 @@ class History:
 
 def history_of(record: Record, rules: Rules, given: Given) -> History:
     """Put a record in time order beside the last version and the promises that are given."""
-    version = given.subsets[-1]
+    record, version = marked(record, given.adaptive), given.subsets[-1]
     table, tasks, since = record.table, columns_of(record, version), is_later(record, version)
-    order = np.array(
-        sorted(range(table.n_agents), key=lambda i: (since[i], table.dates[i] or date.min, i)), np.intp
-    )
+    watched = np.flatnonzero(~is_chosen_for(record)).tolist()  # agents who all were asked for the same
+    order = np.array(sorted(watched, key=lambda i: (since[i], table.dates[i] or date.min, i)), np.intp)
     founders = np.isin(table.agents, version.chosen_from) & record.complete
     in_subset = np.isin(np.arange(table.n_tasks), tasks)
     variances, trials = _trials(record)

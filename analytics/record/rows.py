@@ -30,6 +30,8 @@ class About:
     withheld : str
         Why it may not be ranked whatever it ran ("resubmitted: …"); else empty. Such an agent is not
         complete.
+    chosen_for : str
+        Why it is placed on no task set: its tasks were chosen for it, and it is not complete; else empty.
     approved : bool
         An operator looked at what it delivered and lets it count.
     run_again : bool
@@ -47,6 +49,7 @@ class About:
     run_by: str = "operator"
     submitted_at: str | None = None
     withheld: str = ""
+    chosen_for: str = ""
     approved: bool = False
     run_again: bool = False
     backdated: bool = False

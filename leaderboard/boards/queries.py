@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.errors import Missing
+from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, Submission
 
 
@@ -69,11 +70,12 @@ def withdrawn_among(agents: QuerySet[Agent]) -> QuerySet[Agent]:
 
 
 def promises_of(benchmark: Benchmark) -> dict[int, dict[str, float]]:
-    """By agent id, the latest estimated full score that was published with an interval."""
+    """By agent id, the latest score on all tasks that was estimated from the subset, with an interval."""
     entries = Entry.objects.filter(
         board__benchmark=benchmark, at__full__estimated=True, at__full__lower__isnull=False
     )
-    latest = entries.exclude(at__full__lower=None).order_by("agent", "-board__number").distinct("agent")
+    entries = entries.exclude(at__full__lower=None).exclude(at__full__source=words.CHOSEN_TASKS)
+    latest = entries.order_by("agent", "-board__number").distinct("agent")
     rows: Iterable[tuple[int, Any]] = latest.values_list("agent", "at__full")
     return {agent: {end: told[end] for end in ("score", "lower", "upper")} for agent, told in rows}
 

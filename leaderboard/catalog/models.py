@@ -178,6 +178,11 @@ class Duplicates(models.TextChoices):
     FIRST = "first"
 
 
+class Assigning(models.TextChoices):
+    FIXED = "fixed"
+    ADAPTIVE = "adaptive"
+
+
 class Review(models.TextChoices):
     AUTOMATIC = "automatic"
     MANUAL = "manual"
@@ -303,6 +308,12 @@ class Policy(models.Model):
         "empty: the full score, or the subset where that orders better.",
     )
     n_trials = models.PositiveSmallIntegerField(default=1, help_text="Trials asked for on each task.")
+    assignment = models.CharField(
+        max_length=8,
+        choices=Assigning,
+        default=Assigning.FIXED,
+        help_text="Whether new agents are asked for the subset, or batch by batch for tasks chosen for each.",
+    )
     audit_share = models.FloatField(default=0.05, help_text="Share of k asked for outside the subset.")
     review = models.CharField(
         max_length=16,
@@ -360,6 +371,7 @@ class Policy(models.Model):
                     estimator__in=["", *Estimator.values],
                     resubmission__in=Resubmission.values,
                     missing__in=MissingPlaces.values,
+                    assignment__in=Assigning.values,
                 ),
                 name="policy_choices_known",
             ),

@@ -8,6 +8,7 @@ from typing import Any
 
 from leaderboard.catalog.models import (
     NAME_LENGTH,
+    Assigning,
     Duplicates,
     Estimator,
     MissingPlaces,
@@ -120,6 +121,7 @@ RULES: Mapping[str, FieldRule] = {
     ),
     "n_trials": _whole(1, 32_767),
     "resubmission": _one_of(Resubmission.values),
+    "assignment": _one_of(Assigning.values),
     "audit_share": FRACTION,
     "review": _one_of(Review.values),
     "members_only": FieldRule("yes or no", _yes_or_no),

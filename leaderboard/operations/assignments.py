@@ -1,7 +1,7 @@
 """Assignments: which tasks an agent is asked to run, and whether it has."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from secrets import SystemRandom
@@ -24,7 +24,7 @@ from leaderboard.catalog.services import (
     ensure_agents,
 )
 from leaderboard.errors import Conflict, Forbidden, Frozen
-from leaderboard.operations import asking, claims, quotas
+from leaderboard.operations import adaptively, asking, claims, quotas
 from leaderboard.operations.models import (
     Assignment,
     AssignmentStatus,
@@ -73,7 +73,7 @@ def assign(
     as_of: datetime,
     by_operator: bool = False,
 ) -> Assignment:
-    """Say which tasks an agent is to run; asked again, repeat it.
+    """Say which tasks an agent is to run; asked again, repeat it, or add the next batch of an adaptive one.
 
     `by` is the account that asks, and owns an agent that is new; None: an operator at the command line.
     The agent is locked, so that of two that ask at once the second gets what the first one got.
@@ -84,7 +84,7 @@ def assign(
         benchmark=locked, described=agent, by=by, by_operator=by_operator or by is None, as_of=as_of
     )
     if standing := current(found, as_of):
-        return standing
+        return _going_on(standing, as_of) if standing.mode == Mode.ADAPTIVE else standing
     found.assignments.filter(status=AssignmentStatus.OPEN).update(
         status=AssignmentStatus.EXPIRED, ended_at=as_of
     )
@@ -130,6 +130,8 @@ def current(agent: Agent, as_of: datetime) -> Assignment | None:
 
 def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assignment:
     wanted, stored = _wanted(agent, policy), live_outcomes([agent.pk])
+    if wanted.subset and (start := adaptively.begun(agent, policy, is_new=not stored.num_rows)):
+        return _adaptive(agent, policy, start, by, as_of)
     has = _has(stored, policy.n_trials)
     audit = _audit(agent, policy, wanted, is_new=not stored.num_rows)
     tasks = [pk for pk in asking.names_asked(policy, [*wanted.tasks, *audit]) if pk not in has]
@@ -151,6 +153,39 @@ def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assi
         created_at=as_of,
         expires_at=as_of + timedelta(days=policy.assignment_days),
     )
+
+
+def _adaptive(
+    agent: Agent, policy: Policy, start: adaptively.Begun, by: User | None, as_of: datetime
+) -> Assignment:
+    """Begin with the tasks that tell most about anybody; go on where an earlier assignment expired.
+
+    One that has come to its end stays: there is nothing more to ask for.
+    """
+    before = adaptively.earlier(agent)
+    if before and before.status == AssignmentStatus.FULFILLED and adaptively.step_of(before).done:
+        return before
+    tasks = adaptively.first_batch(start, policy)
+    if not tasks:
+        raise NothingLacks
+    made = Assignment.objects.create(
+        agent=agent,
+        mode=Mode.ADAPTIVE,
+        reason="tasks are chosen for each agent, batch by batch, by what it has passed so far: ask again "
+        "once these are delivered",
+        study=start.study,
+        tasks=tasks,
+        n_trials=before.n_trials if before else policy.n_trials,
+        asked_by=by,
+        created_at=as_of,
+        expires_at=as_of + timedelta(days=policy.assignment_days),
+    )
+    return _going_on(made, as_of)
+
+
+def _going_on(assignment: Assignment, as_of: datetime) -> Assignment:
+    _end_if(assignment, adaptively.go_on(assignment).done, as_of)
+    return assignment
 
 
 def _wanted(agent: Agent, policy: Policy) -> _Wanted:
@@ -278,28 +313,38 @@ def is_late(assignment: Assignment, as_of: datetime) -> bool:
 def settle(*, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime) -> None:
     """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it.
 
-    `outcomes` has a row for each task and condition, with the number `n` of its outcomes.
+    `outcomes` has a row for each task and condition, with the number `n` of its outcomes. An adaptive one is
+    fulfilled where enough is known.
     """
     assignment.submissions.add(submission)
+    if assignment.mode == Mode.ADAPTIVE:
+        _end_if(assignment, adaptively.step_of(assignment).done, as_of)
+        return
     n = Counter[int]()
     for task, n_outcomes in zip(outcomes["task"].to_pylist(), outcomes["n"].to_pylist(), strict=True):
         n[task] += n_outcomes
-    covers = all(n[task] >= assignment.n_trials for task in assignment.tasks)
+    _end_if(assignment, all(n[task] >= assignment.n_trials for task in assignment.tasks), as_of)
+
+
+def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
     if covers and assignment.status == AssignmentStatus.OPEN and not is_late(assignment, as_of):
         assignment.status, assignment.ended_at = AssignmentStatus.FULFILLED, as_of
         assignment.save(update_fields=["status", "ended_at"])
 
 
-def told(assignment: Assignment | None, as_of: datetime) -> dict[str, object] | None:
-    """What a receipt says of the assignment."""
+def told(
+    assignment: Assignment | None, as_of: datetime, outcomes: Callable[[], pa.Table] | None = None
+) -> dict[str, object] | None:
+    """What a receipt says of the assignment; `outcomes` are all that stand for the agent."""
     if assignment is None:
         return None
+    adaptive = adaptively.told(assignment, outcomes)
     return {
         "id": str(assignment.uuid),
         "mode": assignment.mode,
         "status": assignment.status,
         "late": assignment.status != AssignmentStatus.FULFILLED and is_late(assignment, as_of),
-    }
+    } | ({"adaptive": adaptive} if adaptive else {})
 
 
 def lateness(assignment: Assignment | None, as_of: datetime) -> list[str]:
@@ -314,9 +359,12 @@ def lateness(assignment: Assignment | None, as_of: datetime) -> list[str]:
 
 
 def names_of(assignment: Assignment) -> Collection[str]:
-    """The tasks of an assignment by name."""
+    """The tasks of an assignment by name; those of an adaptive one in the order of its batches."""
     tasks = assignment.agent.benchmark.tasks.filter(pk__in=assignment.tasks)
-    return list(tasks.order_by("name").values_list("name", flat=True))
+    names = dict(tasks.order_by("name").values_list("id", "name"))
+    return (
+        [names[pk] for pk in assignment.tasks] if assignment.mode == Mode.ADAPTIVE else list(names.values())
+    )
 
 
 def expire_due(*, as_of: datetime) -> str:

@@ -13,11 +13,13 @@ from leaderboard.boards.queries import boards_of
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force, role_of, visible_benchmarks
 from leaderboard.operations import quotas
+from leaderboard.operations.adaptively import step_of
 from leaderboard.operations.asking import lacking, names_asked
 from leaderboard.operations.assignments import wanted_by
 from leaderboard.operations.corrections import NoSuchSubmission
 from leaderboard.operations.delivered import standing
-from leaderboard.operations.models import Assignment
+from leaderboard.operations.models import Assignment, Mode
+from leaderboard.studies.adaptive_steps import Step
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of
 from leaderboard.submissions.rows import KEY
@@ -60,7 +62,8 @@ def _may_follow(user: User, submission: Submission) -> bool:
 class Followed:
     """`lacking` is in words and empty for a whole run; `checks` is None until they were made.
 
-    `quota` is what the token and the agent may still deliver today, None where nobody counts.
+    `adaptive` is where an agent stands whose tasks are chosen for it. `quota` is what the token and the agent
+    may still deliver today, None where nobody counts.
     """
 
     submission: Submission
@@ -69,6 +72,7 @@ class Followed:
     checks: list[dict[str, str]] | None
     quota: dict[str, Any] | None
     assignment: Assignment | None
+    adaptive: Step | None
     replaced_by: Submission | None
     board: Board | None
     entry: Entry | None
@@ -112,6 +116,7 @@ def followed(submission: Submission, *, token: ApiToken | None, as_of: datetime)
         checks=check.found if check else None,
         quota=_left(token or submission.token, submission, as_of),
         assignment=assignment,
+        adaptive=step_of(assignment) if assignment and assignment.mode == Mode.ADAPTIVE else None,
         replaced_by=submission.replaced_by.order_by("-id").first(),
         board=board,
         entry=entry,

@@ -238,6 +238,7 @@ class _Delivery:
             reason=reason,
             asked=assignments.asked_by(assignment, self.benchmark, agent=agent),
             n_trials=assignments.n_counted(assignment),
+            study=assignment.study_id if assignment else None,
             embargo_until=embargo,
             taken_back_after_board=taken_back,
             again_after_board=again,
@@ -276,7 +277,9 @@ class _Delivery:
                 *([] if in_background else _uncounted(delivered)),
                 *_doubts(delivered, changes),
             ],
-            "assignment": assignments.told(delivered.assignment, as_of),
+            "assignment": assignments.told(
+                delivered.assignment, as_of, lambda: outcomes_of(delivered, submission.pk or 0)
+            ),
             "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),
             "checks": None if in_background else checking.as_plain(found),
             "quota": left and left.as_plain(),

@@ -123,6 +123,16 @@ def _variance(run: JobRun, as_of: datetime, progress: Progress) -> str:
     return _studied(study.data_version, is_new)
 
 
+def _adaptive(run: JobRun, as_of: datetime, progress: Progress) -> str:
+    from leaderboard.operations.services import study_adaptive
+
+    study, is_new = study_adaptive(
+        benchmark=_benchmark(run), as_of=as_of, progress=progress, hold=lambda: held(run)
+    )
+    told = study.result["verdict"] if study.result["available"] else study.result["reason"]
+    return f"{_studied(study.data_version, is_new)}: {told}"
+
+
 def _studied(data_version: int, is_new: bool) -> str:
     return f"data version {data_version}" + ("" if is_new else " was studied before")
 
@@ -182,6 +192,7 @@ JOBS = {
         Job("reselect", Lane.LONG, due.when_asked, _reselect),
         Job("validate", Lane.LONG, due.validate, _validate),
         Job("variance", Lane.LONG, due.variance, _variance),
+        Job("adaptive", Lane.LONG, due.adaptive, _adaptive),
     )
 }
 """By kind, in the order in which a lane works them off."""

@@ -11,7 +11,7 @@ from django.db.models import F, Q
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark
-from leaderboard.studies.models import DriftCheck, TaskSubset
+from leaderboard.studies.models import AdaptiveStudy, DriftCheck, TaskSubset
 from leaderboard.submissions.models import Submission
 
 
@@ -95,6 +95,7 @@ class Mode(models.TextChoices):
     SUBSET = "subset"
     FULL = "full"
     DELTA = "delta"
+    ADAPTIVE = "adaptive"
 
 
 class AssignmentStatus(models.TextChoices):
@@ -103,8 +104,16 @@ class AssignmentStatus(models.TextChoices):
     EXPIRED = "expired"
 
 
+TASKS_CHANGE = (
+    "OLD.tasks IS DISTINCT FROM NEW.tasks AND NOT "
+    "(OLD.mode = 'adaptive' AND OLD.status = 'open' AND NEW.tasks[1:cardinality(OLD.tasks)] = OLD.tasks)"
+)
+
+
 class Assignment(models.Model):
-    """Which tasks an agent is asked to run. They never change, also when the subset does."""
+    """Which tasks an agent is asked to run. They never change, also when the subset does; to those of an
+    adaptive one batches are added.
+    """
 
     uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="assignments")
@@ -114,7 +123,17 @@ class Assignment(models.Model):
     request = models.ForeignKey(
         RerunRequest, models.PROTECT, null=True, related_name="assignments", help_text="That it answers."
     )
-    tasks = ArrayField(models.IntegerField(), help_text="Ids, by name; the audit tasks among them.")
+    study = models.ForeignKey(
+        AdaptiveStudy,
+        models.PROTECT,
+        null=True,
+        related_name="assignments",
+        help_text="That an adaptive one rests on.",
+    )
+    tasks = ArrayField(
+        models.IntegerField(),
+        help_text="Ids, by name, the audit tasks among them; of an adaptive one in the order of its batches.",
+    )
     audit = ArrayField(
         models.IntegerField(), default=list, help_text="Ids of those drawn from outside the subset."
     )
@@ -142,6 +161,10 @@ class Assignment(models.Model):
                 name="assignment_choices_known",
             ),
             models.CheckConstraint(
+                condition=Q(mode="adaptive", study__isnull=False) | (~Q(mode="adaptive") & Q(study=None)),
+                name="assignment_adaptive_has_study",
+            ),
+            models.CheckConstraint(
                 condition=Q(audit__contained_by=F("tasks")), name="assignment_audit_among_tasks"
             ),
             models.CheckConstraint(
@@ -152,9 +175,12 @@ class Assignment(models.Model):
             pgtrigger.Protect(
                 name="assignment_tasks_never_change",
                 operation=pgtrigger.Update,
-                condition=pgtrigger.AnyChange(
-                    exclude=["status", "ended_at"],
-                ),
+                condition=pgtrigger.AnyChange(exclude=["status", "ended_at", "tasks"]),
+            ),
+            pgtrigger.Protect(
+                name="assignment_tasks_are_only_added",
+                operation=pgtrigger.Update,
+                condition=pgtrigger.Condition(TASKS_CHANGE),
             ),
             pgtrigger.Protect(name="assignment_is_never_deleted", operation=pgtrigger.Delete),
         ]

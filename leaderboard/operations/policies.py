@@ -6,13 +6,19 @@ from typing import Any
 from django.db import transaction
 
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.models import Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.catalog.rules import COMMON, RULES
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
+from leaderboard.studies.models import AdaptiveStudy
+from leaderboard.studies.queries import latest_study
 from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.waking import wake
+
+
+class NotReplayed(Conflict):
+    """Nothing says what adaptive assignments would do on this board."""
 
 
 class PolicyChangedMeanwhile(Conflict):
@@ -29,7 +35,29 @@ def changed_policy(*, benchmark: Benchmark, said: Mapping[str, str]) -> Policy:
         faults.append(Fault(None, "band_hi", f"{policy.band_hi}", f"lies above band_lo, {policy.band_lo}"))
     if faults:
         raise Faulty("The policy was not changed.", faults=tuple(faults))
+    if (before.assignment, policy.assignment) == (Assigning.FIXED, Assigning.ADAPTIVE):
+        _check_replayed(policy)
     return policy
+
+
+def _check_replayed(policy: Policy) -> None:
+    """Refuse adaptive assignments where no replay of this very board says what they would do."""
+    from leaderboard.studies.services import studied_under  # imports the core
+
+    study = studied_under(AdaptiveStudy, policy)
+    if study is None:
+        raise NotReplayed(
+            "Adaptive assignments need a replay on the present outcomes under these rules; make it with "
+            f"`manage.py adaptive {policy.benchmark.slug}`."
+        )
+    if not study.result["available"]:
+        raise NotReplayed(f"This board does not carry adaptive assignments: {study.result['reason']}.")
+
+
+def replay_told(benchmark: Benchmark) -> str:
+    """What the latest replay says of adaptive assignments; empty where there is none."""
+    study = latest_study(AdaptiveStudy, benchmark)
+    return str(study.result["verdict"]) if study and study.result["available"] else ""
 
 
 def _values(benchmark: Benchmark, said: Mapping[str, str]) -> tuple[dict[str, Any], list[Fault]]:

@@ -18,10 +18,11 @@ from leaderboard.operations.people import issue_token as issue_token
 from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
 from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
+from leaderboard.studies.adaptive_studies import settle_adaptive
 from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
-from leaderboard.studies.models import DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import AdaptiveStudy, DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of
 from leaderboard.studies.services import CoreError, Hold, answered, free
@@ -96,6 +97,14 @@ def measure_variance(
 ) -> tuple[VarianceStudy, bool]:
     """Estimate variance components from the present outcomes; returns the study and whether it is new."""
     return settle_variance(snapshot=_present(benchmark)[0], as_of=as_of, hold=hold)
+
+
+@_computing()
+def study_adaptive(
+    *, benchmark: Benchmark, as_of: datetime, progress: Progress | None = None, hold: Hold = free
+) -> tuple[AdaptiveStudy, bool]:
+    """Freeze what adaptive assignments rest on, and replay it; returns the study and whether it is new."""
+    return settle_adaptive(snapshot=_present(benchmark)[0], as_of=as_of, progress=progress, hold=hold)
 
 
 @_computing()

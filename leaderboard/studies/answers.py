@@ -6,7 +6,7 @@ Nothing heavy is imported.
 from analytics.ending import orderly_end
 from analytics.progress import progress_bar
 from analytics.text import as_text
-from selection import validated
+from selection import adaptive_told, validated
 from selection.standings import printed, table, words
 from selection.standings.changes import Changes, Moved, Place, changes, compared
 from selection.standings.gaps import Gap, gaps
@@ -37,6 +37,7 @@ __all__ = [
     "SubsetLine",
     "TargetLine",
     "Verdict",
+    "adaptive_told",
     "advice_text",
     "as_text",
     "changes",

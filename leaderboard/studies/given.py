@@ -14,7 +14,7 @@ from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.requests import NO_RERUNS, Reruns
 from leaderboard.studies.rules import rules_sha256
-from selection.given import FittedOn, Given, SubsetVersion, Variances
+from selection.given import Adaptive, FittedOn, Given, SubsetVersion, Variances
 
 DRAWS = KeptDraws()  # of the answers that this process gave
 
@@ -31,6 +31,7 @@ class Decided:
     variance: VarianceStudy | None
     reruns: Reruns = NO_RERUNS
     sampled: Mapping[str, float] = field(default_factory=dict)  # those of them that are complete, by name
+    adaptive: Mapping[str, Adaptive] = field(default_factory=dict)  # as the outcomes tell
 
     @property
     def data_version(self) -> int:
@@ -62,6 +63,7 @@ class Decided:
             revalidating=self.reruns.revalidating,
             not_revalidated=self.reruns.not_revalidated,
             sampled=self.sampled,
+            adaptive=self.adaptive,
         )
 
 
@@ -79,6 +81,7 @@ def decided(
         policy=now.policy,
         subset=subset,
         calibration=calibration,
+        adaptive=now.adaptive,
         sampled={complete[pk]: share for pk, share in reruns.sampled.items() if pk in complete},
     )
 

@@ -3,7 +3,7 @@
 What was delivered up to a version never changes, so that nothing is locked while outcomes are read.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import Any
@@ -13,13 +13,16 @@ import numpy as np
 from analytics.record import About, Counting, Record, record, universe
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.queries import agents_of, policy_in_force
+from leaderboard.studies.chosen import adaptive_of, chosen_for
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.parts import Parts, by_agent
 from leaderboard.studies.rules import rules_of
 from leaderboard.submissions import queries as submissions
+from selection.given import Adaptive
 from selection.rules import Rules
 from selection.standings.choice import n_complete
+from selection.standings.chosen_for import marked
 
 N_TRIES = 20
 MOST_STORED = 100  # agents in one statement: each has 50 bytes for every task
@@ -43,6 +46,7 @@ class Snapshot:
     task_ids: list[int]
     deliveries: list[submissions.Delivery] = field(repr=False)
     stale: Sequence[AgentScores] = field(repr=False)
+    adaptive: Mapping[str, Adaptive] = field(default_factory=dict)
 
     @property
     def n_complete(self) -> int:
@@ -113,17 +117,24 @@ class Reader:
         if not whole.n_agents:
             return None
         by_name = {self.agents[pk].name: self.agents[pk] for pk in delivered}
+        chosen = {
+            self.agents[pk].name: one
+            for pk, mine in delivered.items()
+            if (one := chosen_for(mine, self.tasks))
+        }
+        adaptive = adaptive_of(whole, chosen)
         return Snapshot(
             benchmark=self.benchmark,
             policy=policy,
             rules=rules,
             data_version=version,
-            record=whole,
+            record=marked(whole, adaptive),
             compared=[condition._asdict() for condition in found.compared.conditions],
             agents=tuple(by_name[name] for name in whole.table.agents),
             task_ids=[task.pk for task in tasks],
             deliveries=deliveries,
             stale=found.stale(version, len(tasks)),
+            adaptive=adaptive,
         )
 
 

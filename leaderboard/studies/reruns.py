@@ -69,7 +69,10 @@ def _able(now: Snapshot) -> np.ndarray:
     if not on_subset.size:
         return NOBODY
     free = np.array(
-        [not (one.withheld or said) for one, said in zip(record.about, record.condition, strict=True)]
+        [
+            not (one.withheld or one.chosen_for or said)
+            for one, said in zip(record.about, record.condition, strict=True)
+        ]
     )
     lacks = (record.n_places == 0).any(axis=1)
     return np.flatnonzero(is_later(record, version) & record.is_direct(on_subset) & lacks & free)

@@ -85,6 +85,7 @@ class Terms:
     """What all submissions of one delivery have in common.
 
     `asked` and `n_trials`: what the agent was asked to run; None: all active tasks, as often as it did.
+    `study`: the id of that by which these tasks were chosen for it, in that order.
     `taken_back_after_board`: what this replaces is its owner's, and a board has shown the agent.
     `again_after_board`: its owner has delivered tasks of it before, and a board has shown the agent.
     """
@@ -97,6 +98,7 @@ class Terms:
     reason: str = ""
     asked: Sequence[int] | None = None
     n_trials: int | None = None
+    study: int | None = None
     embargo_until: datetime | None = None
     taken_back_after_board: bool = False
     again_after_board: bool = False
@@ -172,5 +174,6 @@ def _submission(part: Part, placed: Placed, terms: Terms) -> Submission:
         loaded=terms.loaded,
         asked=None if terms.asked is None else list(terms.asked),
         n_trials=terms.n_trials,
+        study_id=terms.study,
         embargo_until=terms.embargo_until,
     )

@@ -104,6 +104,11 @@ class Submission(models.Model):
     n_trials = models.PositiveSmallIntegerField(
         null=True, help_text="Trials asked for on each task; empty: as many as were delivered."
     )
+    study_id = models.BigIntegerField(
+        null=True,
+        help_text="Id of the study by which the tasks asked for were chosen for its agent, in that order; "
+        "empty: they were not.",
+    )
 
     class Meta:
         constraints: ClassVar = [

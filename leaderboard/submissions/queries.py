@@ -117,6 +117,7 @@ class Delivery:
     """An accepted submission. Those of one transaction share their `arrival`, a data version.
 
     `confirmed`: its invalid outcomes are failures of the harness. `asked`: ids of tasks; None: all active.
+    `chosen`: the same in the order in which the study of id `study` chose them for its agent; else empty.
     """
 
     submission: int
@@ -132,6 +133,8 @@ class Delivery:
     backdated: bool
     imprecise: bool
     links: dict[str, str]
+    study: int | None
+    chosen: tuple[int, ...]
 
 
 def deliveries(benchmark: Benchmark, upto: int | None = None) -> list[Delivery]:
@@ -169,6 +172,8 @@ def _delivery(accepted: StatusChange, confirmed: set[int], merged: Mapping[int, 
         backdated=submission.backdated,
         imprecise=submission.imprecise,
         links=submission.links,
+        study=submission.study_id,
+        chosen=tuple(submission.asked or ()) if submission.study_id else (),
     )
 
 

@@ -14,6 +14,7 @@ from leaderboard.studies.answers import (
     Changes,
     Standings,
     Verdict,
+    adaptive_told,
     advice_text,
     as_text,
     printed,
@@ -22,7 +23,7 @@ from leaderboard.studies.answers import (
     words,
 )
 from leaderboard.studies.answers import progress_bar as progress_bar
-from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import AdaptiveStudy, DriftCheck, ValidationStudy, VarianceStudy
 
 N_LINES = 50  # faults printed; their number is always told
 
@@ -77,6 +78,14 @@ def validation_text(study: ValidationStudy) -> str:
 def advice(benchmark: Benchmark, told: Verdict | None) -> str:
     """Name the command that changes the policy, where another strategy does better."""
     return advice_text(told, f"manage.py policy {benchmark.slug} --set strategy={{strategy}}")
+
+
+def adaptive_text(study: AdaptiveStudy) -> str:
+    """What adaptive assignment would have run for past agents, and whether as many fixed tasks do as well."""
+    result = study.result
+    if not result["available"]:
+        return f"{study.benchmark}: no adaptive assignment: {result['reason']}."
+    return as_text(adaptive_told.shown(result["replay"]))
 
 
 def variance_text(study: VarianceStudy) -> str:

@@ -76,6 +76,8 @@ def _line(
 ) -> Line:
     condition, n_elsewhere = _elsewhere(record, i)
     about, how = record.about[i], how_of(on_all, on_subset, whole=whole)
+    if about.chosen_for and at["full"].estimated:
+        how = "estimated"
     return Line(
         agent=about.name,
         scaffold=about.scaffold,
@@ -131,7 +133,8 @@ def _marks(
 ) -> tuple[str, ...]:
     about = record.about[i]
     marks = {
-        "estimated": how == "estimated",
+        "estimated": how == "estimated" and not about.chosen_for,
+        "chosen tasks": bool(about.chosen_for),
         "completed": how == "completed" or on_subset.how == "completed",
         "new scaffold": at["full"].source.endswith(NOT_CALIBRATED),
         "linked": how == "linked",

@@ -12,9 +12,10 @@ from analytics.record import Record, offer
 from selection.given import Given
 from selection.linking import reference
 from selection.rules import Rules, Target
-from selection.standings import terms, words
+from selection.standings import chosen_for, terms, words
 from selection.standings.agents import lines
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
+from selection.standings.chosen_for import marked
 from selection.standings.full_scores import (
     Estimated,
     calibrator,
@@ -84,6 +85,7 @@ def basis(record: Record, rules: Rules, given: Given) -> Basis:
     ------
     SelectionError
     """
+    record = marked(record, given.adaptive)
     chosen, tasks = choice(record, rules, given), rated_tasks(record)
     agents = reference(record.table.means[record.complete])
     on_all = place_on_all(record, agents)
@@ -101,7 +103,7 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
     """
     with threadpool_limits(1, user_api="blas"):
         found = basis(record, rules, given)
-        bench = Bench(record, given.variances.facets, rules.seed, given.draws)
+        bench = Bench(found.record, given.variances.facets, rules.seed, given.draws)
         estimated, measured = estimates_of(found, rules, given)
         told = _told(bench, found, rules, estimated)
     return _standings(found, told, rules, given, estimated, measured)
@@ -155,8 +157,15 @@ def estimates_of(
 ) -> tuple[Mapping[int, Estimated], CoverageLine | None]:
     """Estimate the full scores of agents that ran the subset alone, by position; empty without any.
 
-    The coverage is that of their intervals.
+    The coverage is that of their intervals. Those of agents whose tasks were chosen for them are given.
     """
+    estimated, measured = _estimates_of_newcomers(found, rules, given)
+    return {**estimated, **chosen_for.estimates(found.record, given.adaptive)}, measured
+
+
+def _estimates_of_newcomers(
+    found: Basis, rules: Rules, given: Given
+) -> tuple[Mapping[int, Estimated], CoverageLine | None]:
     rows = found.newcomers
     if not rows.size:
         return {}, None
@@ -238,6 +247,7 @@ def default_target(
 
 def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given) -> str:
     """Say why the full score is nothing to rank by; empty where it is."""
+    estimated = {i: one for i, one in estimated.items() if not found.record.about[i].chosen_for}
     refused = [one.reason for one in estimated.values() if one.se2 is None]
     both = zip(found.on_all, found.on_subset, strict=True)
     n_linked = sum(part.how == "linked" and whole.outcomes is None for whole, part in both)

@@ -39,6 +39,7 @@ from selection.errors import SelectionError
 from selection.given import Given
 from selection.rules import Rules
 from selection.standings.answering import Basis, basis, default_target, estimates_of, shift_of
+from selection.standings.chosen_for import is_chosen_for
 from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget
 from selection.standings.placing import Placed
@@ -203,11 +204,12 @@ class View:
 
     def estimate(self, i: int) -> Estimated | None:
         """Return the estimated full score of agent i; None of one that has none, and for other targets."""
-        return self._estimated.get(i) if self.target == "full" and i in self._newcomers else None
+        return self._estimated.get(i) if self.target == "full" and i in self._estimable else None
 
     @cached_property
-    def _newcomers(self) -> frozenset[int]:
-        return frozenset(self.found.newcomers.tolist())
+    def _estimable(self) -> frozenset[int]:
+        chosen = np.flatnonzero(is_chosen_for(self.found.record))
+        return frozenset([*self.found.newcomers.tolist(), *chosen.tolist()])
 
     @cached_property
     def _estimated(self) -> Mapping[int, Estimated]:
@@ -261,7 +263,7 @@ def view_of(
         rules=rules,
         given=given,
         target=cast(Target, wanted),
-        bench=Bench(record, given.variances.facets, rules.seed, given.draws),
+        bench=Bench(found.record, given.variances.facets, rules.seed, given.draws),
         shift=shift_of(found, rules) if wanted == "subset" else 0.0,
     )
 

@@ -6,8 +6,8 @@ how         when
 direct      every place delivered, none a gap
 completed   every place delivered, at most 5% of them gaps; what is missing is completed
 linked      ranked directly under an earlier version of S, with all of it, and at least 50% of today's S
-incomplete  everyone else, and whoever may not be ranked: withheld, under another condition, or a submitter
-            that never delivered a place it was asked for
+incomplete  everyone else, and whoever may not be ranked: withheld, under another condition, asked for
+            tasks chosen for it, or a submitter that never delivered a place it was asked for
 ==========  ==============================================================================================
 
 Completion and its error are `selection.linking`'s; they need 10 complete agents. An unranked agent has no
@@ -135,6 +135,8 @@ def barred_by(record: Record, i: int) -> str:
         return record.about[i].withheld
     if record.condition and record.condition[i]:
         return elsewhere(record.condition[i], record.compared)
+    if record.about[i].chosen_for:
+        return record.about[i].chosen_for
     if record.short[i]:
         short = np.flatnonzero(record.asked[i] & (record.n_places[i] == 0))
         names = first_names([record.table.tasks[j] for j in short])

@@ -28,6 +28,8 @@ NOBODY_RANKED = "no agent is ranked on these tasks"
 NO_SUBSET = "every agent runs all tasks, so there is no subset to speak of"
 MARKS = {
     "estimated": "ran the tasks of the subset, not all: its score on all tasks is estimated from them",
+    "chosen tasks": "was asked for tasks chosen for it, batch by batch: its score on all tasks is estimated "
+    "from them, and on other task sets it has no rank",
     "completed": "at most 5% of its outcomes were lost by the harness; what is missing is completed from the "
     "others, and the error of that is in its intervals",
     "new scaffold": "its scaffold is new, and too few others are known for an interval that allows for that",
@@ -107,6 +109,7 @@ BASIS = {
     "not stated": "not stated",
     HIDDEN: "hidden by the operator's policy",
 }
+CHOSEN_TASKS = "tasks chosen for the agent"  # the source of an interval
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
 
 # ------------------------------------------------------------------------------------------ names and figures

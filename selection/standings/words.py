@@ -22,6 +22,7 @@ from selection.standings.lines import (
     TrialsLine,
 )
 from selection.standings.terms import BASIS, METHODS, SHORT_UNMEASURED, is_reckoned
+from selection.standings.terms import CHOSEN_TASKS as CHOSEN_TASKS
 from selection.standings.terms import COVERS as COVERS
 from selection.standings.terms import HIDDEN as HIDDEN
 from selection.standings.terms import IMPLAUSIBLE as IMPLAUSIBLE
@@ -199,6 +200,8 @@ def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
         return "ran", f"under {line.condition} alone"
     if "withheld" in line.marks:
         return "wait", "for an operator's approval"
+    if "chosen tasks" in line.marks and line.how == "estimated":
+        return "ran", "tasks chosen for each agent"
     nobody = board.targets[target].reason
     if nobody and line.at[target].reason == nobody:
         return "could", "be ranked, fewer than half"
@@ -266,10 +269,14 @@ def scores_text(board: Standings, target: str = "") -> str:
     text = f"Scores are over {tasks_of(board, target)}"
     if not n_estimated or board.subset is None:
         return f"{text}."
-    return (
-        f"{text}: measured for {counted(n_measured, 'agent')}, estimated for {n_estimated:,} from "
-        f"{task_set('subset', board.subset.size)}."
-    )
+    lines = [line for line in board.agents if "chosen tasks" in line.marks]
+    n_chosen = sum(line.at[target].rank is not None for line in lines)
+    parts = [f"measured for {counted(n_measured, 'agent')}"]
+    if n_estimated > n_chosen:
+        parts.append(f"estimated for {n_estimated - n_chosen:,} from {task_set('subset', board.subset.size)}")
+    if n_chosen:
+        parts.append(f"estimated for {n_chosen:,} from tasks chosen for each")
+    return f"{text}: {', '.join(parts)}."
 
 
 def phase_text(board: Standings) -> str:

@@ -79,6 +79,38 @@ def test_from_the_question_to_the_board(service, monkeypatch, tmp_path, capsys):
     assert said("withdraw", receipt["id"], "--reason", "a bug")["status"] == "withdrawn"
 
 
+def test_batch_after_batch_until_enough_is_known(service, monkeypatch, tmp_path, capsys):
+    """Replay → policy → tasks → submit → tasks … → done, and the board ranks the agent by its estimate."""
+    service.load(csv_text(graded(20, 40)), "walked")
+    service.manage("recompute", "walked")
+    assert "spread" in "".join(service.manage("adaptive", "walked"))
+    service.manage("policy", "walked", "--set", "assignment=adaptive", "publish_every=0")
+    monkeypatch.setenv("BANDSTAND_TOKEN", service.token("walked"))
+    described = ("--agent", "walker", "--scaffold", "Loop", "--model", "Model w")
+
+    def next_batch():
+        assert main(["tasks", "walked", *described]) == 0
+        told = capsys.readouterr()
+        return told.out.split(), told.err
+
+    n_run, told = 0, ""
+    while (batch := next_batch())[0]:
+        assert batch[0] == next_batch()[0]  # asked again before it is there, the same
+        rows = [f"{task},1,{int(task[1:]) % 3 == 0:d}" for task in batch[0]]
+        (tmp_path / "batch.csv").write_text("\n".join(["task,trial,outcome", *rows]) + "\n")
+        assert main(["submit", "batch.csv", "--benchmark", "walked", *described]) == 0
+        told = capsys.readouterr().out
+        n_run += len(rows)
+    assert n_run <= 20
+    assert "Its score on all tasks is estimated at" in told
+    assert "nothing is left to run" in told
+    assert "nothing is left to run" in batch[1]
+    assert main(["status", told.split()[0]]) == 0
+    assert "nothing is left to run" in capsys.readouterr().out
+    service.manage("recompute", "walked")
+    assert any("walker" in line and "~" in line for line in service.manage("standings", "walked"))
+
+
 @pytest.fixture(scope="module")
 def large(service):
     service.load(csv_text(graded(40, 3_000)), "large")

@@ -19,6 +19,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Membership, Scaffold, T
 from leaderboard.operations.models import Assignment, Reselection, Webhook
 from leaderboard.operations.moving.tables import BY_NUMBER, NAMED, PATHS, rows_of
 from leaderboard.operations.services import recompute
+from leaderboard.studies.models import AdaptiveStudy
 from leaderboard.submissions.models import Status, Submission
 from tests.leaderboard.api.deliver import body, send, token_for
 from tests.toys import AS_OF, csv_text, in_subset, load_text, moved, only, passing, recomputed
@@ -47,6 +48,13 @@ def lived():
     assert answer.status_code == 201, answer.content
     call_command("rename", "toy", "a03", "An Agent", *why)
     call_command("retire", "toy", "t19", *why)
+    call_command("adaptive", "toy")
+    call_command("policy", "toy", "--set", "assignment=adaptive")
+    who = ("--agent", "chosen", "--scaffold", "Loop", "--model", "M chosen", "--for", "ada@example.org")
+    call_command("assign", "toy", *who)
+    (task,) = Assignment.objects.get(agent__name="chosen").tasks
+    row = {"task": Task.objects.get(pk=task).name, "trial": 1, "outcome": 1}
+    assert send(body("chosen", outcomes=[row]), token=token).status_code == 201
     call_command("webhooks", "toy", "--add", "https://hooks.example/x")
     call_command("reruns", "toy", "--open", "to be sure")
     who = ("--agent", "asked", "--scaffold", "Loop", "--model", "M asked", "--for", "ada@example.org")
@@ -65,7 +73,10 @@ def state(slug):
     entries = Entry.objects.filter(board__benchmark=found).order_by("board__number", "position")
     asked = Assignment.objects.get(agent__benchmark=found, agent__name="asked")
     assert {Task.objects.get(pk=pk).benchmark for pk in asked.tasks} == {found}
+    (chosen,) = Submission.objects.filter(agent__benchmark=found).exclude(study_id=None)
     return {
+        "chosen": (AdaptiveStudy.objects.get(pk=chosen.study_id).benchmark, chosen.agent.name)
+        == (found, "chosen"),
         "rows": {model.__name__: rows_of(model, found).count() for model in PATHS},
         "boards": list(found.boards.order_by("number").values_list("number", "digest", "published_at")),
         "standings": standings_of(found.boards.order_by("-number")[0]).as_plain(),
@@ -95,7 +106,7 @@ def test_a_benchmark_moves_with_its_boards_and_lives_on(tmp_path, capsys):
     board, file = lived(), tmp_path / "toy.zip"
     call_command("move-out", "toy", str(file))
     said = capsys.readouterr().out
-    assert f"{file}: toy, 658 outcomes, {board.number} boards, 1 account." in said
+    assert f"{file}: toy, 659 outcomes, {board.number} boards, 1 account." in said
     assert "not frozen: what comes from now on" in said
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     there, ids = state("toy"), set(Agent.objects.values_list("pk", flat=True))
@@ -115,7 +126,7 @@ def test_a_benchmark_moves_with_its_boards_and_lives_on(tmp_path, capsys):
     assert list(Benchmark.objects.values_list("slug", flat=True)) == ["other"]
     Scaffold.objects.filter(name="LOOP").update(name="Loop")
     call_command("move-in", str(file), "--slug", "here")
-    assert "here: 658 outcomes" in capsys.readouterr().out
+    assert "here: 659 outcomes" in capsys.readouterr().out
     assert state("here") == there
     agents = set(Agent.objects.filter(benchmark__slug="here").values_list("pk", flat=True))
     assert not ids & agents

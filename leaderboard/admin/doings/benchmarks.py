@@ -13,8 +13,17 @@ from leaderboard.catalog.rules import RULES, shown
 from leaderboard.errors import Refusal
 from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
 from leaderboard.operations.listing import DESCRIBED, describe_benchmark, list_tasks
-from leaderboard.operations.policies import PolicyChangedMeanwhile, changed_policy, changes, put_in_force
+from leaderboard.operations.policies import (
+    PolicyChangedMeanwhile,
+    changed_policy,
+    changes,
+    put_in_force,
+    replay_told,
+)
 from leaderboard.operations.uploads import tasks_in
+from leaderboard.studies.answers import adaptive_told
+from leaderboard.studies.models import AdaptiveStudy
+from leaderboard.studies.queries import is_of_now, latest_study
 
 TASKS_HELP = (
     "One row for each task: a head <code>name</code> and, where you have them, <code>category</code>, "
@@ -151,6 +160,8 @@ def _preview_policy(asked: Asked) -> Preview:
         for field, (old, new) in changes(policy_in_force(asked.row), after).items()
     ]
     found = foreseen(asked.row, after)
+    if after.assignment != policy_in_force(asked.row).assignment and (replayed := replay_told(asked.row)):
+        told.append(replayed)
     return Preview([*told, *found.sentences], chart=moves_chart(found))
 
 
@@ -173,6 +184,22 @@ def _turning(switch: Switch, on: bool, label: str, words: str) -> Doing:
         is_open=lambda row: bool(getattr(row, f"{switch}_at")) != on,
         is_dangerous=on,
     )
+
+
+def _replayed(row: Any) -> dict[str, Any]:
+    """What a replay on past agents says of adaptive assignments, beside as many tasks chosen otherwise."""
+    study = latest_study(AdaptiveStudy, row)
+    if study is None:
+        return {"slug": row.slug, "study": None}
+    told: dict[str, Any] = {"slug": row.slug, "study": study, "is_behind": not is_of_now(study)}
+    if study.result["available"]:
+        replay = study.result["replay"]
+        told |= {
+            "title": adaptive_told.title_of_choices(replay),
+            "choices": adaptive_told.choices(replay),
+            "stops": adaptive_told.stops(replay),
+        }
+    return told
 
 
 CREATE = Doing(
@@ -205,6 +232,8 @@ POLICY = Doing(
     _set_policy,
     form=PolicyForm,
     preview=_preview_policy,
+    beside="backoffice/replay.html",
+    context=_replayed,
 )
 SWITCHES = (
     _turning(Switch.FROZEN, True, "Freeze intake", "No submission and no assignment is taken; boards go on."),

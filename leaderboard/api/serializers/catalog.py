@@ -49,8 +49,8 @@ class BenchmarkRow(Form):
 
 OF_BENCHMARK = (
     *("benchmark", "tasks", "agents", "submissions", "assignments", "subsets", "board", "boards", "compare"),
-    *("validations", "calibrations", "variances", "drifts", "dstudy", "alerts", "rerun-requests"),
-    *("reselections", "policy", "freeze"),
+    *("validations", "calibrations", "variances", "adaptive_studies", "drifts", "dstudy", "alerts"),
+    *("rerun-requests", "reselections", "policy", "freeze"),
 )
 
 

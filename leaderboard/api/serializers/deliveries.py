@@ -43,7 +43,9 @@ class Check(Form):
 class AssignmentRow(Form):
     id = UUIDField(source="uuid")
     agent = CharField()
-    mode = CharField(help_text="subset, full, or delta: what the agent still lacks.")
+    mode = CharField(
+        help_text="subset, full, delta: what the agent still lacks; or adaptive: batch by batch."
+    )
     reason = CharField()
     status = CharField()
     subset = IntegerField(allow_null=True, source="subset.number", default=None)
@@ -67,13 +69,26 @@ class AssignmentRow(Form):
 
 
 class AssignmentOne(AssignmentRow):
-    tasks = SerializerMethodField(help_text="Names of the tasks to run; they never change.")
+    tasks = SerializerMethodField(
+        help_text="Names of the tasks to run; they never change, but asking again adds to an adaptive one's."
+    )
+    study = IntegerField(
+        allow_null=True, source="study_id", help_text="The study that an adaptive one rests on; or null."
+    )
+    adaptive = SerializerMethodField(
+        help_text="Of an adaptive one: the tasks that wait to be run, score, interval, what is left; or null."
+    )
     submissions = SerializerMethodField(help_text="Ids of what was delivered for it.")
 
     def get_tasks(self, assignment: Any) -> list[str]:
         from leaderboard.operations.assignments import names_of
 
         return list(names_of(assignment))
+
+    def get_adaptive(self, assignment: Any) -> dict[str, Any] | None:
+        from leaderboard.operations.adaptively import told
+
+        return told(assignment)
 
     def get_submissions(self, assignment: Any) -> list[str]:
         return [str(uuid) for uuid in assignment.submissions.order_by("id").values_list("uuid", flat=True)]
@@ -89,7 +104,11 @@ class SubmissionOne(SubmissionRow):
     history = Became(many=True, source="told_history")
     checks = Check(many=True, source="told_checks", allow_null=True, help_text="Null until they were made.")
     quota = JSONField(source="told_quota", help_text="What is left of today, by account and agent; or null.")
-    assignment = JSONField(source="told_assignment", help_text="That it answers: id, mode, status; or null.")
+    assignment = JSONField(
+        source="told_assignment",
+        help_text="That it answers: id, mode, status, and of an adaptive one `adaptive`: score, interval, "
+        "what is left; or null.",
+    )
     replaces = UUIDField(source="told_replaces", allow_null=True)
     replaced_by = UUIDField(source="told_replaced_by", allow_null=True)
     board = IntegerField(
@@ -115,7 +134,9 @@ class Receipt(Form):
     n_invalid = IntegerField()
     n_outside = IntegerField()
     warnings = ListField(child=CharField())
-    assignment = JSONField(help_text="The one that this answers; or null.")
+    assignment = JSONField(
+        help_text="The one that this answers, with score, interval, what is left of an adaptive one; or null."
+    )
     embargo_until = CharField(allow_null=True)
     checks = JSONField(help_text="What the machine found; null while it is being checked.")
     quota = JSONField(help_text="What is left of today's; null for operators.")

@@ -102,7 +102,7 @@ def _told(found: Followed) -> Any:
         "history": found.history,
         "checks": found.checks,
         "quota": found.quota,
-        "assignment": _assignment(found.assignment),
+        "assignment": _assignment(found),
         "replaces": submission.replaces.uuid if submission.replaces else None,
         "replaced_by": found.replaced_by.uuid if found.replaced_by else None,
         "board": found.board.number if found.board else None,
@@ -114,8 +114,12 @@ def _told(found: Followed) -> Any:
     return submission
 
 
-def _assignment(found: Assignment | None) -> dict[str, str] | None:
-    return {"id": str(found.uuid), "mode": found.mode, "status": found.status} if found else None
+def _assignment(found: Followed) -> dict[str, Any] | None:
+    if found.assignment is None:
+        return None
+    told = {name: getattr(found.assignment, name) for name in ("mode", "status")}
+    adaptive = {"adaptive": found.adaptive.as_plain()} if found.adaptive else {}
+    return {"id": str(found.assignment.uuid), **told, **adaptive}
 
 
 class Withdraw(OfSubmission):
@@ -166,7 +170,10 @@ class Assignments(OfAssignments, Listing):
         return self.assignments().filter(**asked).order_by("-id")
 
     def post(self, request: Request, slug: str) -> Response:
-        """Ask which tasks an agent is to run: 201, or 200 with the assignment that it has open."""
+        """Ask which tasks an agent is to run: 201, or 200 with the assignment that it has open.
+
+        Where tasks are chosen for each agent, asking again once all of them are delivered adds the next ones.
+        """
         now = timezone.now()
         found = assign(
             benchmark=self.benchmark,

@@ -10,6 +10,7 @@ from leaderboard.api import serializers
 from leaderboard.api.parameters import one_of, whole
 from leaderboard.api.views.asked import Asked, Listing, NoSuchThing
 from leaderboard.studies.models import (
+    AdaptiveStudy,
     Calibration,
     DriftCheck,
     Study,
@@ -89,6 +90,10 @@ class OfVariances(OfStudies):
     kind, one = VarianceStudy, "variance"
 
 
+class OfAdaptive(OfStudies):
+    kind, one = AdaptiveStudy, "adaptive_study"
+
+
 class OfDrift(OfStudies):
     kind, one = DriftCheck, "drift"
 
@@ -107,6 +112,14 @@ class Variances(OfVariances, Studies):
 
 class Variance(OfVariances, StudyOne):
     """One variance study: components, and what was never measured."""
+
+
+class AdaptiveStudies(OfAdaptive, Studies):
+    """What adaptive assignments rest on, the latest first."""
+
+
+class AdaptiveOne(OfAdaptive, StudyOne):
+    """What adaptive assignments rest on, frozen, and its replay on past agents; or why there are none."""
 
 
 class DriftChecks(OfDrift, Studies):

@@ -299,9 +299,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uuid', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
-                ('mode', models.CharField(choices=[('subset', 'Subset'), ('full', 'Full'), ('delta', 'Delta')], max_length=16)),
+                ('mode', models.CharField(choices=[('subset', 'Subset'), ('full', 'Full'), ('delta', 'Delta'), ('adaptive', 'Adaptive')], max_length=16)),
                 ('reason', models.TextField(help_text='Why these tasks, in words.')),
-                ('tasks', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Ids, by name; the audit tasks among them.', size=None)),
+                ('tasks', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Ids, by name, the audit tasks among them; of an adaptive one in the order of its batches.', size=None)),
                 ('audit', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), default=list, help_text='Ids of those drawn from outside the subset.', size=None)),
                 ('n_trials', models.PositiveSmallIntegerField(help_text='Asked for on each task.')),
                 ('n_trials_recommended', models.PositiveSmallIntegerField(null=True)),
@@ -311,12 +311,13 @@ class Migration(migrations.Migration):
                 ('ended_at', models.DateTimeField(null=True)),
                 ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='catalog.agent')),
                 ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to=settings.AUTH_USER_MODEL)),
+                ('study', models.ForeignKey(help_text='That an adaptive one rests on.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='studies.adaptivestudy')),
                 ('submissions', models.ManyToManyField(help_text='That name it; late ones too.', related_name='assignments', to='submissions.submission')),
                 ('subset', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='studies.tasksubset')),
                 ('request', models.ForeignKey(help_text='That it answers.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='operations.rerunrequest')),
             ],
             options={
-                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('agent',), name='assignment_one_open'), models.CheckConstraint(condition=models.Q(('mode__in', ['subset', 'full', 'delta']), ('n_trials__gte', 1), ('status__in', ['open', 'fulfilled', 'expired']), ('tasks__len__gte', 1)), name='assignment_choices_known'), models.CheckConstraint(condition=models.Q(('audit__contained_by', models.F('tasks'))), name='assignment_audit_among_tasks'), models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('created_at'))), name='assignment_expires_later')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('agent',), name='assignment_one_open'), models.CheckConstraint(condition=models.Q(('mode__in', ['subset', 'full', 'delta', 'adaptive']), ('n_trials__gte', 1), ('status__in', ['open', 'fulfilled', 'expired']), ('tasks__len__gte', 1)), name='assignment_choices_known'), models.CheckConstraint(condition=models.Q(models.Q(('mode', 'adaptive'), ('study__isnull', False)), models.Q(models.Q(('mode', 'adaptive'), _negated=True), ('study', None)), _connector='OR'), name='assignment_adaptive_has_study'), models.CheckConstraint(condition=models.Q(('audit__contained_by', models.F('tasks'))), name='assignment_audit_among_tasks'), models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('created_at'))), name='assignment_expires_later')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
@@ -337,7 +338,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='assignment',
-            trigger=pgtrigger.compiler.Trigger(name='assignment_tasks_never_change', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."agent_id" IS DISTINCT FROM (NEW."agent_id") OR OLD."asked_by_id" IS DISTINCT FROM (NEW."asked_by_id") OR OLD."audit" IS DISTINCT FROM (NEW."audit") OR OLD."created_at" IS DISTINCT FROM (NEW."created_at") OR OLD."expires_at" IS DISTINCT FROM (NEW."expires_at") OR OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."mode" IS DISTINCT FROM (NEW."mode") OR OLD."n_trials" IS DISTINCT FROM (NEW."n_trials") OR OLD."n_trials_recommended" IS DISTINCT FROM (NEW."n_trials_recommended") OR OLD."reason" IS DISTINCT FROM (NEW."reason") OR OLD."request_id" IS DISTINCT FROM (NEW."request_id") OR OLD."subset_id" IS DISTINCT FROM (NEW."subset_id") OR OLD."tasks" IS DISTINCT FROM (NEW."tasks") OR OLD."uuid" IS DISTINCT FROM (NEW."uuid"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='2d320ac602816d88094572e273d8f71875f38b15', operation='UPDATE', pgid='pgtrigger_assignment_tasks_never_change_97c9e', table='operations_assignment', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='assignment_tasks_never_change', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."agent_id" IS DISTINCT FROM (NEW."agent_id") OR OLD."asked_by_id" IS DISTINCT FROM (NEW."asked_by_id") OR OLD."audit" IS DISTINCT FROM (NEW."audit") OR OLD."created_at" IS DISTINCT FROM (NEW."created_at") OR OLD."expires_at" IS DISTINCT FROM (NEW."expires_at") OR OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."mode" IS DISTINCT FROM (NEW."mode") OR OLD."n_trials" IS DISTINCT FROM (NEW."n_trials") OR OLD."n_trials_recommended" IS DISTINCT FROM (NEW."n_trials_recommended") OR OLD."reason" IS DISTINCT FROM (NEW."reason") OR OLD."request_id" IS DISTINCT FROM (NEW."request_id") OR OLD."study_id" IS DISTINCT FROM (NEW."study_id") OR OLD."subset_id" IS DISTINCT FROM (NEW."subset_id") OR OLD."uuid" IS DISTINCT FROM (NEW."uuid"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='1d68bf60d38241f569d7385b79992f3500b83e81', operation='UPDATE', pgid='pgtrigger_assignment_tasks_never_change_97c9e', table='operations_assignment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='assignment',
+            trigger=pgtrigger.compiler.Trigger(name='assignment_tasks_are_only_added', sql=pgtrigger.compiler.UpsertTriggerSql(condition="WHEN (OLD.tasks IS DISTINCT FROM NEW.tasks AND NOT (OLD.mode = 'adaptive' AND OLD.status = 'open' AND NEW.tasks[1:cardinality(OLD.tasks)] = OLD.tasks))", func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='f47a32483141dfb21df1d06efce9f1c1e75beb4e', operation='UPDATE', pgid='pgtrigger_assignment_tasks_are_only_added_fed8c', table='operations_assignment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='assignment',

@@ -20,6 +20,7 @@ from leaderboard.operations.models import (
     Reselection,
 )
 from leaderboard.studies.models import (
+    AdaptiveStudy,
     Calibration,
     DriftCheck,
     SubsetTask,
@@ -46,6 +47,7 @@ PATHS: dict[AnyModel, str] = {
     Agent: "benchmark",
     AgentAlias: "benchmark",
     Setting: "benchmark",
+    AdaptiveStudy: "benchmark",
     Submission: "agent__benchmark",
     StatusChange: "submission__agent__benchmark",
     MachineCheck: "submission__agent__benchmark",
@@ -80,6 +82,7 @@ BY_NUMBER: dict[tuple[AnyModel, str], AnyModel] = {
     (OutcomeDetail, "task_id"): Task,
     (OutcomeDetail, "setting_id"): Setting,
     (Submission, "asked"): Task,
+    (Submission, "study_id"): AdaptiveStudy,
     (TaskSubset, "chosen_from"): Agent,
     (Calibration, "agents"): Agent,
     (Calibration, "tasks"): Task,

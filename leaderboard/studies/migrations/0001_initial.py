@@ -137,10 +137,31 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('benchmark', 'rules', 'data_version', 'estimator_version'), name='variancestudy_once')],
             },
         ),
+        migrations.CreateModel(
+            name='AdaptiveStudy',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('rules', models.CharField(help_text='SHA-256 of what the policy says of numbers.', max_length=64)),
+                ('data_version', models.BigIntegerField()),
+                ('estimator_version', models.PositiveIntegerField()),
+                ('result', models.JSONField()),
+                ('created_at', models.DateTimeField()),
+                ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='%(class)s_set', to='catalog.benchmark')),
+                ('policy', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='catalog.policy')),
+            ],
+            options={
+                'abstract': False,
+                'constraints': [models.UniqueConstraint(fields=('benchmark', 'rules', 'data_version', 'estimator_version'), name='adaptivestudy_once')],
+            },
+        ),
         migrations.AddField(
             model_name='TaskSubset',
             name='tasks',
             field=models.ManyToManyField(related_name='subsets', through='studies.SubsetTask', to='catalog.task'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='adaptivestudy',
+            trigger=pgtrigger.compiler.Trigger(name='study_is_append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='d56746c90e3dc6b5c442a37969361def8eaa5f01', operation='UPDATE OR DELETE', pgid='pgtrigger_study_is_append_only_44abe', table='studies_adaptivestudy', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='tasksubset',

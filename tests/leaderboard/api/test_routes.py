@@ -62,6 +62,8 @@ TABLE = {
     ("calibration", "GET"): READ,
     ("variances", "GET"): READ,
     ("variance", "GET"): READ,
+    ("adaptive_studies", "GET"): READ,
+    ("adaptive_study", "GET"): READ,
     ("drifts", "GET"): READ,
     ("drift", "GET"): READ,
     ("dstudy", "GET"): READ,

@@ -10,8 +10,9 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Missing
+from leaderboard.operations.adaptively import step_of
 from leaderboard.operations.assignments import assign, names_of
-from leaderboard.operations.models import Assignment
+from leaderboard.operations.models import Assignment, Mode
 from leaderboard.studies.answers import words
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
@@ -23,8 +24,8 @@ class NoSuchAccount(Missing):
 
 class Command(ServiceCommand):
     help = (
-        "Say which tasks an agent is to run, why, and until when: asked again, the same. What it delivers "
-        "meanwhile answers this assignment."
+        "Say which tasks an agent is to run, why, and until when: asked again, the same, or the next ones "
+        "where tasks are chosen for each agent. What it delivers meanwhile answers this assignment."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -68,8 +69,13 @@ def _told(assignment: Assignment) -> Iterator[str]:
     tasks = names_of(assignment)
     yield f"Assignment {assignment.uuid} of {assignment.agent}, until {assignment.expires_at:%Y-%m-%d}."
     yield f"{assignment.mode}: {assignment.reason}."
+    if assignment.mode == Mode.ADAPTIVE:
+        found = step_of(assignment)
+        yield f"{found.sentence}."
+        tasks = found.waiting
     more = assignment.n_trials_recommended or 0
     recommended = f"; {more} are recommended" if more > assignment.n_trials else ""
     trials = words.counted(assignment.n_trials, "trial")
-    yield f"{words.counted(len(tasks), 'task')}, {trials} of each{recommended}:"
+    if tasks:
+        yield f"{words.counted(len(tasks), 'task')}, {trials} of each{recommended}:"
     yield from (f"  {name}" for name in tasks)

@@ -1,0 +1,55 @@
+"""Which agents of a record were asked for tasks chosen for them, and where that has led them.
+
+What an agent was asked for stands with its deliveries, so that a record of any data version tells the same.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from analytics.record import Record
+from leaderboard.catalog.models import Task
+from leaderboard.studies.adaptive_steps import step
+from leaderboard.studies.models import AdaptiveStudy
+from leaderboard.submissions.queries import Delivery
+from selection.given import Adaptive
+
+OVER = "its tasks were chosen for it, so that it is ranked by its estimated score on all tasks alone"
+GOING_ON = "its tasks are chosen for it, batch by batch, and not all of them have arrived"
+
+
+def chosen_for(mine: Sequence[Delivery], tasks: Collection[Task]) -> tuple[int, list[str]] | None:
+    """The study that chose an agent's tasks, and these in order; None for one that was not asked so."""
+    asked = [one for one in mine if one.study is not None]
+    if not asked:
+        return None
+    names = {task.pk: task.name for task in tasks}
+    longest = max(asked, key=lambda one: len(one.chosen))
+    assert longest.study is not None
+    return longest.study, [names[pk] for pk in longest.chosen]
+
+
+def adaptive_of(record: Record, chosen: Mapping[str, tuple[int, list[str]]]) -> dict[str, Adaptive]:
+    """Where these agents stand by the outcomes that count."""
+    studies = AdaptiveStudy.objects.select_related("policy").in_bulk({study for study, _ in chosen.values()})
+    place = {name: i for i, name in enumerate(record.table.agents)}
+    return {
+        name: _adaptive(record, place[name], studies[study], asked)
+        for name, (study, asked) in chosen.items()
+        if name in place
+    }
+
+
+def _adaptive(record: Record, i: int, study: AdaptiveStudy, asked: list[str]) -> Adaptive:
+    tasks, there = record.table.tasks, np.flatnonzero(record.n_places[i])
+    means = {tasks[j]: float(record.table.means[i, j]) for j in there.tolist()}
+    known = {name: None if np.isnan(mean) else mean for name, mean in means.items()}
+    found = step(study, asked=asked, means=known, active=set(tasks))
+    told = Adaptive(
+        study=(study.data_version, study.policy.number),
+        n=int(study.result["agents"]),
+        reason=OVER if found.done else GOING_ON,
+    )
+    if not found.done or found.se is None:
+        return told
+    return Adaptive(told.study, told.n, told.reason, found.k, found.score, found.lower, found.upper, found.se)

@@ -1,0 +1,475 @@
+"""Adaptive assignments: the study, the policy, batches, receipts, and what gains nothing."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from io import StringIO
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+from django.db.utils import ProgrammingError
+
+from analytics.record import Record
+from leaderboard.accounts.models import User
+from leaderboard.boards.queries import promises_of
+from leaderboard.boards.reading import standings_of
+from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.catalog.services import AgentDescription, SecondName
+from leaderboard.operations import jobs
+from leaderboard.operations.assignments import assign, expire_due
+from leaderboard.operations.corrections import confirm
+from leaderboard.operations.due import adaptive as due
+from leaderboard.operations.models import Assignment, Lane
+from leaderboard.operations.reruns import open_drift_request
+from leaderboard.operations.runs import begin_queued
+from leaderboard.operations.services import check_drift, study_adaptive
+from leaderboard.studies.answers import words
+from leaderboard.studies.models import AdaptiveStudy
+from selection import adaptive
+from selection.standings.choice import training
+from tests.kept import stored
+from tests.leaderboard.test_assignments import runs
+from tests.leaderboard.test_receipts import deliver, token
+from tests.leaderboard.test_same_board import by_itself
+from tests.toys import AS_OF, board_of, csv_text, graded, lines_of, load_text, only, recomputed
+
+N_TASKS, N_PAST, SIZE = 40, 24, 2
+NEW = AgentDescription("newcomer", "Loop", "Model 9")
+OVER = AS_OF + timedelta(days=14)
+WEAK = "".join(str(int(j % 3 == 0)) for j in range(N_TASKS))
+"""What a newcomer would pass."""
+
+
+@pytest.fixture
+def board(db):
+    """24 complete agents on 40 tasks, a subset, and a replay; adaptive assignments are in force."""
+    text = csv_text(graded(N_PAST, N_TASKS))
+
+    def make():
+        board_of(text)
+        study_adaptive(benchmark=toy(), as_of=AS_OF)
+
+    stored("adaptive", make)
+    Policy.objects.create(benchmark=toy(), number=2, assignment="adaptive")
+    return toy()
+
+
+@pytest.fixture
+def ada(board):
+    return token("ada@example.org")
+
+
+def toy():
+    return Benchmark.objects.get(slug="toy")
+
+
+def ask(by, agent=NEW, *, as_of=AS_OF):
+    return assign(benchmark=toy(), agent=agent, by=by.user, as_of=as_of)
+
+
+def waiting(assignment, n=SIZE):
+    """The batch under way, in the order asked."""
+    by_id = dict(assignment.agent.benchmark.tasks.values_list("id", "name"))
+    return [by_id[pk] for pk in assignment.tasks[-n:]]
+
+
+def marked(tasks, marks=WEAK):
+    return {task: [int(marks[int(task[1:])])] for task in tasks}
+
+
+def walk(by, marks=WEAK, agent=NEW.name, **more):
+    """Run batch after batch until nothing is left; return the receipts."""
+    described, receipts = AgentDescription(agent, "Loop", more.get("model", NEW.model)), []
+    while (assignment := ask(by, described)).status == "open":
+        tasks = waiting(assignment)
+        receipts.append(deliver(by, marked(tasks, marks), agent=agent, **more))
+    return receipts
+
+
+def printed(*arguments):
+    out = StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+class TestStudy:
+    def test_it_is_the_cores_on_the_complete_agents(self, board):
+        found = AdaptiveStudy.objects.get().result
+        record = record_of(board)
+        start = adaptive.prepared(training(record), np.arange(N_PAST))
+        assert found["tasks"] == list(record.table.tasks)
+        assert found["difficulties"] == pytest.approx(start.difficulties.tolist())
+        assert (found["agents"], found["looks"], found["batch"]) == (N_PAST, [4, 6, 10, 14, 20], SIZE)
+        assert [one["strategy"] for one in found["replay"]["chosen"]] == [
+            "adaptive",
+            "mid_range",
+            "spread",
+            "random",
+        ]
+        assert found["replay"]["k"] == 10
+
+    def test_the_command_tells_it_and_keeps_it_once(self, board):
+        told = printed("adaptive", "toy")
+        assert told.startswith("The data have not changed since this replay.\n")
+        assert "pairs in the right order from 10 tasks" in told
+        assert "spread" in told
+        assert AdaptiveStudy.objects.count() == 1
+
+    @pytest.mark.parametrize("n_agents", [13, 19])
+    def test_too_few_agents_are_stored_with_the_reason(self, db, n_agents):
+        board_of(csv_text(graded(n_agents, 20)))
+        told = printed("adaptive", "toy")
+        assert "adaptive assignment needs 19 complete ones" in told
+        assert AdaptiveStudy.objects.get().result["available"] is False
+        with pytest.raises(CommandError, match=f"does not carry adaptive assignments: {n_agents - 1} past"):
+            call_command("policy", "toy", "--set", "assignment=adaptive")
+
+    @pytest.mark.parametrize("n_agents", [13, 20])
+    def test_the_job_says_what_it_found(self, db, n_agents):
+        board_of(csv_text(graded(n_agents, 20)))
+        jobs.ask(kind="adaptive", benchmark=toy(), by=None, reason="to see", as_of=AS_OF)
+        run = begin_queued(lane=Lane.LONG, claim=uuid4(), as_of=AS_OF)
+        told = jobs.JOBS["adaptive"].run(run, AS_OF, lambda n_done, n_total: None)
+        found = AdaptiveStudy.objects.get().result
+        assert told == f"data version 1: {found['verdict'] if found['available'] else found['reason']}"
+        assert found["available"] == (n_agents == 20)
+
+    def test_it_is_due_at_night_where_tasks_are_assigned_so(self, board):
+        assert list(due(AS_OF)) == []
+        load_text(csv_text(graded(1, N_TASKS, seed=7, prefix="z")))
+        assert list(due(AS_OF)) == []  # the night has not come
+        assert [one.benchmark for one in due(AS_OF + timedelta(days=1))] == [board]
+        Policy.objects.create(benchmark=board, number=3)
+        assert list(due(AS_OF + timedelta(days=1))) == []
+
+
+class TestPolicy:
+    def test_a_replay_of_this_very_board_is_needed(self, board):
+        Policy.objects.create(benchmark=board, number=3)
+        assert "adaptive" in printed("policy", "toy", "--set", "assignment=adaptive", "--dry-run")
+        load_text(csv_text(graded(1, N_TASKS, seed=7, prefix="z")))
+        with pytest.raises(CommandError) as refused:
+            call_command("policy", "toy", "--set", "assignment=adaptive")
+        assert str(refused.value) == (
+            "Adaptive assignments need a replay on the present outcomes under these rules; make it with "
+            "`manage.py adaptive toy`."
+        )
+        assert printed("policy", "toy", "--set", "n_trials=1")  # other fields ask for none
+
+    def test_it_says_where_no_gain_is_shown(self, board):
+        Policy.objects.create(benchmark=board, number=3)
+        told = printed("policy", "toy", "--set", "assignment=adaptive")
+        assert "assignment: fixed → adaptive" in told
+        assert AdaptiveStudy.objects.get().result["verdict"] in told
+        assert "Policy 4 is in force." in told
+
+
+class TestBatches:
+    def test_an_agent_is_walked_through_its_batches_as_the_core_walks_it(self, ada):
+        receipts = walk(ada)
+        (assignment,) = Assignment.objects.all()
+        assert (assignment.mode, assignment.status) == ("adaptive", "fulfilled")
+        record = record_of(toy())
+        outcomes = np.array([float(mark) for mark in WEAK])
+        start = adaptive.prepared(training(record), np.arange(N_PAST))
+        way = adaptive.walk(start, outcomes)
+        asked = [record.table.tasks[j] for batch in way.batches for j in sorted(batch)]
+        by_id = dict(toy().tasks.values_list("id", "name"))
+        n = len(assignment.tasks)
+        assert [by_id[pk] for pk in assignment.tasks] == asked[:n]
+        last = receipts[-1]["assignment"]["adaptive"]
+        look = way.looks[last["look"] - 1]
+        assert (last["done"], last["k"], last["n_left_at_most"], last["waiting"]) == (True, n, 0, [])
+        assert last["score"] == pytest.approx(look.score)
+        study = AdaptiveStudy.objects.get().result
+        half = study["quantile"] * study["scale"][last["look"] - 1] * look.se
+        assert last["upper"] - last["score"] == pytest.approx(half)
+        assert receipts[0]["assignment"]["adaptive"]["score"] is None  # before the first look
+        assert receipts[1]["assignment"]["adaptive"]["k"] == 4
+        assert "No score is told yet" in receipts[0]["assignment"]["adaptive"]["told"]
+        assert "nothing is left to run" in last["told"]
+
+    def test_asking_again_without_delivering_gives_the_same(self, ada):
+        first = ask(ada)
+        assert ask(ada).tasks == first.tasks
+        assert len(first.tasks) == SIZE
+        deliver(ada, marked(waiting(first)))
+        second = ask(ada)
+        assert (second.pk, second.tasks[:SIZE], len(second.tasks)) == (first.pk, first.tasks, 2 * SIZE)
+        assert ask(ada).tasks == second.tasks
+
+    def test_after_the_end_there_is_nothing_more(self, ada):
+        walk(ada)
+        over = ask(ada)
+        assert (over.status, ask(ada)) == ("fulfilled", over)
+        assert Assignment.objects.count() == 1
+
+    def test_outcomes_decide_what_comes_next(self, ada):
+        def asked(name, mark):
+            described = AgentDescription(name, "Loop", name)
+            deliver(ada, marked(waiting(ask(ada, described)), mark * N_TASKS), name, model=name)
+            return ask(ada, described).tasks
+
+        strong, weak = asked("strong", "1"), asked("weak", "0")
+        assert strong[:SIZE] == weak[:SIZE]
+        assert strong[SIZE : 2 * SIZE] != weak[SIZE : 2 * SIZE]
+
+    @pytest.mark.parametrize("change", [lambda tasks: tasks[::-1], lambda tasks: tasks[:-1]])
+    def test_tasks_are_only_ever_added(self, ada, change):
+        assignment = ask(ada)
+        assignment.tasks = change(assignment.tasks)
+        with pytest.raises(ProgrammingError, match="Cannot update"):
+            assignment.save()
+
+    def test_after_its_days_another_goes_on_with_the_same_tasks(self, ada):
+        first = ask(ada)
+        deliver(ada, marked(waiting(first)))
+        second = ask(ada, as_of=OVER)
+        assert second.pk != first.pk
+        assert (second.study_id, second.tasks[:SIZE]) == (first.study_id, first.tasks)
+        assert len(second.tasks) == 2 * SIZE
+        assert expire_due(as_of=OVER) == "0 assignments have expired"
+
+    def test_a_newer_study_changes_nothing_for_who_has_begun(self, ada):
+        first = ask(ada)
+        load_text(csv_text(graded(2, N_TASKS, seed=7, prefix="z")))
+        newer, _ = study_adaptive(benchmark=toy(), as_of=AS_OF)
+        deliver(ada, marked(waiting(first)))
+        assert ask(ada).study_id == first.study_id
+        other = ask(ada, AgentDescription("other", "Loop", "Model 10"))
+        assert other.study == newer
+
+    def test_who_delivered_before_is_asked_for_the_subset(self, ada):
+        deliver(ada, marked(["t00"]))
+        assert ask(ada).mode == "delta"
+
+    def test_all_tasks_are_asked_for_while_a_drift_request_is_open(self, ada):
+        for i in range(3):
+            model = f"M {i}"
+            deliver(ada, runs(names_of_subset()), agent=f"s{i}", model=model)
+        open_drift_request(benchmark=toy(), reason="the jump", as_of=AS_OF)
+        assert (ask(ada).mode, len(ask(ada).tasks)) == ("full", N_TASKS)
+
+    def test_without_a_study_the_subset_is_asked_for(self, ada, monkeypatch):
+        monkeypatch.setattr("leaderboard.studies.queries.ESTIMATOR_VERSION", 10_000)
+        assert ask(ada).mode == "subset"
+
+    def test_a_failure_of_the_harness_is_not_asked_again(self, ada):
+        tasks = waiting(ask(ada))
+        receipt = deliver(ada, marked(tasks[:1]) | {tasks[1]: [None]})
+        counted = ask(ada)  # a failure until somebody confirms that it is none
+        assert len(counted.tasks) == 2 * SIZE
+        confirm(uuid=UUID(receipt["id"]), reason="the sandbox was full", as_of=AS_OF)
+        assert ask(ada).tasks == counted.tasks
+
+    def test_a_retired_task_is_asked_for_no_longer(self, ada):
+        tasks = waiting(ask(ada))
+        toy().tasks.filter(name=tasks[0]).update(retired_at=AS_OF, retired_reason="broken")
+        deliver(ada, marked(tasks[1:]))
+        assert len(ask(ada).tasks) == 2 * SIZE
+        assert walk(ada)[-1]["assignment"]["adaptive"]["done"]
+
+
+class TestWhatGainsNothing:
+    def test_only_the_solved_tasks_of_a_batch(self, ada):
+        assignment = ask(ada)
+        tasks = waiting(assignment)
+        receipt = deliver(ada, runs(tasks[:1]))
+        told = receipt["assignment"]["adaptive"]
+        assert (told["score"], told["done"], told["waiting"]) == (None, False, tasks[1:])
+        assert receipt["assignment"]["status"] == "open"
+        assert ask(ada).tasks == assignment.tasks  # no next batch
+
+    def test_tasks_outside_the_batches(self, ada):
+        first = ask(ada)
+        outside = [f"t{j:02d}" for j in range(N_TASKS) if f"t{j:02d}" not in waiting(first)]
+        receipt = deliver(ada, runs(outside[-12:]))
+        assert receipt["n_outside"] == 12
+        assert receipt["assignment"]["adaptive"]["score"] is None
+        deliver(ada, marked(waiting(first)))
+        alone = AgentDescription("alone", "Loop", "Model 10")
+        deliver(ada, marked(waiting(ask(ada, alone))), agent=alone.name, model=alone.model)
+        assert ask(ada).tasks == ask(ada, alone).tasks
+
+    def test_more_trials_of_failed_tasks(self, ada):
+        tasks = waiting(ask(ada))
+        deliver(ada, {tasks[0]: [0, 1, 1], tasks[1]: [0, 1, 1]})
+        alone = AgentDescription("alone", "Loop", "Model 10")
+        ask(ada, alone)
+        deliver(ada, runs(tasks, 0), agent=alone.name, model=alone.model)
+        assert ask(ada).tasks == ask(ada, alone).tasks
+
+    def test_calling_failures_invalid(self, ada):
+        tasks = waiting(ask(ada))
+        deliver(ada, {task: [None] for task in tasks})
+        alone = AgentDescription("alone", "Loop", "Model 10")
+        ask(ada, alone)
+        deliver(ada, runs(tasks, 0), agent=alone.name, model=alone.model)
+        assert ask(ada).tasks == ask(ada, alone).tasks
+
+    def test_a_second_name_sees_what_everybody_is_asked_first(self, ada):
+        first = ask(ada)
+        with pytest.raises(SecondName):
+            walk(ada, agent="again")
+        other = ask(ada, AgentDescription("other", "Loop", "Model 10"))
+        assert other.tasks == first.tasks
+
+
+def record_of(benchmark) -> Record:
+    from leaderboard.studies.records import Reader
+
+    return Reader(benchmark).now(None).record
+
+
+def names_of_subset():
+    return list(toy().subsets.get().tasks.values_list("name", flat=True))
+
+
+class TestBoard:
+    @pytest.fixture
+    def walked(self, ada):
+        """The last receipt of an agent that has come to its end, and the board that follows."""
+        return walk(ada)[-1]["assignment"]["adaptive"], recomputed()
+
+    def test_at_its_end_an_agent_is_ranked_by_its_estimate(self, walked):
+        told, board = walked
+        line = lines_of(board)["newcomer"]
+        full, study = line.at["full"], AdaptiveStudy.objects.get().result
+        assert (line.how, line.marks, full.rank is not None) == ("estimated", ("chosen tasks",), True)
+        assert [full.score, full.lower, full.upper] == pytest.approx(
+            [told["score"], told["lower"], told["upper"]]
+        )
+        assert full.se == pytest.approx((told["upper"] - told["score"]) / study["quantile"])
+        assert full.source == "tasks chosen for the agent"
+        for target in ("subset", "domain"):
+            assert line.at[target].rank is None
+            assert line.at[target].reason.startswith("its tasks were chosen for it")
+        told = words.scores_text(standings_of(board))
+        assert told == "Scores are over all 40 tasks: measured for 24 agents, estimated for 1 from tasks " \
+            "chosen for each."  # fmt: skip
+
+    def test_before_its_end_it_is_listed_with_the_reason(self, ada):
+        deliver(ada, marked(waiting(ask(ada))))
+        board = recomputed()
+        line = lines_of(board)["newcomer"]
+        assert (line.how, line.at["full"].rank, line.at["full"].score) == ("incomplete", None, None)
+        assert line.at["full"].reason == (
+            "its tasks are chosen for it, batch by batch, and not all of them have arrived"
+        )
+        ask(ada)  # the next batch changes no board
+        assert recomputed() == board
+
+    def test_a_file_has_the_same_board(self, walked, tmp_path):
+        """With the same Given; who delivered it, and how often, a file does not say."""
+        _, board = walked
+        ran = Assignment.objects.get().tasks
+        there = set(toy().tasks.filter(pk__in=ran).values_list("name", flat=True))
+        newcomer = csv_text({"newcomer": only(WEAK, there)}, day=f"{AS_OF:%Y-%m-%d}")
+        past = csv_text(graded(N_PAST, N_TASKS))
+        (tmp_path / "all.csv").write_text(
+            past + newcomer.split("\n", 1)[1].replace("Model newcomer", "Model 9")
+        )
+        file = by_itself(tmp_path / "all.csv", board).as_plain()
+        stored = standings_of(board).as_plain()
+        for line in [*file["agents"], *stored["agents"]]:
+            del line["run_by"], line["n_submissions"]
+        for key in file:
+            assert file[key] == stored[key], key
+
+    def test_it_feeds_no_band_and_no_monitor(self, ada):
+        before, quiet = recomputed(), check_drift(benchmark=toy(), as_of=AS_OF)[0]
+        walk(ada)
+        after, check = recomputed(), check_drift(benchmark=toy(), as_of=AS_OF)[0]
+        assert (after.calibration, after.n_complete) == (before.calibration, N_PAST)
+        assert check.pk != quiet.pk
+        assert check.result == quiet.result
+        assert promises_of(toy()) == {}
+
+    def test_the_subset_delivered_on_top_gives_no_second_score(self, ada, walked):
+        _, board = walked
+        ran = set(toy().tasks.filter(pk__in=Assignment.objects.get().tasks).values_list("name", flat=True))
+        deliver(ada, runs(sorted(set(names_of_subset()) - ran)))
+        line = lines_of(recomputed())["newcomer"]
+        assert line.at["subset"].rank is None
+        assert line.at["full"].score == lines_of(board)["newcomer"].at["full"].score
+
+    def test_all_tasks_delivered_are_measured(self, ada, walked):
+        ran = set(toy().tasks.filter(pk__in=Assignment.objects.get().tasks).values_list("name", flat=True))
+        deliver(ada, marked([f"t{j:02d}" for j in range(N_TASKS) if f"t{j:02d}" not in ran]))
+        line = lines_of(recomputed())["newcomer"]
+        assert (line.how, line.at["full"].score) == ("measured", pytest.approx(WEAK.count("1") / N_TASKS))
+        assert line.at["subset"].rank is not None
+
+    def test_its_pages_say_how_it_came_to_its_score(self, walked, client):
+        agent = Agent.objects.get(name="newcomer")
+        page = client.get(f"/b/toy/agents/{agent.pk}").content.decode()
+        assert "~" in page
+        board = client.get("/b/toy").content.decode()
+        assert "from tasks chosen for each" in board
+        other = Agent.objects.get(name="a00").pk
+        pair = client.get(f"/b/toy/compare?a={agent.pk}&a={other}")
+        assert pair.status_code == 200
+        assert "~" in pair.content.decode()
+        listed = client.get("/b/toy?target=subset").content.decode()
+        assert "ran tasks chosen for each agent" in listed
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ten_at_once_add_one_batch():
+    board_of(csv_text(graded(N_PAST, N_TASKS)))
+    study_adaptive(benchmark=toy(), as_of=AS_OF)
+    Policy.objects.create(benchmark=toy(), number=2, assignment="adaptive")
+    ada = token("ada@example.org")
+    deliver(ada, marked(waiting(ask(ada))))
+    user = User.objects.get(email="ada@example.org")
+
+    def once(_):
+        try:
+            return tuple(assign(benchmark=toy(), agent=NEW, by=user, as_of=AS_OF).tasks)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(10) as threads:
+        (tasks,) = set(threads.map(once, range(10)))
+    assert len(tasks) == 2 * SIZE
+    assert Assignment.objects.count() == 1
+
+
+def test_the_interface_gives_batches_and_says_what_is_left(ada, client):
+    from leaderboard.operations.services import issue_token
+
+    _, secret = issue_token(
+        email="ada@example.org", slug="toy", scope="submit", name="web", as_of=AS_OF, life=timedelta(days=300)
+    )
+    head = {"Authorization": f"Bearer {secret}"}
+    agent = {"name": "newcomer", "scaffold": "Loop", "model": "Model 9"}
+
+    def post(where, body):
+        answer = client.post(
+            f"/api/v1/benchmarks/toy/{where}", json.dumps(body), content_type="application/json", headers=head
+        )
+        return answer.status_code, answer.json()
+
+    status, asked = post("assignments", {"agent": agent})
+    assert (status, asked["mode"], asked["study"]) == (201, "adaptive", AdaptiveStudy.objects.get().pk)
+    assert asked["adaptive"]["waiting"] == asked["tasks"]
+    rows = [{"task": task, "trial": 1, "outcome": 1} for task in asked["tasks"]]
+    _, tried = post("submissions?dry_run=true", {"agent": agent, "outcomes": rows})
+    assert tried["assignment"]["adaptive"]["told"].endswith(
+        "ask for the next 2 tasks, at most 18 tasks are left"
+    )
+    _, receipt = post("submissions", {"agent": agent, "outcomes": rows})
+    assert receipt["assignment"]["adaptive"] == tried["assignment"]["adaptive"]
+    status, further = post("assignments", {"agent": agent})
+    assert (status, further["id"], len(further["tasks"])) == (200, asked["id"], 4)
+    assert further["adaptive"]["waiting"] == further["tasks"][2:]
+    found = client.get(f"/api/v1/submissions/{receipt['id']}", headers=head).json()
+    assert found["assignment"]["adaptive"]["waiting"] == further["tasks"][2:]
+    client.force_login(User.objects.get(email="ada@example.org"))
+    page = client.get(f"/submissions/{receipt['id']}").content.decode()
+    assert "No score is told yet; 2 of those asked for have not arrived, at most 18 tasks are left." in page
+    assert client.get(f"/api/v1/benchmarks/toy/assignments/{asked['id']}", headers=head).json() == further
