@@ -329,10 +329,13 @@ def test_savings_in_words():
         "A run on the subset takes 300 of 1,000 tasks, 70% fewer; what that saves in money was not measured."
     )
     one = saved | {"so_far": {"n_runs": 1, "n_tasks_saved": 700, "saved": 41.2978, "n_not_measured": 0}}
-    assert words.savings_text(one).endswith("So far 1 run was spared 700 tasks and $41.3.")
+    assert words.savings_text(one).endswith(
+        "So far 1 run went without 700 tasks of a full evaluation, $41.3 at its own mean cost of a task."
+    )
     two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
     assert words.savings_text(two).endswith(
-        "So far 2 runs were spared 1 task and $5.00, 1 of them without a stated cost left out."
+        "So far 2 runs went without 1 task of a full evaluation, $5.00 at their own mean cost of a task, 1 of "
+        "them without a stated cost left out."
     )
     assert words.savings_text(two, with_money=False).endswith("So far 2 runs were spared 1 task.")
     assert words.savings_text(None) == ""
