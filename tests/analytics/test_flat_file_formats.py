@@ -506,7 +506,7 @@ names = st.text(letters, min_size=1, max_size=20).map(lambda name: " ".join(name
 
 
 def doubled(text):
-    """As whoever writes a CSV by hand does: an apostrophe before a formula's sign is a guard, and none is lost."""
+    """What a hand writes into a CSV, where an apostrophe before a formula's sign is taken for a guard."""
     return f"'{text}" if re.match(r"'+[=+\-@]", text) else text
 
 

@@ -334,10 +334,12 @@ def test_savings_in_words():
     )
     two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
     assert words.savings_text(two).endswith(
-        "So far 2 runs went without 1 task of a full evaluation, $5.00 at their own mean cost of a task, 1 of "
-        "them without a stated cost left out."
+        "So far 2 runs went without 1 task of a full evaluation, $5.00 at their own mean cost of a task, "
+        "1 of them without a stated cost left out."
     )
-    assert words.savings_text(two, with_money=False).endswith("So far 2 runs were spared 1 task.")
+    assert words.savings_text(two, with_money=False).endswith(
+        "So far 2 runs went without 1 task of a full evaluation."
+    )
     assert words.savings_text(None) == ""
 
 
