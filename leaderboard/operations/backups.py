@@ -6,7 +6,7 @@ the same version surely reads.
 
 Half of a small file are commands, which pg_restore runs as they are: a bit that turned there may take a
 trigger or a rule away without a word. So `back_up` seals the file with its SHA-256, in a last line that
-pg_restore never reads. The seal finds damage, not malice: whoever makes a file has the server do what it says.
+pg_restore never reads. It finds damage, not malice: whoever makes a file has the server do what it says.
 """
 
 import hashlib
