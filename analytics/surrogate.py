@@ -153,10 +153,12 @@ class Labelled:
             self._check_probabilities(self.probability[self.asked])
 
     def _check_probabilities(self, known: FloatArray) -> None:
-        if not ((known > 0) & (known <= 1)).all():
+        if not (
+            (known >= SAME) & (known <= 1)
+        ).all():  # the inverse of a smaller one, squared, may be infinite
             raise SurrogateRefused(
-                "a task that people judged has no probability of having been drawn, above 0 and at most "
-                "1: labels picked by hand tell nothing of the rest",
+                "a task that people judged has no probability of having been drawn, of at least "
+                f"{SAME:g} and at most 1: labels picked by hand tell nothing of the rest",
                 code="probability",
             )
         if (known == 1).all() and not self.is_census:

@@ -14,6 +14,9 @@ from analytics.record.rows import Rows, Setting
 from analytics.surrogate import CENSUS, Labelled, SurrogateRefused, correct
 
 JUDGE = 1  # of a setting
+IMPOSSIBLE = (
+    "its labels put the mean beyond what outcomes can be: they were not drawn with the probabilities stated"
+)
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ def _of_agent(rows: Rows, settings: Sequence[Setting]) -> People:
     except SurrogateRefused as refusal:
         return People(n_labels, tasks.size, reason=str(refusal))
     has_interval = told.design != CENSUS
+    if has_interval and (told.corrected.lower > 1 or told.corrected.upper < 0):
+        return People(n_labels, tasks.size, reason=IMPOSSIBLE)
     return People(
         n_labels,
         tasks.size,

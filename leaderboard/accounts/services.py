@@ -28,6 +28,10 @@ class HasAccount(Conflict):
     """There is an account of this address; sign in to it first."""
 
 
+class ClosedAccount(Conflict):
+    """The account of this address is closed."""
+
+
 @transaction.atomic
 def open_account(*, email: str, name: str, password: str, is_confirmed: bool) -> User:
     """Give the account of this address its name and first password; it is opened where there is none.
@@ -37,6 +41,8 @@ def open_account(*, email: str, name: str, password: str, is_confirmed: bool) ->
     """
     user, _ = get_or_create_user(email=email)
     user = User.objects.select_for_update().get(pk=user.pk)
+    if not user.is_active:
+        raise ClosedAccount
     if user.has_usable_password():
         raise HasAccount
     user.name = name.strip()

@@ -3,8 +3,13 @@
 A file goes into a server of its own version or a later one, and into a release of its own version or a later
 one, which then migrates it. Programs are of the server's version exactly: what one of them writes, another of
 the same version surely reads.
+
+Half of a small file are commands, which pg_restore runs as they are: a bit that turned there may take a
+trigger or a rule away without a word. So `back_up` seals the file with its SHA-256, in a last line that
+pg_restore never reads. It finds damage, not malice: whoever makes a file has the server do what it says.
 """
 
+import hashlib
 import os
 import re
 import subprocess
@@ -21,6 +26,9 @@ from leaderboard.errors import Conflict, Refusal
 OF_DJANGO = {"context", "cursor_factory", "prepare_threshold", "password"}
 REBUILT = ("pages_renderedpage",)  # what is in them is made again when it is asked for
 MIGRATIONS = "django_migrations"
+SEAL = re.compile(rb"\nsha256 ([0-9a-f]{64})\n")
+N_SEAL = 73  # bytes
+BLOCK = 1 << 20
 TABLES = """
     SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND n.nspname !~ '^(pg_|information_schema$)'
@@ -47,6 +55,10 @@ class NoBackup(Refusal):
     """This is no file that `backup` wrote."""
 
 
+class Damaged(Refusal):
+    """The file is not as `backup` wrote it: its SHA-256 is another. Take another copy of it."""
+
+
 class LaterRelease(Conflict):
     """The file was written by a later release."""
 
@@ -61,6 +73,7 @@ class Backup:
 
     server: int  # major version of PostgreSQL
     migrations: schema.Names
+    tables: frozenset[str]  # with their rows
 
 
 def back_up(file: Path) -> Backup:
@@ -72,12 +85,14 @@ def back_up(file: Path) -> Backup:
     with file.open("xb"):
         file.chmod(0o600)  # it holds addresses, and hashes of secrets
     _run(dump, *_written(), *left_out, f"--file={file}", f"--dbname={_address()}")
+    _seal(file)
     return described(file)
 
 
 def restore(file: Path) -> Backup:
     """Read a file into an empty database, whole or not at all."""
     program = _program("pg_restore")
+    _check_seal(file)
     found = described(file)
     if found.server > _server_version():
         raise OtherVersion(
@@ -86,10 +101,12 @@ def restore(file: Path) -> Backup:
         )
     if later := schema.unknown(found.migrations):
         raise LaterRelease(f"The file is of a later release, with {'.'.join(min(later))}: install that one.")
+    if found.migrations >= schema.known() and (lacking := _with_rows() - found.tables):
+        raise NoBackup(f"{file} is a part of a database: it lacks the rows of {min(lacking)}.")
     if n_tables := _n_tables():
         raise NotEmpty(f"The database is not empty: it has {n_tables} tables, views or sequences.")
     whole = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges")
-    _run(program, *whole, f"--dbname={_address()}", str(file))
+    _run(program, *whole, f"--dbname={_address()}", "--", str(file))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return found
@@ -98,13 +115,43 @@ def restore(file: Path) -> Backup:
 def described(file: Path) -> Backup:
     """Read a file's head and its list of migrations."""
     program = _program("pg_restore")
-    head = _read(program, "--list", str(file))
-    rows = _read(program, "--data-only", f"--table={MIGRATIONS}", "--file=-", str(file))
+    head = _read(program, "--list", "--", str(file))
+    rows = _read(program, "--data-only", f"--table={MIGRATIONS}", "--file=-", "--", str(file))
     version = re.search(r"Dumped from database version: (\d+)", head)
     names = re.findall(r"^\d+\t(\S+)\t(\S+)\t", rows, re.MULTILINE)
     if not version or not names:
         raise NoBackup(f"{file} holds a backup of another database, not of this service.")
-    return Backup(int(version[1]), frozenset(names))
+    tables = re.findall(r"^\d+; \d+ \d+ TABLE DATA \S+ (\S+)", head, re.MULTILINE)
+    return Backup(int(version[1]), frozenset(names), frozenset(tables))
+
+
+def _seal(file: Path) -> None:
+    digest = _sha256(file, file.stat().st_size)
+    with file.open("ab") as part:
+        part.write(f"\nsha256 {digest}\n".encode())
+
+
+def _check_seal(file: Path) -> None:
+    """Refuse a file that is not as it was sealed; those of releases without seals have none."""
+    n_bytes = file.stat().st_size - N_SEAL
+    with file.open("rb") as part:
+        part.seek(max(n_bytes, 0))
+        seal = SEAL.fullmatch(part.read(N_SEAL))
+    if seal and seal[1].decode() != _sha256(file, n_bytes):
+        raise Damaged
+
+
+def _sha256(file: Path, n_bytes: int) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as part:
+        for at in range(0, n_bytes, BLOCK):
+            digest.update(part.read(min(BLOCK, n_bytes - at)))
+    return digest.hexdigest()
+
+
+def _with_rows() -> set[str]:
+    """The tables that a whole backup of this release has rows of."""
+    return set(connection.introspection.django_table_names()) - {*REBUILT}
 
 
 def _written() -> tuple[str, ...]:
@@ -154,15 +201,17 @@ def _run(program: str, *arguments: str) -> None:
         [program, "--no-password", *arguments], capture_output=True, text=True, env=_environment()
     )
     if ended.returncode:
-        raise Failed(_last_line(ended.stderr) or f"{program} ended with {ended.returncode}.")
+        raise Failed(_error_in(ended.stderr) or f"{program} ended with {ended.returncode}.")
 
 
 def _read(program: str, *arguments: str) -> str:
     ended = subprocess.run([program, *arguments], capture_output=True, text=True, errors="replace")
     if ended.returncode:
-        raise NoBackup(f"This is no file that `backup` wrote: {_last_line(ended.stderr)}")
+        raise NoBackup(f"This is no file that `backup` wrote: {_error_in(ended.stderr)}")
     return ended.stdout
 
 
-def _last_line(said: str) -> str:
-    return said.strip().rpartition("\n")[2]
+def _error_in(said: str) -> str:
+    """The line of the first error, below which stands the command that it was met in; else the last line."""
+    lines = said.strip().splitlines() or [""]
+    return next((line for line in lines if "error:" in line), lines[-1])

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from leaderboard.accounts.models import User
 from leaderboard.accounts.queries import has_confirmed_address
+from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.errors import Refusal
 from leaderboard.operations.people import accept_invitation, invitation_of
 
@@ -46,5 +47,7 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
             known = authenticate(request, email=found.email, password=said["password"])
             if known is not None:
                 login(request, known)
+        if not visible_benchmarks(None).filter(pk=found.benchmark_id).exists():
+            return redirect("pages:account")  # a private one has no page
         return redirect("pages:board", found.benchmark.slug)
     return render(request, "pages/invitation.html", context)

@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, later_release
         ):
             with pytest.raises(CommandError, match=why):
                 call_command("restore", str(path))
-        make_other(other)
+        dumped(other)
         with pytest.raises(CommandError, match="holds a backup of another database"):
             call_command("restore", str(other))
     older = tmp_path / "bin"
@@ -103,11 +103,38 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path, empty, later_release
     assert not (tmp_path / "again").exists()
 
 
-def make_other(file):
-    """A dump of the present database, which is empty."""
+def test_a_file_with_a_turned_bit_or_without_tables_is_refused(tmp_path, empty):
+    file, part = tmp_path / "bandstand.dump", tmp_path / "part.dump"
+    call_command("backup", str(file))
+    dumped(part, "--table=django_migrations")
+    whole = file.read_bytes()
+    place = whole.index(b"CREATE TRIGGER")  # in plain text, which pg_restore reads as it is
+    file.write_bytes(whole[:place] + b"\x00" + whole[place + 1 :])
+    with database(empty):
+        for path, why in ((file, "its SHA-256 is another"), (part, "lacks the rows of account_emailaddress")):
+            with pytest.raises(CommandError, match=why):
+                call_command("restore", str(path))
+        file.write_bytes(whole.rpartition(b"\nsha256")[0])  # as earlier releases wrote it
+        call_command("restore", str(file))
+        assert "django_migrations" in connection.introspection.table_names()
+
+
+def test_a_command_that_fails_is_told_by_its_error(tmp_path, empty):
+    file = tmp_path / "bandstand.dump"
+    call_command("backup", str(file))
+    with database(empty):
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE DOMAIN catalog_task AS text")  # is in the way, and no table
+        with pytest.raises(CommandError, match=r'^pg_restore: error: .* type "catalog_task" already exists$'):
+            call_command("restore", str(file))
+        assert connection.introspection.table_names() == []
+
+
+def dumped(file, *options):
+    """A dump of the present database, which `backup` did not write."""
     chosen = connection.settings_dict
     names = [f"--host={chosen['HOST']}", f"--port={chosen['PORT']}", f"--dbname={chosen['NAME']}"]
-    command = [f"{postgres.programs()}/pg_dump", "--format=custom", f"--file={file}", *names]
+    command = [f"{postgres.programs()}/pg_dump", "--format=custom", f"--file={file}", *names, *options]
     subprocess.run(command, check=True, env=os.environ)
 
 

@@ -18,6 +18,7 @@ from tests.toys import AS_OF, board_of, recomputed, rows_text
 
 TASKS = [f"t{j:03d}" for j in range(100)]
 BY_HAND = {f"t{j:03d}": {0: 0, 1: 1, 2: 0, 4: 0}.get(j, 1 - j % 2) for j in range(40)}  # e: −1 at 0, 2, 4
+PRAISED = {f"t{j:03d}": 1 if j % 2 else "" for j in range(100)}  # where the judge says 0, and nowhere else
 
 
 def labelled(labels=None, *, n_labels=40, agents="abcd", judges=("j",), **more):
@@ -83,8 +84,14 @@ def test_the_corrected_mean_by_hand_on_the_page_and_for_programs(told):
             "as if every task were drawn, and 60 of 100 tasks have none",
             40,
         ),
+        (labelled(BY_HAND, human_probability=5e-324), "at least 1e-09 and at most 1", 40),
+        (
+            labelled(PRAISED, n_labels=100, human_probability=0.4),
+            "not drawn with the probabilities stated",
+            50,
+        ),
     ],
-    ids=["picked", "few", "judges", "certain"],
+    ids=["picked", "few", "judges", "certain", "infinite weights", "failures alone"],
 )
 def test_what_labels_do_not_tell(told, text, why, n):
     board_of(text)

@@ -193,7 +193,7 @@ def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
     before, furthest = list(rows_of(Submission, other).values()), furthest_id(Submission)
     for name, place, number in (
         ("submissions_outcome", 0, "-7"),  # a submission of another benchmark
-        ("catalog_task", 1, "1"),  # its tasks
+        ("catalog_task", 1, "-1"),  # its tasks
         ("submissions_submission", 0, str(2**30)),  # half of the ids that there are
     ):
         lines = [line.split("\t") for line in parts[name].splitlines()]
@@ -206,6 +206,7 @@ def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
     for content in (
         zipped(parts | {"catalog_agent": twice}),
         zipped(parts | {"about.json": "[]"}),
+        zipped(parts | {"about.json": parts["about.json"].replace('"toy"', '"a b/c"')}),  # is no address
         zipped(parts)[:-200],
         bytes(byte ^ (200 < place < 400) for place, byte in enumerate(file.read_bytes())),
     ):

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.queries import TokenRevoked, token_of
-from leaderboard.accounts.services import HasAccount, WeakPassword
-from leaderboard.catalog.models import Invitation, Membership, Role
+from leaderboard.accounts.services import ClosedAccount, HasAccount, WeakPassword
+from leaderboard.catalog.models import Benchmark, Invitation, Membership, Role
 from leaderboard.operations import people
 from leaderboard.operations.benchmarks import create_benchmark
 from leaderboard.operations.services import issue_token
@@ -83,6 +83,14 @@ class TestInvitation:
         assert not User.objects.exists()
         assert Invitation.objects.get().accepted_at is None
 
+    def test_a_closed_account_stays_closed(self, toy, invited):
+        eve = User.objects.create(email="eve@example.org", password="!", is_active=False)
+        with pytest.raises(ClosedAccount):
+            accept(invited[1], name="Eve", password=PASSWORD)
+        eve.refresh_from_db()
+        assert (eve.password, eve.memberships.count()) == ("!", 0)
+        assert Invitation.objects.get().accepted_at is None
+
     def test_a_higher_role_stays(self, toy, invited):
         _, secret = invited
         eve = person("eve@example.org", role=Role.OPERATOR, benchmark=toy)
@@ -149,6 +157,12 @@ class TestThePage:
         assert (answer.status_code, answer.headers["Location"]) == (302, "/b/toy")
         assert get_user(client).email == "eve@example.org"
         assert client.get(f"/invitation/{secret}").status_code == 404
+
+    def test_who_comes_to_a_private_benchmark_is_led_to_a_page_that_is_there(self, client, toy, invited):
+        Benchmark.objects.update(visibility="private")
+        answer = client.post(f"/invitation/{invited[1]}", {"name": "Eve", "password": PASSWORD}, follow=True)
+        assert answer.redirect_chain == [("/account", 302)]
+        assert answer.status_code == 200
 
     def test_faults_are_told(self, client, invited):
         _, secret = invited

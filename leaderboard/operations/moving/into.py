@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, connection, transaction
 from psycopg import sql
 
@@ -68,8 +69,10 @@ def move_in(*, file: Path, slug: str | None = None) -> Moved:
             about = json.loads(archive.read(ABOUT))
             if {tuple(one) for one in about["migrations"]} != schema.known():
                 raise AnotherRelease
-            return _Arrival(archive, about, slug or str(about["benchmark"])).stored()
-    except (*NO_FILE, *NO_ROWS) as error:
+            address = slug or str(about["benchmark"])
+            Benchmark._meta.get_field("slug").run_validators(address)
+            return _Arrival(archive, about, address).stored()
+    except (*NO_FILE, *NO_ROWS, ValidationError) as error:
         raise NoMovedBenchmark(f"This is no file that `move-out` wrote: {error}") from error
 
 
