@@ -118,6 +118,10 @@ def test_the_cheapest_is_told_among_measured_costs():
     assert [row["Cost"] for row in table.rows(found)] == ["$40.0", "$30.0", "~$10.0", "$20.0"]
     stated = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "c"))})
     assert words.headline(stated).endswith("; the cheapest of the 2 costs ~$10.0.")
+    held = replace(found, targets=stated.targets, agents=(*paid[:2], in_part, paid[2]))
+    assert words.headline(held).endswith("on all 40 tasks, for $40.0 a run.")
+    led = line("a", 1, 0.9, lower=1, upper=5, cost=1.0, cost_basis="in part")
+    assert words.headline(standings(led, *paid[1:], first=("a", "b"))).endswith("on all 40 tasks.")
     unknown = standings(*paid[:2], line("c", 3, 0.7, lower=1, upper=5), paid[2], first=("a", "b", "c"))
     assert words.headline(unknown).endswith("; the cheapest of the 2 with a known cost costs $30.0.")
     one = standings(
@@ -329,12 +333,17 @@ def test_savings_in_words():
         "A run on the subset takes 300 of 1,000 tasks, 70% fewer; what that saves in money was not measured."
     )
     one = saved | {"so_far": {"n_runs": 1, "n_tasks_saved": 700, "saved": 41.2978, "n_not_measured": 0}}
-    assert words.savings_text(one).endswith("So far 1 run was spared 700 tasks and $41.3.")
+    assert words.savings_text(one).endswith(
+        "So far 1 run went without 700 tasks of a full evaluation, $41.3 at its own mean cost of a task."
+    )
     two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
     assert words.savings_text(two).endswith(
-        "So far 2 runs were spared 1 task and $5.00, 1 of them without a stated cost left out."
+        "So far 2 runs went without 1 task of a full evaluation, $5.00 at their own mean cost of a task, "
+        "1 of them without a stated cost left out."
     )
-    assert words.savings_text(two, with_money=False).endswith("So far 2 runs were spared 1 task.")
+    assert words.savings_text(two, with_money=False).endswith(
+        "So far 2 runs went without 1 task of a full evaluation."
+    )
     assert words.savings_text(None) == ""
 
 
