@@ -36,6 +36,8 @@ class About:
         An operator looked at what it delivered and lets it count.
     run_again : bool
         Its owner ran tasks of it again after a board had shown it, and both runs count.
+    beside_withheld : bool
+        Its owner has another agent of this scaffold and model, which is withheld.
     backdated, imprecise : bool
         Dated long before its delivery; to the month or year alone.
     """
@@ -52,6 +54,7 @@ class About:
     chosen_for: str = ""
     approved: bool = False
     run_again: bool = False
+    beside_withheld: bool = False
     backdated: bool = False
     imprecise: bool = False
 

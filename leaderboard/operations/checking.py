@@ -128,11 +128,13 @@ def _concluded(uuid: UUID, found: list[Found], as_of: datetime) -> str:
 def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> None:
     """Let a locked submission count that no operator has looked at: as if it had counted at once.
 
-    What its owner took back or ran again is marked, where a board had shown the agent before it came.
+    What its owner took back or ran again is marked, where a board had shown the agent before it came; or
+    before its embargo was over, for so long its owner could choose.
     """
     agent, token = submission.agent, submission.token
     by_operator = token is None or operates(token, agent.benchmark)
-    shown = not by_operator and has_been_shown(agent, before=submission.received_at)
+    decided = max(filter(None, (submission.received_at, submission.embargo_until)))
+    shown = not by_operator and has_been_shown(agent, before=decided)
     let_count(
         submission=submission,
         by=None,

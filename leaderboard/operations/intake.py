@@ -407,6 +407,16 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
         )
     elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):
         yield (
-            "tasks of this agent were delivered before, and a board has shown it since: both runs count, and "
-            "the board flags the agent for the operator"
+            "tasks of this agent were delivered before, and a board has shown it since: "
+            f"{_counted_again(of)}, and the board flags the agent for the operator"
         )
+
+
+def _counted_again(of: Delivered) -> str:
+    """What counts of a second run: an assignment bounds the trials of each task."""
+    live = Submission.objects.filter(agent=of.submission.agent_id, status=Status.ACCEPTED)
+    stated = [n for n in (*live.values_list("n_trials", flat=True), of.submission.n_trials) if n]
+    if not stated:
+        return "both runs count"
+    counts = "trial counts" if max(stated) == 1 else f"{max(stated):,} trials count"
+    return f"of each task the first {counts}, as its assignment asked"

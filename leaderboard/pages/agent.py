@@ -135,6 +135,8 @@ class AgentPage:
             return "" if line.cost_basis == words.HIDDEN else "; its cost was not stated"
         if line.agent not in words.costs(self.of.standings):
             return f"; its stated cost, {words.cost_text(line)} a run, is not plausible"
+        if line.cost_basis == words.IN_PART:
+            return f"; some of its trials state a cost, at which a run is {words.cost_text(line)}"
         return f", for {words.cost_text(line)} a run"
 
     def _bounds(self, line: Line) -> str:

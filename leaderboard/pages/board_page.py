@@ -247,7 +247,7 @@ class BoardPage:
 
     @property
     def costs(self) -> list[tuple[str, str]]:
-        return offered_costs(list(words.costs(self.standings).values()), self.filters.cost)
+        return offered_costs(list(words.whole_costs(self.standings).values()), self.filters.cost)
 
     @property
     def chosen_cost(self) -> str:
@@ -370,7 +370,7 @@ class BoardPage:
 
     @cached_property
     def _kept_lines(self) -> list[Line]:
-        return self.filters.keep(self.lines, words.costs(self.standings))
+        return self.filters.keep(self.lines, words.whole_costs(self.standings))
 
     @cached_property
     def _shown(self) -> tuple[table.Column, ...]:

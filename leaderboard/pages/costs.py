@@ -18,7 +18,9 @@ GONE = ", withdrawn"
 FRONT_OF_COSTS = (
     "A run is one trial of each task. The line joins agents that no other beats at their price or less."
 )
-FRONT_OF_DAYS = "No cost is stated. The line joins agents that none before them beats."
+FRONT_OF_DAYS = (
+    "There is no plausible cost of all trials of an agent. The line joins agents that none before them beats."
+)
 
 
 def score_chart(
@@ -34,13 +36,9 @@ def score_chart(
     if standings.targets[target].n_ranked < 2:
         return None
     ranked = [line for line in lines if line.told.score is not None and line.told.rank is not None]
-    believed = words.costs(standings)
+    known = words.whole_costs(standings)
     tasks = words.tasks_of(standings, target)
-    priced = [
-        (line, believed[line.entry.agent])
-        for line in ranked
-        if line.entry.agent in believed and line.entry.cost_basis != words.IN_PART
-    ]
+    priced = [(line, known[line.entry.agent]) for line in ranked if line.entry.agent in known]
     if priced:
         lede = FRONT_OF_COSTS + _left_out(len(ranked) - len(priced))
         return _chart("Cost", priced, target, tasks, lede, agents, gone)

@@ -73,6 +73,12 @@ class Line:
         return sum(map(len, self.name)) > LONGEST_SHOWN
 
     @property
+    def compared_cost(self) -> float | None:
+        """None too where its cost is not believed, or stated of some of its trials alone."""
+        is_apart = self.cells.get("Cost") == "?" or self.entry.cost_basis == words.IN_PART
+        return None if is_apart else self.entry.cost_usd
+
+    @property
     def trials(self) -> str:
         """Of each task, in the mean."""
         return f"{self.entry.n_trials / self.entry.n_tasks:.1f}" if self.entry.n_tasks else table.NOTHING

@@ -23,7 +23,7 @@ COLUMNS = {
     "subset": Column(lambda line: line.entry.at["subset"].score, largest_first=True),
     "full": Column(lambda line: line.entry.at["full"].score, largest_first=True),
     "icc": Column(lambda line: line.entry.icc["icc"], largest_first=True),
-    "cost": Column(lambda line: None if line.cells.get("Cost") == "?" else line.entry.cost_usd),
+    "cost": Column(lambda line: line.compared_cost),
     "tasks": Column(lambda line: line.entry.n_tasks, largest_first=True),
     "trials": Column(lambda line: line.entry.n_trials, largest_first=True),
     "date": Column(lambda line: line.entry.submitted_at, largest_first=True),

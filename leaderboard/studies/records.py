@@ -99,12 +99,14 @@ class Reader:
         withheld = submissions.withheld(self.benchmark, policy=policy, upto=version)
         approvals = submissions.approvals(self.benchmark, upto=version)
         again = submissions.run_again(self.benchmark, policy=policy, upto=version)
+        beside = _beside(self.agents, withheld)
         whole = record(
             [
                 replace(
                     _about(self.agents[pk], mine, approvals.get(pk, -1)),
                     withheld=withheld.get(pk, ""),
                     run_again=pk in again,
+                    beside_withheld=pk in beside,
                 )
                 for pk, mine in delivered.items()
             ],
@@ -136,6 +138,16 @@ class Reader:
             stale=found.stale(version, len(tasks)),
             adaptive=adaptive,
         )
+
+
+def _beside(agents: Mapping[int, Agent], withheld: Collection[int]) -> set[int]:
+    """Ids of agents that an owner has beside a withheld one of the same scaffold and model."""
+
+    def described(agent: Agent) -> tuple[int | None, int, int]:
+        return agent.owner_id, agent.scaffold_id, agent.model_id
+
+    taken_back = {described(agents[pk]) for pk in withheld if pk in agents and agents[pk].owner_id}
+    return {pk for pk, agent in agents.items() if pk not in withheld and described(agent) in taken_back}
 
 
 def _was_active(task: Task, moment: Moment) -> bool:

@@ -154,6 +154,11 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
     for i, about in enumerate(record.about):
         if about.run_again:
             flags[i].append("ran its tasks again after a board had shown it")
+        if about.beside_withheld:
+            flags[i].append(
+                "another agent of its account, of the same scaffold and model, took outcomes back after a "
+                "board had shown it"
+            )
     for i in _graded_alone(record):
         flags[i].append("outcomes between 0 and 1, where all agents that an operator loaded have 0 or 1")
     names = record.table.agents

@@ -130,11 +130,13 @@ def _too_few(record: Record, told: Mapping[str, Told]) -> str:
     ran under other conditions or waits for an operator is not counted either.
     """
     asked = [i for i in np.flatnonzero(record.operator).tolist() if not barred_by(record, i)]
-    n_ranked = max(sum(one.at[i].rank is not None for i in asked) for one in told.values())
-    if 2 * n_ranked >= len(asked):
+    n_ranked = {name: sum(one.at[i].rank is not None for i in asked) for name, one in told.items()}
+    most = max(n_ranked.values())
+    if 2 * most >= len(asked):
         return ""
     agents = words.counted(len(asked), "loaded agent")
-    return f"nobody is ranked: {n_ranked} of {agents} could be, fewer than half"
+    where = "" if n_ranked["full"] == most else " on the tasks of the subset"
+    return f"nobody is ranked: {most} of {agents} could be{where}, fewer than half"
 
 
 def _subset(bench: Bench, found: Basis, rules: Rules) -> Told:

@@ -187,6 +187,12 @@ def costs(board: Standings) -> dict[str, float]:
     return {agent: cost for agent, cost in stated.items() if cost > 0 and cost >= least}
 
 
+def whole_costs(board: Standings) -> dict[str, float]:
+    """Return the believed costs that agents are compared by: not those stated of some of the trials alone."""
+    in_part = {line.agent for line in board.agents if line.cost_basis == IN_PART}
+    return {agent: cost for agent, cost in costs(board).items() if agent not in in_part}
+
+
 def method_name(method: str) -> str:
     """Return how an error was found, in two or three words."""
     return METHOD_NAMES.get(method, method)

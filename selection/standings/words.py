@@ -41,6 +41,7 @@ from selection.standings.terms import percent as percent
 from selection.standings.terms import sentence as sentence
 from selection.standings.terms import task_set as task_set
 from selection.standings.terms import tasks_of as tasks_of
+from selection.standings.terms import whole_costs as whole_costs
 
 N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
@@ -133,15 +134,16 @@ def _several_best(board: Standings, target: str, ranked: Sequence[Line]) -> tupl
 
 
 def _cheapest(board: Standings, first: Sequence[Line]) -> str:
-    """Name the smallest of the costs that were measured; of all costs where fewer than two were."""
-    believed = costs(board)
-    known = [line for line in first if line.agent in believed]
-    measured = [line for line in known if not is_reckoned(line)]
-    alike = measured if len(measured) > 1 else known
+    """Name the smallest of the costs that were measured; of all whole costs where fewer than two were."""
+    known, whole = costs(board), whole_costs(board)
+    stated = [line for line in first if line.agent in known]
+    told = [line for line in stated if line.agent in whole]
+    measured = [line for line in told if not is_reckoned(line)]
+    alike = measured if len(measured) > 1 else told
     if not alike or len(alike) == 1 < len(first):
         return ""
-    kind = "" if len(alike) == len(first) else f" with a {'known' if alike == known else 'measured'} cost"
-    cheapest = min(alike, key=lambda line: believed[line.agent])
+    kind = "" if len(alike) == len(first) else f" with a {'known' if alike == stated else 'measured'} cost"
+    cheapest = min(alike, key=lambda line: whole[line.agent])
     return f"; the cheapest of the {len(alike):,}{kind} costs {cost_text(cheapest)}"
 
 
@@ -159,7 +161,7 @@ def _score(told: AtTarget) -> str:
 
 def _for(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     """Say what a run of those with the first rank costs; empty where that is not known of each."""
-    known = costs(board)
+    known = whole_costs(board)
     if all(other.cost_usd is None for other in board.agents):
         return "" if any(other.cost_basis == HIDDEN for other in board.agents) else ". Cost was not stated"
     first = [line for line in ranked if line.at[target].rank == 1]

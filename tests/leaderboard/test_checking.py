@@ -10,6 +10,7 @@ from django.db import transaction
 
 from leaderboard.accounts import secrets
 from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Review
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations import checking, due, embargoes
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.intake import submit
@@ -21,7 +22,7 @@ from leaderboard.operations.scheduler import performing
 from leaderboard.operations.secrets_in import secrets_in
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import MachineCheck, Outcome, Status, Submission
-from leaderboard.submissions.queries import withheld
+from leaderboard.submissions.queries import run_again, withheld
 from tests.leaderboard.world import token
 from tests.toys import AS_OF, csv_text, graded, load_text
 
@@ -330,6 +331,18 @@ class TestEmbargo:
         assert (stored(receipt).status, Benchmark.objects.get().data_version) == (Status.ACCEPTED, before + 1)
         assert stored(receipt).machine_check.found == receipt["checks"]
         assert list(due.embargo(self.AT + DAY)) == []
+
+    @pytest.mark.parametrize("way", ["replaces", "run"])
+    def test_what_waited_while_a_board_showed_the_agent_comes_after_it(self, ada, toy, way):
+        """Its owner could have taken it back as long as it waited."""
+        first = deliver(ada, marks_of(WHOLE))
+        more = {"replaces": first["id"]} if way == "replaces" else {}
+        rows = marks_of("1" * 20) if way == "replaces" else marks_of("1" * 20, run="2")
+        deliver(ada, rows, embargo_until=self.UNTIL, **more)
+        recompute(benchmark=toy, as_of=AS_OF)
+        run("embargo", self.AT)
+        assert bool(withheld(toy)) == (way == "replaces")
+        assert bool(run_again(toy, policy=policy_in_force(toy))) == (way == "run")
 
     def test_no_operator_lets_it_count_before(self, ada, toy):
         Policy.objects.create(benchmark=toy, number=2, review=Review.MANUAL)

@@ -9,7 +9,8 @@ from django.db import connection
 
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Policy
-from leaderboard.catalog.services import SecondName
+from leaderboard.catalog.services import AgentDescription, SecondName
+from leaderboard.operations.assignments import assign
 from leaderboard.operations.corrections import (
     CountsNoMore,
     NothingToApprove,
@@ -387,6 +388,35 @@ class TestResubmission:
         line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
         assert "ran its tasks again after a board had shown it" in line.flags
         assert (line.at["full"].score, line.at["full"].rank is None) == (0.5, False)
+
+    def test_a_second_run_that_no_assignment_asked_for_is_not_said_to_count(self, ada, toy):
+        described = AgentDescription("newcomer", "Loop", "Model 9")
+        assignment = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        assert max(assignment.n_trials, assignment.n_trials_recommended or 0) == 1
+        deliver(ada, every_task(0))
+        recompute(benchmark=toy, as_of=AS_OF)
+        (said,) = deliver(ada, every_task(1), first=2)["warnings"]
+        assert "of each task the first trial counts, as its assignment asked, and the board flags" in said
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.0
+
+    def test_a_new_version_beside_one_that_was_taken_back_is_flagged(self, ada, toy):
+        """The withdrawn one leaves the board, and the next would stand there as if it were the first try."""
+        receipt = deliver(ada, every_task(0), version="1")
+        recompute(benchmark=toy, as_of=AS_OF)
+        withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
+        deliver(ada, every_task(1), "newcomer 2", version="2")
+        deliver(ada, every_task(1), "unlike", model="Model 8")
+        deliver(token("bob@example.org"), every_task(1), "of another", version="2")
+        told = (
+            "another agent of its account, of the same scaffold and model, took outcomes back after a board"
+        )
+        lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
+        flagged = {name for name, line in lines.items() if any(told in flag for flag in line.flags)}
+        assert (flagged, "newcomer" in lines) == ({"newcomer 2"}, False)
+        approve(benchmark=toy, agent="newcomer", reason="a bug indeed", as_of=AS_OF)
+        assert not any(
+            told in flag for flag in lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer 2"].flags
+        )
 
     def test_what_was_still_missing_is_no_second_run(self, ada, toy):
         deliver(ada, every_task(n=17) | {"t16": [None]})

@@ -118,6 +118,10 @@ def test_the_cheapest_is_told_among_measured_costs():
     assert [row["Cost"] for row in table.rows(found)] == ["$40.0", "$30.0", "~$10.0", "$20.0"]
     stated = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "c"))})
     assert words.headline(stated).endswith("; the cheapest of the 2 costs ~$10.0.")
+    held = replace(found, targets=stated.targets, agents=(*paid[:2], in_part, paid[2]))
+    assert words.headline(held).endswith("on all 40 tasks, for $40.0 a run.")
+    led = line("a", 1, 0.9, lower=1, upper=5, cost=1.0, cost_basis="in part")
+    assert words.headline(standings(led, *paid[1:], first=("a", "b"))).endswith("on all 40 tasks.")
     unknown = standings(*paid[:2], line("c", 3, 0.7, lower=1, upper=5), paid[2], first=("a", "b", "c"))
     assert words.headline(unknown).endswith("; the cheapest of the 2 with a known cost costs $30.0.")
     one = standings(

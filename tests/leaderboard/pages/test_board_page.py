@@ -388,6 +388,12 @@ class TestChart:
         dots = [text for text in chart_of(client).itertext() if "0 a run" in text]
         assert len(dots) == 15
         assert not any(dot.startswith(best) for dot in dots)
+        assert "the cheapest of" in text_of(page).split("Cost against score")[0]
+        assert " a run;" not in text_of(page).split("Cost against score")[0]
+        shown = [row[AGENT].split()[0] for row in rows_of(client.get("/b/toy?cost=100"))]
+        assert len(shown) == 15
+        assert best not in shown
+        assert rows_of(client.get("/b/toy?sort=cost"))[-1][AGENT].split()[0] == best
 
     def test_it_has_an_address_of_its_own_for_the_view_that_is_shown(self, client, ongoing):
         pk = ongoing.entries.get(name="a05").agent_id

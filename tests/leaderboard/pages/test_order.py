@@ -38,6 +38,13 @@ def test_a_cost_that_is_not_believed_comes_last():
     assert names(Order.parse("cost").sort(asked)) == "cab"
 
 
+def test_a_cost_of_some_trials_alone_comes_last():
+    prices = [("a", 9.0, "linear"), ("b", 0.01, "in part"), ("c", 8.0, "linear")]
+    entries = [entrant(name, cost_usd=cost, cost_basis=basis) for name, cost, basis in prices]
+    asked = [Line(one, one.at["full"], {"Cost": f"${one.cost_usd}"}) for one in entries]
+    assert names(Order.parse("cost").sort(asked)) == "cab"
+
+
 @pytest.mark.parametrize(("sort", "expected"), [("cost", "bca"), ("-cost", "acb")])
 def test_the_cheapest_comes_first(sort, expected):
     assert names(Order.parse(sort).sort(lines(cost_usd=[3.0, 1.0, 2.0]))) == expected
