@@ -531,5 +531,5 @@ def test_the_interface_gives_batches_and_says_what_is_left(ada, client):
     assert found["assignment"]["adaptive"]["waiting"] == further["tasks"][2:]
     client.force_login(User.objects.get(email="ada@example.org"))
     page = client.get(f"/submissions/{receipt['id']}").content.decode()
-    assert "No score is told yet; 2 of those asked for have not arrived, at most 18 tasks are left." in page
+    assert "No score is told yet; 2 tasks asked for wait to be run, at most 18 tasks are left." in page
     assert client.get(f"/api/v1/benchmarks/toy/assignments/{asked['id']}", headers=head).json() == further
