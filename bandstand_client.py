@@ -675,12 +675,14 @@ def _agent(parsed: argparse.Namespace) -> dict[str, str]:
 def _tell_tasks(answer: dict[str, Any]) -> str:
     """Give the tasks, one a line; what else is told goes to stderr, so that the tasks can be piped.
 
-    Where tasks come in batches, those that were delivered are not given again.
+    Where tasks come in batches, those that were delivered are not given again, and after the last none are.
     """
     tasks, adaptive = answer.get("tasks", []), answer.get("adaptive")
     if adaptive:
         tasks = adaptive["waiting"]
         _told(f"{_printable(adaptive['told'])}.", DONE)
+        if adaptive["done"]:
+            return ""
     _told(
         f"{answer.get('mode', '')}: {len(tasks):,} tasks, {answer.get('n_trials', 1)} trials each "
         f"({answer.get('n_trials_recommended') or answer.get('n_trials', 1)} recommended), until "
@@ -825,7 +827,8 @@ def _told(text: str, code: int) -> int:
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+    """Print it; of nothing not even an empty line, so that a script sees that there is nothing."""
+    sys.stdout.write(f"{text}\n" if text else "")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ def left_text(*, n_waiting: int, n_next: int, n_left: int, done: bool, reason: s
         return f"nothing is left to run: {reason}"
     most = f"at most {counted(n_left, 'task')} {'is' if n_left == 1 else 'are'} left"
     if n_waiting:
-        return f"{n_waiting:,} of those asked for have not arrived, {most}"
+        wait = "waits" if n_waiting == 1 else "wait"
+        return f"{counted(n_waiting, 'task')} asked for {wait} to be run, {most}"
     return f"ask for the next {counted(n_next, 'task')}, {most}"
 
 

@@ -4,6 +4,7 @@ The study that an assignment names is frozen; what a request does is one step by
 next batch once all of those before are there, and what it delivers beside them is not looked at.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,20 +109,30 @@ def told(
 def _means(outcomes: pa.Table, policy: Policy, n_trials: int) -> dict[int, float | None]:
     """Mean outcome by id of each task that has all of its trials, under each condition compared.
 
-    The first trials count, in order of delivery. One that the harness is said to have failed counts as a
-    failure until an operator confirms that; then it is missing.
+    The first trials count, in order of delivery, and within one the lowest, as on the board: a submitter
+    numbers its own. One that the harness is said to have failed counts as a failure until an operator
+    confirms that; then it is missing.
     """
     facets = {pk: key[: Setting.N_CONDITION] for key, pk in settings_of(policy.benchmark).items()}
     compared = _compared(policy)
     found: defaultdict[int, defaultdict[int, list[float | None]]] = defaultdict(lambda: defaultdict(list))
-    for row in standing(outcomes).to_pylist():
+    for row in _in_order(standing(outcomes).to_pylist()):
         condition = _condition(facets[row["setting"]], compared)
         trials = found[row["task"]][condition]
         if condition >= 0 and len(trials) < n_trials:
-            trials.append(None if row["free"] else row["value"] if row["valid"] else 0.0)
+            trials.append(None if row["free"] else _value(row))
     n_conditions = max(len(compared), 1)
     whole = {task: by for task, by in found.items() if _has_all(by, n_conditions, n_trials)}
     return {task: mean_outcome([by[one] for one in range(n_conditions)]) for task, by in whole.items()}
+
+
+def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As the record orders trials; what is on trial has no submission's id yet, and comes last."""
+    return sorted(rows, key=lambda row: (row["submission"] or math.inf, _value(row), row["trial"]))
+
+
+def _value(row: Mapping[str, Any]) -> float:
+    return float(row["value"]) if row["valid"] else 0.0
 
 
 def _has_all(by_condition: Mapping[int, Sequence[float | None]], n_conditions: int, n_trials: int) -> bool:

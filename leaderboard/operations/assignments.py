@@ -253,13 +253,16 @@ def _recommended(benchmark: Benchmark) -> int | None:
 def answered(
     *, agent: Agent, named: UUID | None, replaces: Sequence[Submission], as_of: datetime
 ) -> Assignment | None:
-    """The assignment that a delivery is for: the one it names, that of what it replaces, or the open one."""
+    """The assignment that a delivery is for: the one it names, that of what it replaces, or the open one.
+
+    What comes from an agent whose tasks were chosen for it is for that assignment also after its days.
+    """
     if named is not None:
         if found := agent.assignments.filter(uuid=named).first():
             return found
         raise NotItsAssignment
     before = Assignment.objects.filter(submissions__in=replaces).order_by("-id").first()
-    return before or current(agent, as_of)
+    return before or current(agent, as_of) or adaptively.earlier(agent)
 
 
 def asked_by(

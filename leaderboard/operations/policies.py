@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Assigning, Benchmark, Policy
+from leaderboard.catalog.models import Assigning, Benchmark, Duplicates, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.catalog.rules import COMMON, RULES
 from leaderboard.errors import Conflict, Faulty
@@ -33,6 +33,9 @@ def changed_policy(*, benchmark: Benchmark, said: Mapping[str, str]) -> Policy:
     policy = Policy(benchmark=benchmark, number=before.number + 1, **(kept | values))
     if not faults and not policy.band_lo < policy.band_hi:
         faults.append(Fault(None, "band_hi", f"{policy.band_hi}", f"lies above band_lo, {policy.band_lo}"))
+    if not faults and policy.assignment == Assigning.ADAPTIVE and policy.duplicates != Duplicates.MEAN:
+        rule = "is `mean` where `assignment` is `adaptive`: each batch is a delivery of its own"
+        faults.append(Fault(None, "duplicates", policy.duplicates, rule))
     if faults:
         raise Faulty("The policy was not changed.", faults=tuple(faults))
     if (before.assignment, policy.assignment) == (Assigning.FIXED, Assigning.ADAPTIVE):

@@ -4,6 +4,7 @@ What an agent was asked for stands with its deliveries, so that a record of any 
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,33 +19,43 @@ OVER = "its tasks were chosen for it, so that it is ranked by its estimated scor
 GOING_ON = "its tasks are chosen for it, batch by batch, and not all of them have arrived"
 
 
-def chosen_for(mine: Sequence[Delivery], tasks: Collection[Task]) -> tuple[int, list[str]] | None:
-    """The study that chose an agent's tasks, and these in order; None for one that was not asked so."""
+class Chosen(NamedTuple):
+    """The study that chose an agent's tasks, these in order, and how many trials of each were asked for."""
+
+    study: int
+    tasks: list[str]
+    n_trials: int
+
+
+def chosen_for(mine: Sequence[Delivery], tasks: Collection[Task]) -> Chosen | None:
+    """What was chosen for an agent; None for one that was not asked so."""
     asked = [one for one in mine if one.study is not None]
     if not asked:
         return None
     names = {task.pk: task.name for task in tasks}
     longest = max(asked, key=lambda one: len(one.chosen))
     assert longest.study is not None
-    return longest.study, [names[pk] for pk in longest.chosen]
+    return Chosen(longest.study, [names[pk] for pk in longest.chosen], longest.n_trials or 1)
 
 
-def adaptive_of(record: Record, chosen: Mapping[str, tuple[int, list[str]]]) -> dict[str, Adaptive]:
+def adaptive_of(record: Record, chosen: Mapping[str, Chosen]) -> dict[str, Adaptive]:
     """Where these agents stand by the outcomes that count."""
-    studies = AdaptiveStudy.objects.select_related("policy").in_bulk({study for study, _ in chosen.values()})
+    studies = AdaptiveStudy.objects.select_related("policy").in_bulk({one.study for one in chosen.values()})
     place = {name: i for i, name in enumerate(record.table.agents)}
     return {
-        name: _adaptive(record, place[name], studies[study], asked)
-        for name, (study, asked) in chosen.items()
+        name: _adaptive(record, place[name], studies[one.study], one)
+        for name, one in chosen.items()
         if name in place
     }
 
 
-def _adaptive(record: Record, i: int, study: AdaptiveStudy, asked: list[str]) -> Adaptive:
-    tasks, there = record.table.tasks, np.flatnonzero(record.n_places[i])
+def _adaptive(record: Record, i: int, study: AdaptiveStudy, chosen: Chosen) -> Adaptive:
+    """A task is there with all of its trials, as on a receipt: with fewer the first alone would count."""
+    tasks, n_places = record.table.tasks, chosen.n_trials * max(len(record.compared), 1)
+    there = np.flatnonzero(record.n_places[i] >= n_places)
     means = {tasks[j]: float(record.table.means[i, j]) for j in there.tolist()}
     known = {name: None if np.isnan(mean) else mean for name, mean in means.items()}
-    found = step(study, asked=asked, means=known, active=set(tasks))
+    found = step(study, asked=chosen.tasks, means=known, active=set(tasks))
     told = Adaptive(
         study=(study.data_version, study.policy.number),
         n=int(study.result["agents"]),

@@ -21,7 +21,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescription, SecondName
 from leaderboard.operations import jobs
 from leaderboard.operations.assignments import assign, expire_due
-from leaderboard.operations.corrections import confirm
+from leaderboard.operations.corrections import confirm, withdraw
 from leaderboard.operations.due import adaptive as due
 from leaderboard.operations.models import Assignment, Lane
 from leaderboard.operations.reruns import open_drift_request
@@ -160,6 +160,14 @@ class TestPolicy:
         )
         assert printed("policy", "toy", "--set", "n_trials=1")  # other fields ask for none
 
+    @pytest.mark.parametrize("duplicates", ["latest", "first"])
+    def test_no_batch_alone_may_count(self, board, duplicates):
+        with pytest.raises(CommandError, match="each batch is a delivery of its own"):
+            call_command("policy", "toy", "--set", f"duplicates={duplicates}")
+        assert "Policy 3 is in force." in printed(
+            "policy", "toy", "--set", f"duplicates={duplicates}", "assignment=fixed"
+        )
+
     def test_it_says_where_no_gain_is_shown(self, board):
         Policy.objects.create(benchmark=board, number=3)
         told = printed("policy", "toy", "--set", "assignment=adaptive")
@@ -234,6 +242,15 @@ class TestBatches:
         assert len(second.tasks) == 2 * SIZE
         assert expire_due(as_of=OVER) == "0 assignments have expired"
 
+    def test_the_last_batch_counts_also_after_its_days(self, ada):
+        """It need not name the assignment: nothing else could be meant."""
+        while len((assignment := ask(ada)).tasks) < N_TASKS / 2:
+            deliver(ada, marked(waiting(assignment)))
+        expire_due(as_of=OVER)
+        told = deliver(ada, marked(waiting(assignment)))["assignment"]
+        assert (told["id"], told["late"], told["adaptive"]["done"]) == (str(assignment.uuid), True, True)
+        assert lines_of(recomputed())["newcomer"].at["full"].score == pytest.approx(told["adaptive"]["score"])
+
     def test_a_newer_study_changes_nothing_for_who_has_begun(self, ada):
         first = ask(ada)
         load_text(csv_text(graded(2, N_TASKS, seed=7, prefix="z")))
@@ -302,6 +319,49 @@ class TestWhatGainsNothing:
         ask(ada, alone)
         deliver(ada, runs(tasks, 0), agent=alone.name, model=alone.model)
         assert ask(ada).tasks == ask(ada, alone).tasks
+
+    @pytest.mark.parametrize("trials", [[0, 1], [1, 0]])
+    def test_numbering_the_better_trial_first(self, ada, trials):
+        """Of trials delivered together the lowest counts, on receipt and board alike."""
+        while (assignment := ask(ada)).status == "open":
+            told = deliver(ada, dict.fromkeys(waiting(assignment), trials))["assignment"]["adaptive"]
+        walk(ada, "0" * N_TASKS, agent="honest", model="Model 10")
+        lines = lines_of(recomputed())
+        assert lines["newcomer"].at["full"].score == pytest.approx(told["score"])
+        assert lines["honest"].at["full"].score == pytest.approx(told["score"])
+
+    def test_leaving_out_second_trials_at_the_end(self, ada):
+        Policy.objects.create(benchmark=toy(), number=3, assignment="adaptive", n_trials=2)
+        while (assignment := ask(ada)).status == "open":
+            is_last = len(assignment.tasks) == N_TASKS / 2
+            outcomes = {task: 2 * run for task, run in marked(waiting(assignment)).items()}
+            if is_last:
+                break
+            deliver(ada, outcomes)
+        receipt = deliver(ada, {task: run[:1] for task, run in outcomes.items()})
+        assert receipt["assignment"]["adaptive"]["waiting"] == waiting(assignment)
+        assert lines_of(recomputed())["newcomer"].at["full"].rank is None
+        told = deliver(ada, {task: run[1:] for task, run in outcomes.items()}, first=2)["assignment"]
+        assert told["adaptive"]["done"]
+        full = lines_of(recomputed())["newcomer"].at["full"]
+        assert (full.rank is not None, full.score) == (True, pytest.approx(told["adaptive"]["score"]))
+
+    def test_letting_the_days_pass_and_delivering_the_subset(self, ada):
+        deliver(ada, marked(waiting(ask(ada))))
+        expire_due(as_of=OVER)
+        ran = waiting(Assignment.objects.get())
+        receipt = deliver(ada, runs(sorted(set(names_of_subset()) - set(ran))))
+        assert receipt["assignment"]["adaptive"]["done"] is False
+        assert "the assignment expired" in " ".join(receipt["warnings"])
+        assert lines_of(recomputed())["newcomer"].at["subset"].rank is None
+
+    def test_taking_all_back_and_delivering_the_subset(self, ada):
+        for receipt in walk(ada):
+            withdraw(uuid=UUID(receipt["id"]), token=ada, reason="another try", as_of=AS_OF)
+        receipt = deliver(ada, runs(names_of_subset()))
+        assert receipt["assignment"]["adaptive"]["done"] is False
+        line = lines_of(recomputed())["newcomer"]
+        assert (line.how, line.at["full"].rank, line.at["subset"].rank) == ("incomplete", None, None)
 
     def test_calling_failures_invalid(self, ada):
         tasks = waiting(ask(ada))
@@ -471,5 +531,5 @@ def test_the_interface_gives_batches_and_says_what_is_left(ada, client):
     assert found["assignment"]["adaptive"]["waiting"] == further["tasks"][2:]
     client.force_login(User.objects.get(email="ada@example.org"))
     page = client.get(f"/submissions/{receipt['id']}").content.decode()
-    assert "No score is told yet; 2 of those asked for have not arrived, at most 18 tasks are left." in page
+    assert "No score is told yet; 2 tasks asked for wait to be run, at most 18 tasks are left." in page
     assert client.get(f"/api/v1/benchmarks/toy/assignments/{asked['id']}", headers=head).json() == further

@@ -120,7 +120,7 @@ def test_terminal_bench_is_refused(real_data):
     record = Record.from_flat(read(real_data / "terminal_bench_core_011.csv.gz", as_of=AS_OF))
     found = adaptive_study(record)
     assert (record.n_agents, found["available"]) == (13, False)
-    assert found["reason"] == "6 past agents; adaptive assignment needs 19 complete ones"
+    assert found["reason"].startswith("6 past agents; adaptive assignment needs 19 complete ones")
 
 
 def test_a_step_imports_nothing_that_fits():
