@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.record import Record
 from selection.adaptive import (
     Calibration,
     Prepared,
@@ -183,6 +184,24 @@ def mean_outcome(conditions: Sequence[Sequence[float | None]]) -> float | None:
     if not all(known):
         return None
     return sum(sum(trials) / len(trials) for trials in known) / len(known)
+
+
+def delivered_means(record: Record, agent: int, n_trials: int) -> dict[str, float | None]:
+    """Return the mean outcomes of the tasks that an agent delivered whole, by name; None: invalid.
+
+    A task is there with all of its trials, as on a receipt: with fewer the first alone would count.
+
+    Parameters
+    ----------
+    record : Record
+    agent : int
+    n_trials : int
+        Asked for of each task, under each condition that is compared.
+    """
+    tasks, n_places = record.table.tasks, n_trials * max(len(record.compared), 1)
+    there = np.flatnonzero(record.n_places[agent] >= n_places).tolist()
+    means = record.table.means[agent]
+    return {tasks[j]: None if np.isnan(means[j]) else float(means[j]) for j in there}
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic

@@ -6,13 +6,12 @@ What an agent was asked for stands with its deliveries, so that a record of any 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from analytics.record import Record
 from leaderboard.catalog.models import Task
 from leaderboard.studies.adaptive_steps import step
 from leaderboard.studies.models import AdaptiveStudy
 from leaderboard.submissions.queries import Delivery
+from selection.adaptive_steps import delivered_means
 from selection.given import Adaptive
 
 OVER = "its tasks were chosen for it, so that it is ranked by its estimated score on all tasks alone"
@@ -50,12 +49,8 @@ def adaptive_of(record: Record, chosen: Mapping[str, Chosen]) -> dict[str, Adapt
 
 
 def _adaptive(record: Record, i: int, study: AdaptiveStudy, chosen: Chosen) -> Adaptive:
-    """A task is there with all of its trials, as on a receipt: with fewer the first alone would count."""
-    tasks, n_places = record.table.tasks, chosen.n_trials * max(len(record.compared), 1)
-    there = np.flatnonzero(record.n_places[i] >= n_places)
-    means = {tasks[j]: float(record.table.means[i, j]) for j in there.tolist()}
-    known = {name: None if np.isnan(mean) else mean for name, mean in means.items()}
-    found = step(study, asked=chosen.tasks, means=known, active=set(tasks))
+    means = delivered_means(record, i, chosen.n_trials)
+    found = step(study, asked=chosen.tasks, means=means, active=set(record.table.tasks))
     told = Adaptive(
         study=(study.data_version, study.policy.number),
         n=int(study.result["agents"]),
