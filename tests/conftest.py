@@ -22,12 +22,16 @@ TEMPLATE = f"test_{HOME.name}"
 MADE_BY_MIGRATIONS = {"django_content_type", "auth_permission"}
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     # Else each client reads all static files before its first request: a tenth of a second of processor.
     settings.WHITENOISE_AUTOREFRESH = True
-    # How long a crowded machine takes says nothing of the code.
+    # How long a crowded machine takes says nothing of the code. Without the slow tests a run tells of the
+    # code alone: its examples are the same each time.
     hypothesis.settings.register_profile(
-        "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+        "untimed",
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        derandomize=config.getoption("markexpr") == "not slow",
     )
     hypothesis.settings.load_profile("untimed")
     # The algorithm is the product's; its price, a quarter of a second for each password, is not paid.
