@@ -153,9 +153,8 @@ class Labelled:
             self._check_probabilities(self.probability[self.asked])
 
     def _check_probabilities(self, known: FloatArray) -> None:
-        if not (
-            (known >= SAME) & (known <= 1)
-        ).all():  # the inverse of a smaller one, squared, may be infinite
+        # The inverse of a smaller one, squared, may be infinite.
+        if not ((known >= SAME) & (known <= 1)).all():
             raise SurrogateRefused(
                 "a task that people judged has no probability of having been drawn, of at least "
                 f"{SAME:g} and at most 1: labels picked by hand tell nothing of the rest",
