@@ -240,8 +240,8 @@ def check(n_past: int, n_tasks: int, graded_share: float) -> None:
         )
     if n_past < FEWEST_FOR_QUANTILE:
         raise AdaptiveRefused(
-            f"{n_past} past agents; adaptive assignment needs {FEWEST_FOR_QUANTILE} complete ones, the agent "
-            "that is assigned tasks, or is replayed, not counted"
+            f"adaptive assignment needs {FEWEST_FOR_QUANTILE} past agents that ran every task (not counting "
+            f"the one being assigned); there {'is' if n_past == 1 else 'are'} {n_past}"
         )
     if n_tasks < FEWEST_TASKS:
         raise AdaptiveRefused(f"{n_tasks} task; adaptive assignment chooses among {FEWEST_TASKS} at least")

@@ -32,14 +32,15 @@ Source
 As in `selection.adaptive`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.record import Record
+from analytics.arrays import CountArray, FloatArray, IndexArray, Mask
+from analytics.record import Compared, Counting, Delivery, Record, Rows, agent_rows, in_part
+from analytics.record.rows import Setting
 from selection.adaptive import (
     Calibration,
     Prepared,
@@ -51,6 +52,7 @@ from selection.adaptive import (
     enough,
     ranks,
 )
+from selection.adaptive_told import Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,47 +94,6 @@ class Frozen:
 
 
 @dataclass(frozen=True)
-class Step:
-    """Where an agent stands, and what it runs next.
-
-    Attributes
-    ----------
-    waiting : tuple of int
-        Positions of tasks that it was asked for, active, and has not delivered; in the order asked.
-    batch : tuple of int
-        Those to be asked for next, ascending; empty while some are waiting, and when it is done.
-    n_left : int
-        Tasks until the last look that were not delivered in full batches: so many at most; 0 when done.
-    look, n_looks : int
-        Looks reached, of all; the figures are those of the last one reached, None before the first.
-    k : int or None
-        Tasks that they rest on.
-    score, lower, upper, se : float or None
-        ŷ, its interval in [0, 1], and c_t·se_t.
-    rank_lower, rank_upper : int or None
-        Ranks beside the past agents that the interval allows.
-    done : bool
-    reason : str
-        Why nothing more is to be run, or how far it is.
-    """
-
-    waiting: tuple[int, ...]
-    batch: tuple[int, ...]
-    n_left: int
-    look: int
-    n_looks: int
-    k: int | None
-    score: float | None
-    lower: float | None
-    upper: float | None
-    se: float | None
-    rank_lower: int | None
-    rank_upper: int | None
-    done: bool
-    reason: str
-
-
-@dataclass(frozen=True)
 class _Told:
     """What a look says."""
 
@@ -142,22 +103,105 @@ class _Told:
     se: float
 
 
-def step(study: Frozen, asked: IndexArray, outcomes: FloatArray, delivered: Mask, active: Mask) -> Step:
+def step(
+    study: Frozen,
+    *,
+    asked: Sequence[str],
+    means: Mapping[str, float | None],
+    active: Collection[str],
+) -> Step:
     """Tell what an agent runs next, and what its outcomes say so far.
 
     Parameters
     ----------
     study : Frozen
-    asked : int array, shape (n_asked,)
-        Positions of the tasks that it was asked for, in that order; empty at first.
-    outcomes : float array, shape (m,)
-        Mean outcomes; NaN where invalid or missing. Those that were not asked for are not looked at.
-    delivered, active : bool array, shape (m,)
+    asked : sequence of str
+        The tasks that it was asked for, in that order; empty at first.
+    means : mapping of str to (float or None)
+        Mean outcomes on the tasks that it has delivered; None: invalid. Those that were not asked for are not
+        looked at.
+    active : collection of str
+        The tasks that may be asked for now.
 
     Raises
     ------
     RaschUnfinished
     """
+    place = {name: j for j, name in enumerate(study.tasks)}
+    return _taken(
+        study,
+        np.array([place[name] for name in asked], dtype=np.intp),
+        np.array([means.get(name) for name in study.tasks], dtype=np.float64),
+        np.array([name in means for name in study.tasks], dtype=np.bool_),
+        np.array([name in active for name in study.tasks], dtype=np.bool_),
+    )
+
+
+def delivered_means(record: Record, agent: int, n_trials: int) -> dict[str, float | None]:
+    """Return the mean outcomes of the tasks that an agent delivered whole, by name; None: invalid.
+
+    A task is there with all of its trials, under each condition that is compared.
+
+    Parameters
+    ----------
+    record : Record
+    agent : int
+    n_trials : int
+        Asked for of each task, under each condition.
+    """
+    n_places = n_trials * max(len(record.compared), 1)
+    return _whole(record.table.tasks, record.table.means[agent], record.n_places[agent], n_places)
+
+
+def means_so_far(
+    rows: Rows,
+    *,
+    tasks: Sequence[str],
+    settings: Sequence[Setting],
+    deliveries: Sequence[Delivery],
+    counting: Counting,
+    compared: Compared,
+    n_trials: int,
+) -> dict[str, float | None]:
+    """Return the same of one agent that is still delivering, from its rows.
+
+    The record counts as many trials as there are on the task with the fewest; here a task that lacks some is
+    left out, so that the others tell what they will tell once it has them.
+
+    Parameters
+    ----------
+    rows, tasks, settings, deliveries, counting, compared
+        Of the agent alone; see `analytics.record.agent_rows`.
+    n_trials : int
+        Asked for of each task, under each condition.
+    """
+    known: Any = {
+        "n_agents": 1,
+        "settings": settings,
+        "deliveries": deliveries,
+        "counting": counting,
+        "compared": compared,
+    }
+    kept = np.flatnonzero(~in_part(rows, tasks=tasks, n_trials=n_trials, **known)[0])
+    if not kept.size:
+        return {}
+    left = [tasks[j] for j in kept.tolist()]
+    (own,) = agent_rows(rows.on(kept, len(tasks)), tasks=left, **known)
+    return _whole(left, own.means, own.n_places, n_trials * max(len(compared.conditions), 1))
+
+
+def _whole(
+    tasks: Sequence[str], means: FloatArray, n_places: CountArray, n_asked: int
+) -> dict[str, float | None]:
+    there = np.flatnonzero(n_places >= n_asked).tolist()
+    return {tasks[j]: None if np.isnan(means[j]) else float(means[j]) for j in there}
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _taken(study: Frozen, asked: IndexArray, outcomes: FloatArray, delivered: Mask, active: Mask) -> Step:
+    """Take the step by positions of tasks: `asked` (n_asked,), the others (m,), NaN: invalid or missing."""
     there = delivered | ~active
     waiting, n_done = asked[~there[asked]], _n_done(study, asked, there)
     reached = [k for k in study.looks if k <= n_done]
@@ -170,41 +214,6 @@ def step(study: Frozen, asked: IndexArray, outcomes: FloatArray, delivered: Mask
     done = bool(why) and not waiting.size
     reason = why if done else _so_far(study, told)
     return _step(study, told, waiting, batch, n_done, len(reached), done=done, reason=reason)
-
-
-def mean_outcome(conditions: Sequence[Sequence[float | None]]) -> float | None:
-    """Return the mean over conditions of the mean over valid trials; None where a condition has none.
-
-    Parameters
-    ----------
-    conditions : sequence of sequences of (float or None)
-        The trials of a task under each condition that is compared; None: invalid.
-    """
-    known = [[one for one in trials if one is not None] for trials in conditions]
-    if not all(known):
-        return None
-    return sum(sum(trials) / len(trials) for trials in known) / len(known)
-
-
-def delivered_means(record: Record, agent: int, n_trials: int) -> dict[str, float | None]:
-    """Return the mean outcomes of the tasks that an agent delivered whole, by name; None: invalid.
-
-    A task is there with all of its trials, as on a receipt: with fewer the first alone would count.
-
-    Parameters
-    ----------
-    record : Record
-    agent : int
-    n_trials : int
-        Asked for of each task, under each condition that is compared.
-    """
-    tasks, n_places = record.table.tasks, n_trials * max(len(record.compared), 1)
-    there = np.flatnonzero(record.n_places[agent] >= n_places).tolist()
-    means = record.table.means[agent]
-    return {tasks[j]: None if np.isnan(means[j]) else float(means[j]) for j in there}
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _n_done(study: Frozen, asked: IndexArray, there: Mask) -> int:
@@ -272,8 +281,8 @@ def _step(
     if lower is not None and upper is not None:
         first, last = ranks(study.scores, lower, upper)
     return Step(
-        waiting=tuple(waiting.tolist()),
-        batch=tuple(batch.tolist()),
+        waiting=tuple(study.tasks[j] for j in waiting.tolist()),
+        batch=tuple(study.tasks[j] for j in batch.tolist()),
         n_left=0 if done else study.looks[-1] - n_done,
         look=look,
         n_looks=len(study.looks),

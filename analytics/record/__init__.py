@@ -63,7 +63,7 @@ conditions are this project's own.
 from analytics.record.conditions import Compared, Held, compare, held
 from analytics.record.counting import Condition, Counting, RecordRefused
 from analytics.record.people import People
-from analytics.record.reduction import AgentRow, agent_rows
+from analytics.record.reduction import AgentRow, agent_rows, in_part
 from analytics.record.rows import About, Delivery, Rows, is_full_run
 from analytics.record.stacked import Record, offer, record, shared_tasks
 from analytics.record.universe import universe
@@ -83,6 +83,7 @@ __all__ = [
     "agent_rows",
     "compare",
     "held",
+    "in_part",
     "is_full_run",
     "offer",
     "record",

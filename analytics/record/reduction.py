@@ -212,6 +212,35 @@ def agent_rows(
     )
 
 
+def in_part(
+    rows: Rows,
+    *,
+    n_agents: int,
+    tasks: Sequence[str],
+    settings: Sequence[Setting],
+    deliveries: Sequence[Delivery],
+    counting: Counting,
+    compared: Compared,
+    n_trials: int,
+) -> Mask:
+    """Tell which tasks have some of their trials, and not all, under a compared condition.
+
+    Parameters
+    ----------
+    n_trials : int
+        Asked for of each task, under each condition. The others are those of `agent_rows`.
+
+    Returns
+    -------
+    bool array, shape (n_agents, n_tasks)
+    """
+    rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
+    frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
+    delivered = _delivered(rows, frame.shape, settings, counting, compared)
+    n = _in_slots(delivered.where(frame.counting[delivered.rows.delivery]).slot, frame.shape)
+    return np.asarray(((n > 0) & (n < n_trials)).any(axis=2), dtype=np.bool_)
+
+
 # ---------------------------------------------------------------------------------------------- what is known
 
 

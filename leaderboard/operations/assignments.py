@@ -336,12 +336,12 @@ def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
 
 
 def told(
-    assignment: Assignment | None, as_of: datetime, outcomes: Callable[[], pa.Table] | None = None
+    assignment: Assignment | None, as_of: datetime, trial: Callable[[], adaptively.Trial] | None = None
 ) -> dict[str, object] | None:
-    """What a receipt says of the assignment; `outcomes` are all that stand for the agent."""
+    """What a receipt says of the assignment."""
     if assignment is None:
         return None
-    adaptive = adaptively.told(assignment, outcomes)
+    adaptive = adaptively.told(assignment, trial)
     return {
         "id": str(assignment.uuid),
         "mode": assignment.mode,

@@ -278,7 +278,7 @@ class _Delivery:
                 *_doubts(delivered, changes),
             ],
             "assignment": assignments.told(
-                delivered.assignment, as_of, lambda: outcomes_of(delivered, submission.pk or 0)
+                delivered.assignment, as_of, lambda: (outcomes_of(delivered, submission.pk or 0), submission)
             ),
             "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),
             "checks": None if in_background else checking.as_plain(found),

@@ -5,7 +5,7 @@ no recompute has seen has no say.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,12 @@ import pyarrow.compute as pc
 from django.db.models import BinaryField
 from django.db.models.functions import Substr
 
-from analytics.record import AgentRow, Delivery, Rows, agent_rows, compare, held
+from analytics.record import AgentRow, agent_rows
 from analytics.record.alike import only_better
 from analytics.trials.flags import identical_agents
 from leaderboard.catalog.models import Policy
-from leaderboard.studies import conditions
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.parts import joined, positions, split
-from leaderboard.studies.rules import counting_of
+from leaderboard.studies.own_parts import as_told, own_part
 from leaderboard.studies.scores import KINDS, means_of
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.rows import standing
@@ -75,7 +73,16 @@ def flags(
     gains = _gains(before, new) if before.num_rows and new.num_rows else ""
     if not here.num_rows:
         return Flags("", gains, ())
-    row = _row(here, agent, submissions, policy, subset, names, settings)
+    own = own_part(
+        here,
+        agent=agent,
+        submissions=submissions,
+        policy=policy,
+        subset=subset,
+        names=names,
+        settings=settings,
+    )
+    (row,) = agent_rows(**own, n_agents=1)
     return Flags(row.repeats.copies, gains, _identical(row, agent, policy))
 
 
@@ -86,56 +93,7 @@ def _gains(before: pa.Table, new: pa.Table) -> str:
     )
     valid = both["valid"].to_numpy(zero_copy_only=False)
     task = np.unique(both["task"].to_numpy(), return_inverse=True)[1]
-    return only_better(task[valid], _as_told(both["value"])[valid], place[valid])
-
-
-def _row(
-    here: pa.Table,
-    agent: int,
-    submissions: Mapping[int, Submission],
-    policy: Policy,
-    subset: TaskSubset | None,
-    names: Mapping[int, str],
-    settings: Mapping[int, tuple[Any, ...]],
-) -> AgentRow:
-    """The agent's line of the record, were it all accepted."""
-    counting = counting_of(policy, subset)
-    others = conditions.kept(policy, agent) if conditions.several(settings.values()) else []
-    source: dict[str, Any] = {
-        "rows": _rows(here, list(submissions), list(names), list(settings)),
-        "n_agents": 1,
-        "tasks": list(names.values()),
-        "settings": list(settings.values()),
-        "deliveries": [_delivery(place, one, names) for place, one in enumerate(submissions.values())],
-        "counting": counting,
-    }
-    by_temperature = conditions.by_temperature(others)
-    mine = held(**source, by_temperature=by_temperature)
-    compared = compare(joined([*others, *split(mine)], len(names), by_temperature), counting)
-    return agent_rows(**source, compared=replace(compared, condition=compared.condition[-1:]))[0]
-
-
-def _rows(here: pa.Table, submissions: list[int], tasks: list[int], settings: list[int]) -> Rows:
-    return Rows(
-        agent=np.zeros(here.num_rows, np.int64),
-        task=positions(here["task"], tasks, pa.int32()),
-        setting=positions(here["setting"], settings, pa.int32()),
-        delivery=positions(here["submission"], submissions, pa.int32()),
-        trial=here["trial"].to_numpy().astype(np.int64),
-        outcome=_as_told(here["value"]),
-        valid=here["valid"].to_numpy(zero_copy_only=False),
-        confirmed=here["free"].to_numpy(zero_copy_only=False),
-    )
-
-
-def _as_told(values: pa.ChunkedArray) -> np.ndarray:
-    """0.1 as it was delivered and as PostgreSQL prints its four bytes; NaN where there is none."""
-    return pc.fill_null(values.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy()
-
-
-def _delivery(arrival: int, one: Submission, names: Mapping[int, str]) -> Delivery:
-    asked = None if one.asked is None else frozenset(names[pk] for pk in one.asked if pk in names)
-    return Delivery(0, arrival, one.loaded, asked, one.n_trials)
+    return only_better(task[valid], as_told(both["value"])[valid], place[valid])
 
 
 def _identical(row: AgentRow, agent: int, policy: Policy) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 
 from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Resubmission
 from leaderboard.catalog.queries import merged_agents, policy_in_force
@@ -79,6 +79,24 @@ def live_outcomes(agents: Iterable[int]) -> pa.Table:
     """
     ids = list(agents)
     return copy_out(LIVE_OUTCOMES, [ids, ids, list(LIVE)], schema=LIVE_SCHEMA)
+
+
+def standing_submissions(agent: int, new: Submission | None = None) -> dict[int, Submission]:
+    """What stands for an agent, by id: what counts in order of arrival, then what does not count yet.
+
+    Last comes what is `new`, under the id 0 where it is not stored. What another one is to replace is left
+    out.
+    """
+    theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent), status__in=LIVE)
+    replaced = theirs.exclude(replaces=None).values("replaces")
+    arrival = F("arrival").asc(nulls_last=True)
+    stand = theirs.exclude(pk__in=replaced).alias(arrival=Max("status_changes__data_version"))
+    found: dict[int, Submission] = {one.pk: one for one in stand.order_by(arrival, "id")}
+    if new is not None:
+        found.pop(new.pk, None)
+        found.pop(new.replaces_id, None)
+        found[new.pk or 0] = new
+    return found
 
 
 def outcomes_of(submissions: Iterable[int]) -> pa.Table:

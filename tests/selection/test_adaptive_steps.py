@@ -33,20 +33,20 @@ def plain(record):
 
 
 def walked(study, outcomes, *, active=None, missing=()):
-    """Take steps until one says that it is enough; return the order and the last step."""
-    active = np.ones(M, bool) if active is None else active
-    asked, delivered = np.empty(0, np.intp), np.zeros(M, bool)
-    known = outcomes.copy()
-    known[list(missing)] = np.nan
+    """Take steps until one says that it is enough; return the positions in order and the last step."""
+    place = {name: j for j, name in enumerate(study.tasks)}
+    active = set(study.tasks) if active is None else {study.tasks[j] for j in np.flatnonzero(active)}
+    known = [None if j in missing else outcome for j, outcome in enumerate(outcomes.tolist())]
+    asked, means = [], {}
     while True:
-        found = step(study, asked, known, delivered, active)
+        found = step(study, asked=asked, means=means, active=active)
         if found.done:
-            return asked, found
+            return np.array([place[name] for name in asked], np.intp), found
         assert found.waiting == ()
-        asked = np.concatenate([asked, np.array(found.batch, np.intp)])
-        waiting = step(study, asked, known, delivered, active)
+        asked += found.batch
+        waiting = step(study, asked=asked, means=means, active=active)
         assert (waiting.waiting, waiting.batch, waiting.done) == (found.batch, (), False)
-        delivered[asked] = True
+        means |= {name: known[place[name]] for name in found.batch}
 
 
 def test_what_is_frozen_is_json_and_comes_back(plain):
@@ -113,14 +113,17 @@ def test_a_board_that_does_not_carry_it_has_the_reason(tmp_path, n_agents):
     path.write_text(csv_text(graded(n_agents, 20)))
     found = adaptive_study(Record.from_flat(read(path, as_of=AS_OF)))
     assert (found["available"], found["agents"]) == (False, n_agents)
-    assert "19 complete ones" in found["reason"]
+    assert f"there are {n_agents - 1}" in found["reason"]
 
 
 def test_terminal_bench_is_refused(real_data):
     record = Record.from_flat(read(real_data / "terminal_bench_core_011.csv.gz", as_of=AS_OF))
     found = adaptive_study(record)
     assert (record.n_agents, found["available"]) == (13, False)
-    assert found["reason"].startswith("6 past agents; adaptive assignment needs 19 complete ones")
+    assert found["reason"] == (
+        "adaptive assignment needs 19 past agents that ran every task (not counting the one being assigned); "
+        "there are 6"
+    )
 
 
 def test_a_step_imports_nothing_that_fits():
