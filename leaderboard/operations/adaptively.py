@@ -82,25 +82,34 @@ def go_on(assignment: Assignment) -> Step:
 
 
 def step_of(assignment: Assignment, trial: Trial | None = None) -> Step:
-    """Where the agent stands by what stands for it, as the record of the board counts it."""
+    """Where the agent stands."""
     assert assignment.study is not None
     benchmark = assignment.agent.benchmark
-    policy, names = policy_in_force(benchmark), dict(benchmark.tasks.values_list("id", "name"))
+    names = dict(benchmark.tasks.values_list("id", "name"))
+    return step(
+        assignment.study,
+        asked=[names[pk] for pk in assignment.tasks],
+        means=means_so_far(assignment, trial),
+        active=set(asking.names_asked(policy_in_force(benchmark), None).values()),
+    )
+
+
+def means_so_far(assignment: Assignment, trial: Trial | None = None) -> dict[str, float | None]:
+    """Mean outcomes of the tasks that are there whole, by all that stands, as the board counts."""
     agent = assignment.agent.merged_into_id or assignment.agent_id
+    benchmark = assignment.agent.benchmark
+    policy = policy_in_force(benchmark)
     outcomes, new = trial or (live_outcomes([agent]), None)
-    active = asking.names_asked(policy, None)
-    found = means_of(
+    return means_of(
         outcomes,
         agent=agent,
         submissions=standing_submissions(agent, new),
         policy=policy,
         subset=active_subset(benchmark),
-        tasks=active,
+        tasks=asking.names_asked(policy, None),
         settings={pk: facets for facets, pk in settings_of(benchmark).items()},
         n_trials=assignment.n_trials,
     )
-    asked = [names[pk] for pk in assignment.tasks]
-    return step(assignment.study, asked=asked, means=found, active=set(active.values()))
 
 
 def told(assignment: Assignment | None, trial: Callable[[], Trial] | None = None) -> dict[str, Any] | None:

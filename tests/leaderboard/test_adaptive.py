@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import connection
+from django.db import connection, transaction
 from django.db.utils import ProgrammingError
 
 from analytics.record import Record
@@ -20,16 +20,22 @@ from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescription, SecondName
 from leaderboard.operations import jobs
+from leaderboard.operations.adaptively import means_so_far
 from leaderboard.operations.assignments import assign, expire_due
 from leaderboard.operations.corrections import confirm, withdraw
 from leaderboard.operations.due import adaptive as due
 from leaderboard.operations.models import Assignment, Lane
+from leaderboard.operations.naming import merge
 from leaderboard.operations.reruns import open_drift_request
+from leaderboard.operations.reviewing import accept
 from leaderboard.operations.runs import begin_queued
 from leaderboard.operations.services import check_drift, study_adaptive
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import AdaptiveStudy
+from leaderboard.studies.queries import active_subset
+from leaderboard.studies.records import Reader
 from selection import adaptive
+from selection.adaptive_steps import delivered_means
 from selection.standings.choice import training
 from tests.kept import stored
 from tests.leaderboard.test_assignments import runs
@@ -380,8 +386,6 @@ class TestWhatGainsNothing:
 
 
 def record_of(benchmark) -> Record:
-    from leaderboard.studies.records import Reader
-
     return Reader(benchmark).now(None).record
 
 
@@ -476,6 +480,170 @@ class TestBoard:
         assert "~" in pair.content.decode()
         listed = client.get("/b/toy?target=subset").content.decode()
         assert "ran tasks chosen for each agent" in listed
+
+
+# ------------------------------------------------------------------------------------- one record, one answer
+
+PROMPTS = [{"prompt_variant": name, "judge": None, "temperature": None} for name in ("p1", "p2")]
+
+
+def on_receipt():
+    """What the core is told of the agent's outcomes by a receipt."""
+    return means_so_far(Assignment.objects.get())
+
+
+def on_board():
+    """What it is told of them by the record of the board."""
+    now = Reader(toy()).now(active_subset(toy()))
+    agent = Agent.objects.get(name="newcomer")
+    name = (agent.merged_into or agent).name
+    place = now.record.table.agents.index(name)
+    return delivered_means(now.record, place, Assignment.objects.get().n_trials)
+
+
+def rows_of(tasks, *, prompt=None, run=None, trials=((1, 1),)):
+    return [
+        {"task": task, "trial": trial, "outcome": outcome, "valid": outcome is not None}
+        | ({"prompt_variant": prompt} if prompt else {})
+        | ({"run": run} if run else {})
+        for task in tasks
+        for trial, outcome in trials
+    ]
+
+
+def two_deliveries(by, tasks):
+    deliver(by, {tasks[0]: [0]})
+    deliver(by, {tasks[1]: [1]})
+
+
+def second_trials_that_pass(by, tasks):
+    deliver(by, {task: [0] for task in tasks})
+    deliver(by, {task: [1] for task in tasks}, first=2)
+
+
+def the_better_one_first(by, tasks):
+    deliver(by, {task: [1, 0, 1] for task in tasks})
+
+
+def fractions(by, tasks):
+    deliver(by, {task: [0.1, 0.7] for task in tasks})
+
+
+def invalid(by, tasks):
+    deliver(by, {tasks[0]: [None], tasks[1]: [1]})
+
+
+def confirmed_failure(by, tasks):
+    receipt = deliver(by, {tasks[0]: [None], tasks[1]: [1]})
+    confirm(uuid=UUID(receipt["id"]), reason="the sandbox was full", as_of=AS_OF)
+
+
+def delivered_again(by, tasks):
+    confirmed_failure(by, tasks)
+    deliver(by, {tasks[0]: [1]})
+
+
+def failures_of_which_some_are_confirmed(by, tasks):
+    receipt = deliver(by, {tasks[0]: [None, 1], tasks[1]: [1, 0]})
+    confirm(uuid=UUID(receipt["id"]), reason="the sandbox was full", as_of=AS_OF)
+
+
+def several_runs(by, tasks):
+    deliver(by, rows_of(tasks, run="a", trials=[(1, 0), (2, 1)]))
+    deliver(by, rows_of(tasks, run="b", trials=[(1, 1)]))
+
+
+def two_conditions(by, tasks):
+    Policy.objects.create(benchmark=toy(), number=4, assignment="adaptive", counted_settings=PROMPTS)
+    deliver(by, rows_of(tasks, prompt="p1"))
+    deliver(by, rows_of(tasks[:1], prompt="p2", trials=[(1, 0)]) + rows_of(tasks[1:], prompt="p3"))
+
+
+def retired(by, tasks):
+    deliver(by, marked(tasks))
+    toy().tasks.filter(name=tasks[0]).update(retired_at=AS_OF, retired_reason="broken")
+
+
+def replaced(by, tasks):
+    first = deliver(by, {task: [1] for task in tasks})
+    deliver(by, {task: [0] for task in tasks}, replaces=first["id"])
+
+
+def out_of_turn(by, tasks):
+    """What was held back counts after what was delivered later."""
+    Policy.objects.create(benchmark=toy(), number=4, assignment="adaptive", review="manual")
+    first = deliver(by, {task: [1] for task in tasks})
+    assert first["status"] == "waiting"
+    Policy.objects.create(benchmark=toy(), number=5, assignment="adaptive")
+    deliver(by, {task: [0] for task in tasks}, first=2)
+    accept(uuid=UUID(first["id"]), by=None, reason="it is fine", as_of=AS_OF)
+
+
+def merged(by, tasks):
+    deliver(by, {tasks[0]: [1]})
+    other = {"name": "newcomer 2024", "scaffold": "Loop", "model": "Model 10"}
+    deliver(by, {tasks[0]: [0], tasks[1]: [1]}, agent=other, first=2)
+    old, new = (Agent.objects.get(name=name) for name in ("newcomer", "newcomer 2024"))
+    merge(agent=old, into=new, by=None, reason="one and the same", as_of=AS_OF)
+
+
+def missing_ones_count_as_failures(by, tasks):
+    Policy.objects.create(benchmark=toy(), number=4, assignment="adaptive", missing="zero")
+    deliver(by, {tasks[0]: [1]})
+
+
+@pytest.mark.parametrize(
+    ("happens", "n_trials", "means"),
+    [
+        (two_deliveries, 1, {0: 0.0, 1: 1.0}),
+        (second_trials_that_pass, 1, {0: 0.0, 1: 0.0}),
+        (the_better_one_first, 1, {0: 0.0, 1: 0.0}),
+        (the_better_one_first, 2, {0: 0.5, 1: 0.5}),
+        (fractions, 2, {0: 0.4, 1: 0.4}),
+        (invalid, 1, {0: 0.0, 1: 1.0}),
+        (confirmed_failure, 1, {0: None, 1: 1.0}),
+        (delivered_again, 1, {0: 1.0, 1: 1.0}),
+        (failures_of_which_some_are_confirmed, 2, {0: 1.0, 1: 0.5}),
+        (several_runs, 2, {0: 0.5, 1: 0.5}),
+        (several_runs, 3, {0: 0.75, 1: 0.75}),
+        (two_conditions, 1, {0: 0.5}),
+        (retired, 1, {1: 1.0}),
+        (replaced, 1, {0: 0.0, 1: 0.0}),
+        (out_of_turn, 1, {0: 0.0, 1: 0.0}),
+        (merged, 1, {0: 1.0, 1: 1.0}),
+        (missing_ones_count_as_failures, 1, {0: 1.0, 1: 0.0}),
+    ],
+)
+def test_a_receipt_counts_as_the_board_does(ada, happens, n_trials, means):
+    Policy.objects.create(benchmark=toy(), number=3, assignment="adaptive", n_trials=n_trials)
+    tasks = waiting(ask(ada))
+    happens(ada, tasks)
+    assert on_receipt() == pytest.approx({tasks[j]: mean for j, mean in means.items()})
+    assert on_receipt() == on_board()
+
+
+def test_a_task_that_lacks_trials_holds_up_no_other_on_a_receipt(ada):
+    """The board shows no figure of the agent before it has them."""
+    Policy.objects.create(benchmark=toy(), number=3, assignment="adaptive", n_trials=2)
+    tasks = waiting(ask(ada))
+    deliver(ada, {tasks[0]: [1, 0], tasks[1]: [1]})
+    assert (on_receipt(), on_board()) == ({tasks[0]: 0.5}, {})
+
+
+def test_a_dry_run_says_what_the_receipt_will(ada):
+    """What was delivered first counts first, whatever number it has, until it is replaced."""
+    deliver(ada, marked(waiting(ask(ada))))
+    tasks = waiting(ask(ada))
+    passed = deliver(ada, {task: [1] for task in tasks}, first=2)
+    failed, scores = {task: [0] for task in tasks}, []
+    for more in ({}, {"replaces": passed["id"]}):
+        tried = deliver(ada, failed, dry_run=True, **more)["assignment"]
+        with transaction.atomic():
+            assert deliver(ada, failed, **more)["assignment"] == tried
+            assert on_receipt() == on_board()
+            transaction.set_rollback(True)
+        scores.append(tried["adaptive"]["score"])
+    assert scores[0] == passed["assignment"]["adaptive"]["score"] > scores[1]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -45,7 +45,7 @@ def token(email, scope="submit"):
     ]
 
 
-def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", first=1, **more):
+def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", first=1, dry_run=False, **more):
     """Submit {task: outcomes of its trials, None for an invalid one}, or rows, and return the receipt."""
     rows = (
         outcomes
@@ -65,6 +65,7 @@ def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", firs
         body=body,
         idempotency_key=None,
         as_of=AS_OF,
+        dry_run=dry_run,
     ).content
 
 
