@@ -93,9 +93,8 @@ def standing_submissions(agent: int, new: Submission | None = None) -> dict[int,
     stand = theirs.exclude(pk__in=replaced).alias(arrival=Max("status_changes__data_version"))
     found: dict[int, Submission] = {one.pk: one for one in stand.order_by(arrival, "id")}
     if new is not None:
-        found.pop(new.pk, None)
-        found.pop(new.replaces_id, None)
-        found[new.pk or 0] = new
+        gone = (new.pk, new.replaces_id)
+        return {pk: one for pk, one in found.items() if pk not in gone} | {new.pk or 0: new}
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -15,7 +16,7 @@ from selection.rules import Rules, Target
 from selection.standings import chosen_for, terms, words
 from selection.standings.agents import lines
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
-from selection.standings.chosen_for import marked
+from selection.standings.chosen_for import is_chosen_for, marked
 from selection.standings.full_scores import (
     Estimated,
     calibrator,
@@ -213,7 +214,7 @@ def _standings(
         agents=lines(record, found.on_all, found.on_subset, told, target),
         not_measured=_not_measured(record, given),
         measured=_measured(given),
-        savings=savings(record, found.subset, found.on_subset) if found.subset.size else None,
+        savings=_savings(found, estimated) if found.subset.size else None,
         coverage=measured,
     )
     return replace(
@@ -227,6 +228,11 @@ def _standings(
             not_revalidated=given.not_revalidated,
         ),
     )
+
+
+def _savings(found: Basis, estimated: Mapping[int, Estimated]) -> dict[str, Any]:
+    chosen = np.flatnonzero(is_chosen_for(found.record)).tolist()
+    return savings(found.record, found.subset, found.on_subset, [i for i in chosen if i in estimated])
 
 
 def default_target(

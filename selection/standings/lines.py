@@ -113,9 +113,9 @@ class AtTarget:
         Where the standard error comes from.
     source : str
         Where the interval of an estimated score comes from ("jackknife+", …), and whether it allows for a new
-        scaffold; empty for a measured one.
+        scaffold; or "tasks chosen for the agent"; empty for a measured one.
     estimated : bool
-        Whether `score` is predicted from the subset.
+        Whether `score` is predicted, from the subset or from tasks chosen for the agent.
     n_valid, n_missing : int
         Tasks of the target with a valid outcome; places (task × trial) without one.
     bounds : (float, float) or None
@@ -390,7 +390,8 @@ class Standings:
     not_measured : tuple of str
         Sources of error without an estimate, in words.
     savings : mapping or None
-        What the subset spared; see `selection.cost`. None under full runs.
+        What the subset, and tasks chosen for agents, spared; see `selection.standings.savings`. None under
+        full runs.
     coverage : CoverageLine or None
         Of the intervals of estimated scores; None where there is none.
     notices : tuple of str

@@ -1,16 +1,16 @@
 """What the subset spares: tasks and money, per run, and over the runs that were made by assignment.
 
 What a full evaluation would have run and the agent did not counts as spared, where the agent ran all that it
-was asked to run: a complete agent that lacks 3 of 50 tasks is spared 3, one that delivered part of its
-assignment nothing. Money is what one trial of each task that was not run would have cost at the agent's own
-mean.
+was asked to run, of the subset or of tasks chosen for it: a complete agent that lacks 3 of 50 tasks is spared
+3; one that delivered part of its assignment, or is not at the end of its batches, nothing. Money is what one
+trial of each task that was not run would have cost at the agent's own mean.
 
 Source
 ------
 As in `selection.cost`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -25,7 +25,9 @@ BASIS = {MEASURED: "per task", LINEAR: "linear"}
 IN_PART, NOT_STATED = "in part", "not stated"
 
 
-def savings(record: Record, tasks: IndexArray, placed: Sequence[Placed]) -> dict[str, Any]:
+def savings(
+    record: Record, tasks: IndexArray, placed: Sequence[Placed], chosen: Collection[int] = ()
+) -> dict[str, Any]:
     """Tell what asking for these tasks alone saves.
 
     Parameters
@@ -35,12 +37,14 @@ def savings(record: Record, tasks: IndexArray, placed: Sequence[Placed]) -> dict
         The subset.
     placed : sequence of Placed, length n_agents
         On the subset.
+    chosen : collection of int
+        Positions of the agents that came to the end of tasks chosen for them.
 
     Returns
     -------
     dict
         ``n_tasks``, ``k``, ``reduction``, ``per_run`` and ``subset_run`` in US dollars or None, ``note``,
-        ``so_far``.
+        ``so_far``; where some of its ``n_runs`` are on tasks chosen for the agent, with their ``n_chosen``.
     """
     saved = saving(record.costs, tasks)
     return {
@@ -50,7 +54,7 @@ def savings(record: Record, tasks: IndexArray, placed: Sequence[Placed]) -> dict
         "per_run": asdict(saved.per_run) if saved.per_run else None,
         "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
         "note": saved.note(),
-        "so_far": _so_far(record, placed),
+        "so_far": _so_far(record, placed, chosen),
     }
 
 
@@ -67,9 +71,10 @@ def run_costs(record: Record) -> list[tuple[float | None, str]]:
     ]
 
 
-def _so_far(record: Record, placed: Sequence[Placed]) -> dict[str, Any]:
+def _so_far(record: Record, placed: Sequence[Placed], chosen: Collection[int]) -> dict[str, Any]:
     """Add up what agents that did as they were asked have not run."""
-    did = record.complete | np.array([one.outcomes is not None for one in placed])
+    by_choice = np.isin(np.arange(record.n_agents), list(chosen))
+    did = record.complete | by_choice | np.array([one.outcomes is not None for one in placed])
     spared = np.where(did, np.count_nonzero(record.n_places == 0, axis=1), 0)
     known = ~np.isnan(record.costs)
     n_known = np.count_nonzero(known, axis=1)
@@ -77,9 +82,11 @@ def _so_far(record: Record, placed: Sequence[Placed]) -> dict[str, Any]:
     np.divide(np.nansum(record.costs, axis=1), n_known, out=money, where=n_known > 0)
     money = money[spared > 0] * spared[spared > 0]
     told = ~np.isnan(money)
+    n_chosen = int(np.count_nonzero(by_choice & (spared > 0)))
     return {
         "n_runs": int(np.count_nonzero(spared)),
         "n_tasks_saved": int(spared.sum()),
         "saved": float(money[told].sum()) if told.any() else None,
         "n_not_measured": int(np.count_nonzero(~told)),
+        **({"n_chosen": n_chosen} if n_chosen else {}),
     }

@@ -493,7 +493,7 @@ def about(line: Line) -> tuple[tuple[str, str], ...]:
 
 
 def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) -> str:
-    """Say what the subset saves in tasks and in money; empty under full runs."""
+    """Say what the subset, and tasks chosen for agents, save in tasks and money; empty under full runs."""
     if not savings:
         return ""
     if savings["k"] == savings["n_tasks"]:
@@ -506,6 +506,8 @@ def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) 
     if not spared["n_runs"]:
         return told
     runs, tasks = counted(spared["n_runs"], "run"), counted(spared["n_tasks_saved"], "task")
+    if n_chosen := spared.get("n_chosen"):
+        runs += f" ({n_chosen:,} on tasks chosen for {'its agent' if n_chosen == 1 else 'their agents'})"
     money_too = _spared_text(spared) if with_money else ""
     return f"{told} So far {runs} went without {tasks} of a full evaluation{money_too}."
 

@@ -1,5 +1,6 @@
 """Adaptive assignments: the study, the policy, batches, receipts, and what gains nothing."""
 
+import csv
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -415,6 +416,34 @@ class TestBoard:
         told = words.scores_text(standings_of(board))
         assert told == "Scores are over all 40 tasks: measured for 24 agents, estimated for 1 from tasks " \
             "chosen for each."  # fmt: skip
+
+    def test_what_it_was_spared_is_counted_as_for_the_subset(self, ada, walked, client):
+        told, board = walked
+        spared = {"n_runs": 1, "n_tasks_saved": N_TASKS - told["k"], "saved": None}
+        for savings in (
+            standings_of(board).savings,
+            client.get("/api/v1/benchmarks/toy/board").json()["savings"],
+        ):
+            assert savings["so_far"] == spared | {"n_not_measured": 1, "n_chosen": 1}
+        said = (
+            "So far 1 run (1 on tasks chosen for its agent) went without "
+            f"{N_TASKS - told['k']} tasks of a full evaluation."
+        )
+        assert words.savings_text(standings_of(board).savings).endswith(said)
+        assert said in client.get("/b/toy").content.decode()
+        described = AgentDescription("under way", "Loop", "Model 10")
+        deliver(ada, marked(waiting(ask(ada, described))), agent="under way", model="Model 10")
+        deliver(ada, runs(names_of_subset()), agent="of the subset", model="Model 11")
+        so_far = standings_of(recomputed()).savings["so_far"]
+        assert (so_far["n_runs"], so_far["n_chosen"]) == (2, 1)
+        assert so_far["n_tasks_saved"] == 2 * N_TASKS - told["k"] - len(names_of_subset())
+
+    def test_the_file_of_the_board_says_who_was_asked_so(self, walked, client):
+        text = client.get("/api/v1/benchmarks/toy/board.csv").content.decode()
+        rows = {row["agent"]: row for row in csv.DictReader(StringIO(text))}
+        told = [rows["newcomer"][name] for name in ("how", "marks", "full_source", "full_estimated")]
+        assert told == ["estimated", "chosen tasks", "tasks chosen for the agent", "True"]
+        assert (rows["a00"]["marks"], rows["a00"]["full_source"]) == ("", "")
 
     def test_before_its_end_it_is_listed_with_the_reason(self, ada):
         deliver(ada, marked(waiting(ask(ada))))

@@ -63,7 +63,11 @@ class BoardOne(Form):
     targets = DictField(child=DictField())
     agents = ListField(child=DictField(), help_text="By rank; `at` has rank, interval and ties by target.")
     not_measured = ListField(child=CharField())
-    savings = JSONField(help_text="Or null.")
+    savings = JSONField(
+        help_text="What a run on the subset spares, and under `so_far` what was spared: the tasks of a full "
+        "evaluation that agents which ran all they were asked for did not run. They were asked for the "
+        "subset, or, in `n_chosen` of the runs, for tasks chosen for them. Null under full runs."
+    )
     coverage = JSONField(help_text="Or null.")
     notices = ListField(child=CharField())
     measured = ListField(child=CharField())
