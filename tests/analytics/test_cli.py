@@ -165,6 +165,12 @@ def test_refusals_of_variance(refusal, real_data, tmp_path):
         "variance", cells, "--outcome", "y", "--random", "a + a:b"
     )
     assert "--random" in refusal("variance", pastes, "--outcome", "strength")
+    cells.write_text("a;y\nx;1\n")
+    assert "has one column; the header is separated by semicolons, write commas" in refusal(
+        "variance", cells, "--outcome", "y", "--random", "a"
+    )
+    cells.write_text('{"a": "x", "y": 1}\n')
+    assert "cells.csv is JSON" in refusal("variance", cells, "--outcome", "y", "--random", "a")
     cells.write_text("a,y\nx,1\n,2\nz,3\n")
     assert "row 2: no label in column a" in refusal("variance", cells, "--outcome", "y", "--random", "a")
 
@@ -352,7 +358,11 @@ def test_the_harness_of_a_flat_file(answer, text, tmp_path):
 
 @pytest.mark.parametrize(
     ("row", "reason"),
-    [("{trial},1,1", "no variance"), ("{trial},0,1", "no variance"), ("{trial},,0", "not measured")],
+    [
+        ("{trial},1,1", "no detectable difference: all scores are alike"),
+        ("{trial},0,1", "no detectable difference: all scores are alike"),
+        ("{trial},,0", "model 'a0' has 0 scores"),
+    ],
 )
 def test_the_harness_of_outcomes_that_are_all_alike(text, tmp_path, row, reason):
     """All passed, all failed, none valid: nothing is split, and nothing breaks."""
@@ -364,7 +374,9 @@ def test_the_harness_of_outcomes_that_are_all_alike(text, tmp_path, row, reason)
     ]
     shown = text("harness", flat(tmp_path / "a.csv", rows, ",valid"), "--draws", "20")
     assert "4 models x 12 tasks x 2 runs" in shown
-    assert "fitness F" in shown
+    assert reason in shown
+    assert "fitness F               not measured" in shown
+    assert "detectable difference  " not in shown
 
 
 def test_one_run_leaves_reasons(answer, tmp_path):
