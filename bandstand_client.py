@@ -350,7 +350,8 @@ class Client:
                 why, after = str(error) or type(error).__name__, None
             if n < self.n_tries:
                 self.sleep(after if after is not None else _backoff(n))
-        raise NotReachable(f"{self.server} did not answer in {self.n_tries} tries; the last: {why}")
+        tries = _counted(self.n_tries, "try", "tries")
+        raise NotReachable(f"{self.server} did not answer in {tries}; the last: {why}")
 
 
 class _Answered(http.client.HTTPConnection):
@@ -492,6 +493,10 @@ def _fault_text(fault: Mapping[str, Any]) -> str:
 def _printable(text: object) -> str:
     """Give a text without what would act on a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
+def _counted(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"
 
 
 def token(path: Path | None = None) -> str:
@@ -684,7 +689,8 @@ def _tell_tasks(answer: dict[str, Any]) -> str:
         if adaptive["done"]:
             return ""
     _told(
-        f"{answer.get('mode', '')}: {len(tasks):,} tasks, {answer.get('n_trials', 1)} trials each "
+        f"{answer.get('mode', '')}: {_counted(len(tasks), 'task', 'tasks')}, "
+        f"{_counted(answer.get('n_trials', 1), 'trial', 'trials')} each "
         f"({answer.get('n_trials_recommended') or answer.get('n_trials', 1)} recommended), until "
         f"{answer.get('expires_at', '')}. {answer.get('reason', '')}\nAssignment {answer.get('id', '')}",
         DONE,

@@ -44,9 +44,7 @@ from analytics.trials.submissions import fit_repeats, n_submissions, submission_
 
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
 HARNESS_MARKS = ("valid", "covered")
-ON_A_BOARD = (
-    "its ICC is over all tasks that an agent repeated, here over those that all repeated: they differ"
-)
+ON_A_BOARD = "its ICC is over all tasks that an agent ran, here over those that all repeated: they differ"
 N_SUBMISSIONS = (2, 5, 10, 27)
 N_SUBMISSIONS_DESIGNS = 10
 GIVEN_TO_ALL = ("judge",)

@@ -21,6 +21,7 @@ from analytics.arrays import FloatArray
 from analytics.ending import orderly_end
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, read
+from analytics.flat_file.columns import separator_hint
 from analytics.outcome_table import OutcomeTable
 from analytics.progress import progress_bar as progress_bar
 from analytics.record import Record
@@ -252,6 +253,10 @@ def csv_header(path: Path) -> list[str]:
             names = list(reader.schema.names)
     except (ArrowInvalid, UnicodeDecodeError) as error:
         raise NoCsv(f"{path.name} cannot be read as CSV with a header ({error})") from None
+    if names[0].startswith('{"'):
+        raise NoCsv(f"{path.name} is JSON; read is CSV with a header")
+    if hint := separator_hint(names) if len(names) == 1 else "":
+        raise NoCsv(f"{path.name} has one column{hint}")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise NoCsv(f"{path.name}: the header has {', '.join(map(repr, repeated))} more than once")

@@ -4,7 +4,6 @@ What a refusal means over HTTP is told in `api.errors`, and for a command by its
 knows of either.
 """
 
-import inspect
 from typing import Any
 
 from django.db import DatabaseError, OperationalError
@@ -15,7 +14,7 @@ class Refusal(Exception):
     """The request was refused."""
 
     def __init__(self, message: str = "", **details: Any) -> None:
-        super().__init__(message or inspect.cleandoc(self.__doc__ or ""))
+        super().__init__(message or " ".join((self.__doc__ or "").split()))
         self.details = details
 
     @property

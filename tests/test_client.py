@@ -124,6 +124,7 @@ def test_tasks_are_printed_one_a_line(server, capsys):
     )
     out, err = capsys.readouterr()
     assert out == "a/b\nc d\n"
+    assert "subset: 2 tasks, 1 trial each (3 recommended)" in err
     assert "Assignment as" in err
     method, path, headers, body = server.asked[0]
     assert (method, path) == ("POST", "/api/v1/benchmarks/toy/assignments")
@@ -212,6 +213,8 @@ def test_not_reachable(server, envelope, waited, capsys):
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     assert main(["status", "1f", "--server", address, "--tries", "2"]) == 3
     assert "did not answer in 2 tries" in capsys.readouterr().err
+    assert main(["status", "1f", "--server", address, "--tries", "1"]) == 3
+    assert "did not answer in 1 try;" in capsys.readouterr().err
     server.script = [3.0, (200, {})]
     assert main(["status", "1f", "--timeout", "0.1", "--tries", "1"]) == 3
 

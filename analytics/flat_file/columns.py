@@ -70,7 +70,7 @@ def missing_rule(column: str, columns: Sequence[str]) -> str:
     also = f" (or its alias {known_as[0]})" if known_as else ""
     near = near_columns((column, *known_as), columns)
     hint = f"; is it {' or '.join(near)}? Then name it so" if near else ""
-    return f"the column{also} is missing{hint}{_separator_hint(columns)}"
+    return f"the column{also} is missing{hint}{separator_hint(columns)}"
 
 
 def near_columns(wanted: Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -80,7 +80,8 @@ def near_columns(wanted: Sequence[str], columns: Sequence[str]) -> list[str]:
     return [f'"{others[match]}"' for match in dict.fromkeys(near)]
 
 
-def _separator_hint(columns: Sequence[str]) -> str:
+def separator_hint(columns: Sequence[str]) -> str:
+    """Say which mark other than a comma separates the header, if it is one column with such marks."""
     strange = [name for name in columns if name not in KNOWN]  # beside what is known without the file
     if len(strange) != 1:
         return ""

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from analytics.flat_file.columns import MAX_COLUMNS
+from analytics.flat_file.columns import MAX_COLUMNS, separator_hint
 from analytics.flat_file.faults import Fault, excerpt
 from analytics.flat_file.values import name_rule
 
@@ -15,6 +15,8 @@ def header_faults(names: Sequence[str]) -> list[Fault]:
     if len(names) > MAX_COLUMNS:
         rule = f"the file has {len(names):,} columns; at most {MAX_COLUMNS} are allowed"
         return [Fault(None, None, None, rule)]
+    if len(names) == 1 and (hint := separator_hint(names)) and "\t" in names[0]:
+        return [Fault(None, None, None, hint.removeprefix("; "))]  # not that a name holds no tab
     counted = Counter(names).items()
     return [fault for name, n in counted if (fault := _fault(name, n, names.index(name) + 1))]
 

@@ -264,7 +264,15 @@ def reliability_interval(tensor: ScoreTensor) -> Interval:
 
 
 def mdes(components: VarianceComponents, n_models: int, n_tasks: int, n_runs: int) -> Mdes:
-    """Smallest detectable difference between two models, published, domain and finite."""
+    """Smallest detectable difference between two models, published, domain and finite.
+
+    Raises
+    ------
+    HarnessRefused
+        When all scores are alike: a difference of 0 would count as detected.
+    """
+    if not any(components.variances.values()):
+        raise HarnessRefused("no detectable difference: all scores are alike")
     mt, mr, tr, e = (
         components.variances[term] for term in ("model:task", "model:run", "task:run", "residual")
     )

@@ -284,7 +284,11 @@ def _component_lines(found: VarianceComponents | None) -> list[tuple[str, str]]:
         return []
     values = found.variances
     total = sum(values.values())
-    return [(f"variance {term}", f"{value:.6f} ({value / total:.1%})") for term, value in values.items()]
+    return [(f"variance {term}", f"{value:.6f}{_share(value, total)}") for term, value in values.items()]
+
+
+def _share(value: float, total: float) -> str:
+    return f" ({value / total:.1%})" if total else ""
 
 
 def _list(title: str, entries: Mapping[str, str]) -> list[str]:

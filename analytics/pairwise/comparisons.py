@@ -256,6 +256,8 @@ class Outcomes:
         ------
         ComparisonsRefused
         """
+        if len(agents) < 2:
+            raise ComparisonsRefused("one agent; a comparison needs two", code="none_decisive")
         told = np.where(np.isnan(outcomes), -np.inf, outcomes).max(axis=0, initial=-np.inf)
         least = np.where(np.isnan(outcomes), np.inf, outcomes).min(axis=0, initial=np.inf)
         kept = np.flatnonzero(told > least)

@@ -157,5 +157,8 @@ def _check(votes: FloatArray, reference: FloatArray) -> None:
         raise PanelRefused(
             f"{len(votes)} items with a label; at least {LEAST_ITEMS} are needed", code="few_items"
         )
-    if (np.count_nonzero(~np.isnan(votes), axis=1) < 2).any():
-        raise PanelRefused("an item with under two votes has no variance", code="votes")
+    if n_single := int((np.count_nonzero(~np.isnan(votes), axis=1) < 2).sum()):
+        raise PanelRefused(
+            f"{n_single:,} of {len(votes):,} items with a label have under two votes, and so no variance",
+            code="votes",
+        )

@@ -17,7 +17,8 @@ from leaderboard.errors import Busy, Conflict, Exhausted, Faulty, Forbidden, Fro
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = "5"  # seconds
 OWN_WORDS = {
-    HTTPStatus.BAD_REQUEST: "The request has a malformed part, or a Host that is not a name of this service."
+    HTTPStatus.BAD_REQUEST: "The request has a malformed part, or a Host that is not a name of this service.",
+    HTTPStatus.NOT_FOUND: "There is nothing at this address.",
 }
 STATUS = (
     (Missing, HTTPStatus.NOT_FOUND),

@@ -115,8 +115,8 @@ class AgentPage:
             f"{words.percent(of_subset)}% {of} the {words.counted(k, 'ranking task')}"
             if of_subset is not None and k
             else "",
-            f"{'~' if line.at['full'].estimated else ''}{words.percent(full)}% {of} all "
-            f"{words.counted(n, 'task') if not k or of_subset is None else f'{n:,}'}"
+            f"{'~' if line.at['full'].estimated else ''}{words.percent(full)}% {of} "
+            f"{words.task_set('full', n) if not k or of_subset is None or n == 1 else f'all {n:,}'}"
             if full is not None
             else "",
         ]
@@ -232,6 +232,8 @@ class AgentPage:
         if self.expected is None:
             return ""
         told = self.expected
+        if not told.n_seldom:
+            return "None: on no task at most 20% was expected."
         return (
             f"{len(told.passes):,} of the {words.counted(told.n_seldom, 'task')} on which at most 20% was "
             f"expected; {told.passes_by_chance:.1f} would come by chance."
@@ -242,6 +244,8 @@ class AgentPage:
         if self.expected is None:
             return ""
         told = self.expected
+        if not told.n_often:
+            return "None: on no task at least 80% was expected."
         return (
             f"{len(told.failures):,} of the {words.counted(told.n_often, 'task')} on which at least 80% was "
             f"expected; {told.failures_by_chance:.1f} would come by chance."
@@ -355,6 +359,8 @@ def convergence_text(line: Line) -> str:
 def icc_text(line: Line) -> str:
     """How alike its repeated trials are, and over how many; or why that is not known."""
     told = line.icc
+    if line.condition and not line.n_trials:
+        return "Not measured: no trial that this board counts."
     if told.get("icc") is None:
         return words.sentence(told.get("reason") or "not measured")
     between = f" (95%: {told['lower']:.2f} to {told['upper']:.2f})" if told.get("lower") is not None else ""

@@ -24,6 +24,7 @@ from leaderboard.studies.answers import Line as Entrant
 
 N_ROWS = 100  # before one asks for all
 SWITCH = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these"}
+ONE_TASK = {"full": "the one task", "subset": "the one ranking task", "domain": "tasks like this one"}
 UNDER_SCORE = {"full": "all {n} tasks", "subset": "{n} tasks", "domain": "like these"}
 
 
@@ -186,6 +187,8 @@ class BoardPage:
     @property
     def score_tasks(self) -> str:
         """The task set, in short, as it stands under the head of the scores."""
+        if self.n_target_tasks == 1:
+            return words.task_set(self.target, 1)
         return UNDER_SCORE[self.target].format(n=f"{self.n_target_tasks:,}")
 
     @property
@@ -379,7 +382,8 @@ class BoardPage:
     def _choice(self, target: str) -> Choice:
         told = self.standings.targets[target]
         is_chosen = target == self.target
-        label = words.sentence(SWITCH[target].format(n=f"{told.n_tasks:,}"))[:-1]
+        asked = ONE_TASK[target] if told.n_tasks == 1 else SWITCH[target].format(n=f"{told.n_tasks:,}")
+        label = words.sentence(asked)[:-1]
         if not told.n_ranked:
             return Choice(
                 label if told.n_tasks else "The subset", is_chosen, why=f"{words.clause(told.reason)}."

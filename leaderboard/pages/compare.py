@@ -202,7 +202,7 @@ def _chosen(asked: Sequence[str], everyone: Sequence[Named]) -> tuple[list[Named
         faults.append("One agent was named: choose one to four others to compare it with.")
     if len(chosen) > MOST:
         faults.append(f"{len(chosen):,} agents were named; up to {MOST} are compared.")
-    return _shortened(chosen[:MOST]), faults
+    return _shortened(chosen[:MOST], everyone), faults
 
 
 def _gone(board: Board, chosen: Sequence[Named]) -> list[Named]:
@@ -220,9 +220,9 @@ def _gone_text(one: Named, board: Board) -> str:
     )
 
 
-def _shortened(chosen: Sequence[Named]) -> list[Named]:
-    """Call them by model alone where no two have the same."""
-    models = [one.entry.model for one in chosen]
+def _shortened(chosen: Sequence[Named], everyone: Sequence[Named]) -> list[Named]:
+    """Call them by model alone where no other agent of the board has the same."""
+    models = [one.entry.model for one in everyone]
     return [
         replace(
             one,

@@ -1,7 +1,7 @@
 """The chart beside the verdict: cost against score, or score through time where no cost is believed."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 
 from leaderboard.pages.lines import Line
@@ -18,9 +18,7 @@ GONE = ", withdrawn"
 FRONT_OF_COSTS = (
     "A run is one trial of each task. The line joins agents that no other beats at their price or less."
 )
-FRONT_OF_DAYS = (
-    "There is no plausible cost of all trials of an agent. The line joins agents that none before them beats."
-)
+FRONT_OF_DAYS = "The line joins agents that none before them beats."
 
 
 def score_chart(
@@ -35,20 +33,24 @@ def score_chart(
     """
     if standings.targets[target].n_ranked < 2:
         return None
-    ranked = [line for line in lines if line.told.score is not None and line.told.rank is not None]
+    everyone = list(lines)
+    of_model = Counter(line.name[0] for line in everyone)
+    ranked = [line for line in everyone if line.told.score is not None and line.told.rank is not None]
     known = words.whole_costs(standings)
     tasks = words.tasks_of(standings, target)
     priced = [(line, known[line.entry.agent]) for line in ranked if line.entry.agent in known]
     if priced:
         lede = FRONT_OF_COSTS + _left_out(len(ranked) - len(priced))
-        return _chart("Cost", priced, target, tasks, lede, agents, gone)
+        return _chart("Cost", priced, of_model, target, tasks, lede, agents, gone)
     dated = [(line, day) for line in ranked if (day := _day(line.entry.submitted_at))]
-    return _chart("Date", dated, target, tasks, FRONT_OF_DAYS, agents, gone) if dated else None
+    lede = f"{_no_cost({line.entry.cost_basis for line in ranked})} {FRONT_OF_DAYS}"
+    return _chart("Date", dated, of_model, target, tasks, lede, agents, gone) if dated else None
 
 
 def _chart(
     took: str,
     drawn: Sequence[tuple[Line, float]],
+    of_model: Mapping[str, int],
     target: str,
     tasks: str,
     lede: str,
@@ -57,7 +59,6 @@ def _chart(
 ) -> Chart:
     title, axis_of = KINDS[took]
     score = table.HEADS[target]
-    of_model = Counter(line.name[0] for line, _ in drawn)
     points = [
         _point(
             line,
@@ -99,6 +100,14 @@ def _point(line: Line, took: float, score: str, *, name: str, address: str, is_g
         address=address,
         more=GONE if is_gone else "",
     )
+
+
+def _no_cost(bases: set[str]) -> str:
+    if bases <= {words.NOT_STATED}:
+        return "Cost was not stated."
+    if words.HIDDEN in bases:
+        return "Cost is hidden by the operator's policy."
+    return "There is no plausible cost of all trials of an agent."
 
 
 def _left_out(n: int) -> str:

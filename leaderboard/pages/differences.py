@@ -49,7 +49,7 @@ class Named:
 
     entry: Entry
     label: str
-    short: str = ""  # in a sentence, where that tells those compared apart
+    short: str = ""  # in a sentence, where that tells the agents of the board apart
 
     @property
     def pk(self) -> int:

@@ -127,6 +127,8 @@ def headline(of: Placed) -> str:
         return f"No outcome counts yet on {'any of ' if of.n_tasks > 1 else ''}the {every}."
     if of.n_agents == 1:
         return "One agent so far: which tasks tell agents apart takes two."
+    if not of.n_rating:
+        return f"No outcome {'on the task' if of.n_tasks == 1 else 'on any of the ' + every} is valid."
     if of.n_rating < 2:
         return "Pass rates are those of one agent so far: which tasks tell agents apart takes two."
     n = int(of.in_band.sum())
@@ -138,7 +140,7 @@ def headline(of: Placed) -> str:
 def rest(of: Placed) -> str:
     """How many are too easy and too hard for that, and how many nobody passes."""
     if of.n_rating < 2:
-        return _of_one(of) if of.n_agents else ""
+        return _of_one(of) if of.n_rating else ""
     lo, hi = of.band
     easy = int((~of.in_band & (of.rates > lo)).sum())
     hard = int((~of.in_band & (of.rates < hi)).sum())

@@ -148,6 +148,8 @@ class UncertaintyPage:
     def headline(self) -> tuple[str, str]:
         """The verdict, its first words apart."""
         result = self.study.result
+        if result["levels"]["agent"] < 2:
+            return "One agent so far:", "where the noise comes from takes two."
         if not result["available"]:
             return "Not available:", f"{result['reason']}."
         steps = result.get("projections") or []

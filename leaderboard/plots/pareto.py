@@ -67,6 +67,10 @@ def cost_axis(points: Sequence[Point]) -> Axis:
     ticks = ticks_13(lo, hi)
     if len(ticks) > 8:
         ticks = ticks[::2]
+    elif len(ticks) < 2:
+        ticks = [
+            tick for tick in ticks_125(lo, hi, 5) if tick > 0
+        ]  # costs so near that no 1 or 3 lies between
     scale = Scale(lo, hi, LEFT, WIDTH - RIGHT, log=True)
     return Axis(scale, [(v, _dollars(v)) for v in ticks], "cost of a run of all tasks, log scale")
 
@@ -204,4 +208,4 @@ def _short(name: str) -> str:
 
 
 def _dollars(amount: float) -> str:
-    return f"${amount:,.0f}" if amount >= 1 else f"${amount:g}"
+    return f"${amount:,g}" if amount < 100 else f"${amount:,.0f}"

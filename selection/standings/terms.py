@@ -96,10 +96,12 @@ LEGEND = {
     "pairs at once. Ties form no groups.",
     "Ties": "Agents that it is neither better nor worse than, at 95% for all pairs at once. Ties form no "
     "groups: A may be tied with B, and B with C, while A is better than C.",
-    "~": "Estimated from the tasks that the agent ran, which are not all; a score without it is measured.",
+    "~": "Estimated from the tasks that the agent ran, which are not all; a cost also from the trials that "
+    "state theirs. A score without it is measured.",
     "Bounds": "What the score would be if all missing outcomes were failures, and if all were successes.",
     "≤": "The standard error is an upper bound: one trial a task.",
-    "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent repeated.",
+    "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent ran; "
+    "those that it ran once tell only how tasks differ.",
 }
 HIDDEN, IN_PART = "hidden", "in part"
 BASIS = {

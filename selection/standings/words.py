@@ -246,10 +246,10 @@ def first_text(board: Standings, target: str = "") -> str:
     if not names or len(names) == told.n_ranked:
         return ""
     among = "" if len(names) == 1 else "one of "
-    return (
-        f"At 95% the best agent is {among}{first_names(names, MOST_NAMED)}; the ranks that agents may hold "
-        "are wider, as they hold for all agents at once."
-    )
+    answer = f"At 95% the best agent is {among}{first_names(names, MOST_NAMED)}"
+    if sum(line.at[target].rank_lower == 1 for line in board.agents) <= len(names):
+        return f"{answer}."
+    return f"{answer}; the ranks that agents may hold are wider, as they hold for all agents at once."
 
 
 def coverage_text(board: Standings) -> str:

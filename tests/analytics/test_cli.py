@@ -165,6 +165,12 @@ def test_refusals_of_variance(refusal, real_data, tmp_path):
         "variance", cells, "--outcome", "y", "--random", "a + a:b"
     )
     assert "--random" in refusal("variance", pastes, "--outcome", "strength")
+    cells.write_text("a;y\nx;1\n")
+    assert "has one column; the header is separated by semicolons, write commas" in refusal(
+        "variance", cells, "--outcome", "y", "--random", "a"
+    )
+    cells.write_text('{"a": "x", "y": 1}\n')
+    assert "cells.csv is JSON" in refusal("variance", cells, "--outcome", "y", "--random", "a")
     cells.write_text("a,y\nx,1\n,2\nz,3\n")
     assert "row 2: no label in column a" in refusal("variance", cells, "--outcome", "y", "--random", "a")
 
@@ -269,9 +275,7 @@ def test_icc_with_one_trial_has_reasons_and_no_number(answer, text, real_data):
     assert all("one trial per task" in line["notes"]["icc"] for line in found["agents"])
     shown = text("icc", real_data / "hal_gaia.csv.gz")
     assert "not measured: one trial per task" in shown
-    assert (
-        "beside a board  its ICC is over all tasks that an agent repeated, here over those that all" in shown
-    )
+    assert "beside a board  its ICC is over all tasks that an agent ran, here over those that all" in shown
 
 
 def test_icc_without_a_valid_outcome_is_refused(refusal, tmp_path):
@@ -350,6 +354,29 @@ def test_the_harness_of_a_flat_file(answer, text, tmp_path):
     assert found["coverage"] == 1.0
     assert found["metadata"]["hardware"] == "2 cores"
     assert "4 models x 40 tasks x 3 runs" in text("harness", path, "--draws", "50")
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("{trial},1,1", "no detectable difference: all scores are alike"),
+        ("{trial},0,1", "no detectable difference: all scores are alike"),
+        ("{trial},,0", "model 'a0' has 0 scores"),
+    ],
+)
+def test_the_harness_of_outcomes_that_are_all_alike(text, tmp_path, row, reason):
+    """All passed, all failed, none valid: nothing is split, and nothing breaks."""
+    rows = [
+        f"B,a{i},s,m,,t{j:02d}," + row.format(trial=trial)
+        for i in range(4)
+        for j in range(12)
+        for trial in (1, 2)
+    ]
+    shown = text("harness", flat(tmp_path / "a.csv", rows, ",valid"), "--draws", "20")
+    assert "4 models x 12 tasks x 2 runs" in shown
+    assert reason in shown
+    assert "fitness F               not measured" in shown
+    assert "detectable difference  " not in shown
 
 
 def test_one_run_leaves_reasons(answer, tmp_path):

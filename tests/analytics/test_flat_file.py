@@ -574,6 +574,7 @@ def test_another_separator_is_told():
         fault.endswith("the header is separated by semicolons, write commas")
         for fault in faults_of(one().replace(",", ";"))
     )
+    assert faults_of(one().replace(",", "\t")) == ["the header is separated by tabs, write commas"]
 
 
 def test_all_that_is_wrong_with_a_header_is_told():

@@ -424,6 +424,8 @@ def test_a_long_name_is_told_in_part(refusal, tmp_path):
 def test_what_tells_no_strengths():
     with refused(ComparisonsRefused, "none_decisive"):
         Outcomes.of(["x", "y"], ["t"], np.array([[1.0], [1.0]]))
+    with pytest.raises(ComparisonsRefused, match="one agent"):
+        Outcomes.of(["x"], ["t"], np.array([[1.0]]))
     with refused(ComparisonsRefused, "no_rows"):
         read_comparisons({name: [] for name in ("item", "a", "b", "winner")})
     with refused(StrengthsRefused, "one_agent"):

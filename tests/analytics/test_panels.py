@@ -101,7 +101,7 @@ def test_what_tells_too_little_of_items():
         disagreement(votes, majority, seed=0)
     with refused(PanelRefused, "votes"):
         disagreement(votes * 0.5, majority, seed=0)
-    with refused(PanelRefused, "votes"):
+    with refused(PanelRefused, "votes", "40 of 40 items with a label have under two votes"):
         disagreement(votes[:, :1], majority, seed=0)
     with refused(PanelRefused, "constant"):
         disagreement(np.tile([0.0, 1.0, 1.0], (40, 1)), np.arange(40) % 2.0, seed=0)

@@ -177,7 +177,7 @@ class TestAsking:
     def test_ownership_is_that_of_deliveries(self, ada, subset):
         ask(ada)
         bob = token("bob@example.org")
-        with pytest.raises(NotYourAgent):
+        with pytest.raises(NotYourAgent, match="its owner or an operator can add to it"):
             ask(bob)
         assert ask(bob, by_operator=True).asked_by == ada.user
         assert ask(None) == ask(ada)  # the command line

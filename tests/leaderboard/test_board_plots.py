@@ -46,6 +46,11 @@ def numbers(text):
     return [float(v) for v in re.findall(r"[\d.]+", text)]
 
 
+def test_costs_that_lie_close_together_have_ticks():
+    said = set(drawn([point(14.5, 0.2), point(15, 0.4), point(16.5, 0.3)]).itertext())
+    assert {"$12", "$14", "$16", "$18", "$20"} <= said
+
+
 class TestFront:
     def test_it_joins_what_nothing_beats_at_its_price_or_less(self):
         points = [

@@ -179,6 +179,13 @@ def test_the_best_is_told_apart_though_the_ranks_are_wider():
         "at once."
     )
     assert words.first_text(found) in words.covers_text(found)
+    as_narrow = standings(
+        line("a", 1, 0.9, lower=1, upper=1),
+        line("b", 2, 0.5, lower=2, upper=3),
+        line("c", 3, 0.4, lower=2, upper=3),
+        first=("a",),
+    )
+    assert words.first_text(as_narrow) == "At 95% the best agent is a."
     everybody = replace(found, targets={"full": replace(found.targets["full"], may_be_first=("a", "b", "c"))})
     assert words.first_text(everybody) == ""
 

@@ -47,6 +47,7 @@ def test_another_format_than_the_named_one_is_told(refusal, tmp_path, name, othe
     if other != name:
         told = refusal(path, other)
         assert f"{path.name} is no {other} file; it looks like {name}." in told
+        assert "is one of" not in told  # it is one, and not the right one
 
 
 def test_a_flat_file_is_told_too(read, refusal, tmp_path):

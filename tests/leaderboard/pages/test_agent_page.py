@@ -96,6 +96,13 @@ def test_without_a_rank_it_says_why(client, publish):
     assert "Next to it on the board" not in text
 
 
+def test_of_one_task_it_is_said_so(client, publish):
+    publish({"only": "0"})
+    assert "It passes 0.0% of the one task" in text_of(seen(client, "only"))
+    assert "The one task" in text_of(client.get("/b/toy"))
+    assert "All 1 task" not in text_of(client.get("/b/toy?view=all"))
+
+
 def test_one_agent_is_better_than_nobody(client, publish):
     publish({"only": "01" * 10})
     text = text_of(seen(client, "only"))
@@ -225,6 +232,7 @@ def test_an_agent_under_other_conditions_is_told_what_does_not_count(client, pub
     publish(rows_text(judged))
     text = text_of(seen(client, "a15"))
     assert "4 with a valid outcome under judge bob, none of which this board counts" in text
+    assert "Not measured: no trial that this board counts." in text
     assert "whatever the missing" not in text
 
 

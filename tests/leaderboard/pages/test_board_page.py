@@ -372,6 +372,17 @@ class TestChart:
         publish(rows_text(rows))
         assert {"Cinder · Loop", "Cinder · Crew"} <= set(chart_of(client).itertext())
 
+    def test_one_without_a_cost_has_its_model_too(self, client, publish):
+        ran = {("Loop", "1"): "10" * 20, ("Crew", ""): "1" * 30 + "0" * 10}
+        rows = [
+            {"agent": f"Cinder ({scaffold})", "scaffold": scaffold, "model": "Cinder", "task": f"t{j}"}
+            | {"outcome": mark, "cost_usd": price}
+            for (scaffold, price), marks in ran.items()
+            for j, mark in enumerate(marks)
+        ]
+        publish(rows_text(rows))
+        assert "Cinder · Loop" in set(chart_of(client).itertext())
+
     def test_what_is_stated_in_part_is_left_out_and_counted(self, client, publish):
         """Whoever states the cheap trials alone does not come to stand on the front."""
         outcomes = graded(16, 20)
@@ -405,7 +416,7 @@ class TestChart:
         assert alone.content.decode() in page
 
     def test_without_costs_it_is_the_score_through_time(self, client, ongoing):
-        assert "Score through time." in text_of(client.get("/b/toy"))
+        assert "Score through time. Cost was not stated. The line joins" in text_of(client.get("/b/toy"))
         assert "2026-01-05" not in text_of(client.get("/b/toy")).split("Find")[0].split("Date")[0]
 
     def test_without_a_board_there_is_none(self, client, db):

@@ -305,3 +305,17 @@ def test_nobody_is_called_what_its_name_does_not_say(client, db):
     offered = re.findall(r"<option[^>]*>([^<]*)<", client.get("/b/toy/compare").content.decode())
     assert set(offered) == {"M 5 · Tree", "Unheard-of wrapper of M 6", "Loop v3", "other", "nobody"}
     assert "Compare with Loop v3" in text_of(client.get(address("Loop v3", "Unheard-of wrapper of M 6")))
+
+
+def test_a_model_that_others_have_too_names_nobody(client, db):
+    """Of three agents two are of M 5: beside the third each is called by its scaffold as well."""
+    made_of = {"Tree (M 5)": ("Tree", "M 5"), "Loop (M 5)": ("Loop", "M 5"), "Tree (M 6)": ("Tree", "M 6")}
+    rows = [
+        {"agent": name, "scaffold": scaffold, "model": model, "task": f"t{j:02d}", "outcome": int(j < 10 * i)}
+        for i, (name, (scaffold, model)) in enumerate(made_of.items())
+        for j in range(20)
+    ]
+    published(text=rows_text(rows))
+    text = text_of(client.get(address("Tree (M 5)", "Tree (M 6)")))
+    assert "Compare with M 5 · Tree" in text
+    assert "M 6 is surely better" in text

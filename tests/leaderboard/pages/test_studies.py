@@ -270,6 +270,14 @@ def test_each_agents_total_error_stands_beside_the_naive_one(client, repeated):
         assert row[4] == f"{agent['se'] / agent['naive_se']:.2f}"
 
 
+def test_of_one_agent_no_noise_is_told(client, toy):
+    described = {"n_rows": 1, "levels": {"agent": 1, "task": 1}, "agents": []}
+    stored(VarianceStudy, toy, available=False, reason="random term agent: one level", **described)
+    text = text_of(client.get("/b/toy/uncertainty"))
+    assert "One agent so far: where the noise comes from takes two." in text
+    assert "1 outcome of 1 agent on 1 task" in text
+
+
 def test_an_unavailable_study_says_why(client, toy):
     refused = {"agent": "<b>", "reason": "2 prompts; 3 are needed"}
     described = {"n_rows": 40, "levels": {"agent": 2, "task": 20}, "agents": [refused]}

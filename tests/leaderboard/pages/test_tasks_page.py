@@ -151,6 +151,14 @@ def test_one_agent_tells_nothing_apart(client, publish):
     assert "One agent so far: which tasks tell agents apart takes two. It passes 10 of 20 tasks." in text
 
 
+def test_without_a_valid_outcome_there_is_no_pass_rate(client, publish):
+    lost = {"outcome": "", "valid": 0}
+    publish(rows_text([{"agent": agent, "task": f"t{j}"} | lost for agent in "ab" for j in range(8)]))
+    text = text_of(seen(client))
+    assert "No outcome on any of the 8 tasks is valid." in text
+    assert "Pass rates are" not in text
+
+
 def test_one_agent_that_ran_all_tasks_tells_nothing_apart(client, publish):
     # By hand: b and c lack half of the tasks, so that pass rates are a's own: 14 of 20.
     publish({"a": "111010" * 3 + "11", "b": "1" * 10 + "." * 10, "c": "0" * 10 + "." * 10})

@@ -107,7 +107,8 @@ def _format(path: Path, name: str | None, called: str | None) -> str:
         found = [one for one in (_sniffed(called or path.name, head(path)),) if one]
     if found and name not in found:
         looks = " and ".join(found)
-        raise _refused(f"{called or path.name} is no {name} file; it looks like {looks}.", "format", name)
+        message = f"{called or path.name} is no {name} file; it looks like {looks}."
+        raise Faulty(message, faults=(Fault(None, "format", name, f"is {looks} by what stands in it"),))
     return name
 
 

@@ -143,8 +143,10 @@ def notes(flat: FlatFile) -> str:
     stated = stated_in(flat)
     if stated.taken:
         lines.append(f"\nTaken for the agent or the submission: {', '.join(stated.taken)}.")
-    if stated.flat.metadata:
-        lines.append(f"\nKept as metadata: {', '.join(stated.flat.metadata)}.")
+    if labels := [name for name in stated.flat.metadata if name in stated.flat.labels]:
+        lines.append(f"\nTaken for what people say: {', '.join(labels)}.")
+    if kept := [name for name in stated.flat.metadata if name not in stated.flat.labels]:
+        lines.append(f"\nKept as metadata: {', '.join(kept)}.")
     return "".join(lines)
 
 
