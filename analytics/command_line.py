@@ -159,9 +159,9 @@ def _one_line(refusal: Exception) -> str:
 def unreadable(refusal: OSError, file: Path, expected: str) -> str:
     """Say which path could not be read and why, and of the command's own file what is expected there."""
     path = Path(refusal.filename or file)
-    if path.is_dir():
+    if os.path.isdir(path):  # where pathlib raises, as of a name that is too long, this says no
         why = f"{path} is a folder"
-    elif not path.exists():
+    elif not os.path.exists(path):
         why = f"there is no file {path}"
     else:
         why = f"{path} cannot be read ({refusal.strerror or _one_line(refusal)})"
