@@ -5,10 +5,13 @@ under `--json`, else as text. What cannot be computed is a refusal: one line on 
 """
 
 import argparse
+import gzip
 import json
 import os
 import sys
+import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -31,6 +34,8 @@ from analytics.trials.flags import Dependence, dependent_trials
 REFUSED = 2
 FLAT = "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)"
 LARGEST = 1e100  # of which a square is still a number
+BLOCK_BYTES = 1 << 20
+MOST_BYTES, MOST_ROWS, MOST_COLUMNS = 512 << 20, 5_000_000, 1_000  # of a CSV, decompressed
 TABLE = "a CSV with a header, plain or compressed by gzip"
 
 
@@ -160,9 +165,9 @@ def _one_line(refusal: Exception) -> str:
 def unreadable(refusal: OSError, file: Path, expected: str) -> str:
     """Say which path could not be read and why, and of the command's own file what is expected there."""
     path = Path(refusal.filename or file)
-    if path.is_dir():
+    if os.path.isdir(path):  # where pathlib raises, as of a name that is too long, this says no
         why = f"{path} is a folder"
-    elif not path.exists():
+    elif not os.path.exists(path):
         why = f"there is no file {path}"
     else:
         why = f"{path} cannot be read ({refusal.strerror or _one_line(refusal)})"
@@ -248,6 +253,7 @@ def csv_header(path: Path) -> list[str]:
     """
     from pyarrow import ArrowInvalid, csv
 
+    _refuse_large(path)
     try:
         with csv.open_csv(path, parse_options=_newlines(csv)) as reader:
             names = list(reader.schema.names)
@@ -338,6 +344,25 @@ def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         if text.lower() not in known:
             raise NumberRefused(f"row {row + 1}: {name} is {named(text)}, not 1 or 0, true or false")
     return np.array([known[text.lower()] for text in texts], dtype=np.bool_)
+
+
+def _refuse_large(path: Path) -> None:
+    """Refuse a CSV that is too large, before pyarrow keeps blocks of each of its columns."""
+    n_bytes, n_rows = 0, 0
+    packed = path.suffix == ".gz"
+    # What is no gzip pyarrow tells better.
+    with (
+        suppress(EOFError, gzip.BadGzipFile, zlib.error),
+        gzip.open(path) if packed else path.open("rb") as file,
+    ):
+        while block := file.read(BLOCK_BYTES):
+            head = block.partition(b"\n")[0] if n_bytes == 0 else b""
+            n_bytes, n_rows = n_bytes + len(block), n_rows + block.count(b"\n")
+            if head.count(b",") >= MOST_COLUMNS:
+                raise NoCsv(f"{path.name} has more than {MOST_COLUMNS:,} columns")
+            if n_bytes > MOST_BYTES or n_rows > MOST_ROWS:
+                most = f"{MOST_BYTES >> 20} MiB or {MOST_ROWS:,} rows"
+                raise NoCsv(f"{path.name} has more than {most}, decompressed")
 
 
 def _newlines(csv: Any) -> Any:

@@ -163,6 +163,7 @@ REQUIRE_2FA = env.bool("REQUIRE_2FA", default=False)
 ACCOUNT_ADAPTER = "leaderboard.accounts.adapter.Adapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_FORMS = {"signup": "leaderboard.accounts.forms.SignUp"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_CONFIRM_EMAIL_ON_GET = False

@@ -5,7 +5,9 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from types import ModuleType
+from typing import Any
 
+from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
 
 
@@ -21,9 +23,20 @@ class WithoutPandas(MetaPathFinder):
             raise ModuleNotFoundError("pandas is not used in web workers", name=name)
 
 
+class Readable(WSGIRequest):
+    """A request whose Content-Type, where it cannot be read (`boundary*=none''x`), counts as none."""
+
+    def __init__(self, environ: dict[str, Any]) -> None:
+        try:
+            super().__init__(environ)
+        except ValueError:
+            super().__init__(environ | {"CONTENT_TYPE": ""})
+
+
 sys.meta_path.insert(0, WithoutPandas())
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
 application = get_wsgi_application()
+application.request_class = Readable
 
 
 def _prepare() -> None:

@@ -27,6 +27,7 @@ from selection.rules import ESTIMATORS, TARGETS, Rules
 from selection.strategies import STRATEGIES
 
 Settings = Literal["comparable"] | tuple[Condition, ...]
+MOST_BYTES = 64 << 20  # of a list of tasks, or of versions of the subset
 FACETS = ("prompt_variant", "judge", "temperature")
 
 
@@ -145,10 +146,10 @@ def given_of(arguments: argparse.Namespace, rules: Rules) -> Given:
     if path is None:
         return Given()
     try:
-        stated = json.loads(path.read_text(encoding="utf-8"))
+        stated = json.loads(_content(path))
         stated = stated["subsets"] if isinstance(stated, dict) else stated  # as the service exports them
         versions = tuple(_version(one, number, rules) for number, one in enumerate(stated, 1))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise FlagRefused(f"{path.name} is no list of versions with tasks and chosen_from: {told}") from error
     return Given(subsets=versions)
@@ -172,8 +173,20 @@ def _condition(named: Mapping[str, str]) -> Condition:
 def _universe(stated: str) -> Literal["all", "common"] | tuple[str, ...]:
     if stated == "all" or stated == "common":
         return "all" if stated == "all" else "common"
-    lines = Path(stated).read_text(encoding="utf-8").splitlines()
+    try:
+        lines = _content(Path(stated)).splitlines()
+    except UnicodeDecodeError:
+        raise FlagRefused(f"{Path(stated).name} is no list of tasks: no text in UTF-8") from None
     return tuple(sorted({line.strip() for line in lines} - {""}))
+
+
+def _content(path: Path) -> str:
+    """Read a text in UTF-8 that is no larger than any list of tasks; a device never ends."""
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise FlagRefused(f"{path.name} is larger than {MOST_BYTES >> 20} MiB")
+    return content.decode()
 
 
 def _version(stated: Any, number: int, rules: Rules) -> SubsetVersion:

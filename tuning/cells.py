@@ -30,7 +30,10 @@ from analytics.harness import ScoreTensor
 from tuning.space import is_number, shortened
 
 SECONDS = ("seconds_environment", "seconds_execution", "seconds_scoring")
-MOST_BYTES = 512 << 20
+MOST_BYTES = 128 << 20
+MOST_CELLS = 1_000_000
+LARGEST = 1e12  # of a score, a cost, a time: sums over any answer stay finite
+MOST_OBJECTS = 2 * MOST_CELLS  # and lists: `[],[],…` takes thirty times its bytes
 COLUMNS = {
     "model": pyarrow.string(),
     "task": pyarrow.string(),
@@ -45,6 +48,10 @@ REFERENCES = {"task": pyarrow.string(), "score": pyarrow.float64(), "is_right": 
 
 class AnswerRefused(CoreError):
     """The file that a run left is not what was asked for."""
+
+
+class CellsDamaged(CoreError):
+    """Stored runs cannot be read as they were written."""
 
 
 @dataclass(frozen=True)
@@ -122,16 +129,42 @@ class Cells:
             os.close(descriptor)
 
 
-def stored_cells(path: Path) -> Cells:
-    """Read what `Cells.saved` wrote."""
-    rows = parquet.read_table(path)
-    beside = rows.schema.metadata
-    return Cells(
-        rows,
-        pyarrow.Table.from_pylist(json.loads(beside[b"references"]), schema=pyarrow.schema(REFERENCES)),
-        float(beside[b"cost_beside"]),
-        beside[b"failure"].decode(),
-    )
+def stored_cells(path: Path, asked: Asked | None = None) -> Cells:
+    """Read what `Cells.saved` wrote.
+
+    Parameters
+    ----------
+    path : path
+    asked : Asked, optional
+        What the cells are of; None: only the cost is looked at.
+
+    Raises
+    ------
+    CellsDamaged
+    """
+    try:
+        rows = parquet.read_table(path)
+        if not rows.schema.equals(pyarrow.schema(COLUMNS)):
+            raise ValueError("it has other columns")
+        beside = rows.schema.metadata
+        cells = Cells(
+            rows,
+            pyarrow.Table.from_pylist(json.loads(beside[b"references"]), schema=pyarrow.schema(REFERENCES)),
+            float(beside[b"cost_beside"]),
+            beside[b"failure"].decode(),
+        )
+        if asked is not None:
+            _refuse_foreign(rows, asked)
+    except (pyarrow.ArrowException, LookupError, TypeError, ValueError) as error:
+        why = f"{path} is damaged ({error}): delete it, and its runs are made anew"
+        raise CellsDamaged(why) from None
+    return cells
+
+
+def _refuse_foreign(rows: pyarrow.Table, asked: Asked) -> None:
+    for name, known in (("model", asked.models), ("task", asked.tasks), ("run", asked.runs)):
+        if foreign := set(rows[name].unique().to_pylist()) - set(known):
+            raise ValueError(f"{name} {shortened(foreign.pop())} was not asked for")
 
 
 def joined(parts: Sequence[Cells]) -> Cells:
@@ -167,8 +200,11 @@ def read_answer(path: Path, asked: Asked) -> Cells:
         raise AnswerRefused("the answer is no file")
     if there.st_size > MOST_BYTES:
         raise AnswerRefused(f"the answer is larger than {MOST_BYTES >> 20} MiB")
+    content = path.read_bytes()
+    if content.count(b"{") + content.count(b"[") > MOST_OBJECTS:
+        raise AnswerRefused(f"the answer has more than {MOST_OBJECTS:,} objects and lists")
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        told = json.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise AnswerRefused(f"the answer is no JSON ({error})") from None
     if not isinstance(told, dict) or not isinstance(told.get("cells"), list):
@@ -197,8 +233,8 @@ def _cell(place: int, told: Any, asked: Asked) -> dict[str, Any]:
     if not isinstance(valid, bool):
         raise AnswerRefused(f"{where}.valid: {shortened(valid)} is not true or false")
     score = told.get("score")
-    if not is_number(score) and (valid or score is not None):
-        raise AnswerRefused(f"{where}.score: {shortened(score)} is no finite number")
+    if not _is_amount(score) and (valid or score is not None):
+        raise AnswerRefused(f"{where}.score: {shortened(score)} is no number within ±{LARGEST:g}")
     amounts = {name: _amount(f"{where}.{name}", told.get(name)) for name in ("cost_usd", *SECONDS)}
     return (
         {name: told[name] for name in ("model", "task", "run")} | {"score": score, "valid": valid} | amounts
@@ -209,14 +245,18 @@ def _reference(place: int, told: Any, asked: Asked) -> dict[str, Any]:
     where = f"references[{place}]"
     if not isinstance(told, dict) or told.get("task") not in asked.tasks:
         raise AnswerRefused(f"{where}: an object with a task that was asked for")
-    if not is_number(told.get("score")) or not isinstance(told.get("is_right"), bool):
-        raise AnswerRefused(f"{where}: score is a finite number, is_right is true or false")
+    if not _is_amount(told.get("score")) or not isinstance(told.get("is_right"), bool):
+        raise AnswerRefused(f"{where}: score is a number within ±{LARGEST:g}, is_right is true or false")
     return {name: told[name] for name in REFERENCES}
 
 
+def _is_amount(told: Any) -> bool:
+    return is_number(told) and abs(told) <= LARGEST
+
+
 def _amount(where: str, told: Any) -> float | None:
-    if told is not None and (not is_number(told) or told < 0):
-        raise AnswerRefused(f"{where}: {shortened(told)} is no number of at least 0")
+    if told is not None and not (_is_amount(told) and told >= 0):
+        raise AnswerRefused(f"{where}: {shortened(told)} is no number from 0 to {LARGEST:g}")
     return None if told is None else float(told)
 
 

@@ -10,6 +10,7 @@ Limits: a process that leaves its group by a session of its own is not found aga
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from tuning.space import Configuration
 from tuning.study import Study
 
 CALLED = "tuning.called"
+MARK = re.compile(r"([1-9][0-9]{0,8}) ([0-9]*)\n?")
 
 
 class HarnessNotStarted(CoreError):
@@ -111,8 +113,14 @@ def _ended(study: Study, request: str, place: Path) -> str:
             _kill(process.pid)
             process.wait()
     if process.returncode < 0:
-        return f"ended by signal {signal.Signals(-process.returncode).name}"
+        return f"ended by signal {_signal(-process.returncode)}"
     return f"ended with code {process.returncode}" if process.returncode else ""
+
+
+def _signal(number: int) -> str:
+    """Name a signal; those for real time have a number alone."""
+    names = {one.value: one.name for one in signal.Signals}
+    return names.get(number, str(number))
 
 
 def _path() -> str:
@@ -148,10 +156,11 @@ def end_left_behind(mark: Path) -> None:
         Where start times are not told and a process of that number is there.
     """
     try:
-        number, _, start = mark.read_text().strip().partition(" ")
+        found = MARK.fullmatch(mark.read_text(encoding="ascii", errors="replace"))
     except OSError:
         return
-    if number.isdecimal() and _is_there(int(number)):
+    if found and _is_there(int(found[1])):
+        number, start = found.groups()
         now = started_at(int(number))
         if not start:
             raise LeftBehind(f"process {number} may be a run of before: end it, then delete {mark}")

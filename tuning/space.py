@@ -78,9 +78,9 @@ def parameter(name: str, told: Mapping[str, Any]) -> Parameter:
     where = f"space.{name}"
     kind, role = told.get("kind"), told.get("role")
     if kind not in KINDS:
-        raise SpaceRefused(f"{where}.kind: {kind!r} is none of {', '.join(KINDS)}")
+        raise SpaceRefused(f"{where}.kind: {shortened(kind)} is none of {', '.join(KINDS)}")
     if role not in ROLES:
-        raise SpaceRefused(f"{where}.role: {role!r} is none of {', '.join(ROLES)}")
+        raise SpaceRefused(f"{where}.role: {shortened(role)} is none of {', '.join(ROLES)}")
     known = {"kind", "role", "choices"} if kind == "choice" else {"kind", "role", "low", "high"}
     if odd := sorted(set(told) - known):
         raise SpaceRefused(f"{where}.{odd[0]}: a {kind} has {', '.join(sorted(known))}")

@@ -32,7 +32,7 @@ from tuning.study import Study
 
 
 class StoreRefused(CoreError):
-    """The folder of a study is another's, or in use."""
+    """The folder of a study is another's, in use, or damaged."""
 
 
 class Store:
@@ -80,7 +80,7 @@ class Store:
     def _check_plan(self) -> None:
         path = self.study.store / "plan.json"
         if path.exists():
-            there = json.loads(path.read_text(encoding="utf-8"))
+            there = _plan_in(path)
             now = json.loads(json.dumps(self.study.plan))
             if odd := sorted(name for name in now if there.get(name) != now[name]):
                 why = f"holds runs of another plan ({', '.join(odd)} differ): name another store"
@@ -103,8 +103,23 @@ class Store:
         return self.study.store / f"journal{'-' if self.search else ''}{self.search}.log"
 
     def trials(self) -> list[Any]:
-        """Return the finished trials, Optuna's `FrozenTrial`, in order; empty before the first."""
-        return self._optuna().trials if self.journal.exists() else []
+        """Return the finished trials, Optuna's `FrozenTrial`, in order; empty before the first.
+
+        Raises
+        ------
+        StoreRefused
+            When the journal is damaged.
+        """
+        if not self.journal.exists():
+            return []
+        try:
+            found: list[Any] = self._optuna().trials
+            if not all("figures" in one.user_attrs and one.state.is_finished() for one in found):
+                raise ValueError("a trial has no figures")
+        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            why = f"{self.journal} is damaged ({type(error).__name__}: {error})"
+            raise StoreRefused(f"{why}: delete it, and the same trials are made of the stored runs") from None
+        return found
 
     def add(self, trial: Any) -> None:
         """Append a finished trial: one line, on the disk when this returns."""
@@ -126,7 +141,7 @@ class Store:
     def stored(self, configuration: Configuration, asked: Asked, purpose: str) -> Cells | None:
         """Return runs that are there already."""
         path = self._place(configuration, asked, purpose).with_suffix(".parquet")
-        return stored_cells(path) if path.exists() else None
+        return stored_cells(path, asked) if path.exists() else None
 
     def cells(self, configuration: Configuration, asked: Asked, purpose: str) -> Cells:
         """Return what was asked for: read where it is stored, run and stored where not.
@@ -157,3 +172,13 @@ class Store:
     def cost_usd(self) -> float:
         """All that was paid for stored runs, US dollars."""
         return float(sum(stored_cells(path).cost_usd for path in sorted(self.runs.glob("*.parquet"))))
+
+
+def _plan_in(path: Path) -> dict[str, Any]:
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise StoreRefused(f"{path} is damaged ({error}): name another store") from None
+    if not isinstance(plan, dict):
+        raise StoreRefused(f"{path} is damaged (no object): name another store")
+    return plan

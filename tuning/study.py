@@ -38,7 +38,9 @@ Every fault is a refusal that names the place and the rule. Paths are relative t
 import hashlib
 import json
 import math
+import stat
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -49,6 +51,8 @@ import numpy as np
 from analytics.errors import CoreError
 from analytics.harness import MANDATORY_METADATA
 from analytics.resampling import generator
+from analytics.text import named
+from tuning.cells import MOST_CELLS
 from tuning.space import (
     MOST,
     Configuration,
@@ -63,6 +67,9 @@ from tuning.space import (
 Sampler = Literal["tpe", "random", "nsga2"]
 SAMPLERS: tuple[Sampler, ...] = ("tpe", "random", "nsga2")
 FEWEST_RUNS = 2  # that tell reliability
+MOST_BYTES = 16 << 20  # of a study file, and of a list of tasks
+MOST_SECONDS = 2_000_000.0  # 23 days; the kernel waits for 24 at most
+MOST_SAID = 400  # characters of a refusal
 STATED = tuple(name for name in MANDATORY_METADATA if name != "task count")
 TOP = (
     "name",
@@ -216,15 +223,30 @@ def read_study(path: Path) -> Study:
     StudyRefused, OSError
     """
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except ValueError as error:  # no TOML, no UTF-8, or a number of thousands of digits
-        raise StudyRefused(f"{path.name} is no TOML: {error}") from None
-    try:
-        return _study(told, path)
-    except SpaceRefused as refusal:
-        raise StudyRefused(f"{path.name}: {refusal}") from None
+        told = tomllib.loads(_content(path))
+    except (ValueError, RecursionError, MemoryError) as error:  # no UTF-8, a number of thousands of digits, …
+        raise StudyRefused(f"{path.name} is no TOML: {_short(error)}") from None
     except _Fault as fault:
         raise StudyRefused(f"{path.name}: {fault}") from None
+    try:
+        return _study(told, path)
+    except (SpaceRefused, _Fault) as fault:
+        raise StudyRefused(f"{path.name}: {_short(fault)}") from None
+
+
+def _content(path: Path) -> str:
+    """Read a text in UTF-8; a pipe, a device, or what is larger than any list of tasks is none."""
+    there = path.stat()
+    if not (stat.S_ISREG(there.st_mode) or stat.S_ISDIR(there.st_mode)):
+        raise _Fault(f"{path.name} is no file")
+    if there.st_size > MOST_BYTES:
+        raise _Fault(f"{path.name} is larger than {MOST_BYTES >> 20} MiB")
+    return path.read_text(encoding="utf-8-sig")
+
+
+def _short(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return text if len(text) <= MOST_SAID else f"{text[:MOST_SAID]}…"
 
 
 class _Fault(Exception):
@@ -244,20 +266,23 @@ def _study(told: Mapping[str, Any], path: Path) -> Study:
     _known("full", full, ("n_runs",))
     folder = path.resolve().parent
     command, called = _what_runs(told)
+    models, strata = _names("models", told.get("models"), least=2), _strata(told.get("tasks"), folder)
+    full_runs = _whole("full.n_runs", full.get("n_runs", 5), least=FEWEST_RUNS)
+    _few_cells(len(models) * sum(map(len, strata.values())), full_runs, search.n_runs)
     return Study(
         name=_text("name", told.get("name")),
         seed=_whole("seed", told.get("seed", 0), least=0),
         command=command,
         called=called,
-        deadline_seconds=_number("deadline_seconds", told.get("deadline_seconds"), above=0.0),
-        models=_names("models", told.get("models"), least=2),
-        strata=_strata(told.get("tasks"), folder),
+        deadline_seconds=_deadline(told.get("deadline_seconds")),
+        models=models,
+        strata=strata,
         folder=folder,
         store=folder / _text("store", told.get("store", f"{path.stem}.tuning")),
         space=space,
         baseline=checked(space, _table("baseline", told.get("baseline")), "baseline"),
         search=search,
-        full_runs=_whole("full.n_runs", full.get("n_runs", 5), least=FEWEST_RUNS),
+        full_runs=full_runs,
         usd=_optional("budget.usd", budget.get("usd")),
         usd_per_evaluation=_optional("budget.usd_per_evaluation", budget.get("usd_per_evaluation")),
         metadata=_metadata(_table("metadata", told.get("metadata", {}))),
@@ -269,7 +294,7 @@ def _search(told: Mapping[str, Any]) -> Search:
     _known("search", told, ("sampler", "n_trials", "fraction", "n_runs", "hyperband", "patience"))
     sampler = told.get("sampler", "tpe")
     if sampler not in SAMPLERS:
-        raise _Fault(f"search.sampler: {sampler!r} is none of {', '.join(SAMPLERS)}")
+        raise _Fault(f"search.sampler: {shortened(sampler)} is none of {', '.join(SAMPLERS)}")
     hyperband = _hyperband(told.get("hyperband"))
     if hyperband and sampler == "nsga2":
         raise _Fault("search.hyperband: a front of several figures has no order to stop trials by")
@@ -315,18 +340,27 @@ def _what_runs(told: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
 def _strata(told: Any, folder: Path) -> Mapping[str, tuple[str, ...]]:
     if isinstance(told, str):
         try:
-            lines = (folder / _text("tasks", told)).read_text(encoding="utf-8-sig").splitlines()
+            lines = _content(folder / _text("tasks", told)).splitlines()
         except UnicodeDecodeError:
             raise _Fault(f"tasks: {told} is no text in UTF-8") from None
+        except _Fault as fault:
+            raise _Fault(f"tasks: {fault}") from None
         told = [line.strip() for line in lines if line.strip()]
     strata = told if isinstance(told, dict) else {"": told}
     found = {name: _names(f"tasks.{name}" if name else "tasks", one) for name, one in strata.items()}
-    names = [task for tasks in found.values() for task in tasks]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise _Fault(f"tasks: {repeated[0]!r} stands in two strata")
+    names = Counter(task for tasks in found.values() for task in tasks)
+    if repeated := sorted(name for name, n in names.items() if n > 1):
+        raise _Fault(f"tasks: {named(repeated[0])} stands in two strata")
     if len(names) < 2:
         raise _Fault("tasks: at least two")
     return found
+
+
+def _few_cells(n_places: int, full_runs: int, search_runs: int) -> None:
+    for where, n_runs in (("full.n_runs", full_runs), ("search.n_runs", search_runs)):
+        if n_places * n_runs > MOST_CELLS:
+            rule = f"models × tasks × runs are at most {MOST_CELLS:,}, not {n_places * n_runs:,}"
+            raise _Fault(f"{where}: {rule}")
 
 
 def _metadata(told: Mapping[str, Any]) -> Mapping[str, str]:
@@ -371,6 +405,13 @@ def _number(where: str, told: Any, *, above: float) -> float:
     if not is_number(told) or told <= above:
         raise _Fault(f"{where}: {shortened(told)} is no number above {above:g}")
     return float(told)
+
+
+def _deadline(told: Any) -> float:
+    seconds = _number("deadline_seconds", told, above=0.0)
+    if seconds > MOST_SECONDS:
+        raise _Fault(f"deadline_seconds: at most {MOST_SECONDS:,.0f}")
+    return seconds
 
 
 def _optional(where: str, told: Any) -> float | None:

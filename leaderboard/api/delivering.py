@@ -70,6 +70,8 @@ def _asked(request: Request) -> _Asked:
     if strange := sorted(set(asked) - set(PARAMETERS)):
         named = ", ".join(strange[:5])
         raise ParseError(f"A delivery takes {' and '.join(PARAMETERS)} in its address, not {named[:200]}.")
+    if twice := [name for name in PARAMETERS if len(asked.getlist(name)) > 1]:
+        raise ParseError(f"{twice[0]} comes once in the address of a delivery.")
     dry_run = asked.get("dry_run", "false")
     if dry_run not in TRUTH:
         raise ParseError(f"dry_run is true or false, not {dry_run[:80]!r}.")

@@ -7,7 +7,7 @@ from django.db import transaction
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Agent
 from leaderboard.errors import Conflict, Refusal
-from leaderboard.operations.acting import acting
+from leaderboard.operations.acting import acting, require_seen
 from leaderboard.operations.models import Dispute
 
 LONGEST = 5_000  # characters
@@ -42,6 +42,7 @@ def report(
         raise NothingSaid
     if len(text) > LONGEST:
         raise SaidTooMuch
+    require_seen(text)
     if by is not None:
         _refuse_again(agent, text.strip(), by)
     return Dispute.objects.create(

@@ -16,6 +16,7 @@ from leaderboard.catalog.queries import benchmark_of, role_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
+from leaderboard.submissions.parsing.flat import name_rule
 
 VALID_FOR = timedelta(days=14)
 ROLE_FOR = {Scope.READ: Role.VIEWER, Scope.SUBMIT: Role.SUBMITTER, Scope.OPERATE: Role.OPERATOR}
@@ -55,6 +56,10 @@ class TooManyTokens(Conflict):
 
 class NoSuchAccount(Missing):
     """There is no account of this address; invite it."""
+
+
+class OddName(Refusal):
+    """Names of people and tokens keep the rules that names of agents keep."""
 
 
 @transaction.atomic
@@ -133,6 +138,8 @@ def accept_invitation(
         raise ForAnother
     if user is None and _holds_more(invitation):
         raise HoldsMore
+    name = name.strip()
+    _require_name(name, "a person's name")
     guest = user or open_account(
         email=invitation.email, name=name, password=password, is_confirmed=_is_vouched_for(invitation)
     )
@@ -195,6 +202,7 @@ def make_token(
     *, user: User, name: str, scope: Scope, benchmarks: list[str], days: int, as_of: datetime
 ) -> tuple[ApiToken, str]:
     """Make a token for oneself, and return its secret too; a scope includes the lesser ones."""
+    _require_name(name, "a token's name")
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MOST_TOKENS:
         raise TooManyTokens
@@ -230,6 +238,7 @@ def issue_token(
     *, email: str, slug: str, scope: Scope, name: str, as_of: datetime, life: timedelta
 ) -> tuple[ApiToken, str]:
     """Make a token for one benchmark, with account and role where they are absent; return its secret too."""
+    _require_name(name, "a token's name")
     benchmark = benchmark_of(slug)
     user, _ = get_or_create_user(email=email)
     grant(user=user, benchmark=benchmark, role=ROLE_FOR[scope])
@@ -238,6 +247,12 @@ def issue_token(
     return create_token(
         user=user, name=name, scopes=scopes, benchmarks=[slug], created_at=as_of, expires_at=as_of + life
     )
+
+
+def _require_name(name: str, what: str) -> None:
+    """Refuse what cannot be seen, such as marks that turn the direction of what follows; empty is no name."""
+    if name and (rule := name_rule(name, what)):
+        raise OddName(f"{rule[0].upper()}{rule[1:]}.")
 
 
 def _sha256(secret: str) -> bytes:

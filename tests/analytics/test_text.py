@@ -5,6 +5,7 @@ import json
 import time
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -157,6 +158,15 @@ def test_columns_of_any_csv_are_read_as_text(tmp_path, packed):
     path = written(tmp_path / name, 'x,y,z\n01,"a, b",1.5\n2,,nan\n', packed=packed)
     assert csv_header(path) == ["x", "y", "z"]
     assert csv_columns(path, ["y", "x", "y"]) == {"y": ["a, b", ""], "x": ["01", "2"]}
+
+
+def test_a_csv_too_large_is_refused_before_it_is_read(tmp_path):
+    wide, long = tmp_path / "wide.csv", tmp_path / "long.csv.gz"
+    wide.write_text(",".join(f"c{place}" for place in range(1_001)) + "\n")
+    long.write_bytes(gzip.compress(b"a\n" * 5_000_001, 1))
+    for path, said in ((wide, "1,000 columns"), (long, "5,000,000 rows"), (Path("/dev/zero"), "512 MiB")):
+        with pytest.raises(NoCsv, match=f"{path.name} has more than .*{said}"):
+            csv_columns(path, ["a"])
 
 
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path):

@@ -170,6 +170,13 @@ class TestThePage:
         assert answer.status_code == 409
         assert "numeric" in answer.content.decode() or "common" in answer.content.decode()
 
+    @pytest.mark.parametrize("name", ["evE\u202e", "E\u200bve", "E\u2028ve", "\u3164"])
+    def test_a_name_that_cannot_be_seen_is_refused(self, client, invited, name):
+        answer = client.post(f"/invitation/{invited[1]}", {"name": name, "password": PASSWORD})
+        assert answer.status_code == 409
+        assert "A person&#x27;s name has no" in answer.content.decode()
+        assert not User.objects.exists()
+
     def test_whoever_has_an_account_is_sent_to_sign_in(self, client, invited):
         _, secret = invited
         eve = person("eve@example.org")

@@ -135,6 +135,14 @@ def test_every_refusal_under_api_is_a_problem(served, path, status):
     assert json.loads(content)["status"] == status
 
 
+def test_a_content_type_that_cannot_be_read_is_none(served):
+    port, _, token = served
+    odd = [("Content-Type", "multipart/form-data; boundary*=none''x"), ("Content-Length", "0")]
+    status, kind, _ = ask(port, "POST", SUBMISSIONS, headers=[*odd, ("Authorization", f"Bearer {token}")])
+    assert (status, kind) == (422, "application/problem+json")
+    assert ask(port, "GET", "/", headers=odd)[0] == 200
+
+
 def test_a_foreign_host_under_api_gets_a_problem(served):
     asked = http.client.HTTPConnection("127.0.0.1", served[0], timeout=PATIENCE)
     asked.request("GET", "/api/v1/benchmarks/toy/board", headers={"Host": "elsewhere.example"})

@@ -423,6 +423,18 @@ def test_universe_and_settings(answer, refusal, tmp_path):
     assert "is no number" in refusal("ranks", path, "--settings", "temperature=hot")
 
 
+def test_lists_that_are_none_are_refused(refusal, tmp_path):
+    path, _ = board(tmp_path / "a.csv", 8, 40)
+    odd = tmp_path / "odd.json"
+    assert "zero is larger than 64 MiB" in refusal("standings", path, "--universe", "/dev/zero")
+    assert "zero is larger than 64 MiB" in refusal("standings", path, "--subsets", "/dev/zero")
+    odd.write_bytes(b"\xff\n")
+    assert "odd.json is no list of tasks" in refusal("standings", path, "--universe", odd)
+    for stated in (b"\xff", b"[" * 99_999, b'[{"tasks": [], "chosen_from": [], "number": 1e999}]', b"5"):
+        odd.write_bytes(stated)
+        assert "odd.json is no list of versions" in refusal("standings", path, "--subsets", odd)
+
+
 def test_without_a_subset_the_target_is_full(answer, refusal, real_data, tmp_path):
     path, _ = board(tmp_path / "a.csv", 4)
     assert answer("compare", path)["target"] == answer("ranks", path)["target"] == "full"

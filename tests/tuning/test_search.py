@@ -1,12 +1,15 @@
 """A search through real processes: interrupted, misbehaved, over budget."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from tests.tuning.kills import compared, trials
 from tests.tuning.studies import HARNESS, study_file
@@ -84,6 +87,15 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path):
     [
         ("exit 3", "ended with code 3"),
         ("kill -9 $$", "ended by signal SIGKILL"),
+        ("kill -40 $$", "ended by signal 40"),
+        (
+            """read -r request
+python -c 'import json, sys
+path = json.loads(sys.argv[1])["answer"]
+open(path, "w").write("{\\"cells\\": [" + "[]," * 2_000_000 + "0]}")' "$request"
+""",
+            "the answer has more than 2,000,000 objects and lists",
+        ),
         ("true", "the run left no answer"),
         ("read -r line; echo ok", "the run left no answer"),
     ],
@@ -154,6 +166,81 @@ def test_half_a_line_at_the_end_of_the_journal_is_dropped(tmp_path):
     searched(path)
     assert trials(path)[:2] == before
     assert len(trials(path)) == 3
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a study that was run, to take copies of."""
+    folder = tmp_path_factory.mktemp("finished")
+    searched(study_file(folder, search='sampler = "random"\nn_trials = 1'))
+    return folder
+
+
+def rewritten(path, column, value):
+    """Put one value into a whole column of stored runs."""
+    table = parquet.read_table(path)
+    place, n = table.schema.get_field_index(column), table.num_rows
+    field = table.schema.field(place)
+    parquet.write_table(table.set_column(place, field, pyarrow.array([value] * n, field.type)), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "said"),
+    [
+        ("plan.json", lambda path: path.write_text("{"), "plan.json is damaged"),
+        ("plan.json", lambda path: path.write_text("[]"), "plan.json is damaged (no object)"),
+        ("plan.json", lambda path: path.write_bytes(b"\xff"), "plan.json is damaged"),
+        ("journal.log", lambda path: path.write_text("garbage\n"), "journal.log is damaged"),
+        ("journal.log", lambda path: path.write_bytes(b"\xff\n"), "journal.log is damaged"),
+        ("journal.log", lambda path: path.write_text('{"op_code": 99}\n'), "journal.log is damaged"),
+        (
+            "journal.log",
+            lambda path: path.write_text(path.read_text().replace('"figures"', '"figurez"')),
+            "journal.log is damaged",
+        ),
+        ("runs/*.parquet", lambda path: path.write_bytes(path.read_bytes()[:500]), "parquet is damaged"),
+        ("runs/*.parquet", lambda path: path.write_bytes(b""), "parquet is damaged"),
+        (
+            "runs/*.parquet",
+            lambda path: parquet.write_table(pyarrow.table({"a": [1]}), path),
+            "parquet is damaged (it has other columns): delete it",
+        ),
+        (
+            "runs/*.parquet",
+            lambda path: rewritten(path, "model", "m9"),
+            "parquet is damaged (model 'm9' was not asked for): delete it",
+        ),
+        ("runs/*.parquet", lambda path: rewritten(path, "run", -1), "(run -1 was not asked for)"),
+    ],
+)
+def test_a_damaged_store_is_told_with_what_to_do(tmp_path, capsys, finished, name, damage, said):
+    folder = tmp_path / "copy"
+    shutil.copytree(finished, folder)
+    for path in (folder / "study.tuning").glob(name):
+        damage(path)
+    main(["report", str(folder / "study.toml")])  # tells what can be told, or refuses
+    assert said in "".join(capsys.readouterr())
+    assert main(["ablate", str(folder / "study.toml")]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("python -m tuning ablate: ")
+    assert said in line
+
+
+def test_a_journal_that_was_deleted_is_made_anew(tmp_path, finished):
+    folder = tmp_path / "copy"
+    shutil.copytree(finished, folder)
+    before = trials(folder / "study.toml")
+    (folder / "study.tuning" / "journal.log").unlink()
+    searched(folder / "study.toml")
+    assert trials(folder / "study.toml") == before
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"9" * 400, b"0 1\n", b"", b"1"])
+def test_a_damaged_mark_ends_nobody(tmp_path, mark):
+    path = tmp_path / "x.pid"
+    path.write_bytes(mark)
+    end_left_behind(path)
+    assert not path.exists()
 
 
 def test_another_plan_is_another_study(tmp_path):

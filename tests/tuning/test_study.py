@@ -54,6 +54,15 @@ def test_each_stratum_gives_its_share(tmp_path):
         ("[space.workers]", "[[space.workers]]", "space.workers: a table"),
         ('callable = "harness:run"', 'command = [""]', "command: the program has a name"),
         ('callable = "harness:run"', 'command = ["a\\u0000"]', "no text holds a NUL"),
+        ("seed = 1", f"seed = {'[' * 9_999}", "is no TOML: maximum recursion depth"),
+        ("seed = 1", f"{'k' * 9_999} = 1", "study.toml: kkkk"),
+        ("n_trials = 5", f'sampler = "{"x" * 9_999}"', "xxx… is none of tpe, random, nsga2"),
+        ("deadline_seconds = 20", "deadline_seconds = 1e10", "deadline_seconds: at most 2,000,000"),
+        (
+            "n_runs = 3",
+            "n_runs = 1000000000",
+            "full.n_runs: models × tasks × runs are at most 1,000,000, not 30,000,000,000",
+        ),
     ],
 )
 def test_a_fault_is_one_line(tmp_path, capsys, before, after, said):
@@ -64,6 +73,24 @@ def test_a_fault_is_one_line(tmp_path, capsys, before, after, said):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("python -m tuning status: ")
     assert said in line
+    assert len(line) < 800
+
+
+def test_a_list_of_tasks_is_a_file_of_some_size(tmp_path, capsys):
+    path = study_file(tmp_path)
+    strata = [line for line in path.read_text().splitlines() if not line.startswith("tasks = ")]
+    listed = tmp_path / "tasks.txt"
+    for told, said in (("/dev/zero", "zero is no file"), ("tasks.txt", "tasks.txt is larger than 16 MiB")):
+        path.write_text("\n".join([f'tasks = "{told}"', *strata]))
+        listed.write_bytes(b"t\n" * (9 << 20))
+        assert main(["status", str(path)]) == 2
+        assert f"study.toml: tasks: {said}" in capsys.readouterr().err
+    listed.write_text("\n".join(f"t{place}" for place in range(100_000)))
+    assert main(["status", str(path)]) == 0
+    assert main(["status", "/dev/zero"]) == 2
+    assert "zero is no file" in capsys.readouterr().err
+    assert main(["status", "x" * 5_000]) == 2
+    assert "there is no file" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there(tmp_path, capsys):

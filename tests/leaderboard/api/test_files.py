@@ -276,9 +276,13 @@ class TestDryRun:
 
 
 class TestMultipart:
-    @pytest.mark.parametrize("query", ["?colour=red", "?dry_run=maybe", "?format=none", "?dryrun=true"])
+    @pytest.mark.parametrize(
+        "query",
+        ["?colour=red", "?dry_run=maybe", "?format=none", "?dryrun=true", "?dry_run=true&dry_run=false"],
+    )
     def test_parameters(self, submit_token, query):
         assert send_file(csv_of(rows()), token=submit_token, query=query).status_code == 400
+        assert not Submission.objects.filter(agent__name="newcomer").exists()
 
     def test_formats(self, submit_token):
         assert "flat" in FORMATS

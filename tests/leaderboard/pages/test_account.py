@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pgtrigger
 import pytest
+from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.test import Client
 from django.utils import timezone
 
@@ -100,6 +101,13 @@ def test_it_reaches_the_benchmarks_chosen(signed_in, ada):
 )
 def test_a_token_that_makes_no_sense_is_refused(signed_in, change):
     assert signed_in.post(TOKENS, NEW | change).status_code == 422
+    assert not ApiToken.objects.exists()
+
+
+def test_a_token_has_a_name_that_can_be_seen(signed_in):
+    answer = signed_in.post(TOKENS, NEW | {"name": "ci\u202e"})
+    assert answer.status_code == 409
+    assert "A token's name has no invisible character U+202E (character 3)." in text_of(answer)
     assert not ApiToken.objects.exists()
 
 
@@ -272,6 +280,17 @@ def test_it_asks_why_and_whether_one_is_sure(signed_in, delivered, said):
     assert delivered.status == "accepted"
 
 
+def test_a_reason_that_turns_the_direction_is_refused(signed_in, delivered):
+    answer = withdrawal(signed_in, delivered, reason="wrong\r\nfile\u202e")
+    assert answer.status_code == 409
+    assert "A reason has no signs that cannot be seen" in text_of(answer)
+    at = f"/b/toy/agents/{delivered.agent.pk}/report"
+    assert signed_in.post(at, {"text": "wrong\u202e"}).status_code == 409
+    delivered.refresh_from_db()
+    assert delivered.status == "accepted"
+    assert not Dispute.objects.exists()
+
+
 def test_taken_back_after_a_board_showed_it_it_waits_for_an_operator(signed_in, delivered, toy):
     assert "has no rank until an operator approves" not in text_of(
         signed_in.get(f"/submissions/{delivered.uuid}")
@@ -411,3 +430,21 @@ def test_accounts_come_by_registration_where_the_settings_say_so(client, db, set
     said = {"email": "new@example.org", "password1": PASSWORD, "password2": PASSWORD}
     client.post("/accounts/signup/", said)
     assert User.objects.filter(email="new@example.org").exists() == is_open
+
+
+def test_registration_takes_as_long_for_an_address_that_has_an_account(client, ada, settings, monkeypatch):
+    """What takes long is the hash of a password: as many are made either way, and the answer is the same."""
+    settings.OPEN_REGISTRATION = True
+    hashed, encode = [], Argon2PasswordHasher.encode
+    monkeypatch.setattr(
+        Argon2PasswordHasher,
+        "encode",
+        lambda self, password, salt: hashed.append(password) or encode(self, password, salt),
+    )
+    answers = []
+    for email in (ada.email, "new@example.org"):
+        said = {"email": email, "password1": PASSWORD, "password2": PASSWORD}
+        answers.append(client.post("/accounts/signup/", said).headers["Location"])
+        client.cookies.clear()
+    assert answers[0] == answers[1]
+    assert hashed == [PASSWORD] * 2
