@@ -400,7 +400,7 @@ def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, st
         why = enough(stop, look.k, half, last - first + 1, outcomes.size)
         if why or t == len(way.looks) - 1:
             tasks = () if why else tuple(way.waiting.tolist())
-            told = why or f"the interval reaches {half:.3f} to each side after {look.k} tasks"
+            told = why or f"{reach(half)} after {look.k} tasks"
             return Next(tasks, t + 1, score, lo, hi, first, last, bool(why), told)
     reason = f"the first look comes after {first_look} tasks"
     return Next(tuple(way.waiting.tolist()), 0, None, None, None, None, None, done=False, reason=reason)
@@ -446,12 +446,17 @@ def enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
     m : int
     """
     if round(half, DECIMALS) <= stop.half_width:
-        return f"the interval reaches {half:.3f} to each side, at most {stop.half_width:g} was wanted"
+        return f"{reach(half)}, at most {100 * stop.half_width:g} were wanted"
     if stop.ranks is not None and n_ranks <= stop.ranks:
         return f"{n_ranks} ranks are left, at most {stop.ranks} were wanted"
     if k == looks_of(m)[-1]:
-        return f"the last look, after {k} of {m} tasks; the interval reaches {half:.3f} to each side"
+        return f"the last look, after {k} of {m} tasks; {reach(half)}"
     following = next(later for later in looks_of(m) if later > k)
     if stop.budget is not None and following > stop.budget:
-        return f"the budget of {stop.budget} tasks; the interval reaches {half:.3f} to each side after {k}"
+        return f"the budget of {stop.budget} tasks; {reach(half)} after {k}"
     return ""
+
+
+def reach(half: float) -> str:
+    """Say how far an interval of that half-width, score, reaches."""
+    return f"the interval reaches {100 * half:.1f} points to each side"

@@ -51,6 +51,7 @@ from selection.adaptive import (
     completed,
     enough,
     ranks,
+    reach,
 )
 from selection.adaptive_told import Step
 
@@ -262,7 +263,7 @@ def _ends(told: _Told) -> tuple[float, float]:
 def _so_far(study: Frozen, told: _Told | None) -> str:
     if told is None:
         return f"the first look comes after {study.looks[0]} tasks"
-    return f"the interval reaches {told.half:.3f} to each side after {told.k} tasks"
+    return f"{reach(told.half)} after {told.k} tasks"
 
 
 def _step(

@@ -44,11 +44,13 @@ def problem(status: int, code: str, detail: str, **more: Any) -> dict[str, Any]:
 DATABASE_UNAVAILABLE = problem(
     HTTPStatus.SERVICE_UNAVAILABLE, "database_unavailable", "The database does not answer; try again soon."
 )
-RETRY_AFTER = "5"  # seconds
 
 
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """The exception handler of the framework; None leaves the error to Django's 500."""
+    if isinstance(error, exceptions.UnsupportedMediaType):
+        taken = " and ".join(parser.media_type for parser in context["view"].get_parsers())
+        error = exceptions.UnsupportedMediaType("", detail=f"{error.detail} Taken are {taken}.")
     described = _described(error)
     if described is None:
         return None

@@ -197,7 +197,8 @@ def _check_no_second_name(
         if (name := theirs.get(_identity(described), described.name)) != described.name:
             raise SecondName(
                 f"You have delivered this agent before as {name!r}: {described.name!r} has the same scaffold "
-                f"{described.scaffold!r}, model {described.model!r} and version {described.version!r}. "
+                f"{described.scaffold!r}, model {described.model!r} and "
+                f"{f'version {described.version!r}' if described.version else 'no version'}. "
                 "Deliver further runs under that name, or give a changed agent a version of its own.",
                 agents=[name, described.name],
             )

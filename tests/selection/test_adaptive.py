@@ -211,7 +211,7 @@ def test_next_walks_an_agent_through_its_batches(tmp_path, answer):
     early = answer("next", file, "--agent", "New", "--half-width", 0.9)
     assert early["done"]
     assert early["look"] == 1
-    assert "at most 0.9" in early["reason"]
+    assert "points to each side, at most 90 were wanted" in early["reason"]
     assert (
         "24 were wanted"
         in answer("next", file, "--agent", "New", "--half-width", 0.001, "--ranks", 24)["reason"]
