@@ -187,9 +187,18 @@ def _coverage(of: Delivered) -> Iterator[Found]:
 def _trials(of: Delivered) -> Iterator[Found]:
     pairs = zip(of.standing["task"].to_pylist(), of.standing["n"].to_pylist(), strict=True)
     fewest = min((n for task, n in pairs if task in of.names_asked), default=0)
-    yield from _told("trials", asking.uneven(of.standing, of.names_asked), f"{fewest:,} of each task")
+    yield from _told("trials", _uneven(of), f"{fewest:,} of each task")
     if of.submission.n_invalid:
         yield Found("trials", Level.NOTED, f"{of.submission.n_invalid:,} outcomes are invalid")
+
+
+def _uneven(of: Delivered) -> Iterator[str]:
+    """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
+    ranking, everything = (asking.names_asked(of.policy, asked) for asked in (of.submission.asked, None))
+    yield from asking.uneven(of.standing, ranking)
+    if everything.keys() <= set(of.standing["task"].to_pylist()):
+        rest = {task: name for task, name in everything.items() if task not in ranking}
+        yield from asking.uneven(of.standing, rest, what="the other tasks")
 
 
 def _flags(of: Delivered) -> Iterator[Found]:

@@ -534,6 +534,15 @@ class TestCheats:
         deliver(ada, {task: [1, 1] for task in self.failed(self.HONEST)}, first=2)
         assert self.full_score(toy) == 0.5
 
+    def test_failed_tasks_outside_the_subset_tried_again(self, ada, toy):
+        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        honest = {task: trials * 2 for task, trials in self.HONEST.items() if task in names}
+        rest = {task: trials for task, trials in self.HONEST.items() if task not in names}
+        receipt = deliver(ada, honest | rest | {task: [0, 1] for task in self.failed(rest)})
+        (warning,) = receipt["warnings"]
+        assert warning.startswith("the other tasks have from 1 to 2 trials: on each only the first trial cou")
+        assert self.full_score(toy) == 0.5
+
     def test_failed_tasks_left_out(self, ada, toy):
         one = min(self.failed(self.HONEST))
         deliver(ada, {task: trials for task, trials in self.HONEST.items() if task != one})
