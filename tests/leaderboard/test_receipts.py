@@ -405,6 +405,7 @@ class TestResubmission:
         recompute(benchmark=toy, as_of=AS_OF)
         withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
         deliver(ada, every_task(1), "newcomer 2", version="2")
+        deliver(ada, every_task(1), "newcomer 3", version="3", model="\uff2dodel 9")
         deliver(ada, every_task(1), "unlike", model="Model 8")
         deliver(token("bob@example.org"), every_task(1), "of another", version="2")
         told = (
@@ -412,7 +413,7 @@ class TestResubmission:
         )
         lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
         flagged = {name for name, line in lines.items() if any(told in flag for flag in line.flags)}
-        assert (flagged, "newcomer" in lines) == ({"newcomer 2"}, False)
+        assert (flagged, "newcomer" in lines) == ({"newcomer 2", "newcomer 3"}, False)
         approve(benchmark=toy, agent="newcomer", reason="a bug indeed", as_of=AS_OF)
         assert not any(
             told in flag for flag in lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer 2"].flags
@@ -467,6 +468,12 @@ class TestSecondName:
         withdraw(uuid=stored(first).uuid, token=ada, reason="a bug", as_of=AS_OF)
         with pytest.raises(SecondName):
             deliver(ada, every_task(1), agent="fresh")
+
+    @pytest.mark.parametrize("alike", [{"model": "\uff2dodel 9"}, {"scaffold": "\uff2coop"}])
+    def test_a_scaffold_or_model_that_reads_the_same_is_no_other(self, ada, alike):
+        deliver(ada, every_task(0))
+        with pytest.raises(SecondName):
+            deliver(ada, every_task(1), {"name": "fresh", "scaffold": "Loop", "model": "Model 9"} | alike)
 
     def test_another_version_owner_or_model_is_another_agent(self, ada):
         deliver(ada, every_task())
