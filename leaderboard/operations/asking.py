@@ -78,8 +78,8 @@ def uneven(outcomes: pa.Table, names: Mapping[int, str], *, what: str = "tasks")
     few = sorted({names[task] for (task, _), n in n_trials.items() if n == fewest})
     counting = "trial counts" if fewest == 1 else f"{fewest:,} trials count"
     yield (
-        f"{what} have from {fewest:,} to {max(n_trials.values()):,} trials: on each only the first {counting},"
-        f" as many as there are of the fewest ({_first(few)})"
+        f"{what} have from {fewest:,} to {max(n_trials.values()):,} trials: on each only the first "
+        f"{counting}, as many as there are of the fewest ({_first(few)})"
     )
 
 
