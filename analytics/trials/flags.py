@@ -8,6 +8,7 @@ Rules
   most 1e-6. Such an agent's trials count as one in every variance; deterministic agents are among them.
 - *Identical outcomes* under two names, unless all of them are equal (all passed, all failed). They are a
   *copy* where chance, (p̂² + q̂²)ⁿ, is at most 1e-6: few passes on hard tasks coincide honestly.
+- *A part of another's outcomes*: equal on all tasks that both ran, of which one ran more, unless by that chance.
 - *A resubmission that only gains*: some tasks better, none worse.
 - *Missing not at random.* No order is claimed between two agents whose Manski bounds overlap while more than
   1% of the tasks of one are missing and their shares of valid tasks differ (Fisher's exact test, p < .01).
@@ -26,6 +27,7 @@ research workers*, 1934, §21.02. The thresholds are this project's own.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +37,7 @@ from analytics.arrays import FloatArray, Mask
 from analytics.errors import CoreError
 
 AGREEMENT, N_TASKS_AGREEING, AGREEMENT_P = 0.995, 100, 1e-6
+N_TASKS_OF_PART = 20  # 2^-19 is more than 1e-6: on fewer chance may always explain it
 MISSING_SHARE, VALIDITY_P = 0.01, 0.01
 TIED = 1e-9
 
@@ -59,6 +62,14 @@ class Dependence:
     n_tasks: int
     n_agreeing: int
     chance: float
+
+
+class Part(NamedTuple):
+    """The agent `which` has the outcomes of `other`, an earlier one, on all `n_tasks` that both ran."""
+
+    which: int
+    other: int
+    n_tasks: int
 
 
 def dependent_trials(
@@ -168,6 +179,47 @@ def originals(means: FloatArray, order: npt.NDArray[np.integer]) -> list[int | N
             for i in later:
                 found[i] = first
     return found
+
+
+def parts(means: FloatArray, order: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> list[Part]:
+    """Find agents whose outcomes are a part of an earlier one's, or hold an earlier one's as a part.
+
+    Parameters
+    ----------
+    means : float array, (n_agents, n_tasks)
+        NaN: missing.
+    order : int array, (n_agents,)
+        Ties by position.
+    of : int array
+        The agents to look at.
+
+    Returns
+    -------
+    list of Part
+        One for each such agent, with the first of those before it.
+    """
+    known, place = ~np.isnan(means), np.empty(len(means), dtype=np.int64)
+    place[np.lexsort((np.arange(len(means)), order))] = np.arange(len(means))
+    filled, n_known = np.where(known, means, 0.0), known.sum(axis=1)
+    # Σ (x_i − x_j)² over the tasks of both, by products of matrices; 0 up to rounding where they agree
+    squares, mask = filled**2, known.astype(np.float64)
+    found = []
+    for i in of.tolist():
+        n_common = mask @ mask[i]
+        apart = squares @ mask[i] + mask @ squares[i] - 2.0 * (filled @ filled[i])
+        inside = (n_common == np.minimum(n_known, n_known[i])) & (n_known != n_known[i])
+        near = inside & (apart < TIED) & (place < place[i]) & (n_common >= N_TASKS_OF_PART)
+        alike = [j for j in np.flatnonzero(near).tolist() if _is_part(means[i], means[j])]
+        if alike:
+            first = min(alike, key=lambda j: place[j])
+            found.append(Part(i, first, int(n_common[first])))
+    return found
+
+
+def _is_part(a: FloatArray, b: FloatArray) -> bool:
+    both = ~np.isnan(a) & ~np.isnan(b)
+    equal = bool((a[both] == b[both]).all())
+    return equal and _chance(a[both], b[both]) ** int(both.sum()) <= AGREEMENT_P
 
 
 def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None:

@@ -80,6 +80,12 @@ def test_aliases_and_metadata_are_reported(db, run, file):
     assert printed[1:-1] == ["The column score was read as outcome.", "Kept as metadata: failure_mode."]
 
 
+def test_labels_of_people_are_no_metadata(db, run, file):
+    head, *rows = file.read_text().splitlines()
+    file.write_text("\n".join([f"{head},human,note", *(f"{row},1,x" for row in rows)]) + "\n")
+    assert run("load", str(file), "--benchmark", "toy").splitlines()[1] == "Kept as metadata: note."
+
+
 def test_names_are_printed_as_they_are(db, run, tmp_path):
     """What a terminal library takes for markup or an emoji's name is a name here, of files and of agents."""
     path = tmp_path / "[bold]x[.csv"

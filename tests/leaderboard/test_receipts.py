@@ -29,7 +29,17 @@ from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
 from selection.standings.choice import band_of
-from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text, rows_text
+from tests.toys import (
+    AS_OF,
+    board_of,
+    csv_text,
+    graded,
+    in_subset,
+    ladder,
+    lines_of,
+    load_text,
+    rows_text,
+)
 
 TODAY = f"{AS_OF:%Y-%m-%d}"
 
@@ -307,6 +317,18 @@ class TestCopies:
         approve(benchmark=toy, agent="made-up 1", reason="two keys for one model, on purpose", as_of=AS_OF)
         now = Reader(toy).now(None)
         assert (now.n_complete, set(now.record.copy_of)) == (18, {""})
+
+    def test_the_leaders_outcomes_on_the_subset_are_known_again(self, db):
+        board_of(csv_text(graded(20, 60)))
+        toy = Benchmark.objects.get()
+        best = graded(20, 60)["a19"]
+        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        deliver(token("ada@example.org"), {task: [int(best[int(task[1:])])] for task in names})
+        lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
+        assert lines["newcomer"].flags == (
+            f"the same outcome as a19 on all {len(names)} tasks that both ran",
+        )
+        assert lines["a19"].flags == ()
 
     def test_what_an_operator_loads_counts_and_comes_first(self, ada, toy):
         self.deliver_copies(ada, range(1))

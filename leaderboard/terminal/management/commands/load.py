@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from analytics.flat_file.columns import LABELS
 from leaderboard.catalog.models import Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.coverage import is_partial, offered, warnings
@@ -143,8 +144,8 @@ def notes(flat: FlatFile) -> str:
     stated = stated_in(flat)
     if stated.taken:
         lines.append(f"\nTaken for the agent or the submission: {', '.join(stated.taken)}.")
-    if stated.flat.metadata:
-        lines.append(f"\nKept as metadata: {', '.join(stated.flat.metadata)}.")
+    if kept := [name for name in stated.flat.metadata if name not in LABELS]:
+        lines.append(f"\nKept as metadata: {', '.join(kept)}.")
     return "".join(lines)
 
 
