@@ -8,7 +8,7 @@ Rules
   most 1e-6. Such an agent's trials count as one in every variance; deterministic agents are among them.
 - *Identical outcomes* under two names, unless all of them are equal (all passed, all failed). They are a
   *copy* where chance, (p̂² + q̂²)ⁿ, is at most 1e-6: few passes on hard tasks coincide honestly.
-- *A part of another's outcomes*: equal on all tasks that both ran, of which one ran more; by that chance.
+- *A part of another's outcomes*: equal on all tasks that both ran, where one ran more and chance is as small.
 - *A resubmission that only gains*: some tasks better, none worse.
 - *Missing not at random.* No order is claimed between two agents whose Manski bounds overlap while more than
   1% of the tasks of one are missing and their shares of valid tasks differ (Fisher's exact test, p < .01).

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.utils import timezone
 
-from analytics.flat_file.columns import LABELS
 from leaderboard.catalog.models import Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.coverage import is_partial, offered, warnings
@@ -144,7 +143,7 @@ def notes(flat: FlatFile) -> str:
     stated = stated_in(flat)
     if stated.taken:
         lines.append(f"\nTaken for the agent or the submission: {', '.join(stated.taken)}.")
-    if kept := [name for name in stated.flat.metadata if name not in LABELS]:
+    if kept := [name for name in stated.flat.metadata if name not in flat.labels]:
         lines.append(f"\nKept as metadata: {', '.join(kept)}.")
     return "".join(lines)
 
