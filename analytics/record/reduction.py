@@ -64,7 +64,7 @@ class AgentRow:
     n_failed : int
         Counted rows without an outcome of 1.
     n_uncosted : int
-        Counted valid trials that state no cost.
+        Counted trials that state no cost, but for confirmed failures of the harness.
     n_tokens, seconds : float or None
         Of a run of all tasks that state them.
     repeats : Repeats
@@ -331,15 +331,16 @@ def _asked_trials(counted: _Slots, frame: _Frame) -> CodeArray:
 
 
 def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, n_asked_trials: CodeArray) -> Mask:
-    """Mark what was asked for, everything once an agent has delivered every task; the first R_a trials.
+    """Mark what was asked for, everything once an agent has delivered every task; the first trials of each.
 
     A submitter numbers its own trials, so that within a delivery the lowest outcomes come first.
     """
     rows, slot = counted.rows, counted.slot
     everything = frame.operator | (completed >= 0)
     kept = everything[rows.agent] | frame.asked[rows.agent, rows.task]
-    n = _in_slots(slot, frame.shape).reshape(-1)[slot]
-    many = kept & ~frame.operator[rows.agent] & (n > n_asked_trials[rows.agent])
+    n = _in_slots(slot, frame.shape)
+    most = _most_trials(n, frame, n_asked_trials)[rows.agent, rows.task]
+    many = kept & ~frame.operator[rows.agent] & (n.reshape(-1)[slot] > most)
     part = np.flatnonzero(many)
     order = part[
         np.lexsort(
@@ -352,8 +353,18 @@ def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, n_asked_trials
             )
         )
     ]
-    kept[order] = _number_in_run(slot[order]) < n_asked_trials[rows.agent[order]]
+    kept[order] = _number_in_run(slot[order]) < most[order]
     return kept
+
+
+def _most_trials(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> CodeArray:
+    """How many trials of each task count at most, (n_agents, m): R_a of those asked for.
+
+    Of the tasks beside them, which count in a full run, as many as the fewest of these have, up to R_a.
+    """
+    beside = (n > 0) & ~frame.asked[:, :, None]
+    fewest = np.where(beside, n, NEVER).min(axis=(1, 2))
+    return np.where(frame.asked, n_asked_trials[:, None], np.minimum(n_asked_trials, fewest)[:, None])
 
 
 def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: bool) -> _Places:
@@ -416,8 +427,9 @@ def _failed(rows: Rows, n_agents: int) -> CodeArray:
 
 
 def _uncosted(rows: Rows, n_agents: int) -> CodeArray:
-    """Count valid trials that state no cost, (n_agents,)."""
-    without = rows.valid if rows.cost_usd is None else rows.valid & np.isnan(rows.cost_usd)
+    """Count trials that state no cost, (n_agents,); a submitter may call those invalid that were dear."""
+    stands = rows.valid | ~rows.confirmed
+    without = stands if rows.cost_usd is None else stands & np.isnan(rows.cost_usd)
     return np.bincount(rows.agent[without], minlength=n_agents)
 
 

@@ -66,7 +66,7 @@ class Record:
     n_graded : tuple of int, length n_agents
         Counted valid trials strictly between 0 and 1.
     n_uncosted : tuple of int, length n_agents
-        Counted valid trials that state no cost.
+        Counted trials that state no cost, but for confirmed failures of the harness.
     graded_share : float
         Those of all agents, as a share of all counted valid trials.
     """

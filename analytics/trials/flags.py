@@ -8,6 +8,7 @@ Rules
   most 1e-6. Such an agent's trials count as one in every variance; deterministic agents are among them.
 - *Identical outcomes* under two names, unless all of them are equal (all passed, all failed). They are a
   *copy* where chance, (p̂² + q̂²)ⁿ, is at most 1e-6: few passes on hard tasks coincide honestly.
+- *A part of another's outcomes*: equal on all tasks that both ran, where one ran more and chance is as small.
 - *A resubmission that only gains*: some tasks better, none worse.
 - *Missing not at random.* No order is claimed between two agents whose Manski bounds overlap while more than
   1% of the tasks of one are missing and their shares of valid tasks differ (Fisher's exact test, p < .01).
@@ -26,6 +27,7 @@ research workers*, 1934, §21.02. The thresholds are this project's own.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +37,8 @@ from analytics.arrays import FloatArray, Mask
 from analytics.errors import CoreError
 
 AGREEMENT, N_TASKS_AGREEING, AGREEMENT_P = 0.995, 100, 1e-6
+N_AT_ONCE = 256  # agents, so that memory grows as their number
+N_TASKS_OF_PART = 20  # 2^-19 is more than 1e-6: on fewer chance may always explain it
 MISSING_SHARE, VALIDITY_P = 0.01, 0.01
 TIED = 1e-9
 
@@ -59,6 +63,14 @@ class Dependence:
     n_tasks: int
     n_agreeing: int
     chance: float
+
+
+class Part(NamedTuple):
+    """The agent `which` has the outcomes of `other`, an earlier one, on all `n_tasks` that both ran."""
+
+    which: int
+    other: int
+    n_tasks: int
 
 
 def dependent_trials(
@@ -168,6 +180,55 @@ def originals(means: FloatArray, order: npt.NDArray[np.integer]) -> list[int | N
             for i in later:
                 found[i] = first
     return found
+
+
+def parts(means: FloatArray, order: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> list[Part]:
+    """Find agents whose outcomes are a part of an earlier one's, or hold an earlier one's as a part.
+
+    Parameters
+    ----------
+    means : float array, (n_agents, n_tasks)
+        NaN: missing.
+    order : int array, (n_agents,)
+        Ties by position.
+    of : int array
+        The agents to look at.
+
+    Returns
+    -------
+    list of Part
+        One for each such agent, with the first of those before it.
+    """
+    place = np.empty(len(means), dtype=np.int64)
+    place[np.lexsort((np.arange(len(means)), order))] = np.arange(len(means))
+    found = []
+    for first in range(0, len(of), N_AT_ONCE):
+        rows = of[first : first + N_AT_ONCE]
+        for i, near in zip(rows.tolist(), _parts_nearly(means, rows), strict=True):
+            before = np.flatnonzero(near & (place < place[i]))
+            alike = [j for j in before[np.argsort(place[before])].tolist() if _is_part(means[i], means[j])]
+            if alike:
+                both = ~np.isnan(means[i]) & ~np.isnan(means[alike[0]])
+                found.append(Part(i, alike[0], int(both.sum())))
+    return found
+
+
+def _parts_nearly(means: FloatArray, rows: npt.NDArray[np.integer]) -> Mask:
+    """Mark who ran a part of what another ran, and agrees with it up to rounding, (len(rows), n_agents)."""
+    known = ~np.isnan(means)
+    n_known, mask, filled = known.sum(axis=1), known.astype(np.float64), np.where(known, means, 0.0)
+    n_common = mask[rows] @ mask.T
+    # Σ (x_i − x_j)² over the tasks of both
+    apart = filled[rows] ** 2 @ mask.T + mask[rows] @ (filled**2).T - 2.0 * (filled[rows] @ filled.T)
+    inside = n_common == np.minimum(n_known[rows][:, None], n_known)
+    more = n_known[rows][:, None] != n_known
+    return np.asarray(inside & more & (apart < TIED) & (n_common >= N_TASKS_OF_PART), dtype=np.bool_)
+
+
+def _is_part(a: FloatArray, b: FloatArray) -> bool:
+    both = ~np.isnan(a) & ~np.isnan(b)
+    equal = bool((a[both] == b[both]).all())
+    return equal and _chance(a[both], b[both]) ** int(both.sum()) <= AGREEMENT_P
 
 
 def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None:

@@ -55,7 +55,7 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
         response, left = _told(request, benchmark, receipt, asked), receipt.left
         counts = asked.dry_run
     except (Refusal, APIException) as refusal:
-        response = cast("Response", problem_response(refusal, {}))
+        response = cast("Response", problem_response(refusal, {"request": request}))
         counts = not isinstance(refusal, Exhausted)
     if counts:
         tries.count(token=token, as_of=as_of)

@@ -49,7 +49,7 @@ DATABASE_UNAVAILABLE = problem(
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """The exception handler of the framework; None leaves the error to Django's 500."""
     if isinstance(error, exceptions.UnsupportedMediaType):
-        taken = " and ".join(parser.media_type for parser in context["view"].get_parsers())
+        taken = " and ".join(parser.media_type for parser in context["request"].parsers)
         error = exceptions.UnsupportedMediaType("", detail=f"{error.detail} Taken are {taken}.")
     described = _described(error)
     if described is None:

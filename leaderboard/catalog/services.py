@@ -185,7 +185,8 @@ def _check_looks_like_none(benchmark: Benchmark, new: Iterable[AgentDescription]
 def _check_no_second_name(
     benchmark: Benchmark, descriptions: Iterable[AgentDescription], owner: User
 ) -> None:
-    """Refuse an agent that its owner has delivered under another name, whatever became of it.
+    """Refuse an agent that its owner has delivered under another name, whatever became of it; a scaffold,
+    model or version that reads the same is the same here.
 
     The owner is locked, so that two such names that come at once wait for each other.
     """
@@ -205,7 +206,7 @@ def _check_no_second_name(
 
 
 def _identity(described: AgentDescription) -> tuple[str, ...]:
-    return folded(described.scaffold), folded(described.model), folded(described.version)
+    return likeness(described.scaffold), likeness(described.model), likeness(described.version)
 
 
 def complete_agents(

@@ -68,8 +68,8 @@ def absent(
         )
 
 
-def uneven(outcomes: pa.Table, names: Mapping[int, str]) -> Iterator[str]:
-    """Say which trials cannot count because other tasks have fewer."""
+def uneven(outcomes: pa.Table, names: Mapping[int, str], *, what: str = "tasks") -> Iterator[str]:
+    """Say which trials cannot count because others of these tasks have fewer."""
     triples = zip(*(outcomes[name].to_pylist() for name in ("task", "condition", "n")), strict=True)
     n_trials = {(task, condition): n for task, condition, n in triples if task in names}
     fewest = min(n_trials.values(), default=0)
@@ -78,8 +78,8 @@ def uneven(outcomes: pa.Table, names: Mapping[int, str]) -> Iterator[str]:
     few = sorted({names[task] for (task, _), n in n_trials.items() if n == fewest})
     counting = "trial counts" if fewest == 1 else f"{fewest:,} trials count"
     yield (
-        f"tasks have from {fewest:,} to {max(n_trials.values()):,} trials: on each only the first {counting},"
-        f" as many as there are of the fewest ({_first(few)})"
+        f"{what} have from {fewest:,} to {max(n_trials.values()):,} trials: on each only the first "
+        f"{counting}, as many as there are of the fewest ({_first(few)})"
     )
 
 

@@ -33,6 +33,10 @@ from leaderboard.submissions.services import append_changes, change_status
 N_IN_REQUEST = 20_000  # outcomes; what has more is checked by the scheduler
 N_NAMED = 10
 CHECKED = "the scheduler has checked it"
+UNAUDITED = (
+    "it came without an assignment: no task from outside the subset was drawn for it that would check "
+    "whether the agent ranks there like the rest"
+)
 
 Texts = Iterable[tuple[str, pa.Array]]
 
@@ -64,6 +68,7 @@ def found_in(delivered: Delivered, texts: Texts) -> list[Found]:
     return [
         *_coverage(delivered),
         *_trials(delivered),
+        *_audit(delivered),
         *_flags(delivered),
         *_fractions(delivered),
         *_secrets(delivered, texts),
@@ -187,9 +192,27 @@ def _coverage(of: Delivered) -> Iterator[Found]:
 def _trials(of: Delivered) -> Iterator[Found]:
     pairs = zip(of.standing["task"].to_pylist(), of.standing["n"].to_pylist(), strict=True)
     fewest = min((n for task, n in pairs if task in of.names_asked), default=0)
-    yield from _told("trials", asking.uneven(of.standing, of.names_asked), f"{fewest:,} of each task")
+    yield from _told("trials", _uneven(of), f"{fewest:,} of each task")
     if of.submission.n_invalid:
         yield Found("trials", Level.NOTED, f"{of.submission.n_invalid:,} outcomes are invalid")
+
+
+def _audit(of: Delivered) -> Iterator[Found]:
+    """Say where nothing outside the subset was asked for, since nobody asked for an assignment."""
+    asked = of.submission.asked
+    if of.assignment is None and asked is not None and of.policy.audit_share:
+        everything = asking.names_asked(of.policy, None).keys()
+        if not everything <= set(of.standing["task"].to_pylist()):
+            yield Found("audit", Level.NOTED, UNAUDITED)
+
+
+def _uneven(of: Delivered) -> Iterator[str]:
+    """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
+    ranking, everything = (asking.names_asked(of.policy, asked) for asked in (of.submission.asked, None))
+    yield from asking.uneven(of.standing, ranking)
+    if everything.keys() <= set(of.standing["task"].to_pylist()):
+        rest = {task: name for task, name in everything.items() if task not in ranking}
+        yield from asking.uneven(of.standing, rest, what="the other tasks")
 
 
 def _flags(of: Delivered) -> Iterator[Found]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from analytics.record import About, Counting, Record, record, universe
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, likeness
 from leaderboard.catalog.queries import agents_of, policy_in_force
 from leaderboard.studies.chosen import adaptive_of, chosen_for
 from leaderboard.studies.history import Moment, is_active
@@ -141,10 +141,10 @@ class Reader:
 
 
 def _beside(agents: Mapping[int, Agent], withheld: Collection[int]) -> set[int]:
-    """Ids of agents that an owner has beside a withheld one of the same scaffold and model."""
+    """Ids of agents that an owner has beside a withheld one whose scaffold and model read the same."""
 
-    def described(agent: Agent) -> tuple[int | None, int, int]:
-        return agent.owner_id, agent.scaffold_id, agent.model_id
+    def described(agent: Agent) -> tuple[int | None, str, str]:
+        return agent.owner_id, likeness(agent.scaffold.name), likeness(agent.model.name)
 
     taken_back = {described(agents[pk]) for pk in withheld if pk in agents and agents[pk].owner_id}
     return {pk for pk, agent in agents.items() if pk not in withheld and described(agent) in taken_back}

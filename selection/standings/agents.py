@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from analytics.record import Record
-from analytics.trials.flags import identical_agents
+from analytics.trials.flags import identical_agents, parts
 from selection.intervals.scaffolds import NOT_CALIBRATED
 from selection.standings.lines import AtTarget, How, Line, Range
 from selection.standings.placing import Placed, ran_all
@@ -168,6 +168,9 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
             left_out = "; pass rates and calibration leave it out until an operator approves it"
             copied = bool(record.copy_of and record.copy_of[i])
             flags[i].append(f"the same outcome as {others} on every task{left_out * copied}")
+    order = np.where(record.operator, -1, record.arrival)
+    for i, j, n_tasks in parts(record.table.means, order, np.flatnonzero(~record.operator)):
+        flags[i].append(f"the same outcome as {names[j]} on all {n_tasks:,} tasks that both ran")
     return [tuple(one) for one in flags]
 
 

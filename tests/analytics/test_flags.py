@@ -9,6 +9,7 @@ from analytics.trials.flags import (
     identical_agents,
     only_gains,
     originals,
+    parts,
     unclaimed_orders,
 )
 
@@ -82,6 +83,20 @@ def test_a_copy_is_told_from_a_coincidence():
     lacking = twins(10, 21)
     lacking[:, 20] = np.nan
     assert originals(lacking, order) == [3, None, 3, None]
+
+
+def test_a_part_of_anothers_outcomes_is_told_from_a_coincidence():
+    """20 of 30 tasks, half passed: 2^-20 < 1e-6; 19 tasks are too few; who came later is named."""
+    whole = np.array([1.0, 0.0] * 15)
+    part, other, short = whole.copy(), whole.copy(), whole.copy()
+    part[20:] = other[20:] = short[19:] = np.nan
+    other[3] = 1.0
+    means = np.array([whole, part, other, short])
+    everybody, in_turn = np.arange(4), np.array([0, 1, 2, 3])
+    assert parts(means, in_turn, everybody) == [(1, 0, 20)]
+    assert parts(means, in_turn[::-1], everybody) == [(0, 1, 20)]
+    assert parts(means, in_turn, everybody[2:]) == []
+    assert parts(np.array([whole, whole]), in_turn[:2], everybody[:2]) == []  # identical
 
 
 def test_identical_agents_are_grouped_unless_constant():

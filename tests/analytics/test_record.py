@@ -189,6 +189,20 @@ def test_numbers_of_trials_gain_nothing_within_a_delivery():
     same(found.n_places, [[1, 1, 1]])
 
 
+def test_trials_beside_what_was_asked_for_gain_nothing_in_a_full_run():
+    """Two trials of t000, which is asked for; what failed of the rest is tried again: the failure counts."""
+    asked = [(0, 0, 1, 1), (0, 0, 0, 2)]
+    rest = [(0, 1, 1, 1), (0, 2, 0, 1)]
+    one = self_run(asked=frozenset({"t000"}))
+    found = made([*asked, *rest, (0, 2, 1, 2)], deliveries=[one])
+    same(found.table.means, [[0.5, 1, 0]])
+    same(found.n_places, [[2, 1, 1]])
+    twice = made([*asked, *rest, (0, 1, 1, 2), (0, 2, 1, 2)], deliveries=[one])
+    same(twice.table.means, [[0.5, 1, 0.5]])  # every task was tried again
+    thrice = made([*asked, *rest, *[(0, j, 1, t) for j in (1, 2) for t in (2, 3)]], deliveries=[one])
+    same(thrice.n_places, [[2, 2, 2]])
+
+
 def test_no_more_trials_count_than_were_asked_for():
     rows = full(0, [1, 0, 1], 1) + full(0, [0, 1, 0], 2)
     assert made(rows, deliveries=[self_run()]).table.means.tolist() == [[0.5, 0.5, 0.5]]
@@ -580,6 +594,13 @@ def test_a_run_is_one_trial_of_every_task_at_the_mean_of_those_that_state_a_cost
     assert found.n_uncosted == (2,)
     assert found.n_tokens == (pytest.approx(800.0 / 3.0 + 50.0),)
     assert found.seconds == (None,)
+
+
+def test_a_failure_called_invalid_hides_no_cost():
+    """It counts as a failure, so that what it cost is missed; of one that is confirmed it is not."""
+    rows = [(0, 0, 1, 1, 0, None, 2.0), (0, 1, CLAIMED, 1, 0, None, NAN), (0, 2, INVALID, 1, 0, None, NAN)]
+    assert made(rows, deliveries=[self_run()]).n_uncosted == (1,)
+    assert made(rows).n_uncosted == (0,)  # what an operator loads is confirmed
 
 
 def test_consistency_is_of_the_condition_with_most_outcomes():

@@ -11,7 +11,9 @@ from django.db import transaction
 from leaderboard.accounts import secrets
 from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Review
 from leaderboard.catalog.queries import policy_in_force
+from leaderboard.catalog.services import AgentDescription
 from leaderboard.operations import checking, due, embargoes
+from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.intake import submit
 from leaderboard.operations.jobs import JOBS
@@ -24,7 +26,7 @@ from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import MachineCheck, Outcome, Status, Submission
 from leaderboard.submissions.queries import run_again, withheld
 from tests.leaderboard.world import token
-from tests.toys import AS_OF, csv_text, graded, load_text
+from tests.toys import AS_OF, csv_text, graded, in_subset, load_text
 
 DAY = timedelta(days=1)
 
@@ -84,6 +86,20 @@ class TestFindings:
         levels = [level for level, _ in found(receipt, "trials")]
         assert levels == ["warned", "noted"]
         assert "from 1 to 2 trials" in found(receipt, "trials")[0][1]
+
+    def test_a_run_of_the_subset_without_an_assignment_is_noted(self, ada, toy):
+        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        of_subset = [row for row in marks_of(WHOLE) if row["task"] in names]
+        ((level, told),) = found(deliver(ada, of_subset), "audit")
+        assert (level, told.startswith("it came without an assignment: no task from outside")) == (
+            "noted",
+            True,
+        )
+        assert found(deliver(ada, marks_of(WHOLE), "of all tasks"), "audit") == []
+        described = AgentDescription("assigned", "Loop", "M assigned")
+        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        rows = [row for row in marks_of(WHOLE) if row["task"] in names_of(asked)]
+        assert found(deliver(ada, rows, "assigned"), "audit") == []
 
     def test_trials_that_repeat_each_other(self, db):
         """100 tasks, half passed, twice the same: by chance .5 agree, so that 2^-100 is far below 1e-6."""

@@ -120,6 +120,8 @@ def test_each_study_is_the_next_sensible_command(run, toy):
     assert "Next: manage.py validate toy" in run("recompute", "toy")
     store(toy.benchmark)
     assert "Next: manage.py standings toy" in run("recompute", "toy")
+    run("policy", "toy", "--set", "strategy=spread")
+    assert "Next: manage.py validate toy" in run("recompute", "toy")  # the last one was of other rules
 
 
 def test_a_study_that_could_tell_nothing_is_not_the_next_command(db, run, file):

@@ -29,7 +29,17 @@ from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
 from selection.standings.choice import band_of
-from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text, rows_text
+from tests.toys import (
+    AS_OF,
+    board_of,
+    csv_text,
+    graded,
+    in_subset,
+    ladder,
+    lines_of,
+    load_text,
+    rows_text,
+)
 
 TODAY = f"{AS_OF:%Y-%m-%d}"
 
@@ -309,6 +319,18 @@ class TestCopies:
         now = Reader(toy).now(None)
         assert (now.n_complete, set(now.record.copy_of)) == (18, {""})
 
+    def test_the_leaders_outcomes_on_the_subset_are_known_again(self, db):
+        board_of(csv_text(graded(20, 60)))
+        toy = Benchmark.objects.get()
+        best = graded(20, 60)["a19"]
+        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        deliver(token("ada@example.org"), {task: [int(best[int(task[1:])])] for task in names})
+        lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
+        assert lines["newcomer"].flags == (
+            f"the same outcome as a19 on all {len(names)} tasks that both ran",
+        )
+        assert lines["a19"].flags == ()
+
     def test_what_an_operator_loads_counts_and_comes_first(self, ada, toy):
         self.deliver_copies(ada, range(1))
         load_text(csv_text({"loaded": self.MARKS, "loaded too": self.MARKS}))
@@ -406,6 +428,7 @@ class TestResubmission:
         recompute(benchmark=toy, as_of=AS_OF)
         withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
         deliver(ada, every_task(1), "newcomer 2", version="2")
+        deliver(ada, every_task(1), "newcomer 3", version="3", model="\uff2dodel 9")
         deliver(ada, every_task(1), "unlike", model="Model 8")
         deliver(token("bob@example.org"), every_task(1), "of another", version="2")
         told = (
@@ -413,7 +436,7 @@ class TestResubmission:
         )
         lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
         flagged = {name for name, line in lines.items() if any(told in flag for flag in line.flags)}
-        assert (flagged, "newcomer" in lines) == ({"newcomer 2"}, False)
+        assert (flagged, "newcomer" in lines) == ({"newcomer 2", "newcomer 3"}, False)
         approve(benchmark=toy, agent="newcomer", reason="a bug indeed", as_of=AS_OF)
         assert not any(
             told in flag for flag in lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer 2"].flags
@@ -468,6 +491,12 @@ class TestSecondName:
         withdraw(uuid=stored(first).uuid, token=ada, reason="a bug", as_of=AS_OF)
         with pytest.raises(SecondName):
             deliver(ada, every_task(1), agent="fresh")
+
+    @pytest.mark.parametrize("alike", [{"model": "\uff2dodel 9"}, {"scaffold": "\uff2coop"}])
+    def test_a_scaffold_or_model_that_reads_the_same_is_no_other(self, ada, alike):
+        deliver(ada, every_task(0))
+        with pytest.raises(SecondName):
+            deliver(ada, every_task(1), {"name": "fresh", "scaffold": "Loop", "model": "Model 9"} | alike)
 
     def test_another_version_owner_or_model_is_another_agent(self, ada):
         deliver(ada, every_task())
@@ -533,6 +562,15 @@ class TestCheats:
     def test_more_trials_in_a_later_delivery(self, ada, toy):
         deliver(ada, self.HONEST)
         deliver(ada, {task: [1, 1] for task in self.failed(self.HONEST)}, first=2)
+        assert self.full_score(toy) == 0.5
+
+    def test_failed_tasks_outside_the_subset_tried_again(self, ada, toy):
+        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        honest = {task: trials * 2 for task, trials in self.HONEST.items() if task in names}
+        rest = {task: trials for task, trials in self.HONEST.items() if task not in names}
+        receipt = deliver(ada, honest | rest | {task: [0, 1] for task in self.failed(rest)})
+        (warning,) = receipt["warnings"]
+        assert warning.startswith("the other tasks have from 1 to 2 trials: on each only the first trial cou")
         assert self.full_score(toy) == 0.5
 
     def test_failed_tasks_left_out(self, ada, toy):

@@ -9,6 +9,7 @@ from leaderboard.boards.models import Board
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import recompute
+from leaderboard.studies.rules import rules_sha256
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -41,7 +42,7 @@ def _next(board: Board) -> str:
     slug = board.benchmark.slug
     if board.variance is None and _can_measure(board):
         return f"Next: manage.py variance {slug} (where the noise comes from)"
-    if board.validation is None and _can_validate(board):
+    if not _is_validated(board) and _can_validate(board):
         return f"Next: manage.py validate {slug} (whether the subset ranks like all tasks)"
     return f"Next: manage.py standings {slug}"
 
@@ -49,6 +50,11 @@ def _next(board: Board) -> str:
 def _can_measure(board: Board) -> bool:
     """Variances take two agents and two tasks."""
     return board.n_tasks > 1 and board.entries.count() > 1
+
+
+def _is_validated(board: Board) -> bool:
+    """A validation under earlier rules says nothing of these."""
+    return board.validation is not None and board.validation.rules == rules_sha256(board.policy)
 
 
 def _can_validate(board: Board) -> bool:
