@@ -14,7 +14,7 @@ from tests.toys import csv_text, graded
 
 N_POINTS = 20
 N_LOADED, N_SUBMITTED, N_TASKS = 7, 8, 20
-N_BURST, N_SENDERS, N_QUIET = 200, 4, 60
+N_BURST, N_SENDERS, N_QUIET = 200, 4, 1_000
 SUBSET_FROM = 9  # reached by the second submission; a refit comes five later
 
 
