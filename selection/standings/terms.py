@@ -63,7 +63,7 @@ MEASURED = {
     "judge": "The judge was measured",
 }
 UNMEASURED = {
-    "trials": "how much the trials of one task vary: every agent has one trial per task and setting",
+    "trials": "how much the trials of one task vary: no agent has two valid trials of a task in one setting",
     "run": "how much an agent varies from run to run beyond its trials",
     "prompt": "how much agents depend on the wording of the prompt",
     "judge": "how much agents depend on the judge",
