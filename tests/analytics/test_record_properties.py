@@ -294,10 +294,12 @@ def reduced(about, rows, given, judges):
         sizes = [len(part) for (j, _), part in slots.items() if j in asked]
         limits = [d.n_trials for d in own if d.n_trials is not None]
         n_counted = min([*sizes, max(limits)] if limits else sizes, default=0)
+        n_beside = min([n_counted, *(len(part) for (j, _), part in slots.items() if j not in asked)])
         for (j, judge), part in slots.items():
             part.sort(key=lambda t: (in_turn(t, deliveries), t["trial"], LEVELS[t["setting"]][3]))
             if not loaded:
-                slots[j, judge] = part[:n_counted] if j in asked or len(there) == len(tasks) else []
+                rest = part[:n_beside] if len(there) == len(tasks) else []
+                slots[j, judge] = part[:n_counted] if j in asked else rest
         for j in range(len(tasks)):
             cells[i, j] = cell(
                 [slots.get((j, judge), []) for judge in judges], lambda t: deliveries[t["delivery"]].operator

@@ -5,15 +5,14 @@ from datetime import UTC, datetime
 from itertools import product
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute
 from tests.browser.accessibility import serious
 from tests.browser.looking import SCHEMES, SIZES, emulate
+from tests.browser.waiting import wait_until
 from tests.conftest import ROOT
 from tests.leaderboard.stored_validation import store
 from tests.toys import csv_text, ladder, load_text
@@ -77,11 +76,6 @@ def top_of_first_row(browser):
 
 def ranks(browser):
     return [int(re.match(r"\d+", text)[0]) for text in column(browser, "rank")]
-
-
-def wait_until(browser, condition):
-    """Wait for it; an element that is replaced while it is looked at is looked for again."""
-    WebDriverWait(browser, 20, ignored_exceptions=[StaleElementReferenceException]).until(condition)
 
 
 def colours(browser, selector):

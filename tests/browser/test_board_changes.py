@@ -4,7 +4,8 @@ from selenium.webdriver.common.by import By
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import recompute
-from tests.browser.test_board import AGENTS, AS_OF, wait_until
+from tests.browser.test_board import AGENTS, AS_OF
+from tests.browser.waiting import wait_until
 from tests.toys import csv_text, load_text
 
 

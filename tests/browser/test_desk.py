@@ -8,7 +8,6 @@ import pytest
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
-from selenium.webdriver.support.wait import WebDriverWait
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
@@ -16,6 +15,7 @@ from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import JobRun
 from leaderboard.operations.services import recompute
 from tests.browser.accessibility import serious
+from tests.browser.waiting import wait_until
 from tests.toys import FIRST, LATER, S_PLAIN, csv_text, passing
 
 PASSWORD = "a long road to the fair"
@@ -50,7 +50,7 @@ class Operator:
             self.look(shot)
         self.browser.execute_script("arguments[0].scrollIntoView()", button)
         button.click()
-        WebDriverWait(self.browser, 20).until(lambda _: self._is_gone(button))
+        wait_until(self.browser, lambda _: self._is_gone(button))
 
     @staticmethod
     def _is_gone(element):

@@ -3,15 +3,14 @@
 import pytest
 from django.test import Client
 from django.utils import timezone
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 
 from leaderboard.catalog.models import Agent, Benchmark, Role
 from leaderboard.operations.people import make_token
 from leaderboard.submissions.models import Submission
 from tests.browser.accessibility import violations
 from tests.browser.test_around import LONG, WIDTHS, look, two_boards
+from tests.browser.waiting import wait_until
 from tests.leaderboard.desk import person
 
 
@@ -55,6 +54,5 @@ def test_a_submission_is_taken_back_by_its_form(signed_in, address):
     signed_in.find_element(By.NAME, "reason").send_keys("the wrong file")
     signed_in.find_element(By.NAME, "sure").click()
     signed_in.find_element(By.CSS_SELECTOR, "#withdraw button").click()
-    waiting = WebDriverWait(signed_in, 20, ignored_exceptions=[StaleElementReferenceException])
     told = "It was withdrawn and does not count any more."
-    waiting.until(lambda browser: told in browser.find_element(By.TAG_NAME, "main").text)
+    wait_until(signed_in, lambda browser: told in browser.find_element(By.TAG_NAME, "main").text)

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from selenium.webdriver.support.wait import WebDriverWait
 
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.studies.models import ESTIMATOR_VERSION, DriftCheck
 from tests.browser.accessibility import serious
 from tests.browser.test_board import resize
+from tests.browser.waiting import wait_until
 from tests.leaderboard.stored_validation import store
 from tests.toys import csv_text, ladder, load_text
 
@@ -88,5 +88,5 @@ def test_the_what_if_form_answers_without_a_script(browser, address):
     field.send_keys("3")
     browser.find_element("css selector", ".what-if button").click()
     # What follows a press is another page, which takes the place of this one when it comes.
-    WebDriverWait(browser, 20).until(lambda it: "trials=3" in it.current_url)
+    wait_until(browser, lambda it: "trials=3" in it.current_url)
     assert "The components do not carry this design" in browser.page_source

@@ -1,13 +1,12 @@
 """The pages of tasks, one task and one agent in a browser: nobody is kept out, nothing slides sideways."""
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver.support.wait import WebDriverWait
 
 from leaderboard.catalog.models import Agent, Benchmark, Task
 from leaderboard.operations.services import recompute
 from tests.browser.accessibility import serious
 from tests.browser.test_board import AGENTS, AS_OF, resize
+from tests.browser.waiting import wait_until
 from tests.toys import csv_text, load_text
 
 PAGES = {
@@ -60,5 +59,4 @@ def test_it_is_found_without_javascript(address, browser):
     browser.get(f"{address}/b/toy/tasks")
     browser.find_element("name", "find").send_keys("t39\ue007")
     # The page that answers takes the place of this one, whose elements go.
-    wait = WebDriverWait(browser, 20, ignored_exceptions=[StaleElementReferenceException])
-    wait.until(lambda it: it.find_element("css selector", ".finding output").text == "1 of 40 tasks")
+    wait_until(browser, lambda it: it.find_element("css selector", ".finding output").text == "1 of 40 tasks")
