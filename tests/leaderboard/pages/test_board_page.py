@@ -341,6 +341,16 @@ class TestMarkdown:
         assert client.get("/b/toy/board.md").status_code == 404
 
 
+def of_one_model(ran):
+    """Rows of agents of the model Cinder, from marks by scaffold and price."""
+    return rows_text(
+        {"agent": f"Cinder ({scaffold})", "scaffold": scaffold, "model": "Cinder", "task": f"t{j}"}
+        | {"outcome": mark, "cost_usd": price}
+        for (scaffold, price), marks in ran.items()
+        for j, mark in enumerate(marks)
+    )
+
+
 def chart_of(client):
     return ET.fromstring(client.get("/b/toy/plots/cost.svg").content)
 
@@ -363,24 +373,12 @@ class TestChart:
     def test_two_agents_of_one_model_are_named_apart(self, client, publish):
         """The second is better and dearer, so that both stand on the front."""
         ran = {("Loop", 1): "10" * 20, ("Crew", 5): "1" * 30 + "0" * 10}
-        rows = [
-            {"agent": f"Cinder ({scaffold})", "scaffold": scaffold, "model": "Cinder", "task": f"t{j}"}
-            | {"outcome": mark, "cost_usd": price}
-            for (scaffold, price), marks in ran.items()
-            for j, mark in enumerate(marks)
-        ]
-        publish(rows_text(rows))
+        publish(of_one_model(ran))
         assert {"Cinder · Loop", "Cinder · Crew"} <= set(chart_of(client).itertext())
 
     def test_one_without_a_cost_has_its_model_too(self, client, publish):
         ran = {("Loop", "1"): "10" * 20, ("Crew", ""): "1" * 30 + "0" * 10}
-        rows = [
-            {"agent": f"Cinder ({scaffold})", "scaffold": scaffold, "model": "Cinder", "task": f"t{j}"}
-            | {"outcome": mark, "cost_usd": price}
-            for (scaffold, price), marks in ran.items()
-            for j, mark in enumerate(marks)
-        ]
-        publish(rows_text(rows))
+        publish(of_one_model(ran))
         assert "Cinder · Loop" in set(chart_of(client).itertext())
 
     def test_what_is_stated_in_part_is_left_out_and_counted(self, client, publish):
