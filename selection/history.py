@@ -68,7 +68,6 @@ class History:
     scaffolds: tuple[str, ...]
     outcomes: FloatArray
     trial_variances: FloatArray  # NaN where no trial was repeated, or trials are copies
-    noise: Noise  # what each agent adds to ω̂ of its group, on S
     trials: FloatArray  # R of each cell; NaN without an outcome
     scores: FloatArray  # mean over the active tasks; NaN without an outcome
     on_subset: FloatArray  # mean over S; NaN for an agent without all of it
@@ -100,6 +99,17 @@ class History:
     def n_agents(self) -> int:
         """Number of agents."""
         return len(self.names)
+
+    @cached_property
+    def noise(self) -> Noise:
+        """What each agent adds to ω̂ of its group: on S, a founder on the subset chosen without it."""
+        counted = np.zeros(self.outcomes.shape, dtype=np.bool_)
+        counted[:, self.tasks] = True
+        counted[self.founders] = False
+        places = {name: i for i, name in enumerate(self.names)}
+        for fold, tasks in zip(self.nested.folds, self.nested.tasks, strict=True):
+            counted[np.ix_(np.array([places[self.founding.names[i]] for i in fold.held_out]), tasks)] = True
+        return noise_of(np.where(counted, self.trial_variances, np.nan), self.outcomes)
 
     @property
     def repeated(self) -> Mask:
@@ -191,7 +201,6 @@ def history_of(record: Record, rules: Rules, given: Given) -> History:
         scaffolds=tuple(table.scaffolds[i] for i in order),
         outcomes=table.means[order],
         trial_variances=variances[order],
-        noise=Noise(*(part[order] for part in noise_of(variances[:, in_subset], table.means[:, in_subset]))),
         trials=trials[order],
         scores=_row_means(table.means)[order],
         on_subset=np.mean(table.means[order][:, tasks], axis=1),

@@ -6,15 +6,17 @@ The tasks of the band are those whose pass rate over the n₀ agents of the sele
 T is the share of them whose pass rate over a window of later agents lies outside. Pass rates of a few agents
 move over the edges by chance alone, so T is large on any board. Were all agents alike, those of the selection
 set and of the window could be exchanged; π is such a permutation, **the band selected anew** after it
-(widened where it is thin, as the rule of the board has it). Two figures of π are compared with T::
+(widened where it is thin, as the rule of the board has it). Two figures are compared with those of π: T, and
+how far the tasks of the band went ::
 
-    T_π = n_π/k_π    the share of its own band         N_π = n_π/k    in tasks of the first band
+    D = Σ_j d_j / k,      d = 0 inside the band and at its edges, 1 where all agents pass or all fail
 
-with n_π of its k_π tasks outside. Alone each has a blind spot: where nearly all of the band is solved, the
-pooled agents' rates lie above it, a permuted band holds a few chance tasks, all of which leave, and T_π is 1
-like T; where tasks were hard, the pooled rates bring many more into the band, and N_π is as large as T. So ::
+with d linear between. In π, T_π = n_π/k_π counts the tasks of its own band, and D_π = Σ_j d_j/k is told in
+tasks of the first one. Alone T has two blind spots: where nearly all of the band is solved, the rates of all
+agents lie above it, a permuted band holds a few chance tasks, all of which leave, and T_π is 1 like T; and of
+six tasks chance often moves all. It moves them less far than a change does. So ::
 
-    p = min(1, 2·min_{T, N} (1 + #{T_π ≥ T})/(1 + draws)),      excess = T − mean of T_π, or of N_π
+    p = min(1, 2·min_{T, D} (1 + #{T_π ≥ T})/(1 + draws)),      excess = T − mean of T_π, or D − mean of D_π
 
 A permutation needs the column sums alone: those of its selection set are one matrix product, those of its
 window what is left.
@@ -27,6 +29,7 @@ symbol   code               shape                                         unit
 X        ``selected``       (n₀, n_tasks), NaN: missing                   0 to 1
          ``since``          (n_agents, n_tasks), later, in time order     0 to 1
 T        ``share``          scalar                                        share
+d        ``far``            (n_sets, n_tasks)                             0 to 1
 =======  =================  ============================================  ========
 
 Not done here
@@ -100,15 +103,16 @@ def band_erosion(
         counts = f"the subset was chosen from {chosen_from}, and {len(agents)} came since"
         return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
     latest = since[max(0, look.size - window) : look.size]
-    band, out = _left(_rates(selected), _rates(latest), edges)
+    band, far = _left(_rates(selected), _rates(latest), edges)
     if not band.any():
         return insufficient(NAME, "no task lies in the band of the agents that the subset was chosen from")
-    k, n_out = int(band.sum()), int(out.sum())
+    k, n_out = int(band.sum()), np.count_nonzero(far)
     rng = generator(seed, NAME, look.number)
-    drawn = permuted(look, _draws(selected, latest, edges, k, rng), n_out / k, n_out / k)
-    tests = [_test(n_out / k, one) for one in drawn]
+    observed = n_out / k, float(far.sum()) / k
+    drawn = permuted(look, _draws(selected, latest, edges, k, rng), *observed)
+    tests = [_test(*pair) for pair in zip(observed, drawn, strict=True)]
     p, excess = min(tests)
-    left = [tasks[j] for j in np.flatnonzero(out[0]).tolist()]
+    left = [tasks[j] for j in np.flatnonzero(far[0]).tolist()]
     reason = (
         f"{n_out} of {counted(k, 'task')} left the band in the latest {len(latest)} of {look.size} new "
         f"complete agents, {100 * excess:+.0f} points against what chance moves; p {p:.2g}"
@@ -119,9 +123,9 @@ def band_erosion(
     return Monitor(NAME, state, p, level, reason, evidence, false_alerts_at_most=bound)
 
 
-def _test(share: float, drawn: FloatArray) -> tuple[float, float]:
+def _test(observed: float, drawn: FloatArray) -> tuple[float, float]:
     """Return p, doubled for two tests, and the excess against what permutations give."""
-    return min(1.0, 2 * permutation_p(share, drawn)), share - float(np.nanmean(drawn))
+    return min(1.0, 2 * permutation_p(observed, drawn)), observed - float(np.nanmean(drawn))
 
 
 def _state(p: float, excess: float, look: Look) -> State:
@@ -143,22 +147,28 @@ def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
     return rates
 
 
-def _left(chosen: FloatArray, windowed: FloatArray, edges: Edges) -> tuple[Mask, Mask]:
-    """Tasks of the band of each set of agents, and those of them outside it in its window: (n_sets, n_tasks).
+def _left(chosen: FloatArray, windowed: FloatArray, edges: Edges) -> tuple[Mask, FloatArray]:
+    """Tasks of the band of each set of agents, and d of each in its window, 0 outside it: (n_sets, n_tasks).
 
     A task without a pass rate in the window is not counted.
     """
-    band, out = np.zeros(chosen.shape, np.bool_), np.zeros(chosen.shape, np.bool_)
-    open_sets = np.arange(len(chosen))
+    band, far = np.zeros(chosen.shape, np.bool_), np.zeros(chosen.shape)
+    open_sets, known = np.arange(len(chosen)), ~np.isnan(windowed)
     for lo, hi in edges:
         band[open_sets] = _within(chosen[open_sets], lo, hi)
-        out[open_sets] = band[open_sets] & ~_within(windowed[open_sets], lo, hi)
+        counted_here = band[open_sets] & known[open_sets]
+        far[open_sets] = np.where(counted_here, _far(windowed[open_sets], lo, hi), 0.0)
         thin = 10 * np.count_nonzero(band[open_sets], axis=1) < chosen.shape[1]
         open_sets = open_sets[thin]
         if not open_sets.size:
             break
-    known = ~np.isnan(windowed)
-    return band & known, out & known
+    return band & known, far
+
+
+def _far(rates: FloatArray, lo: float, hi: float) -> FloatArray:
+    """Return d: 0 within the band, 1 where none passes or all do."""
+    below, above = (lo - rates) / max(lo, EDGE_TOLERANCE), (rates - hi) / max(1.0 - hi, EDGE_TOLERANCE)
+    return np.where(_within(rates, lo, hi), 0.0, np.maximum(below, above))
 
 
 def _within(rates: FloatArray, lo: float, hi: float) -> Mask:
@@ -168,7 +178,7 @@ def _within(rates: FloatArray, lo: float, hi: float) -> Mask:
 def _draws(
     selected: FloatArray, latest: FloatArray, edges: Edges, k: int, rng: np.random.Generator
 ) -> Callable[[int], FloatArray]:
-    """Return what gives T_π and N_π of so many permutations, (2, n_draws)."""
+    """Return what gives T_π and D_π of so many permutations, (2, n_draws)."""
     both = np.concatenate([selected, latest])
     cells = np.stack([np.nan_to_num(both), (~np.isnan(both)).astype(np.float64)])
     everywhere, totals = bool(cells[1].all()), cells.sum(axis=1)
@@ -184,9 +194,9 @@ def _draws(
         chunk, found = max(1, CHUNK_CELLS // both.shape[1]), []
         chosen = members(rng, n_draws, len(both), len(selected))
         for start in range(0, n_draws, chunk):
-            band, out = _left(*rates(chosen[start : start + chunk]), edges)
-            found.append((np.count_nonzero(out, axis=1), np.count_nonzero(band, axis=1)))
-        n_out, sizes = (np.concatenate(part).astype(np.float64) for part in zip(*found, strict=True))
-        return np.stack([_ratio(n_out, sizes), n_out / k])
+            band, far = _left(*rates(chosen[start : start + chunk]), edges)
+            found.append((np.count_nonzero(far, axis=1), np.count_nonzero(band, axis=1), far.sum(axis=1)))
+        n_out, sizes, went = (np.concatenate(part).astype(np.float64) for part in zip(*found, strict=True))
+        return np.stack([_ratio(n_out, sizes), went / k])
 
     return draw

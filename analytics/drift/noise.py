@@ -7,7 +7,9 @@ variance itself follows the pass rate; the noise of a group of agents is its sha
 
     ω̂ = Σ_i Σ_j s²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i)
 
-The statistic is ω̂ since the subset was fixed minus ω̂ before; agents are permuted between the two.
+The statistic is ω̂ since the subset was fixed minus ω̂ before; agents are permuted between the two. On the
+tasks of S the agents before came out near one half by choice, with more noise than agents since have on them:
+each agent before is to be counted on a subset that was chosen without it.
 
 Not done here
 -------------

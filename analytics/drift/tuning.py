@@ -17,7 +17,8 @@ rare successes on hard tasks, and rare failures on easy ones, keep their skewed 
 
     p = (1 + #{D* ≤ D})/(1 + draws)
 
-Looks at 10, 20, 40, … newcomers with audit tasks, over the latest 20 of them. An agent alone is flagged where
+Looks at 10, 20, 40, … newcomers with audit tasks, over those since the look before, 20 at least: the latest
+20 of 160 would tell no more than those of 40, at a stricter level. An agent alone is flagged where
 Σ(x − P)/√(Σ P(1 − P)) is below −3 on at least 5 audit tasks.
 
 Symbols
@@ -109,7 +110,8 @@ def subset_tuning(
     if look is None or known.size < N_FEWEST:
         counts = f"agents before: {known.size}; newcomers with audit tasks: {audited.size}"
         return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed", evidence)
-    latest, before = since.residuals[audited[: look.size][-N_LATEST:]], reference.residuals[known]
+    window = audited[: look.size][-max(N_LATEST, look.size // 2) :]
+    latest, before = since.residuals[window], reference.residuals[known]
     gap = float(np.nanmean(latest, axis=1).mean() - np.nanmean(before, axis=1).mean())
     draw = _draws(before, latest, generator(seed, NAME, look.number))
     p, limit = permutation_p(-gap, permuted(look, draw, -gap)[0]), ALERT_TIMES * look.level

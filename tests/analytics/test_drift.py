@@ -10,6 +10,7 @@ from analytics import drift
 from analytics.drift import Audit, Invalid, Noise, OnAndOff
 from analytics.drift.cusum import RUN_LENGTH
 from analytics.drift.e_value import log_e_values, upper_share
+from analytics.drift.erosion import _left
 from analytics.drift.looks import Look, last_look, permutation_p, permuted
 from analytics.drift.monitor import SeriesMismatch
 from analytics.drift.saturation import wilson_lower
@@ -228,13 +229,15 @@ def test_estimates_may_lag_further_than_costs_may_move():
 
 
 def slow_counts(selected, window, edges):
-    """Tasks that left the band and tasks of the band, one after the other."""
+    """Tasks that left the band, tasks of the band, and how far the former went, one after the other."""
     for lo, hi in edges:
         band = [j for j in range(selected.shape[1]) if lo - 1e-9 <= np.nanmean(selected[:, j]) <= hi + 1e-9]
         if 10 * len(band) >= selected.shape[1]:
             break
-    out = [j for j in band if not lo - 1e-9 <= np.nanmean(window[:, j]) <= hi + 1e-9]
-    return len(out), len(band)
+    rates = [np.nanmean(window[:, j]) for j in band]
+    far = [(lo - rate) / lo if rate < 0.5 else (rate - hi) / (1 - hi) for rate in rates]
+    out = [d for d in far if d > 1e-8]
+    return len(out), len(band), sum(out)
 
 
 def eroded(selected, since, edges=BAND, **more):
@@ -252,16 +255,16 @@ def test_erosion_is_the_permutation_test_by_its_definition(share_missing):
     both[rng.random(both.shape) < share_missing] = np.nan
     edges = ((0.3, 0.7), (0.25, 0.75))
     found = eroded(both[:10], both[10:], edges)
-    n_out, size = slow_counts(both[:10], both[10:], edges)
-    observed = n_out / size
+    n_out, size, far = slow_counts(both[:10], both[10:], edges)
     draws = []
     for _ in range(3_000):
         order = rng.permutation(20)
         draws.append(slow_counts(both[order[:10]], both[order[10:]], edges))
-    assert found.evidence["share"] == pytest.approx(observed)
+    assert found.evidence["share"] == pytest.approx(n_out / size)
+    counts, sizes, went = np.transpose(draws)
     tests = [
         (2 * np.mean(one >= observed - 1e-12), observed - np.mean(one))
-        for one in (np.divide(*np.transpose(draws)), np.transpose(draws)[0] / size)
+        for observed, one in ((n_out / size, counts / sizes), (far / size, went / size))
     ]
     assert found.statistic == pytest.approx(min(1, min(tests)[0]), abs=0.06)
     assert found.evidence["excess"] == pytest.approx(min(tests)[1], abs=0.01)
@@ -277,6 +280,21 @@ def test_tasks_that_all_agents_solve_have_left_the_band():
     assert (found.state, found.evidence["share"]) == ("alert", 1.0)
     assert found.evidence["excess"] > 0.2
     assert set(found.evidence["tasks"]) <= {f"t{j}" for j in range(20)}
+
+
+@pytest.mark.parametrize("n_out_of_ten", [0, 2, 5, 8, 10])
+def test_how_far_a_task_left_is_linear_from_the_edge_to_all_or_none(n_out_of_ten):
+    far = _left(np.array([[0.5, 0.1]]), np.array([[n_out_of_ten / 10, 1.0]]), BAND)[1]
+    assert far[0] == pytest.approx([{0: 1.0, 2: 1 / 3, 5: 0.0, 8: 1 / 3, 10: 1.0}[n_out_of_ten], 0.0])
+
+
+def test_six_tasks_that_all_agents_solve_are_seen_to_leave():
+    rng = np.random.default_rng(5)
+    chance = np.where(np.arange(60) < 6, 0.5, 0.05)
+    selected, since = ((rng.random((n, 60)) < chance).astype(float) for n in (30, 20))
+    assert eroded(selected, since).state == "ok"
+    since[:, :6] = 1.0
+    assert eroded(selected, since).state == "alert"
 
 
 def test_erosion_looks_at_the_window_of_the_last_look():
@@ -404,12 +422,14 @@ def test_what_is_off_for_everybody_is_no_tuning():
     assert tuned(np.full((15, 30), 0.1), since - 0.2).state == "alert"
 
 
-def test_tuning_looks_at_the_latest_twenty_that_were_audited():
+def test_tuning_looks_at_those_audited_since_the_look_before_and_at_twenty_at_least():
     since = np.full((60, 3), np.nan)
     since[::2] = np.where(np.arange(30) < 20, -0.5, 0.5)[:, None]  # audited: 30, the look takes 20
     found = tuned(np.zeros((10, 3)), since)
     assert found.evidence["gap"] == -0.5
     assert found.evidence["look"]["agent"] == AGENTS[38]
+    longer = tuned(np.zeros((10, 3)), np.repeat([[0.5], [-0.5], [0.5]], [40, 40, 5], axis=0) * np.ones(3))
+    assert longer.evidence["gap"] == -0.5  # the look takes 80, those since the look at 40
     assert tuned(np.zeros((10, 3)), since[:18]).state == "insufficient"
     assert tuned(np.zeros((9, 3)), since).state == "insufficient"
     assert tuned(np.zeros((10, 3)), since[:0]).reason == "no audit task was run"

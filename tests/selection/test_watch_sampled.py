@@ -226,3 +226,24 @@ def test_a_task_nobody_ran_before_tells_nothing():
         np.array([[1.0, 1.0, 0.0]]), np.array([[False, True, True]]), np.array([0]), logits
     )
     assert np.array_equal(told.outcomes, [[np.nan, np.nan, 0.0]], equal_nan=True)
+
+
+# ------------------------------------------------------------------------------------------- run-to-run noise
+
+
+def test_noise_of_a_founder_is_counted_where_the_others_passed_half(later):
+    """On tasks chosen because it came out near one half, it has more noise than later agents have there."""
+    record, version = later
+    rng, founders = np.random.default_rng(8), record.table.means[:N_FOUNDERS]
+    variances = 0.4 * rng.random(record.table.means.shape)
+    trials = np.full(variances.shape, 2, np.int32)
+    repeated = {"trial_variances": variances, "n_trials": trials.astype(float), "n_valid": trials}
+    record = replace(record, table=replace(record.table, **repeated), n_places=trials)
+    history = history_of(record, RULES, Given(subsets=(version,)))
+    assert history.names == record.table.agents
+    for i in range(N):
+        rates = founders[np.arange(N_FOUNDERS) != i].mean(axis=0)
+        tasks = (rates > 0.299) & (rates < 0.701) if i < N_FOUNDERS else columns(record, version)
+        mean = record.table.means[i, tasks].mean()
+        assert history.noise.variances[i] == pytest.approx(variances[i, tasks].sum())
+        assert history.noise.binomial[i] == pytest.approx(variances[i, tasks].size * mean * (1 - mean))

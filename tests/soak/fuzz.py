@@ -79,6 +79,7 @@ def fuzz(name: str, seconds: float, engine: str) -> Fuzzed:
 
 
 def names() -> list[str]:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
     django.setup()
     from tests.soak.parsers import READERS
 
