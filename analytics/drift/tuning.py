@@ -13,7 +13,9 @@ tasks outside that S. The statistic is ::
 
 and its distribution without tuning is drawn from the reference: for each newcomer an agent and as many of its
 tasks as the newcomer was asked, both with replacement; the reference mean from agents with replacement. So
-rare successes on hard tasks, and rare failures on easy ones, keep their skewed distribution. ::
+rare successes on hard tasks, and rare failures on easy ones, keep their skewed distribution. How far off a
+mean of n reference agents lies is told by the same n: its draws are stretched by √(n/χ²_{n−1}), as in
+Student's t. ::
 
     p = (1 + #{D* ≤ D})/(1 + draws)
 
@@ -37,7 +39,8 @@ No ability is fitted. The flag of an agent alone counts P as known.
 
 Source
 ------
-This project's own. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 16 (tests).
+This project's own. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 16 (tests); Student,
+*The probable error of a mean*, Biometrika 1908.
 """
 
 from collections.abc import Callable, Sequence
@@ -126,16 +129,18 @@ def _draws(before: FloatArray, latest: FloatArray, rng: np.random.Generator) -> 
     """−D*, (1, n_draws): newcomers, and the mean that they are held against, from the reference agents."""
     n_known = np.count_nonzero(~np.isnan(before), axis=1)
     packed = np.take_along_axis(before, np.argsort(np.isnan(before), axis=1, kind="stable"), axis=1)
-    means = np.nanmean(before, axis=1)
+    means, n_before = np.nanmean(before, axis=1), len(before)
+    centre = means.mean()
     n_asked = np.count_nonzero(~np.isnan(latest), axis=1).tolist()
 
     def draw(n_draws: int) -> FloatArray:
         total = np.zeros(n_draws)
         for n in n_asked:
-            who = rng.integers(len(before), size=(n_draws, 1))
+            who = rng.integers(n_before, size=(n_draws, 1))
             tasks = (rng.random((n_draws, n)) * n_known[who]).astype(np.intp)
             total += packed[who, tasks].mean(axis=1)
-        against = means[rng.integers(len(means), size=(n_draws, len(means)))].mean(axis=1)
+        off = means[rng.integers(n_before, size=(n_draws, n_before))].mean(axis=1) - centre
+        against = centre + off * np.sqrt(n_before / rng.chisquare(n_before - 1, n_draws))
         return np.asarray([against - total / len(latest)], dtype=np.float64)
 
     return draw

@@ -16,7 +16,7 @@ from leaderboard.operations import asking
 from leaderboard.operations.models import Assignment, Mode
 from leaderboard.studies.adaptive_steps import Step, step
 from leaderboard.studies.models import AdaptiveStudy
-from leaderboard.studies.own_parts import means_of
+from leaderboard.studies.own_parts import OfAgent, means_of
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
@@ -100,16 +100,15 @@ def means_so_far(assignment: Assignment, trial: Trial | None = None) -> dict[str
     benchmark = assignment.agent.benchmark
     policy = policy_in_force(benchmark)
     outcomes, new = trial or (live_outcomes([agent]), None)
-    return means_of(
-        outcomes,
+    delivered = OfAgent(
         agent=agent,
         submissions=standing_submissions(agent, new),
         policy=policy,
         subset=active_subset(benchmark),
         tasks=asking.names_asked(policy, None),
         settings={pk: facets for facets, pk in settings_of(benchmark).items()},
-        n_trials=assignment.n_trials,
     )
+    return means_of(outcomes, delivered, n_trials=assignment.n_trials)
 
 
 def told(assignment: Assignment | None, trial: Callable[[], Trial] | None = None) -> dict[str, Any] | None:

@@ -25,9 +25,10 @@ from leaderboard.operations.delivered import Delivered, divided, is_again, outco
 from leaderboard.operations.reviewing import let_count
 from leaderboard.operations.secrets_in import secrets_in
 from leaderboard.studies.flags import flags
+from leaderboard.studies.own_parts import OfAgent
 from leaderboard.studies.queries import active_subset, loaded_is_pass_fail
 from leaderboard.submissions.models import MachineCheck, Status, Submission
-from leaderboard.submissions.queries import live_outcomes, settings_of, texts_of
+from leaderboard.submissions.queries import by_arrival, live_outcomes, settings_of, texts_of
 from leaderboard.submissions.services import append_changes, change_status
 
 N_IN_REQUEST = 20_000  # outcomes; what has more is checked by the scheduler
@@ -218,9 +219,7 @@ def _uneven(of: Delivered) -> Iterator[str]:
 def _flags(of: Delivered) -> Iterator[Found]:
     benchmark = of.policy.benchmark
     new = of.submission.pk or 0  # a dry run has no id
-    found = flags(
-        outcomes_of(of, new),
-        of.replaced if of.replaced.num_rows else _latest(of.before),
+    delivered = OfAgent(
         agent=of.submission.agent_id,
         submissions=_submissions(of, new),
         policy=of.policy,
@@ -228,6 +227,8 @@ def _flags(of: Delivered) -> Iterator[Found]:
         tasks=asking.names_asked(of.policy, None),
         settings=of.settings,
     )
+    earlier = of.replaced if of.replaced.num_rows else _latest(of.before)
+    found = flags(outcomes_of(of, new), earlier, delivered)
     others = ", ".join(map(repr, found.identical[:N_NAMED]))
     alike = [f"the same outcome as {others} on every task"] if found.identical else []
     yield from _told("copies", filter(None, [found.copies]), "its trials do not repeat each other")
@@ -243,7 +244,7 @@ def _latest(before: pa.Table) -> pa.Table:
 
 def _submissions(of: Delivered, new: int) -> dict[int, Submission]:
     ids = pc.unique(of.before["submission"]).to_pylist()
-    return {**Submission.objects.order_by("id").in_bulk(ids), new: of.submission}
+    return by_arrival(Submission.objects.filter(pk__in=ids)) | {new: of.submission}
 
 
 def _fractions(of: Delivered) -> Iterator[Found]:

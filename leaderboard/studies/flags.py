@@ -4,9 +4,7 @@ The rules are those of the board. Of other agents only what the last recompute k
 no recompute has seen has no say.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +16,9 @@ from analytics.record import AgentRow, agent_rows
 from analytics.record.alike import only_better
 from analytics.trials.flags import identical_agents
 from leaderboard.catalog.models import Policy
-from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.own_parts import as_told, own_part
+from leaderboard.studies.models import AgentScores
+from leaderboard.studies.own_parts import OfAgent, as_told, own_part
 from leaderboard.studies.scores import KINDS, means_of
-from leaderboard.submissions.models import Submission
 from leaderboard.submissions.rows import standing
 
 
@@ -38,17 +35,7 @@ class Flags:
     identical: tuple[str, ...]
 
 
-def flags(
-    outcomes: pa.Table,
-    earlier: pa.Table,
-    *,
-    agent: int,
-    submissions: Mapping[int, Submission],
-    policy: Policy,
-    subset: TaskSubset | None,
-    tasks: Mapping[int, str],
-    settings: Mapping[int, tuple[Any, ...]],
-) -> Flags:
+def flags(outcomes: pa.Table, earlier: pa.Table, of: OfAgent) -> Flags:
     """Look at all that stands for an agent.
 
     Parameters
@@ -57,33 +44,17 @@ def flags(
         With submission, agent, task, setting, trial, value, valid and free; last the delivery that is new.
     earlier : table
         The delivery before it, or what it replaces; the same columns.
-    agent : int
-    submissions : mapping of id to Submission
-        Those of `outcomes`, in order of delivery.
-    policy, subset
-        In force, and fixed.
-    tasks : mapping of id to name
-        The active ones.
-    settings : mapping of id to (prompt_variant, judge, temperature, run)
+    of : OfAgent
+        With the submissions of `outcomes`.
     """
-    names = dict(sorted(tasks.items(), key=lambda task: task[1]))
-    on_active = pa.array(list(names), pa.int32())
+    on_active = pa.array(list(of.tasks), pa.int32())
     here, before = (standing(rows.filter(pc.is_in(rows["task"], on_active))) for rows in (outcomes, earlier))
-    new = here.filter(pc.equal(here["submission"], list(submissions)[-1]))
+    new = here.filter(pc.equal(here["submission"], list(of.submissions)[-1]))
     gains = _gains(before, new) if before.num_rows and new.num_rows else ""
     if not here.num_rows:
         return Flags("", gains, ())
-    own = own_part(
-        here,
-        agent=agent,
-        submissions=submissions,
-        policy=policy,
-        subset=subset,
-        names=names,
-        settings=settings,
-    )
-    (row,) = agent_rows(**own, n_agents=1)
-    return Flags(row.repeats.copies, gains, _identical(row, agent, policy))
+    (row,) = agent_rows(**own_part(here, of), n_agents=1)
+    return Flags(row.repeats.copies, gains, _identical(row, of.agent, of.policy))
 
 
 def _gains(before: pa.Table, new: pa.Table) -> str:

@@ -5,7 +5,7 @@ recompute kept is read, to tell which conditions are compared.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,82 +22,65 @@ from leaderboard.submissions.models import Submission
 from leaderboard.submissions.rows import standing
 
 
-def means_of(
-    outcomes: pa.Table,
-    *,
-    agent: int,
-    submissions: Mapping[int, Submission],
-    policy: Policy,
-    subset: TaskSubset | None,
-    tasks: Mapping[int, str],
-    settings: Mapping[int, tuple[Any, ...]],
-    n_trials: int,
-) -> dict[str, float | None]:
+@dataclass(frozen=True)
+class OfAgent:
+    """An agent, what it delivered, and the rules that this is read by.
+
+    `submissions` stand by id in order of delivery; one that is not stored has the id 0. `policy` is in force,
+    `subset` fixed. `tasks` are the names of the active ones by id. `settings` are (prompt_variant, judge,
+    temperature, run) by id.
+    """
+
+    agent: int
+    submissions: Mapping[int, Submission]
+    policy: Policy
+    subset: TaskSubset | None
+    tasks: Mapping[int, str]
+    settings: Mapping[int, tuple[Any, ...]]
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The active tasks, by name."""
+        return dict(sorted(self.tasks.items(), key=lambda task: task[1]))
+
+
+def means_of(outcomes: pa.Table, of: OfAgent, *, n_trials: int) -> dict[str, float | None]:
     """Mean outcomes by name of the tasks with so many trials under each condition compared; None: invalid.
 
     Parameters
     ----------
     outcomes : table
         With submission, task, setting, trial, value, valid and free.
-    agent, submissions, policy, subset, settings
-        As of `own_part`.
-    tasks : mapping of id to name
-        The active ones.
+    of : OfAgent
     n_trials : int
     """
-    names = dict(sorted(tasks.items(), key=lambda task: task[1]))
-    kept = pc.is_in(outcomes["submission"], pa.array(list(submissions), pa.int32()))
+    kept = pc.is_in(outcomes["submission"], pa.array(list(of.submissions), pa.int32()))
     here = standing(outcomes.filter(kept))
-    here = here.filter(pc.is_in(here["task"], pa.array(list(names), pa.int32())))
+    here = here.filter(pc.is_in(here["task"], pa.array(list(of.tasks), pa.int32())))
     if not here.num_rows:
         return {}
     from selection.adaptive_steps import means_so_far
 
-    own = own_part(
-        here,
-        agent=agent,
-        submissions=submissions,
-        policy=policy,
-        subset=subset,
-        names=names,
-        settings=settings,
-    )
-    return means_so_far(**own, n_trials=n_trials)
+    return means_so_far(**own_part(here, of), n_trials=n_trials)
 
 
-def own_part(
-    here: pa.Table,
-    *,
-    agent: int,
-    submissions: Mapping[int, Submission],
-    policy: Policy,
-    subset: TaskSubset | None,
-    names: Mapping[int, str],
-    settings: Mapping[int, tuple[Any, ...]],
-) -> dict[str, Any]:
+def own_part(here: pa.Table, of: OfAgent) -> dict[str, Any]:
     """What `analytics.record.agent_rows` takes of one agent.
 
     Parameters
     ----------
     here : table
         All that stands for it on the active tasks.
-    agent : int
-    submissions : mapping of id to Submission
-        In order of delivery; one that is not stored has the id 0.
-    policy, subset
-        In force, and fixed.
-    names : mapping of id to name
-        The active tasks, by name.
-    settings : mapping of id to (prompt_variant, judge, temperature, run)
+    of : OfAgent
     """
-    counting = counting_of(policy, subset)
-    is_open = counting.settings == "comparable" and conditions.several(settings.values())
-    others = conditions.kept(policy, agent) if is_open else []
+    names, counting = of.names, counting_of(of.policy, of.subset)
+    is_open = counting.settings == "comparable" and conditions.several(of.settings.values())
+    others = conditions.kept(of.policy, of.agent) if is_open else []
     source: dict[str, Any] = {
-        "rows": _rows(here, list(submissions), list(names), list(settings)),
+        "rows": _rows(here, list(of.submissions), list(names), list(of.settings)),
         "tasks": list(names.values()),
-        "settings": list(settings.values()),
-        "deliveries": [_delivery(place, one, names) for place, one in enumerate(submissions.values())],
+        "settings": list(of.settings.values()),
+        "deliveries": [_delivery(place, one, names) for place, one in enumerate(of.submissions.values())],
         "counting": counting,
     }
     by_temperature = conditions.by_temperature(others)

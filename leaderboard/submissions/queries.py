@@ -89,13 +89,18 @@ def standing_submissions(agent: int, new: Submission | None = None) -> dict[int,
     """
     theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent), status__in=LIVE)
     replaced = theirs.exclude(replaces=None).values("replaces")
-    arrival = F("arrival").asc(nulls_last=True)
-    stand = theirs.exclude(pk__in=replaced).alias(arrival=Max("status_changes__data_version"))
-    found: dict[int, Submission] = {one.pk: one for one in stand.order_by(arrival, "id")}
+    found = by_arrival(theirs.exclude(pk__in=replaced))
     if new is not None:
         gone = (new.pk, new.replaces_id)
         return {pk: one for pk, one in found.items() if pk not in gone} | {new.pk or 0: new}
     return found
+
+
+def by_arrival(submissions: QuerySet[Submission]) -> dict[int, Submission]:
+    """By id, in the order in which they came to count; last what does not count yet."""
+    arrival = F("arrival").asc(nulls_last=True)
+    dated = submissions.alias(arrival=Max("status_changes__data_version"))
+    return {one.pk: one for one in dated.order_by(arrival, "id")}
 
 
 def outcomes_of(submissions: Iterable[int]) -> pa.Table:

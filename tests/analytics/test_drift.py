@@ -1,10 +1,10 @@
 import math
 from datetime import date
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
-from scipy.stats import binom, hypergeom, norm, spearmanr
+from scipy.stats import binom, chi2, hypergeom, norm, spearmanr
 
 from analytics import drift
 from analytics.drift import Audit, Invalid, Noise, OnAndOff
@@ -395,12 +395,23 @@ def tuned(reference, since):
 
 
 def test_tuning_weighs_newcomers_against_draws_of_whole_agents():
-    """Five reference agents at 0 and five at −1 throughout: D* = (B₂ − B₁)/10 of two binomials of ten."""
+    """Five reference agents at 0 and five at −1 throughout: ten newcomers have −B₁/10, and the reference has
+    −½ + (½ − B₂/10)·√(10/χ²₉), B₁ and B₂ binomial of ten.
+    """
     reference = np.repeat([[0.0], [-1.0]], 5, axis=0) * np.ones(4)
     found = tuned(reference, np.repeat([[-1.0], [0.0]], [9, 1], axis=0) * np.ones(4))
     assert found.evidence["gap"] == pytest.approx(-0.9 + 0.5)
-    # B₁ − B₂ ≥ 4: B₁ + (10 − B₂) ≥ 14 of twenty
-    assert found.statistic == pytest.approx(binom.sf(13, 20, 0.5), abs=4 * math.sqrt(0.058 / 10_000))
+    exact = 0.0
+    for b1, b2 in product(range(11), repeat=2):
+        off, needed = 0.5 - b2 / 10, 0.9 - b1 / 10
+        if off > 0 and needed > 0:
+            beyond = chi2.cdf(10 * (off / needed) ** 2, 9)
+        elif off < 0 and needed < 0:
+            beyond = chi2.sf(10 * (off / needed) ** 2, 9)
+        else:
+            beyond = float(needed <= 1e-12)
+        exact += binom.pmf(b1, 10, 0.5) * binom.pmf(b2, 10, 0.5) * beyond
+    assert found.statistic == pytest.approx(exact, abs=4 * math.sqrt(exact / 10_000))
 
 
 def test_tuning_weighs_newcomers_against_draws_of_tasks():
