@@ -394,24 +394,26 @@ def tuned(reference, since):
     return drift.subset_tuning(audit(reference), audit(since), *of(len(since)), 3)
 
 
-def test_tuning_weighs_newcomers_against_draws_of_whole_agents():
-    """Five reference agents at 0 and five at −1 throughout: ten newcomers have −B₁/10, and the reference has
-    −½ + (½ − B₂/10)·√(10/χ²₉), B₁ and B₂ binomial of ten.
+def test_tuning_weighs_newcomers_against_draws_of_whole_agents(monkeypatch):
+    """Five reference agents at 0 and five at −1 throughout: 80 newcomers have −B₁/80, and the reference has
+    −½ + (½ − B₂/10)·√(10/χ²₉), B₁ and B₂ binomial of 80 and ten. Without the stretch p would be .074.
     """
+    monkeypatch.setattr("analytics.drift.looks.CLEARLY_ABOVE", np.inf)  # all 9,999 draws
     reference = np.repeat([[0.0], [-1.0]], 5, axis=0) * np.ones(4)
-    found = tuned(reference, np.repeat([[-1.0], [0.0]], [9, 1], axis=0) * np.ones(4))
-    assert found.evidence["gap"] == pytest.approx(-0.9 + 0.5)
+    since = np.repeat([[-1.0], [0.0]], [60, 20], axis=0) * np.ones(4)
+    found = tuned(reference, np.concatenate([since, since]))
+    assert found.evidence["gap"] == pytest.approx(-0.75 + 0.5)
     exact = 0.0
-    for b1, b2 in product(range(11), repeat=2):
-        off, needed = 0.5 - b2 / 10, 0.9 - b1 / 10
+    for b1, b2 in product(range(81), range(11)):
+        off, needed = 0.5 - b2 / 10, 0.75 - b1 / 80
         if off > 0 and needed > 0:
             beyond = chi2.cdf(10 * (off / needed) ** 2, 9)
         elif off < 0 and needed < 0:
             beyond = chi2.sf(10 * (off / needed) ** 2, 9)
         else:
             beyond = float(needed <= 1e-12)
-        exact += binom.pmf(b1, 10, 0.5) * binom.pmf(b2, 10, 0.5) * beyond
-    assert found.statistic == pytest.approx(exact, abs=4 * math.sqrt(exact / 10_000))
+        exact += binom.pmf(b1, 80, 0.5) * binom.pmf(b2, 10, 0.5) * beyond
+    assert found.statistic == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 9_999))
 
 
 def test_tuning_weighs_newcomers_against_draws_of_tasks():
