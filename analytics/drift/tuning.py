@@ -55,7 +55,7 @@ from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insu
 from analytics.resampling import generator
 
 NAME = "tuning to the subset"
-WARN_TIMES, ALERT_TIMES = 5.0, 2.0
+WARN_TIMES, ALERT_TIMES = 5.0, 1.5
 FLAGGED_BELOW, N_TASKS_FLAGGED = -3.0, 5
 
 

@@ -425,7 +425,7 @@ def test_tuning_weighs_newcomers_against_draws_of_tasks():
     found = tuned(reference, since)
     assert found.evidence["gap"] == pytest.approx(-17 / 20 + 0.5)
     assert found.statistic == pytest.approx(binom.sf(16, 20, 0.5), abs=4 * math.sqrt(0.0013 / 10_000))
-    assert (found.state, found.threshold) == ("alert", 2 * 0.005)
+    assert (found.state, found.threshold) == ("alert", 1.5 * 0.005)
 
 
 def test_what_is_off_for_everybody_is_no_tuning():
