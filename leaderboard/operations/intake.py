@@ -380,7 +380,7 @@ def _uncounted(of: Delivered) -> list[str]:
         agent=of.submission.agent_id,
         policy=of.policy,
         subset=active_subset(of.policy.benchmark),
-        tasks=asking.names_asked(of.policy, None),
+        tasks=of.names(None),
         asked=of.submission.asked,
         settings=of.settings,
     )
