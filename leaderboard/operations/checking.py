@@ -202,7 +202,7 @@ def _audit(of: Delivered) -> Iterator[Found]:
     asked = of.submission.asked
     if of.assignment is None and asked is not None and of.policy.audit_share:
         everything = of.names(None).keys()
-        if not everything <= set(of.standing["task"].to_pylist()):
+        if not (everything <= set(asked) or everything <= set(of.standing["task"].to_pylist())):
             yield Found("audit", Level.NOTED, UNAUDITED)
 
 

@@ -236,7 +236,7 @@ class _Delivery:
             by=self.token.user,
             token=self.token,
             reason=reason,
-            asked=assignments.asked_by(assignment, self.benchmark, agent=agent),
+            asked=assignments.asked_by(assignment, agent, self.as_of),
             n_trials=assignments.n_counted(assignment),
             study=assignment.study_id if assignment else None,
             embargo_until=embargo,
