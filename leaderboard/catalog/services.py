@@ -117,7 +117,8 @@ def ensure_agents(
         _check_looks_like_none(benchmark, new)
     if owner and new:
         _check_no_second_name(benchmark, new, owner)
-    _create_agents(benchmark, new, owner)
+    if new:
+        _create_agents(benchmark, new, owner)
     agents = _locked(benchmark, names)
     _check_same(((agents[folded(d.name)], d) for d in descriptions), by_operator=owner is None)
     by_id = {agent.pk: agent for agent in agents.values()}
@@ -191,9 +192,9 @@ def _check_no_second_name(
     The owner is locked, so that two such names that come at once wait for each other.
     """
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
-    theirs = {}
-    for agent in benchmark.agents.filter(owner=owner).select_related("scaffold", "model").order_by("-id"):
-        theirs[_identity(_description(agent))] = agent.name
+    told = benchmark.agents.filter(owner=owner).order_by("-id")
+    rows = told.values_list("name", "scaffold__name", "model__name", "version")
+    theirs = {_identity(AgentDescription(*row)): row[0] for row in rows}
     for described in descriptions:
         if (name := theirs.get(_identity(described), described.name)) != described.name:
             raise SecondName(
@@ -239,10 +240,12 @@ def _ensure_names(kind: type[Named], names: list[str]) -> dict[str, Named]:
     """Return rows by lower-case name; the first spelling that came stays."""
     spelled = {folded(name): name for name in reversed(names)}
     rows = kind._default_manager.alias(lower=Lower("name")).filter(lower__in=spelled)
-    known = {folded(name) for name in rows.values_list("name", flat=True)}
-    absent = [kind(name=spelled[name]) for name in sorted(spelled.keys() - known)]
+    known: dict[str, Named] = {folded(row.name): row for row in rows}
+    absent = [kind(name=spelled[name]) for name in sorted(spelled.keys() - known.keys())]
+    if not absent:
+        return known
     kind._default_manager.bulk_create(absent, ignore_conflicts=True)
-    return {folded(row.name): row for row in rows}
+    return {folded(row.name): row for row in rows.all()}
 
 
 def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator: bool) -> None:

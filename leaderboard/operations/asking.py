@@ -22,12 +22,16 @@ def asked_tasks(benchmark: Benchmark) -> list[int] | None:
 
 def names_asked(policy: Policy, asked: Collection[int] | None) -> dict[int, str]:
     """The names of the tasks asked for by id, in task order."""
-    tasks = active_tasks(policy.benchmark)
+    return names_among(dict(active_tasks(policy.benchmark).values_list("id", "name")), policy, asked)
+
+
+def names_among(active: Mapping[int, str], policy: Policy, asked: Collection[int] | None) -> dict[int, str]:
+    """Do the same with the names of the active tasks."""
     if asked is not None:
-        tasks = tasks.filter(pk__in=asked)
-    elif policy.universe is not None:
-        tasks = tasks.filter(name__in=policy.universe)
-    return dict(tasks.values_list("id", "name"))
+        wanted = set(asked)
+        return {pk: name for pk, name in active.items() if pk in wanted}
+    universe = None if policy.universe is None else set(policy.universe)
+    return {pk: name for pk, name in active.items() if universe is None or name in universe}
 
 
 def n_outside(rows: pa.Table, asked: Collection[int] | None) -> int:

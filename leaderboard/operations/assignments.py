@@ -10,7 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.queries import NoBoardYet, latest_board
@@ -265,27 +265,40 @@ def answered(
     return before or current(agent, as_of) or adaptively.earlier(agent)
 
 
-def asked_by(
-    assignment: Assignment | None, benchmark: Benchmark, *, agent: Agent | None = None
-) -> list[int] | None:
+def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:
     """Ids of the tasks whose absence leaves the agent without a rank; None: all active tasks.
 
-    An agent that runs the rest of a full run gains nothing by a part of it, and loses nothing. One that came
-    while a drift request is open is asked for all tasks, with an assignment or without.
+    An agent that runs the rest of a full run gains nothing by a part of it, and loses nothing. One that has
+    not run what it was asked for before a drift request was opened is asked for all tasks while it is open,
+    unless it has an assignment from before, within its days.
     """
-    if assignment is None and agent is not None and _came_in_drift(agent):
-        return None
-    if assignment is None or _is_the_rest(assignment):
-        return asking.asked_tasks(benchmark)
+    is_subset = assignment is None or _is_the_rest(assignment)
+    is_over = assignment is not None and assignment.mode != Mode.ADAPTIVE and is_late(assignment, as_of)
+    if (is_subset or is_over) and _owes_a_full_run(agent):
+        if not _live(agent).exclude(asked=None).exists():
+            return None
+        return list(asking.names_asked(policy_in_force(agent.benchmark), None))  # beside those named before
+    if assignment is None or is_subset:
+        return asking.asked_tasks(agent.benchmark)
     return list(assignment.tasks)
 
 
-def _came_in_drift(agent: Agent) -> bool:
+def _owes_a_full_run(agent: Agent) -> bool:
+    """Whether a drift request is open, and the agent lacked a task that it was asked for as it was opened."""
     request = open_request(agent.benchmark, RerunKind.DRIFT)
     if request is None:
         return False
-    theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent), status__in=LIVE)
-    return not theirs.filter(received_at__lt=request.opened_at).exists()
+    asked = dict(_live(agent).filter(received_at__lte=request.opened_at).values_list("pk", "asked"))
+    if not asked:
+        return True
+    stored = live_outcomes([agent.pk])
+    before = stored.filter(pc.is_in(stored["submission"], pa.array(list(asked), pa.int32())))
+    named = [pk for tasks in asked.values() for pk in tasks or ()] or None
+    return not asking.names_asked(policy_in_force(agent.benchmark), named).keys() <= _has(before, 1)
+
+
+def _live(agent: Agent) -> QuerySet[Submission]:
+    return Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent), status__in=LIVE)
 
 
 def _is_the_rest(assignment: Assignment) -> bool:

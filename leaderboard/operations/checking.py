@@ -202,14 +202,14 @@ def _audit(of: Delivered) -> Iterator[Found]:
     """Say where nothing outside the subset was asked for, since nobody asked for an assignment."""
     asked = of.submission.asked
     if of.assignment is None and asked is not None and of.policy.audit_share:
-        everything = asking.names_asked(of.policy, None).keys()
-        if not everything <= set(of.standing["task"].to_pylist()):
+        everything = of.names(None).keys()
+        if not (everything <= set(asked) or everything <= set(of.standing["task"].to_pylist())):
             yield Found("audit", Level.NOTED, UNAUDITED)
 
 
 def _uneven(of: Delivered) -> Iterator[str]:
     """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
-    ranking, everything = (asking.names_asked(of.policy, asked) for asked in (of.submission.asked, None))
+    ranking, everything = (of.names(asked) for asked in (of.submission.asked, None))
     yield from asking.uneven(of.standing, ranking)
     if everything.keys() <= set(of.standing["task"].to_pylist()):
         rest = {task: name for task, name in everything.items() if task not in ranking}
@@ -224,7 +224,7 @@ def _flags(of: Delivered) -> Iterator[Found]:
         submissions=_submissions(of, new),
         policy=of.policy,
         subset=active_subset(benchmark),
-        tasks=asking.names_asked(of.policy, None),
+        tasks=of.names(None),
         settings=of.settings,
     )
     earlier = of.replaced if of.replaced.num_rows else _latest(of.before)

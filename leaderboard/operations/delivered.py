@@ -1,6 +1,6 @@
 """A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderboard.catalog.models import Duplicates, Policy
+from leaderboard.catalog.queries import active_tasks
 from leaderboard.operations import asking, assignments
 from leaderboard.operations.models import Assignment
 from leaderboard.submissions.models import Setting, Submission
@@ -37,7 +38,15 @@ class Delivered:
 
     @cached_property
     def names_asked(self) -> dict[int, str]:
-        return asking.names_asked(self.policy, self.wanted)
+        return self.names(self.wanted)
+
+    def names(self, asked: Collection[int] | None) -> dict[int, str]:
+        """The names of the tasks asked for by id, in task order."""
+        return asking.names_among(self._active, self.policy, asked)
+
+    @cached_property
+    def _active(self) -> dict[int, str]:
+        return dict(active_tasks(self.policy.benchmark).values_list("id", "name"))
 
     @cached_property
     def standing(self) -> pa.Table:

@@ -236,7 +236,7 @@ class _Delivery:
             by=self.token.user,
             token=self.token,
             reason=reason,
-            asked=assignments.asked_by(assignment, self.benchmark, agent=agent),
+            asked=assignments.asked_by(assignment, agent, self.as_of),
             n_trials=assignments.n_counted(assignment),
             study=assignment.study_id if assignment else None,
             embargo_until=embargo,
@@ -380,7 +380,7 @@ def _uncounted(of: Delivered) -> list[str]:
         agent=of.submission.agent_id,
         policy=of.policy,
         subset=active_subset(of.policy.benchmark),
-        tasks=asking.names_asked(of.policy, None),
+        tasks=of.names(None),
         asked=of.submission.asked,
         settings=of.settings,
     )

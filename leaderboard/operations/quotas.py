@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
 
+from django.db.models import Count, Q
+
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import operates, policy_in_force
@@ -58,15 +60,19 @@ class QuotaSpent(Exhausted):
 
 def left(*, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas | None:
     """What a token's account and an agent have left on a benchmark; None for operators, who have no bound."""
-    if operates(token, benchmark):
-        return None
-    policy, day = policy_in_force(benchmark), _day(as_of)
+    return None if operates(token, benchmark) else _left(policy_in_force(benchmark), token, agent, as_of)
+
+
+def _left(policy: Policy, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas:
+    day, of_account, of_agent = _day(as_of), Q(token__user=token.user), Q(agent=agent)
     today = Submission.objects.filter(
-        agent__benchmark=benchmark, loaded=False, received_at__gte=day, received_at__lt=day + DAY
+        agent__benchmark=policy.benchmark_id, loaded=False, received_at__gte=day, received_at__lt=day + DAY
     )
-    of_agent = Quota(policy.quota_per_agent, today.filter(agent=agent).count()) if agent else None
+    n = today.aggregate(account=Count("pk", filter=of_account), agent=Count("pk", filter=of_agent))
     return Quotas(
-        Quota(policy.quota_per_account, today.filter(token__user=token.user).count()), of_agent, day + DAY
+        Quota(policy.quota_per_account, n["account"]),
+        Quota(policy.quota_per_agent, n["agent"]) if agent else None,
+        day + DAY,
     )
 
 
@@ -79,10 +85,12 @@ def count_one(
     """
     if stored:
         User.objects.select_for_update(no_key=True).get(pk=token.user_id)
-    found = left(benchmark=policy.benchmark, token=token, agent=agent, as_of=as_of)
-    for name, quota in found.by_name().items() if found else ():
+    if operates(token, policy.benchmark):
+        return None
+    found = _left(policy, token, agent, as_of)
+    for name, quota in found.by_name().items():
         if quota.n + (not stored) > quota.limit:
-            raise _spent(name, quota, found.resets_at if found else as_of, as_of)
+            raise _spent(name, quota, found.resets_at, as_of)
     return found
 
 

@@ -213,7 +213,7 @@ class _Fed:
         if not rows.num_rows:
             return
         part = Part(rows=rows, submitted_at=self.history.dates[agent.name], imprecise=False)
-        asked = asked_by(assignment, self.benchmark) if assignment else None
+        asked = asked_by(assignment, agent, day) if assignment else None
         terms = Terms(as_of=day, loaded=True, reason="replay", asked=asked)
         submission, changes = record(part, placed=self.source.placed, terms=terms)
         if assignment:

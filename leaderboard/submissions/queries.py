@@ -205,8 +205,8 @@ def withheld(
     """Why an agent may not be ranked, by its id: it took outcomes back, and nobody has approved since."""
     statuses = taking_back(policy or policy_in_force(benchmark))
     changes = _after_board(benchmark, upto).filter(status__in=statuses)
-    approved = approvals(benchmark, upto)
     taken_back = _latest(changes, "submission__agent_id", merged_agents(benchmark, upto))
+    approved = approvals(benchmark, upto) if taken_back else {}
     return {
         agent: f"resubmitted: it took outcomes back on {at:%Y-%m-%d}, after a board had shown it, and waits "
         "for an operator to approve"

@@ -221,6 +221,29 @@ class TestDelivering:
         assert lines["newcomer"].at["full"].rank is None
         assert lines["before"].at["full"].rank is not None
 
+    @pytest.mark.parametrize("by_assignment", [False, True])
+    def test_a_part_before_a_drift_request_spares_nobody_the_full_run(self, ada, toy, subset, by_assignment):
+        deliver(ada, runs(subset), agent="before", model="M 8")
+        deliver(ada, runs(subset[:1]))
+        open_drift_request(benchmark=toy, reason="the jump", as_of=AS_OF + timedelta(seconds=1))
+        later = AS_OF + timedelta(seconds=2)
+        more = {"assignment": str(ask(ada, as_of=later).uuid)} if by_assignment else {}
+        receipt = deliver(ada, runs(subset[1:]), as_of=later, **more)
+        left = 20 - len(subset)
+        assert any(f"{left} of the 20 tasks" in one for one in receipt["warnings"])
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].rank is None
+
+    def test_nor_does_an_assignment_that_expired(self, ada, toy, subset):
+        deliver(ada, runs(subset), agent="before", model="M 8")
+        wanted, late = ask(ada), OVER + timedelta(seconds=1)
+        open_drift_request(benchmark=toy, reason="the jump", as_of=AS_OF + timedelta(seconds=1))
+        tasks = runs(names(wanted))
+        in_time = deliver(ada, tasks, dry_run=True)
+        assert in_time["warnings"] == []
+        receipt = deliver(ada, tasks, as_of=late, assignment=str(wanted.uuid))
+        assert any(f"{20 - len(wanted.tasks)} of the 20 tasks" in one for one in receipt["warnings"])
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].rank is None
+
     def test_all_of_it_fulfils(self, ada, subset):
         assignment = ask(ada)
         receipt = deliver(ada, runs(names(assignment)))

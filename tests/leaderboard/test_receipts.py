@@ -55,7 +55,18 @@ def token(email, scope="submit"):
     ]
 
 
-def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", first=1, dry_run=False, **more):
+def deliver(
+    by,
+    outcomes,
+    agent="newcomer",
+    *,
+    model="Model 9",
+    version="",
+    first=1,
+    dry_run=False,
+    as_of=AS_OF,
+    **more,
+):
     """Submit {task: outcomes of its trials, None for an invalid one}, or rows, and return the receipt."""
     rows = (
         outcomes
@@ -74,7 +85,7 @@ def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", firs
         token=by,
         body=body,
         idempotency_key=None,
-        as_of=AS_OF,
+        as_of=as_of,
         dry_run=dry_run,
     ).content
 

@@ -122,8 +122,8 @@ def test_what_a_dead_scheduler_left_running_is_taken_over(service, kind, lane):
 def test_a_long_run_ends_with_its_scheduler(service, scheduler):
     for number in (signal.SIGTERM, signal.SIGKILL):
         pid = long_run(service, scheduler)
-        wait_until(lambda pid=pid: os.getpriority(os.PRIO_PROCESS, pid) == 10)
-        wait_until(lambda pid=pid: session_gives_way(pid))
+        wait_until(lambda pid=pid: gives_way(pid, 10))
+        assert gives_way(scheduler.pid, 5)
         scheduler.send_signal(number)
         code = scheduler.wait(PATIENCE)
         wait_until(lambda pid=pid: not is_alive(pid), seconds=15)
@@ -156,10 +156,12 @@ def long_run(service, scheduler):
     return child()[0]
 
 
-def session_gives_way(pid):
-    """Where the kernel shares processor time among sessions, that of a long run has the least."""
+def gives_way(pid, niceness):
+    """Where the kernel shares processor time among sessions, the session of the process gives way too."""
     group = Path(f"/proc/{pid}/autogroup")
-    return not group.exists() or group.read_text().endswith("nice 10\n")
+    return os.getpriority(os.PRIO_PROCESS, pid) == niceness and (
+        not group.exists() or group.read_text().endswith(f"nice {niceness}\n")
+    )
 
 
 def children(pid):

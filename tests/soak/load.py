@@ -23,6 +23,7 @@ class Found:
     seconds: float = 0.0
     ledger: Ledger = field(default_factory=Ledger)
     slopes: dict[str, Slope] = field(default_factory=dict)
+    n_agents: int = 0  # of the board, before
     done: dict[str, int] = field(default_factory=dict)
     n_accepted: int = 0
     lost: list[str] = field(default_factory=list)
@@ -47,6 +48,7 @@ def lines(
         web, scheduler = service.web().pid, [service.scheduler().pid]
         sampler = Sampler({"web": [web], "scheduler": scheduler})
         sampler.start()
+        found.n_agents = _n_agents(service)
         begin = time.monotonic()
         with Crowd(service, token) as crowd:
             trouble = Trouble(service, web, scheduler, every=fault_every) if troubled else None
@@ -70,6 +72,19 @@ def studied(service: Service, slug: str) -> None:
     service.manage("validate", slug, "--jobs", "1")
 
 
+def _n_agents(service: Service) -> int:
+    """How many agents the last board shows: what a process holds grows with them."""
+    ((n,),) = service.rows(
+        """
+        SELECT count(*) FROM boards_entry WHERE board_id = (
+            SELECT b.id FROM boards_board b JOIN catalog_benchmark c ON c.id = b.benchmark_id
+            WHERE c.slug = %s ORDER BY b.number DESC LIMIT 1)
+        """,
+        SLUG,
+    )
+    return int(n)
+
+
 def _rest(service: Service, crowd: Crowd, found: Found, *, troubled: bool) -> Iterator[tuple[str, bool]]:
     """What is stored, what the jobs did, and whether the board is the one that is computed from nothing."""
     found.n_accepted = len(crowd.delivered.bodies)
@@ -77,6 +92,7 @@ def _rest(service: Service, crowd: Crowd, found: Found, *, troubled: bool) -> It
     digest = _at_rest(service)
     boards = len(service.boards(SLUG))
     yield f"  in {found.seconds:.0f} s {found.n_accepted} submissions accepted, {boards} boards", False
+    yield f"  the board grew from {found.n_agents} to {_n_agents(service)} agents", False
     jobs = service.rows(
         "SELECT kind, status, count(*) FROM operations_jobrun GROUP BY kind, status ORDER BY kind, status"
     )
@@ -153,7 +169,8 @@ def _requests(ledger: Ledger, *, troubled: bool) -> Iterator[tuple[str, bool]]:
 def _processes(found: Found) -> Iterator[tuple[str, bool]]:
     for name, one in found.slopes.items():
         yield (
-            f"  memory, {name}: peak {one.peak:.0f} MiB, {one.per_minute:+.2f} ± {one.error:.2f} MiB/min",
+            f"  memory, {name}: peak {one.peak:.0f} MiB, {one.per_minute:+.2f} ± {one.error:.2f} MiB/min, "
+            f"in the second half {one.late:+.2f} ± {one.late_error:.2f}",
             False,
         )
     if found.done:

@@ -12,16 +12,18 @@ import numpy as np
 EVERY = 2.0  # seconds
 N_BLOCKS = 10
 PAGE = 4096
-SETTLED = 0.2  # of a run: what a process takes before is its start
+SETTLED, HALF = 0.2, 0.5  # of a run: what a process takes before is its start
 
 
 @dataclass(frozen=True)
 class Slope:
-    """MiB a minute, with its standard error."""
+    """MiB a minute, with its standard error; `late` and `late_error` those of the second half."""
 
     per_minute: float
     error: float
     peak: float
+    late: float
+    late_error: float
 
 
 class Sampler(threading.Thread):
@@ -62,19 +64,24 @@ def resident(pid: int) -> float:
 
 
 def slope(seen: Iterable[tuple[float, float]]) -> Slope:
-    """A line through the means of ten blocks: looks that follow each other are nearly one."""
     minutes, mib = np.array(list(seen)).reshape(-1, 2).T
-    late = minutes >= SETTLED * minutes.max(initial=0)
+    whole, late = (_line(minutes, mib, since) for since in (SETTLED, HALF))
+    return Slope(*whole, float(mib.max(initial=0)), *late)
+
+
+def _line(minutes: np.ndarray, mib: np.ndarray, since: float) -> tuple[float, float]:
+    """A line through the means of ten blocks: looks that follow each other are nearly one."""
+    late = minutes >= since * minutes.max(initial=0)
     blocks = [
         (minutes[late][b].mean(), mib[late][b].mean())
         for b in np.array_split(np.arange(late.sum()), N_BLOCKS)
         if len(b)
     ]
     if len(blocks) < 3:
-        return Slope(float("nan"), float("nan"), float(mib.max(initial=0)))
+        return float("nan"), float("nan")
     x, y = np.array(blocks).T
     centred = x - x.mean()
     gradient = centred @ y / (centred @ centred)
     left = y - y.mean() - gradient * centred
     error = np.sqrt(left @ left / (len(x) - 2) / (centred @ centred))
-    return Slope(float(gradient), float(error), float(mib.max()))
+    return float(gradient), float(error)

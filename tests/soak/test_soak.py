@@ -69,3 +69,5 @@ def test_the_slope_of_memory():
     assert found.per_minute == pytest.approx(3, abs=0.05)
     assert 0 < found.error < 0.05
     assert found.peak == pytest.approx(100 + 3 * 19.8 + 1)
+    assert found.late == pytest.approx(3, abs=0.2)
+    assert slope([(i / 10, min(i, 90)) for i in range(200)]).late == pytest.approx(0, abs=1e-9)

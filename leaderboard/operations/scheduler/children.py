@@ -22,7 +22,7 @@ from leaderboard.operations.models import JobRun, JobStatus
 
 LOOK_EVERY = 0.5
 GRACE = 5.0  # seconds from SIGTERM to SIGKILL
-NICENESS = 10
+PROMPT_NICENESS, LONG_NICENESS = 5, 10  # pages come first, then boards, then studies
 
 
 def program(*arguments: str) -> list[str]:
@@ -72,15 +72,16 @@ def end_group(child: "subprocess.Popen[bytes]") -> None:
             return
 
 
-def give_way() -> None:
-    """Take what processor time others leave.
+def give_way(niceness: int) -> None:
+    """Take what processor time others leave, unless this process is as nice already.
 
     Linux shares time first among sessions (`man 7 sched`, autogroup), where the niceness of a process in a
     session of its own counts for nothing: the session has one too.
     """
-    os.nice(NICENESS)
-    with suppress(OSError):  # not every kernel groups by sessions
-        Path("/proc/self/autogroup").write_text(str(NICENESS))
+    reached = os.nice(max(0, niceness - os.nice(0)))
+    if os.getsid(0) == os.getpid():
+        with suppress(OSError):  # not every kernel groups by sessions
+            Path("/proc/self/autogroup").write_text(str(reached))
 
 
 def end_with(parent: int) -> None:

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from leaderboard.operations.runs import running
-from leaderboard.operations.scheduler.children import end_with, give_way
+from leaderboard.operations.scheduler.children import LONG_NICENESS, end_with, give_way
 from leaderboard.operations.scheduler.performing import Pulse, perform
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
@@ -23,7 +23,7 @@ class Command(ServiceCommand):
     def handle(self, *, id: int, scheduler: int | None, **_: Any) -> None:
         if scheduler:
             end_with(scheduler)
-            give_way()
+            give_way(LONG_NICENESS)
         with refusals_as_errors():
             run = running(id)
         perform(run, Pulse(run, interrupted=lambda: False))

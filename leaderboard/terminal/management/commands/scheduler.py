@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from leaderboard.operations.scheduler.children import PROMPT_NICENESS, give_way
 from leaderboard.operations.scheduler.clock import Scheduler
 from leaderboard.schema import mismatch
 from leaderboard.terminal.command import ServiceCommand
@@ -22,4 +23,5 @@ class Command(ServiceCommand):
             signal.signal(number, scheduler.end)
         if why := mismatch():
             raise CommandError(f"The tables do not fit: {why}.")
+        give_way(PROMPT_NICENESS)
         scheduler.run()

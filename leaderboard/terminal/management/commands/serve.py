@@ -16,7 +16,6 @@ from leaderboard.terminal.command import ServiceCommand
 
 Process = subprocess.Popen[bytes]
 LOOK_EVERY = 0.2
-NICENESS = "5"  # pages come first
 GRACE = 45.0  # seconds to end by oneself; the scheduler may finish a step
 
 
@@ -33,7 +32,7 @@ class Command(ServiceCommand):
         gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
         commands = {
             "web server": [*gunicorn, "--bind", f"127.0.0.1:{port}"],
-            "scheduler": ["nice", "-n", NICENESS, *program("scheduler")],
+            "scheduler": program("scheduler"),
         }
         self.stdout.write(f"Serving http://localhost:{port} (Ctrl-C ends it)")
         self.stdout.flush()
