@@ -43,6 +43,7 @@ simultaneous pair intervals). Hsu, *Annals of Statistics* 9 (1981) 1026-1034.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -62,7 +63,7 @@ from analytics.differences.finite_errors import (
 from analytics.differences.first import least_by_tasks, may_be_first
 from analytics.differences.neyman_draws import N_DRAWS, Ahead, ahead, draws_for
 from analytics.differences.rows import NEVER_MEASURED, Facet
-from analytics.differences.task_draws import pair_variances
+from analytics.differences.task_draws import PairVariances, pair_variances
 from analytics.errors import CoreError
 
 N_DRAWS_LEAST = 19
@@ -120,8 +121,9 @@ class _Board:
     seed: int
     n_draws: int
     ahead: Ahead
+    pair_variances: PairVariances
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(agent.name for agent in self.agents)
 
@@ -141,6 +143,7 @@ def rank_sets(
     unclaimed: Mask | None = None,
     n_draws: int | None = None,
     ahead: Ahead = ahead,
+    pair_variances: PairVariances = pair_variances,
 ) -> RankSets:
     """Rank sets of agents on given tasks.
 
@@ -160,8 +163,8 @@ def rank_sets(
     n_draws : int, optional
         At least 19; 10,000 where not given, and where tasks are resampled
         `analytics.differences.neyman_draws.draws_for` the measured agents.
-    ahead : callable
-        `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
+    ahead, pair_variances : callable
+        Those of `analytics.differences.neyman_draws` and `task_draws`, or such as remember what they found.
 
     Raises
     ------
@@ -172,7 +175,7 @@ def rank_sets(
     errors = [error_of(agent, noise, facets) for agent in agents]
     by_tasks = _by_tasks(errors)
     n_draws = _n_draws(agents, by_tasks) if n_draws is None else n_draws
-    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead)
+    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead, pair_variances)
     means, se = np.round([agent.score for agent in agents], DECIMALS), _standard_errors(board, added)
     d = np.round(means[:, None] - means, DECIMALS)
     critical, beats, first = _decided(board, d if unclaimed is None else np.where(unclaimed, 0.0, d), se)
@@ -216,7 +219,7 @@ def _standard_errors(board: _Board, added: FloatArray | None) -> FloatArray:
     if board.by_tasks.any():
         rows, outcomes, beyond = _outcomes(board)
         at = np.ix_(rows, rows)
-        pairs = pair_variances(outcomes, beyond)
+        pairs = board.pair_variances(outcomes, beyond)
         variances[at] = np.where(board.by_tasks[at], pairs, variances[at])
     return np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
 

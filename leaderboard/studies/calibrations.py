@@ -1,7 +1,7 @@
 """The calibration of a subset to the full score: when it is fitted anew, and its rows."""
 
 from analytics.errors import CoreError
-from leaderboard.studies.given import versions
+from leaderboard.studies.given import FITS, versions
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
 from leaderboard.studies.queries import tasks_sha256
@@ -73,6 +73,7 @@ def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
     agents = training(record, found.scores)
     names = tuple(record.table.tasks[j] for j in found.subset)
     fitted = fitted_on(agents, names, then.rules, record.graded_share)
+    FITS.fit(fitted.estimator, agents, found.subset)  # the answer that follows estimates by it
     ids = {agent.name: agent.pk for agent in then.agents}
     return {
         "estimator": fitted.estimator,

@@ -13,7 +13,7 @@ Source
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3, §5.1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,7 +73,8 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
     scores : float array, shape (n_agents,), optional
         Full scores of all agents; the mean over the valid tasks where NaN or not given.
     """
-    kept = record.table.restrict(agents=record.complete)
+    outcomes = replace(record.table, trial_variances=None, n_trials=None)
+    kept = outcomes.restrict(agents=record.complete)
     means = kept.scores()
     known = np.full(kept.n_agents, np.nan) if scores is None else scores[record.complete]
     return CompleteAgents(
