@@ -132,6 +132,13 @@ class _Board:
         """k; 0 where nobody is measured."""
         return max((a.outcomes.size for a in self.agents if isinstance(a, Measured)), default=0)
 
+    @cached_property
+    def outcomes(self) -> tuple[IndexArray, FloatArray, FloatArray]:
+        """Positions of measured agents, their outcomes and v_a."""
+        measured = [(i, a.outcomes) for i, a in enumerate(self.agents) if isinstance(a, Measured)]
+        rows = np.array([i for i, _ in measured], dtype=np.intp)
+        return rows, np.array([x for _, x in measured]), np.array([self.errors[i].beyond for i in rows])
+
 
 def rank_sets(
     agents: Sequence[Measured | Calibrated],
@@ -217,18 +224,11 @@ def _standard_errors(board: _Board, added: FloatArray | None) -> FloatArray:
     totals = np.array([error.total for error in board.errors])
     variances = np.add.outer(totals, totals)
     if board.by_tasks.any():
-        rows, outcomes, beyond = _outcomes(board)
+        rows, outcomes, beyond = board.outcomes
         at = np.ix_(rows, rows)
         pairs = board.pair_variances(outcomes, beyond)
         variances[at] = np.where(board.by_tasks[at], pairs, variances[at])
     return np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
-
-
-def _outcomes(board: _Board) -> tuple[IndexArray, FloatArray, FloatArray]:
-    """Positions of measured agents, their outcomes and v_a."""
-    measured = [(i, a.outcomes) for i, a in enumerate(board.agents) if isinstance(a, Measured)]
-    rows = np.array([i for i, _ in measured], dtype=np.intp)
-    return rows, np.array([x for _, x in measured]), np.array([board.errors[i].beyond for i in rows])
 
 
 def _decided(board: _Board, d: FloatArray, se: FloatArray) -> tuple[float, Mask, Mask]:
@@ -247,7 +247,7 @@ def _resampled(board: _Board) -> FloatArray:
     """How far the best of the others is ahead of an agent by resampled tasks, T*², (n_draws, n_agents)."""
     found = np.zeros((board.n_draws, len(board.agents)))
     if board.by_tasks.any():
-        rows, outcomes, beyond = _outcomes(board)
+        rows, outcomes, beyond = board.outcomes
         untold = np.array([board.errors[i].method == "neyman" for i in rows])
         names = [board.names[i] for i in rows]
         found[:, rows] = board.ahead(outcomes, names, beyond, untold, seed=board.seed, n_draws=board.n_draws)

@@ -180,7 +180,8 @@ class Record:
     def _bounds_on(self, tasks: CodeArray) -> tuple[FloatArray, FloatArray, CodeArray]:
         places, gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
         missing = np.divide(gaps, places, out=np.ones(gaps.shape), where=places > 0)
-        means = np.nan_to_num(self.table.means[:, tasks])
+        means = self.table.means[:, tasks]
+        means[np.isnan(means)] = 0.0
         lower = ((1.0 - missing) * means).sum(axis=1) / len(tasks)
         n_missing = gaps.sum(axis=1) + (places == 0).sum(axis=1) * self._usual
         return lower, lower + missing.sum(axis=1) / len(tasks), np.asarray(n_missing, dtype=np.int64)
