@@ -7,6 +7,7 @@ from typing import Any
 
 from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.rows import NEVER_MEASURED, Facet
+from selection.full_scores.kept import KeptFits
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,8 @@ class Given:
         Agents that were asked for tasks chosen for them, by name.
     draws : KeptDraws
         Of earlier answers; they change no number and spare most of the work after one new agent.
+    fits : KeptFits
+        Likewise.
     """
 
     subsets: tuple[SubsetVersion, ...] = ()
@@ -175,3 +178,4 @@ class Given:
     sampled: Mapping[str, float] = field(default_factory=dict)
     adaptive: Mapping[str, Adaptive] = field(default_factory=dict)
     draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)
+    fits: KeptFits = field(default_factory=KeptFits, compare=False, repr=False)

@@ -55,7 +55,7 @@ from scipy.special import stdtrit
 from analytics.arrays import CodeArray, FloatArray, Mask, read_only
 from analytics.differences.first import least_by_tasks, may_be_first_by_tasks
 from analytics.differences.neyman_draws import N_TASKS_LEAST, Ahead, ahead, draws_for
-from analytics.differences.task_draws import pair_variances
+from analytics.differences.task_draws import PairVariances, pair_variances
 from analytics.errors import CoreError
 
 DECIMALS = 9
@@ -166,7 +166,9 @@ def resample(
     return Resamples(names, read_only(outcomes), read_only(variances), read_only(found))
 
 
-def rank_intervals(resamples: Resamples, unclaimed: Mask | None = None) -> RankIntervals:
+def rank_intervals(
+    resamples: Resamples, unclaimed: Mask | None = None, *, pair_variances: PairVariances = pair_variances
+) -> RankIntervals:
     """Simultaneous rank intervals of resampled agents, nominal 95%, and who may be first.
 
     Parameters
@@ -174,6 +176,8 @@ def rank_intervals(resamples: Resamples, unclaimed: Mask | None = None) -> RankI
     resamples : Resamples
     unclaimed : bool array, shape (n_agents, n_agents), optional
         Pairs that are tied whatever their outcomes; symmetric.
+    pair_variances : callable
+        `analytics.differences.task_draws.pair_variances`, or one that remembers what it found.
 
     Notes
     -----

@@ -43,6 +43,7 @@ simultaneous pair intervals). Hsu, *Annals of Statistics* 9 (1981) 1026-1034.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -62,7 +63,7 @@ from analytics.differences.finite_errors import (
 from analytics.differences.first import least_by_tasks, may_be_first
 from analytics.differences.neyman_draws import N_DRAWS, Ahead, ahead, draws_for
 from analytics.differences.rows import NEVER_MEASURED, Facet
-from analytics.differences.task_draws import pair_variances
+from analytics.differences.task_draws import PairVariances, pair_variances
 from analytics.errors import CoreError
 
 N_DRAWS_LEAST = 19
@@ -120,8 +121,9 @@ class _Board:
     seed: int
     n_draws: int
     ahead: Ahead
+    pair_variances: PairVariances
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(agent.name for agent in self.agents)
 
@@ -129,6 +131,13 @@ class _Board:
     def n_tasks(self) -> int:
         """k; 0 where nobody is measured."""
         return max((a.outcomes.size for a in self.agents if isinstance(a, Measured)), default=0)
+
+    @cached_property
+    def outcomes(self) -> tuple[IndexArray, FloatArray, FloatArray]:
+        """Positions of measured agents, their outcomes and v_a."""
+        measured = [(i, a.outcomes) for i, a in enumerate(self.agents) if isinstance(a, Measured)]
+        rows = np.array([i for i, _ in measured], dtype=np.intp)
+        return rows, np.array([x for _, x in measured]), np.array([self.errors[i].beyond for i in rows])
 
 
 def rank_sets(
@@ -141,6 +150,7 @@ def rank_sets(
     unclaimed: Mask | None = None,
     n_draws: int | None = None,
     ahead: Ahead = ahead,
+    pair_variances: PairVariances = pair_variances,
 ) -> RankSets:
     """Rank sets of agents on given tasks.
 
@@ -160,8 +170,8 @@ def rank_sets(
     n_draws : int, optional
         At least 19; 10,000 where not given, and where tasks are resampled
         `analytics.differences.neyman_draws.draws_for` the measured agents.
-    ahead : callable
-        `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
+    ahead, pair_variances : callable
+        Those of `analytics.differences.neyman_draws` and `task_draws`, or such as remember what they found.
 
     Raises
     ------
@@ -172,7 +182,7 @@ def rank_sets(
     errors = [error_of(agent, noise, facets) for agent in agents]
     by_tasks = _by_tasks(errors)
     n_draws = _n_draws(agents, by_tasks) if n_draws is None else n_draws
-    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead)
+    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead, pair_variances)
     means, se = np.round([agent.score for agent in agents], DECIMALS), _standard_errors(board, added)
     d = np.round(means[:, None] - means, DECIMALS)
     critical, beats, first = _decided(board, d if unclaimed is None else np.where(unclaimed, 0.0, d), se)
@@ -214,18 +224,11 @@ def _standard_errors(board: _Board, added: FloatArray | None) -> FloatArray:
     totals = np.array([error.total for error in board.errors])
     variances = np.add.outer(totals, totals)
     if board.by_tasks.any():
-        rows, outcomes, beyond = _outcomes(board)
+        rows, outcomes, beyond = board.outcomes
         at = np.ix_(rows, rows)
-        pairs = pair_variances(outcomes, beyond)
+        pairs = board.pair_variances(outcomes, beyond)
         variances[at] = np.where(board.by_tasks[at], pairs, variances[at])
     return np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
-
-
-def _outcomes(board: _Board) -> tuple[IndexArray, FloatArray, FloatArray]:
-    """Positions of measured agents, their outcomes and v_a."""
-    measured = [(i, a.outcomes) for i, a in enumerate(board.agents) if isinstance(a, Measured)]
-    rows = np.array([i for i, _ in measured], dtype=np.intp)
-    return rows, np.array([x for _, x in measured]), np.array([board.errors[i].beyond for i in rows])
 
 
 def _decided(board: _Board, d: FloatArray, se: FloatArray) -> tuple[float, Mask, Mask]:
@@ -244,7 +247,7 @@ def _resampled(board: _Board) -> FloatArray:
     """How far the best of the others is ahead of an agent by resampled tasks, T*², (n_draws, n_agents)."""
     found = np.zeros((board.n_draws, len(board.agents)))
     if board.by_tasks.any():
-        rows, outcomes, beyond = _outcomes(board)
+        rows, outcomes, beyond = board.outcomes
         untold = np.array([board.errors[i].method == "neyman" for i in rows])
         names = [board.names[i] for i in rows]
         found[:, rows] = board.ahead(outcomes, names, beyond, untold, seed=board.seed, n_draws=board.n_draws)

@@ -14,6 +14,7 @@ Not done here
 Nothing is written to disk: a process that starts anew draws anew.
 """
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,14 +24,14 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask, read_only
 from analytics.differences.neyman_draws import Weights, ahead
-from analytics.differences.task_draws import task_weights
+from analytics.differences.task_draws import pair_variances, task_weights
 
 MOST_BYTES = 256 << 20
 Place = tuple[int, int, int]  # k, seed, n_draws
 
 
 class _Found(NamedTuple):
-    """What was found of some agents; `rows` tells by name all that decides it."""
+    """What was found of some agents; `rows` has by name the SHA-256 of all that decides it."""
 
     rows: dict[str, bytes]
     ahead: FloatArray
@@ -83,6 +84,7 @@ class KeptDraws:
         self._most_bytes = most_bytes
         self._found: OrderedDict[tuple[Place, int], _Found] = OrderedDict()
         self._n = 0
+        self._variances: OrderedDict[bytes, FloatArray] = OrderedDict()
 
     def ahead(
         self,
@@ -102,7 +104,7 @@ class KeptDraws:
         """
         place = (outcomes.shape[1], seed, n_draws)
         rows = {
-            name: b"".join((row.tobytes(), v_a.tobytes(), told.tobytes()))
+            name: _sha256(row, v_a, told)
             for name, row, v_a, told in zip(names, outcomes, v, untold, strict=True)
         }
         key = self._nearest(place, rows)
@@ -130,6 +132,17 @@ class KeptDraws:
             )
         return self._keep(place, rows, found)
 
+    def pair_variances(self, outcomes: FloatArray, v: FloatArray) -> FloatArray:
+        """Return what `analytics.differences.task_draws.pair_variances` does, read-only; kept as it is."""
+        key = _sha256(np.array(outcomes.shape), outcomes, v)
+        found = self._variances.pop(key, None)
+        if found is None:
+            found = read_only(pair_variances(outcomes, v))
+        self._variances[key] = found
+        while sum(one.nbytes for one in self._variances.values()) > self._most_bytes // 2:
+            self._variances.popitem(last=False)
+        return found
+
     def _nearest(self, place: Place, rows: dict[str, bytes]) -> tuple[Place, int] | None:
         """Name the largest set of agents found there that are among these, with the same outcomes."""
         inside = [
@@ -149,3 +162,10 @@ class KeptDraws:
         while sum(one.ahead.nbytes for one in self._found.values()) > self._most_bytes:
             self._found.popitem(last=False)
         return found
+
+
+def _sha256(*parts: npt.NDArray[np.generic] | np.generic) -> bytes:
+    told = hashlib.sha256()
+    for part in parts:
+        told.update(np.ascontiguousarray(part).data)
+    return told.digest()

@@ -33,13 +33,15 @@ Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations).
 Introduction to the Bootstrap*, 1993, ch. 12.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
 from analytics.resampling import generator, resampled_counts
+
+PairVariances = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def on_grid(outcomes: FloatArray) -> FloatArray:

@@ -65,10 +65,11 @@ def fewer_trials(n_places: CountArray, loaded: Mask) -> Mask:
 
 def _trials(n_places: CountArray, loaded: Mask) -> tuple[CodeArray, CodeArray, CodeArray]:
     """Return R₉₅ of an agent's own cells, R₉₅ of the others', the most of one cell, (n_agents,) each."""
-    levels, code = np.unique(np.where(loaded[:, None], n_places, 0), return_inverse=True)
-    n_agents, n_levels = len(n_places), len(levels)
-    cell = np.arange(n_agents)[:, None] * n_levels + code.reshape(n_places.shape)
-    n_cells = np.bincount(cell.reshape(-1), minlength=n_agents * n_levels).reshape(n_agents, n_levels)
+    expected = np.where(loaded[:, None], n_places, 0)
+    levels = np.flatnonzero(np.bincount(expected.reshape(-1)))
+    n_cells = np.zeros((len(n_places), levels.size), dtype=np.int64)
+    for column, level in enumerate(levels):
+        n_cells[:, column] = np.count_nonzero(expected == level, axis=1)
     n_cells[:, levels == 0] = 0
     others = _of_nearly_all(levels, n_cells.sum(axis=0) - n_cells)
     there = n_cells.any(axis=1)

@@ -118,6 +118,16 @@ class Record:
         undelivered = (self.asked & (self.n_places == 0)).any(axis=1)
         return np.asarray(~self.operator & ~_elsewhere(self.condition) & undelivered, dtype=np.bool_)
 
+    @cached_property
+    def _bounds(self) -> dict[bytes, tuple[FloatArray, FloatArray, CodeArray]]:
+        """Bounds on the tasks asked for so far."""
+        return {}
+
+    @cached_property
+    def _usual(self) -> CodeArray:
+        """Places of most tasks of each agent, (n_agents,)."""
+        return np.array([_usual(row) for row in self.n_places], dtype=np.int64)
+
     def is_direct(self, tasks: CodeArray) -> Mask:
         """Agents that are ranked directly on these tasks: every place delivered, at most 5% of them gaps.
 
@@ -162,12 +172,18 @@ class Record:
         -----
         Manski, *Partial Identification of Probability Distributions*, 2003, §1.
         """
+        key = np.asarray(tasks).tobytes()
+        if key not in self._bounds:
+            self._bounds[key] = self._bounds_on(tasks)
+        return self._bounds[key]
+
+    def _bounds_on(self, tasks: CodeArray) -> tuple[FloatArray, FloatArray, CodeArray]:
         places, gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
         missing = np.divide(gaps, places, out=np.ones(gaps.shape), where=places > 0)
-        means = np.nan_to_num(self.table.means[:, tasks])
+        means = self.table.means[:, tasks]
+        means[np.isnan(means)] = 0.0
         lower = ((1.0 - missing) * means).sum(axis=1) / len(tasks)
-        usual = np.array([_usual(row) for row in self.n_places], dtype=np.int64)
-        n_missing = gaps.sum(axis=1) + (places == 0).sum(axis=1) * usual
+        n_missing = gaps.sum(axis=1) + (places == 0).sum(axis=1) * self._usual
         return lower, lower + missing.sum(axis=1) / len(tasks), np.asarray(n_missing, dtype=np.int64)
 
     @classmethod
@@ -374,11 +390,13 @@ def _copies(stacked: Record) -> tuple[str, ...]:
 
 def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared: Mask) -> list[int]:
     """Agents of which only passes are there, though of a task asked for none is, or trials are fewer."""
+    alone = compared & np.array([row.n_failed == 0 for row in lines], dtype=np.bool_)
+    if not alone.any():
+        return []
     means = _stack(lines, "means", n_places.shape[1], np.float64)
     lacks = (_stack(lines, "asked", n_places.shape[1], np.bool_) & ~(means == 1.0)).any(axis=1)
     lacks |= fewer_trials(n_places, compared & np.array([row.operator for row in lines], dtype=np.bool_))
-    passes = np.array([row.n_failed == 0 for row in lines], dtype=np.bool_)
-    return np.flatnonzero(lacks & passes & compared).tolist()
+    return np.flatnonzero(lacks & alone).tolist()
 
 
 def _elsewhere(condition: Sequence[str]) -> Mask:

@@ -263,10 +263,13 @@ def unclaimed_orders(means: FloatArray) -> Mask:
         Symmetric, False on the diagonal.
     """
     n_tasks = means.shape[1]
-    sums, n_missing = np.nansum(means, axis=1), np.isnan(means).sum(axis=1)
+    n_missing = np.isnan(means).sum(axis=1)
+    missing = n_missing > MISSING_SHARE * n_tasks
+    if not missing.any():
+        return np.zeros((len(means), len(means)), dtype=np.bool_)
+    sums = np.nansum(means, axis=1)
     lower, upper = sums / n_tasks, (sums + n_missing) / n_tasks
     turned = (lower[:, None] <= upper) & (upper[:, None] >= lower)
-    missing = n_missing > MISSING_SHARE * n_tasks
     unclaimed = turned & (missing[:, None] | missing)
     if unclaimed.any():
         unclaimed &= _fisher_p(n_missing, n_tasks) < VALIDITY_P

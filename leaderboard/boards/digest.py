@@ -21,16 +21,16 @@ def digest(
 
 def canonical_json(value: Any) -> str:
     """Sorted keys, no white space, characters as they are, and fractions as `%.9g` prints them."""
-    if isinstance(value, str):
-        return str(encode_basestring(value))
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(value)
+    if kind is int:
+        return int.__repr__(value)
     if isinstance(value, float):
         return f"{value:.9g}"
     if isinstance(value, Mapping):
-        return (
-            "{"
-            + ",".join(f"{canonical_json(key)}:{canonical_json(value[key])}" for key in sorted(value))
-            + "}"
-        )
+        parts = [f"{encode_basestring(key)}:{canonical_json(value[key])}" for key in sorted(value)]
+        return "{" + ",".join(parts) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(canonical_json, value)) + "]"
+        return "[" + ",".join([canonical_json(part) for part in value]) + "]"
     return json.dumps(value, ensure_ascii=False)

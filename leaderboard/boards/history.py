@@ -7,10 +7,9 @@ from itertools import pairwise
 from django.db.models import F
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import entries_of, withdrawn_agents
-from leaderboard.boards.reading import standings_with
+from leaderboard.boards.queries import withdrawn_agents
 from leaderboard.catalog.models import Benchmark
-from leaderboard.studies.answers import Changes, Place, changes, compared
+from leaderboard.studies.answers import Changes, Place, compared
 
 Named = dict[int, str]
 
@@ -20,16 +19,13 @@ def changes_since(
 ) -> Changes:
     """What changed from one board to a later one, withdrawals as of today.
 
-    Queries: the entries of both boards and the ids of the agents withdrawn, but for what is given of these.
+    Queries: the places of both boards and the ids of the agents withdrawn, but for what is given of these.
     """
-    before, now = entries_of(older), entries if entries is not None else entries_of(newer)
-    named = {entry.agent_id: entry.name for entry in before}
-    return changes(
-        standings_with(older, before),
-        standings_with(newer, now),
-        withdrawn=_names(named, withdrawn_agents(newer.benchmark) if gone is None else gone),
-        renamed=_renamed(named, {entry.agent_id: entry.name for entry in now}),
-    )
+    target = newer.target
+    placed = _placed([older, newer] if entries is None else [older], target)
+    now = placed.get(newer.pk, {}) if entries is None else _placed_by(entries, target)
+    gone = withdrawn_agents(newer.benchmark) if gone is None else gone
+    return _compared(newer, placed.get(older.pk, {}), now, gone)
 
 
 @dataclass(frozen=True)
@@ -51,16 +47,18 @@ def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> t
     if before is not None:
         boards = boards.filter(number__lt=before)
     found = list(boards[: most + 1])
-    entries = _placed(found)
+    entries = _placed(found, *{board.target for board in found})
     gone = withdrawn_agents(benchmark) if len(found) > 1 else set()
     told = [_version(newer, older, entries, gone) for newer, older in pairwise([*found, None]) if newer]
     return told[:most], len(found) > most
 
 
-Placed = dict[int, dict[int, tuple[str, dict[str, Place]]]]
+OnBoard = dict[int, tuple[str, dict[str, Place]]]  # by agent: its name there, and its place for each target
 
 
-def _version(newer: Board, older: Board | None, entries: Placed, gone: Collection[int]) -> Version:
+def _version(
+    newer: Board, older: Board | None, entries: dict[int, OnBoard], gone: Collection[int]
+) -> Version:
     now = entries.get(newer.pk, {})
     ranked = [told for _, told in now.values() if told[newer.target].rank is not None]
     return Version(
@@ -71,12 +69,7 @@ def _version(newer: Board, older: Board | None, entries: Placed, gone: Collectio
     )
 
 
-def _compared(
-    newer: Board,
-    before: dict[int, tuple[str, dict[str, Place]]],
-    now: dict[int, tuple[str, dict[str, Place]]],
-    gone: Collection[int],
-) -> Changes:
+def _compared(newer: Board, before: OnBoard, now: OnBoard, gone: Collection[int]) -> Changes:
     named = {agent: name for agent, (name, _) in before.items()}
     return compared(
         {name: told[newer.target] for name, told in before.values()},
@@ -87,17 +80,27 @@ def _compared(
     )
 
 
-def _placed(boards: Sequence[Board]) -> Placed:
-    """By board and agent: its name there, and its place for each target that a board is ordered by."""
-    targets = sorted({board.target for board in boards})
+def _placed(boards: Sequence[Board], *targets: str) -> dict[int, OnBoard]:
+    """By board, who stands where for some targets."""
     fields = {f"{t}_{field}": F(f"at__{t}__{field}") for t in targets for field in Place._fields}
     rows = Entry.objects.filter(board__in=boards).values_list("board", "agent", "name", *fields.values())
-    found: Placed = {}
+    found: dict[int, OnBoard] = {}
     width = len(Place._fields)
     for board, agent, name, *told in rows.iterator():
         of_target = {t: Place(*told[i * width : (i + 1) * width]) for i, t in enumerate(targets)}
         found.setdefault(board, {})[agent] = (name, of_target)
     return found
+
+
+def _placed_by(entries: Sequence[Entry], target: str) -> OnBoard:
+    """The same of one board, by entries that were read already."""
+    return {
+        entry.agent_id: (
+            entry.name,
+            {target: Place(*(entry.at.get(target, {}).get(field) for field in Place._fields))},
+        )
+        for entry in entries
+    }
 
 
 def _names(named: Named, agents: Iterable[int]) -> set[str]:

@@ -6,14 +6,13 @@ from typing import Any
 from leaderboard.boards.history import changes_since
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import without_costs
-from leaderboard.boards.reading import standings_of
 from leaderboard.boards.signing import identity, signed
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations.events import emit
 from leaderboard.operations.mailing import wished_by_owners
 from leaderboard.operations.models import EventKind
-from leaderboard.studies.answers import Changes, words
+from leaderboard.studies.answers import Changes, Standings, words
 
 MOST_TOLD = 100  # agents of one event; their number is always told
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
@@ -29,10 +28,11 @@ def may_publish_at(benchmark: Benchmark) -> datetime:
     return AT_ONCE if latest is None else latest + pace(benchmark)
 
 
-def tell_of_board(*, board: Board, as_of: datetime) -> None:
+def tell_of_board(*, board: Board, standings: Standings, as_of: datetime) -> None:
     """Tell of a new board, and of ranks beyond those that the board before let agents hold.
 
-    For the transaction that publishes it. Costs are told as visitors see them.
+    For the transaction that publishes it. `standings` are what it was made from. Costs are told as visitors
+    see them.
     """
     benchmark = board.benchmark
     older = benchmark.boards.filter(number__lt=board.number).order_by("-number").first()
@@ -43,9 +43,9 @@ def tell_of_board(*, board: Board, as_of: datetime) -> None:
         benchmark=benchmark,
         kind=EventKind.BOARD_PUBLISHED,
         about=str(board.number),
-        payload=common | _of_board(board) | since | {"changes": _counts(told) if told else None},
+        payload=common | _of_board(board, standings) | since | {"changes": _counts(told) if told else None},
         as_of=as_of,
-        emails=wished_by_owners(benchmark, _with_another_place(board, told)),
+        emails=wished_by_owners(benchmark, _with_another_place(standings, told)),
     )
     if told and told.moved:
         emit(
@@ -57,16 +57,15 @@ def tell_of_board(*, board: Board, as_of: datetime) -> None:
         )
 
 
-def _with_another_place(board: Board, told: Changes | None) -> set[str]:
+def _with_another_place(standings: Standings, told: Changes | None) -> set[str]:
     """The agents whose place on this board is news to their owners: all, where it is the first."""
     if told is None:
-        return {line.agent for line in standings_of(board).agents}
+        return {line.agent for line in standings.agents}
     moved = {one.agent for one in told.moved}
     return moved.union(told.entered, told.now_ranked, told.now_unranked)
 
 
-def _of_board(board: Board) -> dict[str, Any]:
-    standings = standings_of(board)
+def _of_board(board: Board, standings: Standings) -> dict[str, Any]:
     if not policy_in_force(board.benchmark).show_costs:
         standings = without_costs(standings)
     target = standings.targets[standings.target]

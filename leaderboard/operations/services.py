@@ -73,7 +73,7 @@ def recompute(
         hold()
         board, is_new = publish(decided=known, standings=standings, published_at=as_of, every=every)
         if is_new:
-            tell_of_board(board=board, as_of=as_of)
+            tell_of_board(board=board, standings=standings, as_of=as_of)
     return board, is_new
 
 

@@ -1,11 +1,18 @@
 """The calibration of a subset to the full score: when it is fitted anew, and its rows."""
 
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from analytics.arrays import IndexArray
 from analytics.errors import CoreError
-from leaderboard.studies.given import versions
+from leaderboard.studies.given import FITS, versions
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
 from leaderboard.studies.queries import tasks_sha256
 from leaderboard.studies.records import Reader, Snapshot
+from selection.folds import CompleteAgents
 from selection.given import Given
 from selection.standings.answering import basis
 from selection.standings.choice import training
@@ -73,6 +80,7 @@ def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
     agents = training(record, found.scores)
     names = tuple(record.table.tasks[j] for j in found.subset)
     fitted = fitted_on(agents, names, then.rules, record.graded_share)
+    _hand_on(fitted.estimator, agents, found.subset)
     ids = {agent.name: agent.pk for agent in then.agents}
     return {
         "estimator": fitted.estimator,
@@ -80,3 +88,12 @@ def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
         "agents": [ids[name] for name in fitted.agents],
         "tasks": [then.task_ids[j] for j in found.subset],
     } | {name: list(getattr(fitted, name)) for name in Calibration.OF_AGENTS}
+
+
+def _hand_on(estimator: str, agents: CompleteAgents, tasks: IndexArray) -> None:
+    """Keep the estimator for answers to come, with the fit to all agents and not what folds needed."""
+    alone, everyone = replace(agents, fits={}), np.arange(agents.n)
+    if estimator == "completion":
+        with suppress(CoreError):  # the answer tells of it, as above
+            alone.fits[everyone.tobytes()] = agents.fit_of(everyone)
+    FITS.fit(estimator, alone, tasks)

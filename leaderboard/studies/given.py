@@ -14,9 +14,10 @@ from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.requests import NO_RERUNS, Reruns
 from leaderboard.studies.rules import rules_sha256
+from selection.full_scores.kept import KeptFits
 from selection.given import Adaptive, FittedOn, Given, SubsetVersion, Variances
 
-DRAWS = KeptDraws()  # of the answers that this process gave
+DRAWS, FITS = KeptDraws(), KeptFits()  # of the answers that this process gave
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Decided:
             variances=Variances(facets_of(self.variance.result)) if self.variance else Variances(),
             full_runs_only=self.full_runs_only,
             draws=DRAWS,
+            fits=FITS,
             revalidating=self.reruns.revalidating,
             not_revalidated=self.reruns.not_revalidated,
             sampled=self.sampled,

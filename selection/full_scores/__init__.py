@@ -17,6 +17,7 @@ module                  holds
 ``refits``              Ridge without each training agent in turn
 ``fitted``              an estimator on one subset: what it predicts, and without each training agent
 ``left_out``            predictions of the agents that folds hold out
+``kept``                estimators that are kept, so that a new agent that is not complete asks for no fit
 ======================  =================================================================================
 
 Symbols

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from analytics.arrays import IndexArray
 from analytics.record import Record
 from analytics.trials.flags import identical_agents, parts
 from selection.intervals.scaffolds import NOT_CALIBRATED
@@ -37,7 +38,7 @@ def lines(
         range(record.n_agents),
         key=lambda i: (ranks[i] is None, ranks[i] or 0, _elsewhere(record, i)[0], i),
     )
-    position = {i: place for place, i in enumerate(order)}
+    position = np.argsort(order)
     costs, flags, whole = run_costs(record), _flags(record), ran_all(record)
     return tuple(
         _line(
@@ -110,22 +111,20 @@ def _elsewhere(record: Record, i: int) -> tuple[str, int]:
     return condition, record.n_elsewhere[i] if record.n_elsewhere else 0
 
 
-def _at(told: Mapping[str, Told], i: int, position: Mapping[int, int]) -> dict[str, AtTarget]:
+def _at(told: Mapping[str, Told], i: int, position: IndexArray) -> dict[str, AtTarget]:
     return {
-        target: replace(one.at[i], tied_with=ranges(sorted(position[j] for j in one.ties[i])))
+        target: replace(one.at[i], tied_with=ranges(np.sort(position[list(one.ties[i])])))
         for target, one in told.items()
     }
 
 
-def ranges(positions: Sequence[int]) -> tuple[Range, ...]:
+def ranges(positions: IndexArray) -> tuple[Range, ...]:
     """Ascending positions as ranges, both ends included."""
-    found: list[Range] = []
-    for position in positions:
-        if found and position == found[-1][1] + 1:
-            found[-1] = (found[-1][0], position)
-        else:
-            found.append((position, position))
-    return tuple(found)
+    if not positions.size:
+        return ()
+    ends = np.flatnonzero(np.diff(positions) > 1)
+    first, last = positions[[0, *(ends + 1)]], positions[[*ends, -1]]
+    return tuple(zip(first.tolist(), last.tolist(), strict=True))
 
 
 def _marks(

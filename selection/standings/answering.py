@@ -179,7 +179,8 @@ def _estimates_of_newcomers(
         fitted = given.fitted
         if fitted is None or not is_current(fitted, agents, names, rules):
             fitted = fitted_on(agents, names, rules, record.graded_share)
-        estimated = estimates(record, tasks, rows, calibrator(agents, tasks, fitted, given.sampled))
+        made = calibrator(agents, tasks, fitted, given.sampled, given.fits)
+        estimated = estimates(record, tasks, rows, made)
         return estimated, coverage(fitted, estimated)
     except CoreError as refusal:
         return {int(i): Estimated(None, reason=str(refusal)) for i in rows}, None

@@ -73,17 +73,20 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
     scores : float array, shape (n_agents,), optional
         Full scores of all agents; the mean over the valid tasks where NaN or not given.
     """
-    kept = record.table.restrict(agents=record.complete)
-    means = kept.scores()
-    known = np.full(kept.n_agents, np.nan) if scores is None else scores[record.complete]
+    table, rows = record.table, np.flatnonzero(record.complete)
+    outcomes = table.means[rows]
+    known = np.full(rows.size, np.nan) if scores is None else scores[rows]
+    absent = np.isnan(known)
+    unscored = outcomes[absent]
+    known[absent] = np.nansum(unscored, axis=1) / np.count_nonzero(~np.isnan(unscored), axis=1)
     return CompleteAgents(
-        names=kept.agents,
-        outcomes=kept.means,
-        scores=read_only(np.where(np.isnan(known), means, known)),
-        dates=kept.dates,
-        scaffolds=kept.scaffolds,
-        models=kept.models,
-        weights=read_only(np.ones(kept.n_agents)),
+        names=tuple(table.agents[i] for i in rows),
+        outcomes=read_only(outcomes),
+        scores=read_only(known),
+        dates=tuple(table.dates[i] for i in rows),
+        scaffolds=tuple(table.scaffolds[i] for i in rows),
+        models=tuple(table.models[i] for i in rows),
+        weights=read_only(np.ones(rows.size)),
     )
 
 

@@ -31,9 +31,10 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
 from analytics.record import Record
-from selection import full_scores, ridge
+from selection import ridge
 from selection.folds import CompleteAgents
 from selection.full_scores import FullScores, estimator_of
+from selection.full_scores.kept import KeptFits
 from selection.given import FittedOn
 from selection.held_out import Residuals, nested_residuals
 from selection.intervals import Calibrator, Interval, NoInterval, calibrate, intervals, prequential
@@ -128,7 +129,11 @@ def is_current(fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str
 
 
 def calibrator(
-    agents: CompleteAgents, tasks: IndexArray, fitted: FittedOn, sampled: Collection[str] = ()
+    agents: CompleteAgents,
+    tasks: IndexArray,
+    fitted: FittedOn,
+    sampled: Collection[str] = (),
+    fits: KeptFits | None = None,
 ) -> Calibrator:
     """Gather what intervals of estimated scores are made from.
 
@@ -140,6 +145,8 @@ def calibrator(
     fitted : FittedOn
     sampled : collection of str
         Agents drawn at random, for a full run, from those that came after the subset was fixed.
+    fits : KeptFits, optional
+        Of earlier answers.
 
     Raises
     ------
@@ -147,7 +154,7 @@ def calibrator(
     """
     used = np.flatnonzero(np.isin(agents.names, fitted.agents))
     taken = agents if used.size == agents.n else agents.take(used)
-    made = full_scores.fit(fitted.estimator, taken, tasks)
+    made = (fits or KeptFits()).fit(fitted.estimator, taken, tasks)
     return calibrate(
         made,
         _numbers(fitted.residuals),

@@ -76,11 +76,13 @@ class Bench:
 
     def _noise(self, tasks: IndexArray) -> TrialNoise:
         table, at = self.record.table, np.ix_(np.flatnonzero(self.record.complete), tasks)
-        variances, n_trials = table.trial_variances, table.n_trials
+        variances = None if table.trial_variances is None else table.trial_variances[at]
+        if variances is None or np.isnan(variances).all():
+            return TrialNoise()
         return trial_noise(
             table.means[at],
-            None if variances is None else variances[at],
-            None if n_trials is None else n_trials[at],
+            variances,
+            None if table.n_trials is None else table.n_trials[at],
             one_trial=one_trial(self.record)[self.record.complete],
         )
 
@@ -254,7 +256,8 @@ def _of_a_sample(
     v = np.array([sum(term.variance for term in terms) for terms in beyond], dtype=np.float64)
     names = [bench.record.table.agents[i] for i in rows]
     drawn = resample(outcomes, names, seed=bench.seed, v=v, ahead=bench.draws.ahead)
-    return rank_intervals(drawn, unclaimed(bench, tasks, rows, [True] * len(rows)))
+    tied = unclaimed(bench, tasks, rows, [True] * len(rows))
+    return rank_intervals(drawn, tied, pair_variances=bench.draws.pair_variances)
 
 
 def _on_given_tasks(
@@ -272,6 +275,7 @@ def _on_given_tasks(
         added=_added(shift, rows),
         unclaimed=unclaimed(bench, tasks, rows, [isinstance(one, Measured) for one in agents.values()]),
         ahead=bench.draws.ahead,
+        pair_variances=bench.draws.pair_variances,
     )
 
 

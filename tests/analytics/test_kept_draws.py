@@ -6,7 +6,7 @@ import pytest
 from analytics.differences import kept_draws
 from analytics.differences.kept_draws import KeptDraws, KeptWeights
 from analytics.differences.neyman_draws import ahead
-from analytics.differences.task_draws import task_weights
+from analytics.differences.task_draws import pair_variances, task_weights
 
 N_AGENTS, K, DRAWS = 9, 23, {"seed": 4, "n_draws": 300}
 
@@ -96,6 +96,17 @@ def test_earlier_outcomes_of_the_same_agents_take_no_room(agents):
         now[0, changed] = 1 - now[0, changed]
         kept.ahead(now, names, v, untold, **DRAWS)
     assert len(kept._found) == 1
+
+
+def test_variances_of_pairs_are_made_once_of_the_same_outcomes(agents):
+    outcomes, _, v, _ = agents
+    kept = KeptDraws(most_bytes=4 * 8 * N_AGENTS**2)
+    found = kept.pair_variances(outcomes, v)
+    np.testing.assert_array_equal(found, pair_variances(outcomes, v))
+    assert kept.pair_variances(outcomes.copy(), v.copy()) is found
+    for others, w in ((outcomes, 2 * v), (1 - outcomes, v)):
+        np.testing.assert_array_equal(kept.pair_variances(others, w), pair_variances(others, w))
+    assert kept.pair_variances(outcomes, v) is not found  # room for two
 
 
 def test_weights_are_drawn_once_for_all_boards(monkeypatch):
