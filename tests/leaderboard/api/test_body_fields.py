@@ -127,7 +127,7 @@ def test_an_odd_value_is_stored_or_refused_by_name_and_leaves_nothing_behind(pos
     assert stored() == before
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: ".".join(map(str, path)))
+@pytest.mark.parametrize("path", [("colour",), ("agent", "name"), ("links", "logs"), ("outcomes", 0, "note")])
 def test_a_value_too_deep_for_the_parser_is_refused(post, path):
     for odd in DEEP.values():
         response = post(body_with(path, odd))
