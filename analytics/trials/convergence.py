@@ -164,7 +164,7 @@ def _by_task(codes: CodeArray, outcomes: FloatArray, n_trials: CodeArray) -> Flo
 
 
 def _icc_of_grids(grids: FloatArray) -> FloatArray:
-    """Truncated ICC of each grid, NaN-padded rows of trials by task; NaN where all outcomes are equal.
+    """Return the truncated ICC of each grid, NaN-padded rows of trials by task; NaN where all outcomes are equal.
 
     The grids are draws from one: a task has as many trials in each.
     """
