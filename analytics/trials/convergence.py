@@ -164,9 +164,9 @@ def _by_task(codes: CodeArray, outcomes: FloatArray, n_trials: CodeArray) -> Flo
 
 
 def _icc_of_grids(grids: FloatArray) -> FloatArray:
-    """Return the truncated ICC of each grid, NaN-padded rows of trials by task; NaN where all outcomes are equal.
+    """Return the truncated ICC of each grid; NaN where all outcomes are equal.
 
-    The grids are draws from one: a task has as many trials in each.
+    A grid has rows of trials by task, NaN-padded. All are draws from one: a task has as many trials in each.
     """
     seen = ~np.isnan(grids[0])
     n = np.count_nonzero(seen, axis=1)
