@@ -32,13 +32,13 @@ from analytics.trials.icc import (
     check_trials,
     checked_rows,
     counted,
-    mean_squares,
     task_trials,
 )
 
 N_SUBSETS = 200
 TOLERANCE = 0.05
 SHARE_WITHIN = 0.95
+CELLS_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,16 @@ def _subset_estimates(
     grid = _by_task(codes, outcomes, trials.n_trials)
     own = np.full((n_subsets, len(sizes)), np.nan)
     other = own.copy()
-    for d in range(n_subsets):
-        keys = generator(seed, "icc convergence", d).random(grid.shape)
-        keys[np.isnan(grid)] = 2.0
-        shuffled = np.take_along_axis(grid, np.argsort(keys, axis=1), axis=1)
+    at_once = max(CELLS_AT_ONCE // grid.size, 1)
+    for first in range(0, n_subsets, at_once):
+        draws = range(first, min(first + at_once, n_subsets))
+        keys = np.array([generator(seed, "icc convergence", d).random(grid.shape) for d in draws])
+        keys[:, np.isnan(grid)] = 2.0
+        shuffled = np.take_along_axis(grid[None], np.argsort(keys, axis=2), axis=2)
         for k, n in enumerate(sizes):
-            own[d, k] = _icc_of_grid(shuffled[:, :n])
+            own[draws, k] = _icc_of_grids(shuffled[:, :, :n])
             if 2 * n <= trials.n_trials.min():
-                other[d, k] = _icc_of_grid(shuffled[:, n:])
+                other[draws, k] = _icc_of_grids(shuffled[:, :, n:])
     return own, other
 
 
@@ -161,15 +163,22 @@ def _by_task(codes: CodeArray, outcomes: FloatArray, n_trials: CodeArray) -> Flo
     return grid
 
 
-def _icc_of_grid(grid: FloatArray) -> float:
-    """Return the truncated ICC of rows of trials, NaN-padded; NaN where all outcomes are equal."""
-    n = np.count_nonzero(~np.isnan(grid), axis=1)
-    means = np.nansum(grid, axis=1) / n
-    squares = np.nansum((grid - means[:, None]) ** 2, axis=1)
-    msb, msw, n_0 = mean_squares(TaskTrials(n, means, squares, False))
-    if msb + msw <= EQUAL**2:
-        return float("nan")
-    return max((msb - msw) / (msb + (n_0 - 1.0) * msw), 0.0)
+def _icc_of_grids(grids: FloatArray) -> FloatArray:
+    """Return the truncated ICC of each grid; NaN where all outcomes are equal.
+
+    A grid has rows of trials by task, NaN-padded. All are draws from one: a task has as many trials in each.
+    """
+    seen = ~np.isnan(grids[0])
+    n = np.count_nonzero(seen, axis=1)
+    means = np.where(seen, grids, 0.0).sum(axis=2) / n
+    squares = (np.where(seen, grids - means[:, :, None], 0.0) ** 2).sum(axis=2)
+    n_all, a = n.sum(), n.size
+    between = (means - (means @ n / n_all)[:, None]) ** 2 @ n
+    msb, msw, n_0 = between / (a - 1), squares.sum(axis=1) / (n_all - a), (n_all - n @ n / n_all) / (a - 1)
+    defined = msb + msw > EQUAL**2
+    icc = np.full(len(grids), np.nan)
+    np.divide(msb - msw, msb + (n_0 - 1.0) * msw, out=icc, where=defined)
+    return np.where(defined, np.maximum(icc, 0.0), np.nan)
 
 
 def _step(n: int, own: FloatArray, other: FloatArray, n_available: int) -> ConvergenceStep:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import optimize, stats
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn import config_context
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
@@ -86,7 +87,10 @@ def mid_range(train):
 
 
 def rates(train):
-    return np.array([np.nan if np.isnan(column).all() else np.nanmean(column) for column in train.T])
+    """The mean of each column; NaN where nobody ran it."""
+    found, seen = np.full(train.shape[1], np.nan), ~np.isnan(train).all(axis=0)
+    found[seen] = np.nanmean(train[:, seen], axis=0)
+    return found
 
 
 def by_key(key, k, tasks):
@@ -258,40 +262,53 @@ def estimates(x, y, i, train, tasks, imputer):
     }
 
 
+@config_context(assume_finite=True, skip_parameter_validation=True)
 def fold_records(x, y, held, train, tasks, dates, estimator="completion"):
     """One record for each held-out agent that may be scored; the pairs as a list of (j, agrees)."""
     imputer = SimpleImputer().fit(x[np.ix_(train, tasks)])
-    model = Ridge(alpha=1.0).fit(imputer.transform(x[np.ix_(train, tasks)]), y[train])
+    shares, ys = rates(x[:, tasks].T).round(9), y.round(9)
     outside = np.setdiff1d(np.arange(x.shape[1]), tasks)
     records = []
     for i in held:
         row = x[i, tasks]
         if 10 * np.isnan(row).sum() > len(tasks):
             continue
-        r = round(np.nanmean(row), 9)
+        r = shares[i]
         pairs = []
         for j in train:
-            if round(y[i], 9) == round(y[j], 9) or np.isnan(x[j, tasks]).all():
+            r_j = shares[j]
+            if ys[i] == ys[j] or np.isnan(r_j):
                 continue
-            r_j = round(np.nanmean(x[j, tasks]), 9)
             agrees = 0.5 if r == r_j else float((r > r_j) == (y[i] > y[j]))
             pairs.append((j, agrees))
         rest = np.nanmean(x[i, outside]) if len(outside) and not np.isnan(x[i, outside]).all() else NAN
-        prediction = model.predict(imputer.transform(row[None, :]))[0]
         told = estimates(x, y, i, list(train), tasks, imputer)
         own, full = round(told[estimator], 9), []
         for j in train:
-            y_j = round(y[j], 9)
-            if round(y[i], 9) != y_j:
-                full.append((j, 0.5 if own == y_j else float((own > y_j) == (y[i] > y[j]))))
-        record = {"i": i, "r": r, "y": y[i], "p": prediction, "rest": rest, "pairs": pairs}
+            if ys[i] != ys[j]:
+                full.append((j, 0.5 if own == ys[j] else float((own > ys[j]) == (y[i] > y[j]))))
+        record = {"i": i, "r": r, "y": y[i], "p": told["ridge"], "rest": rest, "pairs": pairs}
         records.append(record | {"full": full, "told": told})
     return records
+
+
+def residuals(x, y, held, train, tasks):
+    """What Ridge leaves of each held-out score, y − ŷ, where every outcome is known."""
+    model = Ridge(alpha=1.0).fit(x[np.ix_(train, tasks)], y[train])
+    return y[held] - model.predict(x[np.ix_(held, tasks)])
 
 
 def neyman(x, i, j):
     d = (x[i] - x[j])[~np.isnan(x[i] - x[j])]
     return math.sqrt(np.var(d, ddof=1) / len(d))
+
+
+@functools.cache
+def clear_pairs(cells, n, m, standard_error):
+    """Whether the scores of two agents differ by over 1.96 standard errors."""
+    x = np.frombuffer(cells).reshape(n, m)
+    scores = rates(x.T).round(9)
+    return functools.cache(lambda i, j: abs(scores[i] - scores[j]) > 1.96 * standard_error(x, i, j))
 
 
 def figures(records, x, left_out=(), standard_error=neyman):
@@ -309,10 +326,7 @@ def figures(records, x, left_out=(), standard_error=neyman):
                 answers.append(np.mean(used))
         return np.mean(answers) if answers else None
 
-    y_of = {q["i"]: q["y"] for q in records}
-
-    def is_clear(i, j):
-        return abs(np.round(y_of[i], 9) - np.round(np.nanmean(x[j]), 9)) > 1.96 * standard_error(x, i, j)
+    is_clear = clear_pairs(np.ascontiguousarray(x).tobytes(), *x.shape, standard_error)
 
     has_order = len(kept) > 1 and np.ptp(yr) > 0
     full, of_subset = shares(lambda i, j: True, "full"), shares(lambda i, j: True)

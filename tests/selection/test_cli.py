@@ -367,7 +367,8 @@ def test_the_verdict_needs_a_validation(answer, text, tmp_path):
     of_random = told["random"]["pairs_correct_full"]
     assert verdict["random_difference"] == pytest.approx(verdict["pairs"] - of_random)
     assert verdict["se"] == told["mid_range"]["se"]["random_difference"]
-    assert "Does the subset rank like all tasks?" in text("standings", path, "--validate")
+    few, _ = board(tmp_path / "b.csv", 12, 20)
+    assert "Does the subset rank like all tasks?" in text("standings", few, "--validate")
 
 
 def test_agents_that_ran_a_part_are_linked_by_the_versions_that_are_named(answer, tmp_path):
@@ -403,7 +404,8 @@ def test_rules_are_typed_alike_for_every_command(answer, tmp_path):
     assert answer("standings", path, *flags)["subset"]["size"] == k
     assert answer("ranks", path, *flags, "--target", "subset")["n_tasks"] == k
     assert answer("compare", path, *flags, "--target", "subset")["n_tasks"] == k
-    assert answer("validate", path, *flags, "--protocol", "loao")["subset"]["size"] == k
+    validated = answer("validate", path, *flags, "--protocol", "loao", "--strategy", "mid_range")
+    assert validated["subset"]["size"] == k
     spread = answer("standings", path, "--strategy", "spread")["subset"]
     assert spread["tasks"] == answer("band", path, "--strategy", "spread")["subset"]["tasks"]
     assert answer("ranks", path, "--seed", "3")["critical"] != answer("ranks", path)["critical"]
@@ -463,7 +465,7 @@ def test_refusals_of_compare_and_ranks(refusal, tmp_path):
 # ---------------------------------------------------------------------------------------------------- drift
 
 
-def test_drift_of_swe_bench_verified(answer, text, real_data):
+def test_drift_of_swe_bench_verified(answer, real_data):
     path = real_data / "swebench_verified_2023_2025.csv.gz"
     found = answer("drift", path)
     assert len(found["chosen_from"]) == 15
@@ -476,7 +478,10 @@ def test_drift_of_swe_bench_verified(answer, text, real_data):
     for monitor in monitors.values():
         for firing in (monitor["first_warn"], monitor["first_alert"]):
             assert firing is None or firing["day"] > found["fixed_on"]
-    out = text("drift", path)
+
+
+def test_drift_as_text(text, tmp_path):
+    out = text("drift", board(tmp_path / "a.csv", 31, 40)[0])
     assert "first fired:" in out
     assert "not fired" in out
 

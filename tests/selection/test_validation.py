@@ -136,15 +136,17 @@ def repeated_or_neyman(rows):
         if r.get("valid") != "0":
             trials[r["agent"], r["task"]].append(float(r["outcome"]))
     agents, tasks = sorted({a for a, _ in trials}), sorted({t for _, t in trials})
+    means = {cell: np.mean(outcomes) for cell, outcomes in trials.items()}
+    squares = {cell: np.var(one, ddof=1) / len(one) if len(one) > 1 else NAN for cell, one in trials.items()}
 
     @functools.cache
     def error(i, j):
-        pairs = [(trials[agents[i], t], trials[agents[j], t]) for t in tasks]
-        pairs = [pair for pair in pairs if pair[0] and pair[1]]
-        if all(len(outcomes) >= 2 for pair in pairs for outcomes in pair):
-            noise = sum(np.var(outcomes, ddof=1) / len(outcomes) for pair in pairs for outcomes in pair)
+        pairs = [((agents[i], t), (agents[j], t)) for t in tasks]
+        pairs = [pair for pair in pairs if set(pair) <= trials.keys()]
+        noise = sum(squares[cell] for pair in pairs for cell in pair)
+        if not np.isnan(noise):
             return math.sqrt(noise) / len(pairs)
-        return reference.neyman(np.array([[np.mean(a), np.mean(b)] for a, b in pairs]).T, 0, 1)
+        return reference.neyman(np.array([[means[a], means[b]] for a, b in pairs]).T, 0, 1)
 
     return lambda x, i, j: error(i, j)
 
@@ -314,7 +316,7 @@ def test_a_held_out_row_never_reaches_its_fold(protocol, strategy):
 # ----------------------------------------------------------------------------------------------- properties
 
 
-@settings(derandomize=True, deadline=None, max_examples=12)
+@settings(derandomize=True, deadline=None, max_examples=4)
 @given(st.integers(0, 2**32 - 1))
 def test_the_order_of_rows_and_columns_in_the_file_changes_nothing(seed):
     rng = np.random.default_rng(seed)
@@ -344,7 +346,7 @@ def test_the_order_of_rows_and_columns_in_the_file_changes_nothing(seed):
     assert as_json(validate(read(rows), **options)) == as_json(validate(read(shuffled), **options))
 
 
-@settings(derandomize=True, deadline=None, max_examples=20)
+@settings(derandomize=True, deadline=None, max_examples=6)
 @given(st.integers(0, 2**32 - 1))
 def test_new_names_only_relabel_a_table_without_ties(seed):
     rng = np.random.default_rng(seed)
@@ -730,8 +732,7 @@ def residuals_in_time(x, y, dates, rows):
         tasks = reference.mid_range(x[train]) if len(train) >= 10 else None
         if tasks is not None:
             held = [i for i in rows if dates[i] == day]
-            answers = reference.fold_records(x, y, held, train, tasks, dates)
-            found += [q["y"] - q["p"] for q in answers]
+            found += reference.residuals(x, y, held, train, tasks).tolist()
     return found
 
 
@@ -762,8 +763,7 @@ def test_coverage_is_measured_from_training_agents_alone(protocol):
             train = [i for i in rows if i not in held]
             tasks = reference.mid_range(x[train]) if len(train) >= 5 else None
             if tasks is not None:
-                for q in reference.fold_records(x, y, held, train, tasks, dates):
-                    answer[q["i"]] = q["y"] - q["p"]
+                answer |= dict(zip(held, reference.residuals(x, y, held, train, tasks), strict=True))
         return np.array([answer[i] for i in rows])
 
     hits = []

@@ -28,6 +28,7 @@ from leaderboard.operations.models import (
 from leaderboard.operations.reselections import propose
 from leaderboard.operations.services import check_drift, issue_token, recompute
 from leaderboard.operations.webhooks import add_webhook
+from tests.kept import stored
 from tests.leaderboard.desk import people as of_each_kind
 from tests.toys import AS_OF, csv_text, load_text, moved
 
@@ -37,6 +38,10 @@ KINDS = ("anonymous", "viewer", "submitter", "another's operator", "operator", "
 @pytest.fixture
 def full(db):
     """A benchmark with a row in each table of the admin."""
+    return stored("a row in each table of the admin", in_each_table)
+
+
+def in_each_table():
     benchmark = moved()
     recompute(benchmark=benchmark, as_of=AS_OF)
     now = timezone.now()

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from leaderboard.catalog.models import Agent
 from leaderboard.submissions.models import IdempotencyKey, Outcome, Setting, Submission
@@ -92,8 +92,11 @@ def body_with(path, odd):
 
 
 def stored():
-    models = (Agent, Submission, Outcome, Setting, IdempotencyKey)
-    return [model.objects.count() for model in models]
+    """How many rows each table has."""
+    tables = [model._meta.db_table for model in (Agent, Submission, Outcome, Setting, IdempotencyKey)]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables))
+        return cursor.fetchone()
 
 
 def is_told(problem, path):
@@ -127,7 +130,7 @@ def test_an_odd_value_is_stored_or_refused_by_name_and_leaves_nothing_behind(pos
     assert stored() == before
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: ".".join(map(str, path)))
+@pytest.mark.parametrize("path", [("colour",), ("agent", "name"), ("links", "logs"), ("outcomes", 0, "note")])
 def test_a_value_too_deep_for_the_parser_is_refused(post, path):
     for odd in DEEP.values():
         response = post(body_with(path, odd))
