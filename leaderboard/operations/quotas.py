@@ -66,7 +66,11 @@ def left(*, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: d
 def _left(policy: Policy, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas:
     day, of_account, of_agent = _day(as_of), Q(token__user=token.user), Q(agent=agent)
     today = Submission.objects.filter(
-        agent__benchmark=policy.benchmark_id, loaded=False, received_at__gte=day, received_at__lt=day + DAY
+        of_account | of_agent,
+        agent__benchmark=policy.benchmark_id,
+        loaded=False,
+        received_at__gte=day,
+        received_at__lt=day + DAY,
     )
     n = today.aggregate(account=Count("pk", filter=of_account), agent=Count("pk", filter=of_agent))
     return Quotas(

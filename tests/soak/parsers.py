@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from django.core.exceptions import TooManyFieldsSent
 from django.http import QueryDict
 from django.template import Context, Template
 from rest_framework.exceptions import APIException
@@ -306,7 +307,9 @@ READERS: dict[str, Reader] = {
     ),
     "shown": Reader(shown, (), (b"a|b <b> `x` [l](javascript:x)", b"- *a*"), ("](", "`", "<", "\\", "&#")),
     "address": Reader(
-        address, (), (b"target=full&sort=-cost&vs=3&view=all&rows=9&find=x&cost=1.5&show=model&board=2",)
+        address,
+        (TooManyFieldsSent,),
+        (b"target=full&sort=-cost&vs=3&view=all&rows=9&find=x&cost=1.5&show=model&board=2",),
     ),
     "token": Reader(
         lambda data: secrets.parse(data.decode("utf-8", "replace")),

@@ -265,6 +265,25 @@ def test_archives_that_are_no_logs(refusal, tmp_path, members, told):
     assert told.removeprefix("header.json: ") in refusal(archive(tmp_path / "x.eval", members))
 
 
+@pytest.mark.parametrize(
+    ("at", "byte", "told"),
+    [
+        (6, 108, "the archive cannot be read: zip file version"),  # the version that is needed
+        (8, 1, "header.json: is encrypted"),
+        (47, 0xFF, "the archive cannot be read: 'utf-8' codec"),  # a name that says it is UTF-8
+    ],
+)
+def test_an_archive_whose_table_of_contents_lies(refusal, tmp_path, at, byte, told):
+    file = archive(tmp_path / "x.eval", {"header.json": HEADER, "summaries.json": []})
+    content = bytearray(file.read_bytes())
+    entry = content.index(b"PK\x01\x02")
+    content[entry + at] = byte
+    if byte == 0xFF:
+        content[entry + 9] |= 8
+    file.write_bytes(content)
+    assert told in refusal(file)
+
+
 def test_an_archive_that_is_cut_off(refusal, tmp_path):
     file = archive(
         tmp_path / "x.eval", {"header.json": HEADER, "summaries.json": [inspect_sample("a", value="C")]}

@@ -55,6 +55,14 @@ def test_who_ran_it_is_asked_for_at_once(refusal, report):
     assert "submitted_at: is not in the file; --submitted-at states it" in told
 
 
+@pytest.mark.parametrize("wrong", [500, "a", {"a": 1}, True])
+def test_errors_that_are_no_list_are_a_fault(refusal, tmp_path, wrong):
+    file = shapes.write(tmp_path / "model__x.run-1.json", swe_report(resolved=["a"]) | {"error_ids": wrong})
+    told = refusal(file, **STATED)
+    assert "has a fault" in told
+    assert "a list is expected, not" in told
+
+
 def test_an_old_report_says_that_errors_count(read, report):
     assert read(report(resolved=["a"], error=["b"]), **STATED).notes == [
         "model__x.run-1.json: Errors, counted as failures: reports before 5.0 do not say whose they are: 1."

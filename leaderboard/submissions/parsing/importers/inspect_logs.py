@@ -34,6 +34,7 @@ from leaderboard.submissions.parsing.importers.source import head
 
 ZIP = b"PK\x03\x04"
 ZSTANDARD = 93  # method of compression
+ENCRYPTED = 1  # of a member's flags
 MAX_MEMBERS = 200_000
 HEADERS = ("header.json", "_journal/start.json")
 SUMMARIES, SAMPLES = "summaries.json", "samples/"
@@ -81,7 +82,7 @@ def _archive(path: Path, reading: Reading) -> Iterator[tuple[Node, Iterator[Node
             header = _member(archive, members[name], path, reading, where="")
             if header is not None and header.is_object() and header.get("eval").is_object():
                 yield header, _samples(archive, members, header, path, reading)
-    except BadZipFile as error:
+    except (BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
         reading.told.add(file, "", f"the archive cannot be read: {error}")
 
 
@@ -107,7 +108,10 @@ def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: Reading, *, wh
     """One member, if its stated size and what it grows to are within what may be read."""
     file, told = reading.source.shown(path), reading.told
     reading.source.check(path, info.file_size, info.compress_size)
-    broken: tuple[type[Exception], ...] = (BadZipFile, EOFError, NotImplementedError, OSError, zlib.error)
+    if info.flag_bits & ENCRYPTED:
+        told.add(file, info.filename, "is encrypted")
+        return None
+    broken: tuple[type[Exception], ...] = (BadZipFile, EOFError, RuntimeError, OSError, zlib.error)
     if info.compress_type == ZSTANDARD:
         try:
             importlib.import_module("zipfile_zstd")  # teaches zipfile the method

@@ -83,11 +83,14 @@ def _note(report: Node, told: dict[str, str], reading: Reading) -> None:
     submitted = {
         entry.value for entry in report.get("submitted_ids").listed() if isinstance(entry.value, str)
     }
-    errors = report.get("error_ids").value if "infra_failure_ids" not in report.value else ()
+    errors = report.get("error_ids").value if "infra_failure_ids" not in report.value else None
     for n, what in (
         (len(without - told.keys()), "Instances without a prediction, missing and not failed"),
         (len(submitted - told.keys()), "Predictions for no instance of the data set"),
-        (len(errors or ()), "Errors, counted as failures: reports before 5.0 do not say whose they are"),
+        (
+            len(errors) if isinstance(errors, list) else 0,
+            "Errors, counted as failures: reports before 5.0 do not say whose they are",
+        ),
     ):
         if n:
             reading.notes.append(f"{report.file}: {what}: {n:,}.")
