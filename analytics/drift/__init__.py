@@ -5,13 +5,13 @@ monitor                statistic                                       warn; ale
 =====================  ==============================================  =====================================
 rank fidelity          fall of ρ with the tasks outside S, z test      p ≤ 5α_j; p ≤ α_j; if it fell > .10
 capability jump        CUSUM of normal scores of means over S, rising  5.5; 7
-band erosion           share of the band that left it, by permutation  p ≤ 5α_j and > 10 points over chance;
-                                                                       p ≤ 2α_j and > 20
+band erosion           share of the band that left it, and how far it  p ≤ 5α_j and > 10 points over chance;
+                       went, by permutation                            p ≤ 2α_j and > 20
 calibration            e-value of missed 95% intervals, p₀ = .05       20; 100
 calibration residuals  CUSUM of y − ŷ, both sides                      7; 9
 saturation             lower limits of the best mean over S            95% limit ≥ .90, or half of S > 95%;
                                                                        99% limit ≥ .90
-tuning to the subset   audit tasks against what S predicts, drawn      p ≤ 5α_j; p ≤ 2α_j
+tuning to the subset   audit tasks against what S predicts, drawn      p ≤ 5α_j; p ≤ 1.5α_j
 scaffold novelty       new ones in the latest 20, by permutation       p ≤ 5α_j and > 50%; never
 harness failures       bets on larger invalid shares of agents          20; 100
 run-to-run noise       rise of ω̂, by permutation                       p ≤ 5α_j; p ≤ α_j
@@ -19,9 +19,9 @@ cost per task          CUSUM, both sides                               6.2; 7.8
 =====================  ==============================================  =====================================
 
 α_j = .01·2^−j at look j, taken at 10, 20, 40, … agents (rank fidelity: 12, 20, 40, …); between two looks the
-last one stands (`looks`). Without any change a chart alarms once in 7,500 agents or less; rank fidelity,
-calibration, harness failures and run-to-run noise ever alert with probability .01 at most, band erosion and
-tuning with .02. Novelty never alerts; saturation has the errors of its limits.
+last one stands (`looks`). Without any change a chart alarms once in 7,500 agents or more; rank fidelity,
+calibration, harness failures and run-to-run noise ever alert with probability .01 or about it, tuning with
+.015, band erosion with .02. Novelty never alerts; saturation has the errors of its limits.
 How often each fires on simulated boards is in docs/evidence/monitors.txt.
 
 Not done here

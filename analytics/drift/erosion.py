@@ -45,6 +45,7 @@ zero*, 2010.
 
 from collections.abc import Callable, Sequence
 from datetime import date
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,6 +60,7 @@ EDGE_TOLERANCE = 1e-9
 WARN_TIMES, ALERT_TIMES = 5.0, 2.0
 WARN_EXCESS, ALERT_EXCESS = 0.10, 0.20
 CHUNK_CELLS = 100_000
+STATES: tuple[State, ...] = ("ok", "warn", "alert")
 
 Edges = Sequence[tuple[float, float]]
 
@@ -110,28 +112,40 @@ def band_erosion(
     rng = generator(seed, NAME, look.number)
     observed = n_out / k, float(far.sum()) / k
     drawn = permuted(look, _draws(selected, latest, edges, k, rng), *observed)
-    tests = [_test(*pair) for pair in zip(observed, drawn, strict=True)]
-    p, excess = min(tests)
+    share, distance = (_test(*pair, look) for pair in zip(observed, drawn, strict=True))
+    decisive = max(share, distance, key=lambda one: (STATES.index(one.state), -one.p))
     left = [tasks[j] for j in np.flatnonzero(far[0]).tolist()]
     reason = (
-        f"{n_out} of {counted(k, 'task')} left the band in the latest {len(latest)} of {look.size} new "
-        f"complete agents, {100 * excess:+.0f} points against what chance moves; p {p:.2g}"
+        f"{n_out} of {counted(k, 'task')} left the band in the last {len(latest)} of the first {look.size} "
+        f"new complete agents, {100 * share.excess:+.0f} points against what chance moves"
     )
-    evidence = {"tasks": left, "share": n_out / k, "excess": excess, "look": at(look.size - 1, agents, dates)}
-    state = max((_state(*test, look) for test in tests), key=("ok", "warn", "alert").index)
+    if decisive is distance:
+        reason += (
+            f"; they went {observed[1]:.0%} of the way out, {100 * distance.excess:+.0f} points against it"
+        )
+    evidence = {"tasks": left, "share": observed[0], "excess": share.excess} | {
+        "distance": observed[1],
+        "distance_excess": distance.excess,
+        "look": at(look.size - 1, agents, dates),
+    }
     level, bound = ALERT_TIMES * look.level, ALERT_TIMES * LEVEL
-    return Monitor(NAME, state, p, level, reason, evidence, false_alerts_at_most=bound)
+    reason += f"; p {decisive.p:.2g}"
+    return Monitor(NAME, decisive.state, decisive.p, level, reason, evidence, false_alerts_at_most=bound)
 
 
-def _test(observed: float, drawn: FloatArray) -> tuple[float, float]:
-    """Return p, doubled for two tests, and the excess against what permutations give."""
-    return min(1.0, 2 * permutation_p(observed, drawn)), observed - float(np.nanmean(drawn))
+class _Test(NamedTuple):
+    """p, doubled for two tests, the excess against what permutations give, and what they say."""
+
+    p: float
+    excess: float
+    state: State
 
 
-def _state(p: float, excess: float, look: Look) -> State:
+def _test(observed: float, drawn: FloatArray, look: Look) -> _Test:
+    p, excess = min(1.0, 2 * permutation_p(observed, drawn)), observed - float(np.nanmean(drawn))
     if p <= ALERT_TIMES * look.level and excess > ALERT_EXCESS:
-        return "alert"
-    return "warn" if p <= WARN_TIMES * look.level and excess > WARN_EXCESS else "ok"
+        return _Test(p, excess, "alert")
+    return _Test(p, excess, "warn" if p <= WARN_TIMES * look.level and excess > WARN_EXCESS else "ok")
 
 
 def _rates(outcomes: FloatArray) -> FloatArray:

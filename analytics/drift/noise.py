@@ -72,7 +72,10 @@ def run_noise(
     same_length(*reference)
     look, n_before = last_look(len(agents)), len(reference.variances)
     if look is None or n_before < N_FEWEST:
-        counts = f"agents with repeated trials: {n_before} before and {len(agents)} since"
+        counts = (
+            f"agents with repeated trials: {n_before} before, on a subset chosen without them, and "
+            f"{len(agents)} since"
+        )
         return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
     latest = Noise(*(part[: look.size] for part in since))
     before, now = (float(part.variances.sum() / part.binomial.sum()) for part in (reference, latest))

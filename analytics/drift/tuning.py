@@ -119,7 +119,10 @@ def subset_tuning(
     draw = _draws(before, latest, generator(seed, NAME, look.number))
     p, limit = permutation_p(-gap, permuted(look, draw, -gap)[0]), ALERT_TIMES * look.level
     state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
-    reason = f"the latest {len(latest)} newcomers do {gap:+.1%} on audit tasks against the agents before"
+    reason = (
+        f"on audit tasks the last {len(latest)} of the first {look.size} newcomers lie {100 * gap:+.1f} "
+        "points from what the subset predicts, against the agents before"
+    )
     evidence |= {"look": at(int(audited[look.size - 1]), agents, dates), "gap": gap}
     bound = ALERT_TIMES * LEVEL
     return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)

@@ -15,8 +15,8 @@ def header_faults(names: Sequence[str]) -> list[Fault]:
     if len(names) > MAX_COLUMNS:
         rule = f"the file has {len(names):,} columns; at most {MAX_COLUMNS} are allowed"
         return [Fault(None, None, None, rule)]
-    if len(names) == 1 and (hint := separator_hint(names)):
-        return [Fault(None, None, None, hint.removeprefix("; "))]
+    if len(names) == 1 and (hint := separator_hint(names)) and "\t" in names[0]:
+        return [Fault(None, None, None, hint.removeprefix("; "))]  # not that a name holds no tab
     counted = Counter(names).items()
     return [fault for name, n in counted if (fault := _fault(name, n, names.index(name) + 1))]
 

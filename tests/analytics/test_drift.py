@@ -267,7 +267,9 @@ def test_erosion_is_the_permutation_test_by_its_definition(share_missing):
         for observed, one in ((n_out / size, counts / sizes), (far / size, went / size))
     ]
     assert found.statistic == pytest.approx(min(1, min(tests)[0]), abs=0.06)
-    assert found.evidence["excess"] == pytest.approx(min(tests)[1], abs=0.01)
+    told = found.evidence
+    assert told["distance"] == pytest.approx(far / size)
+    assert [told["excess"], told["distance_excess"]] == pytest.approx([tests[0][1], tests[1][1]], abs=0.01)
 
 
 def test_tasks_that_all_agents_solve_have_left_the_band():
@@ -286,6 +288,20 @@ def test_tasks_that_all_agents_solve_have_left_the_band():
 def test_how_far_a_task_left_is_linear_from_the_edge_to_all_or_none(n_out_of_ten):
     far = _left(np.array([[0.5, 0.1]]), np.array([[n_out_of_ten / 10, 1.0]]), BAND)[1]
     assert far[0] == pytest.approx([{0: 1.0, 2: 1 / 3, 5: 0.0, 8: 1 / 3, 10: 1.0}[n_out_of_ten], 0.0])
+
+
+def test_an_alert_tells_the_excess_of_the_test_that_alerts():
+    """Tasks at .6 that rise to .72 leave by a little: their number alerts, and how far they went does not."""
+    chance = np.full(60, 0.6)
+    rng = np.random.default_rng(1)
+    selected, since = (rng.random((30, 60)) < chance).astype(float), (rng.random((20, 60)) < chance + 0.12)
+    found = eroded(selected, since.astype(float))
+    assert found.state == "alert"
+    assert found.evidence["excess"] > 0.2 > 0.1 > found.evidence["distance_excess"]
+    assert f"{100 * found.evidence['excess']:+.0f} points against what chance moves; p" in found.reason
+    solved = eroded(selected, np.ones((20, 60)))
+    assert solved.state == "alert"
+    assert f"{100 * solved.evidence['excess']:+.0f} points against what chance moves" in solved.reason
 
 
 def test_six_tasks_that_all_agents_solve_are_seen_to_leave():
