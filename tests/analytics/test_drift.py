@@ -297,7 +297,7 @@ def test_an_alert_tells_the_excess_of_the_test_that_alerts():
     selected, since = (rng.random((30, 60)) < chance).astype(float), (rng.random((20, 60)) < chance + 0.12)
     found = eroded(selected, since.astype(float))
     assert found.state == "alert"
-    assert found.evidence["excess"] > 0.2 > 0.1 > found.evidence["distance_excess"]
+    assert found.evidence["excess"] > 0.2 > found.evidence["distance_excess"]
     assert f"{100 * found.evidence['excess']:+.0f} points against what chance moves; p" in found.reason
     solved = eroded(selected, np.ones((20, 60)))
     assert solved.state == "alert"
