@@ -360,7 +360,7 @@ def _replay_shown(found: Replay) -> dict[str, Any]:
         f"{words.counted(len(version.chosen_from), 'agent')}",
         "since": f"{words.counted(len(found.promises), 'complete agent')}; {len(found.missed)} of "
         f"{words.counted(n_told, 'interval')} missed",
-        "false alerts": "–" if pace is None else f"{pace:.2f} a year are expected without any change",
+        "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
         "first fired": [_watched_row(one) for one in found.monitors],
         "in the end": [
             {

@@ -143,7 +143,7 @@ def drift_text(check: DriftCheck) -> str:
         {
             "subset": f"version {found['subset']}, fixed on {found['fixed_on']}",
             "since": words.counted(found["n_later"], "agent"),
-            "false alerts": "–" if pace is None else f"{pace:.2f} a year are expected without any change",
+            "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
             "\nmonitors": [
                 {
                     "state": one["state"],

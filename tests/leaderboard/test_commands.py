@@ -262,7 +262,7 @@ def test_drift_says_what_to_do(toy):
     (alert,) = [i for i, line in enumerate(lines) if "alert " in line and "saturation" in line]
     assert "add harder tasks" in lines[alert]
     assert "novelty" in lines[alert + 1]
-    assert "0.50 a year are expected without any change" in drift_text(check)
+    assert "at most 0.50 a year, if nothing changes" in drift_text(check)
 
 
 def test_drift_without_a_subset(db, run, tmp_path):
