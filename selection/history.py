@@ -108,7 +108,9 @@ class History:
         counted[self.founders] = False
         places = {name: i for i, name in enumerate(self.names)}
         for fold, tasks in zip(self.nested.folds, self.nested.tasks, strict=True):
-            counted[np.ix_(np.array([places[self.founding.names[i]] for i in fold.held_out]), tasks)] = True
+            for name in (self.founding.names[i] for i in fold.held_out):
+                if name in places:  # not one that was asked for tasks of its own
+                    counted[places[name], tasks] = True
         return noise_of(np.where(counted, self.trial_variances, np.nan), self.outcomes)
 
     @property
