@@ -12,6 +12,7 @@ from leaderboard.studies.answers import Standings
 from leaderboard.studies.given import Decided
 from leaderboard.studies.models import ESTIMATOR_VERSION
 from leaderboard.studies.rules import policy_values
+from leaderboard.submissions.copying import copy_new
 
 
 def board_with_key(decided: Decided) -> Board | None:
@@ -59,9 +60,7 @@ def publish(
         published_at=published_at,
     )
     ids = dict(benchmark.agents.values_list("name", "id"))
-    Entry.objects.bulk_create(
-        _entry(board, position, line, ids[line["agent"]]) for position, line in enumerate(agents)
-    )
+    copy_new([_entry(board, position, line, ids[line["agent"]]) for position, line in enumerate(agents)])
     return board, True
 
 

@@ -46,6 +46,26 @@ def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
             _write_text(table, copy)
 
 
+def copy_new(rows: Sequence[models.Model]) -> None:
+    """Append rows of one model, which the database numbers: `bulk_create` takes several times as long."""
+    if not rows:
+        return
+    fields = [field for field in rows[0]._meta.concrete_fields if not field.primary_key]
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        sql.Identifier(rows[0]._meta.db_table),
+        sql.SQL(", ").join(map(sql.Identifier, [field.column or "" for field in fields])),
+    )
+    with (
+        connection.wrap_database_errors,
+        connection.cursor() as cursor,
+        cursor.copy(statement.as_string(connection.connection)) as copy,
+    ):
+        for row in rows:
+            copy.write_row(
+                [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
+            )
+
+
 def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> pa.Table:
     """Return the rows of a query as a table of this schema."""
     import pyarrow.csv as arrow_csv

@@ -10,7 +10,7 @@ from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Policy, Scaffold, Task
 from leaderboard.operations.services import recompute
 from leaderboard.studies.models import Calibration, SubsetTask, TaskSubset
-from leaderboard.submissions.copying import BLOCK_ROWS, copy_in, copy_out
+from leaderboard.submissions.copying import BLOCK_ROWS, copy_in, copy_new, copy_out
 from leaderboard.submissions.models import LIVE, Outcome, Setting, StatusChange, Submission
 from leaderboard.submissions.queries import LIVE_OUTCOMES, MEASURED_OUTCOMES, OUTCOMES
 from tests.toys import AS_OF, csv_text, load_text
@@ -130,6 +130,49 @@ def test_binary_copy_errors_are_djangos_and_store_nothing(db, row):
     with pytest.raises(IntegrityError), transaction.atomic():
         copy_in(narrow_rows((1, 2, 3, 0, 1.0, True), row), model=Outcome)
     assert not Outcome.objects.exists()
+
+
+ODD = ["a\tb\nc\r\\N", "\\.", '"q", {x}', "100% é \U0001f600", ""]
+
+
+def test_new_rows_are_those_that_bulk_create_stores(board):
+    """Text that COPY has to escape, numbers, lists, objects of JSON, and nothing at all."""
+    first = board.entries.order_by("position").first()
+    told = {name: getattr(first, name) for name in Entry.TOLD}
+    changes = [
+        {},
+        {"scaffold": "\\N", "links": dict.fromkeys(ODD, ODD), "marks": ODD, "flags": ODD},
+        {"rank": None, "submitted_at": None, "cost_usd": None, "n_tokens": 1e300, "seconds": 0.1 + 0.2},
+        *({"name": text, "condition": text} for text in ODD),
+    ]
+    stored = []
+    for number, store in enumerate((copy_new, Entry.objects.bulk_create), start=2):
+        newer = Board.objects.get(pk=board.pk)
+        newer.pk, newer.number, newer.data_version = None, number, board.data_version + number
+        newer.save(force_insert=True)
+        agents = board.benchmark.agents.order_by("pk")
+        store(
+            [
+                Entry(board=newer, agent=agent, position=i, **{"rank": i, "name": "a"} | told | change)
+                for i, (agent, change) in enumerate(zip(agents, changes, strict=False))
+            ]
+        )
+        names = ["agent", "position", "rank", "name", *Entry.TOLD]
+        stored.append(list(newer.entries.order_by("position").values_list(*names)))
+    assert len(stored[0]) == len(changes)
+    assert stored[0] == stored[1]
+
+
+def test_new_rows_that_break_a_rule_are_djangos_errors_and_store_nothing(board):
+    entry = board.entries.first()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        copy_new([entry])
+    entry.scaffold = "\0"
+    with pytest.raises((DataError, ValueError)), transaction.atomic():
+        copy_new([entry])
+    n = Entry.objects.count()
+    copy_new([])
+    assert Entry.objects.count() == n
 
 
 def test_copy_under_a_debugging_connection(db):
