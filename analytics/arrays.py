@@ -17,3 +17,9 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def columns(array: npt.NDArray[Any], at: IndexArray) -> npt.NDArray[Any]:
+    """Return columns of a matrix with rows in one piece: itself where all are asked for, in their order."""
+    is_whole = at.size == array.shape[1] and np.array_equal(at, np.arange(at.size))
+    return array if is_whole else np.take(array, at, axis=1)

@@ -46,6 +46,7 @@ Statistics* 9 (1981) 1026-1034.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -121,9 +122,14 @@ class RankIntervals:
 
     def tied_with(self, agent: int) -> tuple[int, ...]:
         """Positions of the other agents that agent neither beats nor is beaten by."""
-        tied = ~(self.beats[agent] | self.beats[:, agent])
-        tied[agent] = False
-        return tuple(np.flatnonzero(tied).tolist())
+        return tuple(np.flatnonzero(self.tied[agent]).tolist())
+
+    @cached_property
+    def tied(self) -> Mask:
+        """Pairs of which neither beats the other, (n_agents, n_agents); False on the diagonal."""
+        tied = ~(self.beats | self.beats.T)
+        np.fill_diagonal(tied, False)
+        return read_only(tied)
 
 
 def resample(

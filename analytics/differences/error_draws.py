@@ -39,8 +39,9 @@ Hothorn, Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +56,7 @@ SLACK = 1e-9
 LEAST_SCALE = 1e-12
 FEW_AGENTS = 32
 MOST_PAIRS = 1 << 20  # at once: 8 MB
+OwnDraws = Callable[..., FloatArray]
 
 
 class DrawsRefused(CoreError):
@@ -78,6 +80,13 @@ class ErrorDraws:
     squares: FloatArray
     judged: Mask
 
+    @cached_property
+    def ends(self) -> Mask:
+        """Agents of which each judged pair has one: those judged with half of all, where that will do."""
+        most = 2 * np.count_nonzero(self.judged, axis=1) >= len(self.judged)
+        is_enough = not self.judged[np.ix_(~most, ~most)].any()
+        return np.asarray(most if is_enough else np.ones_like(most))
+
 
 class Largest(NamedTuple):
     """In every draw the agent with the largest z², that z² and the second largest, shape (n_draws,) each."""
@@ -87,8 +96,32 @@ class Largest(NamedTuple):
     second: FloatArray
 
 
+def own_draws(name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:
+    """Draw e_a, and of Û_a what no calibration shares, V_a·χ²_ν/ν, shape (2, n_draws).
+
+    Parameters
+    ----------
+    name : str
+    error : AgentError
+    seed, n_draws : int
+    """
+    place = name.encode("utf-8", "surrogatepass")
+    e = math.sqrt(error.variance) * generator(seed, "rank error", *place).standard_normal(n_draws)
+    if error.calibrated:
+        t = generator(seed, "rank estimate", *place).standard_t(T_DF, n_draws)
+        e += math.sqrt(error.calibrated * (T_DF - 2) / T_DF) * t
+    seen = error.variance * _scale(generator(seed, "rank seen", *place), error.df, n_draws)
+    return np.array([e, seen])
+
+
 def draw_errors(
-    names: Sequence[str], errors: Sequence[AgentError], judged: Mask, *, seed: int, n_draws: int
+    names: Sequence[str],
+    errors: Sequence[AgentError],
+    judged: Mask,
+    *,
+    seed: int,
+    n_draws: int,
+    own: OwnDraws = own_draws,
 ) -> ErrorDraws:
     """Draw the error of every agent.
 
@@ -98,6 +131,8 @@ def draw_errors(
     errors : sequence of AgentError, length n_agents
     judged : bool array, shape (n_agents, n_agents)
     seed, n_draws : int
+    own : callable
+        `own_draws`, or one that remembers them.
 
     Raises
     ------
@@ -106,13 +141,9 @@ def draw_errors(
     e, seen = np.zeros((len(names), n_draws)), np.ones((len(names), n_draws))
     common = _calibrations(errors, seed, n_draws)
     for i in np.flatnonzero(judged.any(axis=1)).tolist():
-        name, error = names[i], errors[i]
-        own = name.encode("utf-8", "surrogatepass")
-        normal, chi2, t = (generator(seed, f"rank {part}", *own) for part in ("error", "seen", "estimate"))
-        e[i] = math.sqrt(error.variance) * normal.standard_normal(n_draws)
-        seen[i] = error.variance * _scale(chi2, error.df, n_draws)
+        error = errors[i]
+        e[i], seen[i] = own(names[i], error, seed=seed, n_draws=n_draws)
         if error.calibrated:
-            e[i] += math.sqrt(error.calibrated * (T_DF - 2) / T_DF) * t.standard_t(T_DF, n_draws)
             seen[i] += error.calibrated * common[error.calibration]
     return ErrorDraws(read_only(e), read_only(seen), read_only(e**2 / seen), read_only(judged))
 
@@ -211,9 +242,9 @@ def _maximum(draws: ErrorDraws, row: int, floor: float) -> float:
     """T² of the pair with the largest in one draw, if that reaches the floor."""
     squares = draws.squares[:, row]
     near = np.flatnonzero((squares + squares.max()) * (1 + SLACK) >= floor)
-    errors, seen = draws.errors[near, row], draws.seen[near, row]
-    ratios = np.subtract.outer(errors, errors)
+    ends = near[draws.ends[near]]
+    ratios = np.subtract.outer(draws.errors[ends, row], draws.errors[near, row])
     ratios *= ratios
-    ratios /= np.add.outer(seen, seen)
-    ratios *= draws.judged[np.ix_(near, near)]
+    ratios /= np.add.outer(draws.seen[ends, row], draws.seen[near, row])
+    ratios *= draws.judged[np.ix_(ends, near)]
     return float(ratios.max(initial=0.0))

@@ -51,7 +51,7 @@ from scipy.special import stdtrit
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.differences.domain_ranks import RankIntervals
-from analytics.differences.error_draws import draw_errors, upper_point
+from analytics.differences.error_draws import OwnDraws, draw_errors, own_draws, upper_point
 from analytics.differences.finite_errors import (
     AgentError,
     Calibrated,
@@ -122,6 +122,7 @@ class _Board:
     n_draws: int
     ahead: Ahead
     pair_variances: PairVariances
+    own: OwnDraws
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -151,6 +152,7 @@ def rank_sets(
     n_draws: int | None = None,
     ahead: Ahead = ahead,
     pair_variances: PairVariances = pair_variances,
+    own: OwnDraws = own_draws,
 ) -> RankSets:
     """Rank sets of agents on given tasks.
 
@@ -170,8 +172,9 @@ def rank_sets(
     n_draws : int, optional
         At least 19; 10,000 where not given, and where tasks are resampled
         `analytics.differences.neyman_draws.draws_for` the measured agents.
-    ahead, pair_variances : callable
-        Those of `analytics.differences.neyman_draws` and `task_draws`, or such as remember what they found.
+    ahead, pair_variances, own : callable
+        Those of `analytics.differences.neyman_draws` and `task_draws`, and `error_draws.own_draws`, or such
+        as remember what they found.
 
     Raises
     ------
@@ -182,7 +185,7 @@ def rank_sets(
     errors = [error_of(agent, noise, facets) for agent in agents]
     by_tasks = _by_tasks(errors)
     n_draws = _n_draws(agents, by_tasks) if n_draws is None else n_draws
-    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead, pair_variances)
+    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead, pair_variances, own)
     means, se = np.round([agent.score for agent in agents], DECIMALS), _standard_errors(board, added)
     d = np.round(means[:, None] - means, DECIMALS)
     critical, beats, first = _decided(board, d if unclaimed is None else np.where(unclaimed, 0.0, d), se)
@@ -234,7 +237,9 @@ def _standard_errors(board: _Board, added: FloatArray | None) -> FloatArray:
 def _decided(board: _Board, d: FloatArray, se: FloatArray) -> tuple[float, Mask, Mask]:
     """Return c, who beats whom, and who may be first."""
     judged = ~(board.by_tasks | np.eye(len(d), dtype=np.bool_))
-    draws = draw_errors(board.names, board.errors, judged, seed=board.seed, n_draws=board.n_draws)
+    draws = draw_errors(
+        board.names, board.errors, judged, seed=board.seed, n_draws=board.n_draws, own=board.own
+    )
     others, place = _resampled(board), -(-95 * (board.n_draws + 1) // 100)
     least = float(stdtrit(board.n_tasks - 1, 0.975)) if board.by_tasks.any() else 0.0
     critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), least)

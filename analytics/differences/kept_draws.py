@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask, read_only
+from analytics.differences.error_draws import own_draws
+from analytics.differences.finite_errors import AgentError
 from analytics.differences.neyman_draws import Weights, ahead
 from analytics.differences.task_draws import pair_variances, task_weights
 
@@ -85,6 +87,8 @@ class KeptDraws:
         self._found: OrderedDict[tuple[Place, int], _Found] = OrderedDict()
         self._n = 0
         self._variances: OrderedDict[bytes, FloatArray] = OrderedDict()
+        self._own: OrderedDict[tuple[str, AgentError, int, int], FloatArray] = OrderedDict()
+        self._n_bytes = 0  # of these
 
     def ahead(
         self,
@@ -141,6 +145,18 @@ class KeptDraws:
         self._variances[key] = found
         while sum(one.nbytes for one in self._variances.values()) > self._most_bytes // 2:
             self._variances.popitem(last=False)
+        return found
+
+    def own(self, name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:
+        """Return what `analytics.differences.error_draws.own_draws` does, read-only."""
+        key = (name, error, seed, n_draws)
+        found = self._own.pop(key, None)
+        if found is None:
+            found = read_only(own_draws(name, error, seed=seed, n_draws=n_draws))
+            self._n_bytes += found.nbytes
+        self._own[key] = found
+        while self._n_bytes > self._most_bytes // 2:
+            self._n_bytes -= self._own.popitem(last=False)[1].nbytes
         return found
 
     def _nearest(self, place: Place, rows: dict[str, bytes]) -> tuple[Place, int] | None:

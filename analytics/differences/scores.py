@@ -130,6 +130,8 @@ def _restricted(row: Row, tasks: Mask) -> _Cells:
     once = np.array([row.one_trial], dtype=np.bool_)
     means, shares = checked_cells(row.means[None], variances, n_trials, once)
     counts = np.full(row.means.shape, np.nan) if row.n_trials is None else row.n_trials
+    if tasks.all():
+        return _Cells(means[0], shares[0], counts)
     return _Cells(means[0, tasks], shares[0, tasks], counts[tasks])
 
 

@@ -10,14 +10,17 @@ Nothing is written to disk: a process that starts anew fits anew.
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from analytics.arrays import IndexArray
 from selection.folds import CompleteAgents
 from selection.full_scores.fitted import FullScores, fit
 
 MOST_BYTES = 256 << 20
+MOST_NUMBERS = 64
 
 
 class KeptFits:
@@ -32,6 +35,7 @@ class KeptFits:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._made: OrderedDict[bytes, FullScores] = OrderedDict()
+        self._numbers: OrderedDict[bytes, float] = OrderedDict()
 
     def fit(self, estimator: str, agents: CompleteAgents, tasks: IndexArray) -> FullScores:
         """Return what `selection.full_scores.fit` does.
@@ -40,12 +44,26 @@ class KeptFits:
         ------
         FullScoreRefused
         """
-        told = hashlib.sha256(repr((estimator, agents.names, agents.outcomes.shape)).encode())
-        for array in (agents.outcomes, agents.scores, np.asarray(tasks, dtype=np.intp)):
-            told.update(np.ascontiguousarray(array).data)
-        key = told.digest()
+        told = (estimator, agents.names, agents.outcomes.shape)
+        key = _sha256(told, agents.outcomes, agents.scores, np.asarray(tasks, dtype=np.intp))
         made = self._made.pop(key, None) or fit(estimator, agents, tasks)
         self._made[key] = made
         while sum(one.agents.outcomes.nbytes for one in self._made.values()) > self._most_bytes:
             self._made.popitem(last=False)
         return made
+
+    def number(self, told: object, *arrays: npt.NDArray[np.generic], make: Callable[[], float]) -> float:
+        """Return what `make` does, made once for each such `told` and such arrays, which decide it."""
+        key = _sha256(told, *arrays)
+        found = self._numbers.pop(key, None)
+        self._numbers[key] = found = make() if found is None else found
+        while len(self._numbers) > MOST_NUMBERS:
+            self._numbers.popitem(last=False)
+        return found
+
+
+def _sha256(told: object, *arrays: npt.NDArray[np.generic]) -> bytes:
+    made = hashlib.sha256(repr(told).encode())
+    for array in arrays:
+        made.update(np.ascontiguousarray(array).data)
+    return made.digest()

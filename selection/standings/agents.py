@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
-from analytics.arrays import IndexArray
+from analytics.arrays import IndexArray, Mask
 from analytics.record import Record
 from analytics.trials.flags import identical_agents, parts
 from selection.intervals.scaffolds import NOT_CALIBRATED
@@ -38,7 +39,7 @@ def lines(
         range(record.n_agents),
         key=lambda i: (ranks[i] is None, ranks[i] or 0, _elsewhere(record, i)[0], i),
     )
-    position = np.argsort(order)
+    ties = {name: tied_ranges(one.tied, np.array(order, dtype=np.intp)) for name, one in told.items()}
     costs, flags, whole = run_costs(record), _flags(record), ran_all(record)
     return tuple(
         _line(
@@ -46,12 +47,12 @@ def lines(
             i,
             on_all[i],
             on_subset[i],
-            _at(told, i, position),
+            {name: replace(one.at[i], tied_with=ties[name][place]) for name, one in told.items()},
             costs[i],
             flags[i],
             whole=bool(whole[i]),
         )
-        for i in order
+        for place, i in enumerate(order)
     )
 
 
@@ -111,20 +112,19 @@ def _elsewhere(record: Record, i: int) -> tuple[str, int]:
     return condition, record.n_elsewhere[i] if record.n_elsewhere else 0
 
 
-def _at(told: Mapping[str, Told], i: int, position: IndexArray) -> dict[str, AtTarget]:
-    return {
-        target: replace(one.at[i], tied_with=ranges(np.sort(position[list(one.ties[i])])))
-        for target, one in told.items()
-    }
+def tied_ranges(tied: Mask, order: IndexArray) -> list[tuple[Range, ...]]:
+    """Return by place on the board the places each is tied with, as ranges with both ends included.
 
-
-def ranges(positions: IndexArray) -> tuple[Range, ...]:
-    """Ascending positions as ranges, both ends included."""
-    if not positions.size:
-        return ()
-    ends = np.flatnonzero(np.diff(positions) > 1)
-    first, last = positions[[0, *(ends + 1)]], positions[[*ends, -1]]
-    return tuple(zip(first.tolist(), last.tolist(), strict=True))
+    Parameters
+    ----------
+    tied : bool array, shape (n_agents, n_agents)
+    order : int array, shape (n_agents,)
+        The agents as they stand on the board.
+    """
+    row, column = np.nonzero(np.diff(tied[np.ix_(order, order)], axis=1, prepend=False, append=False))
+    ranges = list(zip(column[::2].tolist(), (column[1::2] - 1).tolist(), strict=True))
+    ends = np.searchsorted(row[::2], np.arange(order.size + 1)).tolist()
+    return [tuple(ranges[first:last]) for first, last in pairwise(ends)]
 
 
 def _marks(

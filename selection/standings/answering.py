@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
 from analytics.record import Record, offer
+from selection.full_scores.kept import KeptFits
 from selection.given import Given
 from selection.linking import reference
 from selection.rules import Rules, Target
@@ -106,17 +107,19 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
         found = basis(record, rules, given)
         bench = Bench(found.record, given.variances.facets, rules.seed, given.draws)
         estimated, measured = estimates_of(found, rules, given)
-        told = _told(bench, found, rules, estimated)
+        told = _told(bench, found, rules, given.fits, estimated)
     return _standings(found, told, rules, given, estimated, measured)
 
 
 # --------------------------------------------------------------------------------------------------- targets
 
 
-def _told(bench: Bench, found: Basis, rules: Rules, estimated: Mapping[int, Estimated]) -> dict[str, Told]:
+def _told(
+    bench: Bench, found: Basis, rules: Rules, fits: KeptFits, estimated: Mapping[int, Estimated]
+) -> dict[str, Told]:
     """Tell all targets."""
     told = {
-        "subset": _subset(bench, found, rules),
+        "subset": _subset(bench, found, rules, fits),
         "full": tell(bench, "full", found.tasks, found.on_all, estimated=estimated),
         "domain": tell(bench, "domain", found.tasks, found.on_all),
     }
@@ -140,19 +143,19 @@ def _too_few(record: Record, told: Mapping[str, Told]) -> str:
     return f"nobody is ranked: {most} of {agents} could be{where}, fewer than half"
 
 
-def _subset(bench: Bench, found: Basis, rules: Rules) -> Told:
+def _subset(bench: Bench, found: Basis, rules: Rules, fits: KeptFits) -> Told:
     if not found.subset.size:
         return nothing(bench, "subset", 0, terms.NO_SUBSET)
-    variance = shift_of(found, rules)
+    variance = shift_of(found, rules, fits)
     shift = (found.chosen.incumbents, variance) if variance else None
     return tell(bench, "subset", found.subset, found.on_subset, shift=shift)
 
 
-def shift_of(found: Basis, rules: Rules) -> float:
+def shift_of(found: Basis, rules: Rules, fits: KeptFits | None = None) -> float:
     """Return the variance of the incumbent shift; 0 where no newcomer stands against an incumbent."""
     ranked = np.array([one.outcomes is not None for one in found.on_subset])
     old, new = ranked & found.chosen.incumbents, ranked & ~found.chosen.incumbents
-    return shift_variance(found.record, found.chosen, rules) if old.any() and new.any() else 0.0
+    return shift_variance(found.record, found.chosen, rules, fits) if old.any() and new.any() else 0.0
 
 
 def estimates_of(

@@ -22,6 +22,7 @@ from analytics.record import Record
 from selection import bands
 from selection.bands import Band
 from selection.folds import CompleteAgents, Fold, Plan, Rule, fold_bands, nested_plan
+from selection.full_scores.kept import KeptFits
 from selection.given import Given, SubsetVersion
 from selection.held_out import choose
 from selection.linking import ShiftUnknown, incumbent_shift
@@ -161,7 +162,7 @@ def chosen_tasks(agents: CompleteAgents, rules: Rules) -> tuple[IndexArray, str]
     return (subsets.tasks[0] if subsets.tasks else np.empty(0, dtype=np.intp)), subsets.refusal
 
 
-def shift_variance(record: Record, chosen: Choice, rules: Rules) -> float:
+def shift_variance(record: Record, chosen: Choice, rules: Rules, fits: KeptFits | None = None) -> float:
     """Squared sd of the incumbent shift on S, score²; 0 where S cannot be chosen without an agent.
 
     Parameters
@@ -170,19 +171,18 @@ def shift_variance(record: Record, chosen: Choice, rules: Rules) -> float:
     chosen : Choice
         With a subset.
     rules : Rules
+    fits : KeptFits, optional
+        Of earlier answers.
     """
-    everyone = training(record)
-    agents = everyone.take(np.flatnonzero(chosen.incumbents[record.complete]))
-    rule = rule_of(rules)
-    found = fold_bands(agents, nested_plan(agents, "agent"), rule)
-    subsets = choose(agents, found, rules.strategy, rule, rules.seed, "nested", "agent")
-    without = np.full(agents.n, np.nan)
-    for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
-        without[fold.held_out] = _means_on(agents.outcomes[fold.held_out], tasks)
-    try:
-        return incumbent_shift(_means_on(agents.outcomes, chosen.tasks), without).sd ** 2
-    except ShiftUnknown:
-        return 0.0
+    table, rows = record.table, np.flatnonzero(record.complete & chosen.incumbents)
+    who = [(table.agents[i], table.dates[i], table.scaffolds[i], table.models[i]) for i in rows]
+    told = ("incumbent shift", rule_of(rules), rules.strategy, rules.seed, table.n_tasks, who)
+    return (fits or KeptFits()).number(
+        told,
+        chosen.tasks,
+        *(table.means[i] for i in rows),
+        make=lambda: _shift_variance(record, chosen, rules),
+    )
 
 
 def n_complete(record: Record) -> int:
@@ -253,6 +253,21 @@ def _none(record: Record, rules: Rules, band: Band, reason: str) -> Choice:
         is_suited=band.suited,
         reason=reason,
     )
+
+
+def _shift_variance(record: Record, chosen: Choice, rules: Rules) -> float:
+    everyone = training(record)
+    agents = everyone.take(np.flatnonzero(chosen.incumbents[record.complete]))
+    rule = rule_of(rules)
+    found = fold_bands(agents, nested_plan(agents, "agent"), rule)
+    subsets = choose(agents, found, rules.strategy, rule, rules.seed, "nested", "agent")
+    without = np.full(agents.n, np.nan)
+    for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
+        without[fold.held_out] = _means_on(agents.outcomes[fold.held_out], tasks)
+    try:
+        return incumbent_shift(_means_on(agents.outcomes, chosen.tasks), without).sd ** 2
+    except ShiftUnknown:
+        return 0.0
 
 
 def _means_on(outcomes: FloatArray, tasks: IndexArray) -> FloatArray:

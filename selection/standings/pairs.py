@@ -264,7 +264,7 @@ def view_of(
         given=given,
         target=cast(Target, wanted),
         bench=Bench(found.record, given.variances.facets, rules.seed, given.draws),
-        shift=shift_of(found, rules) if wanted == "subset" else 0.0,
+        shift=shift_of(found, rules, given.fits) if wanted == "subset" else 0.0,
     )
 
 
@@ -340,8 +340,9 @@ def _sides(view: View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, st
 def _side(view: View, i: int) -> _Side:
     placed, estimated = view.placed[i], view.estimate(i)
     name = view.bench.record.table.agents[i]
-    at = at_target(view.bench, view.target, view.tasks, i, placed, estimated)
-    return _Side(i, name, at, view.bench.agent(i, view.tasks, placed, estimated))
+    row = view.bench.row(i, view.tasks, placed)
+    at = at_target(view.bench, view.target, view.tasks, row, placed, estimated)
+    return _Side(i, name, at, view.bench.agent(i, row, placed, estimated))
 
 
 # ------------------------------------------------------------------------------------------------- the pairs

@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import FloatArray, IndexArray, Mask, columns, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
 from selection.linking import FEWEST_COMPLETE, Reference, complete, reference
@@ -113,10 +113,11 @@ def place(
     """
     direct, linked = record.is_direct(tasks), _linkable(record, tasks, earlier)
     lower, upper, n_missing = record.bounds(tasks)
-    found = []
+    cells = columns(record.table.means, tasks)
+    n_valid, found = np.count_nonzero(~np.isnan(cells), axis=1), []
     for i, row in enumerate(record.table.means):
         known = Known(
-            n_valid=int(np.count_nonzero(~np.isnan(row[tasks]))),
+            n_valid=int(n_valid[i]),
             n_missing=int(n_missing[i]),
             bounds=(float(lower[i]), float(upper[i])),
         )
@@ -124,7 +125,11 @@ def place(
         if not barred and not (direct[i] or linked[i]):
             barred = _lacking(record, tasks, i, known.n_missing, of)
         found.append(
-            _unranked(known, barred) if barred else _placed(known, row, tasks, agents, bool(direct[i]), of)
+            _unranked(known, barred)
+            if barred
+            else _ranked(known, "direct", cells[i])
+            if known.n_valid == tasks.size
+            else _placed(known, row, tasks, agents, bool(direct[i]), of)
         )
     return tuple(found)
 
@@ -159,10 +164,8 @@ class Known(NamedTuple):
 def _placed(
     known: Known, row: FloatArray, tasks: IndexArray, agents: Reference, direct: bool, of: str
 ) -> Placed:
-    """Rank an agent on what it has, and complete what it lacks."""
+    """Rank an agent on what it has, and complete what it lacks, one task at least."""
     n_missing = tasks.size - known.n_valid
-    if not n_missing:
-        return _ranked(known, "direct", row[tasks])
     n = agents.n_complete
     if n < FEWEST_COMPLETE:
         verb, them = ("has", "it") if n_missing == 1 else ("have", "them")

@@ -27,7 +27,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask, columns
 from analytics.differences.domain_ranks import RankIntervals, rank_intervals, resample
 from analytics.differences.estimates import Target
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, trial_noise
@@ -88,24 +88,37 @@ class Bench:
 
     def row(self, i: int, tasks: IndexArray, placed: Placed) -> Row:
         """Return the cells of agent i on these tasks; those that were completed stay missing."""
+        (row,) = self.rows([i], tasks, [placed])
+        return row
+
+    def rows(self, agents: Sequence[int], tasks: IndexArray, placed: Sequence[Placed]) -> list[Row]:
+        """Return the same of several agents, ascending."""
         table = self.record.table
-        return Row(
-            means=table.means[i, tasks],
-            trial_variances=None if table.trial_variances is None else table.trial_variances[i, tasks],
-            n_trials=None if table.n_trials is None else table.n_trials[i, tasks],
-            one_trial=bool(self.record.repeats[i].copies),
-            levels=self.record.repeats[i].levels,
-            v_link=placed.v_link,
-            df_link=placed.df_link,
-        )
+        some = slice(None) if len(agents) == self.record.n_agents else list(agents)
+        means, variances, n_trials = table.means, table.trial_variances, table.n_trials
+        means = columns(means[some], tasks)
+        variances = None if variances is None else columns(variances[some], tasks)
+        n_trials = None if n_trials is None else columns(n_trials[some], tasks)
+        return [
+            Row(
+                means=means[at],
+                trial_variances=None if variances is None else variances[at],
+                n_trials=None if n_trials is None else n_trials[at],
+                one_trial=bool(self.record.repeats[i].copies),
+                levels=self.record.repeats[i].levels,
+                v_link=one.v_link,
+                df_link=one.df_link,
+            )
+            for at, (i, one) in enumerate(zip(agents, placed, strict=True))
+        ]
 
     def agent(
-        self, i: int, tasks: IndexArray, placed: Placed, estimated: Estimated | None
+        self, i: int, row: Row, placed: Placed, estimated: Estimated | None
     ) -> Measured | Calibrated | None:
         """Return agent i as it enters ranks and pairs on given tasks; None without a score or its error."""
         name = self.record.table.agents[i]
         if placed.outcomes is not None:
-            return Measured(name, placed.outcomes, self.row(i, tasks, placed))
+            return Measured(name, placed.outcomes, row)
         if estimated is None or estimated.score is None or estimated.se2 is None:
             return None
         df = 1.0 if estimated.df is None else estimated.df
@@ -121,13 +134,13 @@ class Told:
     line : TargetLine
     at : tuple of AtTarget, length n_agents
         In the order of the record; `tied_with` is left empty.
-    ties : tuple of (tuple of int), length n_agents
-        Positions of the agents each is tied with, in the record.
+    tied : bool array, shape (n_agents, n_agents)
+        Who is tied with whom, in the order of the record.
     """
 
     line: TargetLine
     at: tuple[AtTarget, ...]
-    ties: tuple[tuple[int, ...], ...]
+    tied: Mask
 
 
 def one_trial(record: Record) -> Mask:
@@ -139,7 +152,7 @@ def nothing(bench: Bench, target: Target, n_tasks: int, reason: str) -> Told:
     """Return a target that says nothing, and why."""
     n = bench.record.n_agents
     line = TargetLine(covers=terms.COVERS[target], n_tasks=n_tasks, n_ranked=0, reason=reason)
-    return Told(line, (AtTarget(reason=reason),) * n, ((),) * n)
+    return Told(line, (AtTarget(reason=reason),) * n, _nobody(n))
 
 
 def unranked(told: Told, reason: str) -> Told:
@@ -149,7 +162,7 @@ def unranked(told: Told, reason: str) -> Told:
         for one in told.at
     )
     line = TargetLine(covers=told.line.covers, n_tasks=told.line.n_tasks, n_ranked=0, reason=reason)
-    return Told(line, at, ((),) * len(at))
+    return Told(line, at, _nobody(len(at)))
 
 
 def tell(
@@ -175,8 +188,10 @@ def tell(
     estimated : mapping of int to Estimated
         By position, for agents that are not placed on these tasks; target full alone.
     """
-    at = [at_target(bench, target, tasks, i, one, estimated.get(i)) for i, one in enumerate(placed)]
-    agents = {i: bench.agent(i, tasks, one, estimated.get(i)) for i, one in enumerate(placed)}
+    cells = bench.rows(range(len(placed)), tasks, placed)
+    both = list(zip(cells, placed, strict=True))
+    at = [at_target(bench, target, tasks, row, one, estimated.get(i)) for i, (row, one) in enumerate(both)]
+    agents = {i: bench.agent(i, row, one, estimated.get(i)) for i, (row, one) in enumerate(both)}
     known = {i: agent for i, agent in agents.items() if agent is not None}
     rows = list(known)
     line = TargetLine(covers=terms.COVERS[target], n_tasks=tasks.size, n_ranked=len(rows))
@@ -184,7 +199,7 @@ def tell(
         return _concluded(bench, replace(line, reason=terms.NOBODY_RANKED), at, rows, None)
     try:
         if target == "domain":
-            found: RankIntervals = _of_a_sample(bench, tasks, placed, rows)
+            found: RankIntervals = _of_a_sample(bench, tasks, placed, rows, cells)
         else:
             found = _on_given_tasks(bench, tasks, known, shift)
     except CoreError as refusal:
@@ -196,20 +211,20 @@ def tell(
 
 
 def at_target(
-    bench: Bench, target: Target, tasks: IndexArray, i: int, placed: Placed, estimated: Estimated | None
+    bench: Bench, target: Target, tasks: IndexArray, row: Row, placed: Placed, estimated: Estimated | None
 ) -> AtTarget:
     """Return one agent at one target, without rank and ties."""
     if estimated is not None:
         return _estimated(estimated, placed)
-    return _measured(bench, target, tasks, i, placed)
+    return _measured(bench, target, tasks, row, placed)
 
 
-def _measured(bench: Bench, target: Target, tasks: IndexArray, i: int, placed: Placed) -> AtTarget:
+def _measured(bench: Bench, target: Target, tasks: IndexArray, row: Row, placed: Placed) -> AtTarget:
     """One agent by its outcomes; the interval stands around the score that is shown."""
     told = AtTarget(n_valid=placed.n_valid, n_missing=placed.n_missing)
     if placed.score is None:
         return replace(told, bounds=placed.bounds, reason=placed.reason)
-    row, selected, omega = bench.row(i, tasks, placed), target == "subset", bench.noise(tasks).omega
+    selected, omega = target == "subset", bench.noise(tasks).omega
     estimate = score(row, target, selected=selected, omega=omega, facets=bench.facets)
     interval, moved = estimate.interval, placed.score - estimate.value
     return replace(
@@ -249,10 +264,10 @@ def _clipped(end: float) -> float:
 
 
 def _of_a_sample(
-    bench: Bench, tasks: IndexArray, placed: Sequence[Placed], rows: Sequence[int]
+    bench: Bench, tasks: IndexArray, placed: Sequence[Placed], rows: Sequence[int], cells: Sequence[Row]
 ) -> RankIntervals:
     outcomes = np.array([placed[i].outcomes for i in rows])
-    beyond = [agent_variance(bench.row(i, tasks, placed[i]), bench.facets) for i in rows]
+    beyond = [agent_variance(cells[i], bench.facets) for i in rows]
     v = np.array([sum(term.variance for term in terms) for terms in beyond], dtype=np.float64)
     names = [bench.record.table.agents[i] for i in rows]
     drawn = resample(outcomes, names, seed=bench.seed, v=v, ahead=bench.draws.ahead)
@@ -276,6 +291,7 @@ def _on_given_tasks(
         unclaimed=unclaimed(bench, tasks, rows, [isinstance(one, Measured) for one in agents.values()]),
         ahead=bench.draws.ahead,
         pair_variances=bench.draws.pair_variances,
+        own=bench.draws.own,
     )
 
 
@@ -309,17 +325,23 @@ def _concluded(
     bench: Bench, line: TargetLine, at: list[AtTarget], rows: Sequence[int], found: RankIntervals | None
 ) -> Told:
     """Add ranks, rank intervals and ties."""
-    names, tied = bench.record.table.agents, list[tuple[int, ...]]([()] * len(at))
-    for i, rank in zip(rows, _ranks([at[i].score for i in rows]), strict=True):
-        at[i] = replace(at[i], rank=rank)
-    if found is not None:
-        for position, i in enumerate(rows):
+    names, tied = bench.record.table.agents, _nobody(len(at))
+    for position, (i, rank) in enumerate(zip(rows, _ranks([at[i].score for i in rows]), strict=True)):
+        if found is None:
+            at[i] = replace(at[i], rank=rank)
+        else:
             lower, upper = int(found.lower[position]), int(found.upper[position])
-            at[i] = replace(at[i], rank_lower=lower, rank_upper=upper)
-            tied[i] = tuple(rows[j] for j in found.tied_with(position))
+            at[i] = replace(at[i], rank=rank, rank_lower=lower, rank_upper=upper)
+    if found is not None:
+        tied[np.ix_(rows, rows)] = found.tied
         first = tuple(names[i] for i, may in zip(rows, found.may_be_first, strict=True) if may)
         line = replace(line, critical=found.critical, n_draws=found.n_draws, may_be_first=first)
-    return Told(line, tuple(at), tuple(tied))
+    return Told(line, tuple(at), tied)
+
+
+def _nobody(n: int) -> Mask:
+    """Nobody is tied with anybody."""
+    return np.zeros((n, n), dtype=np.bool_)
 
 
 def _ranks(scores: Sequence[float | None]) -> list[int]:

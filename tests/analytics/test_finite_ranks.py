@@ -376,6 +376,19 @@ def test_more_draws_leave_the_first_as_they_were():
     assert (many.seen[:, :200] == few.seen).all()
 
 
+@pytest.mark.parametrize("n_calibrated", [0, 1, 3])
+def test_of_many_agents_pairs_that_are_not_judged_count_nothing(n_calibrated):
+    """The point against all pairs of all draws, where pairs of measured agents are judged by their tasks."""
+    n = 40
+    agents = [*board(2, n - n_calibrated), *(Calibrated(f"z{i}", 0.5, 0.01, 5) for i in range(n_calibrated))]
+    by_tasks = [(a, b) for a in range(n - n_calibrated) for b in range(a)] if n_calibrated else []
+    draws, ratios, _ = plain(agents, NOISE, seed=1, n_draws=199, by_tasks=by_tasks)
+    others = np.random.default_rng(3).random(199)
+    for place in (120, 190):
+        every = np.sort(np.maximum(ratios.max(axis=(0, 1)), others))
+        assert upper_point(draws, others, place) == every[place - 1]
+
+
 def test_few_tasks_of_one_trial_are_named():
     few, more = (rank_sets(singles(4, 3, k), TrialNoise(), seed=0, n_draws=99) for k in (9, 10))
     assert few.notes == (NOTES["neyman"], FEW_TASKS_NOTE)

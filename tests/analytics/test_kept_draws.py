@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from analytics.differences import kept_draws
+from analytics.differences.error_draws import own_draws
+from analytics.differences.finite_errors import AgentError
 from analytics.differences.kept_draws import KeptDraws, KeptWeights
 from analytics.differences.neyman_draws import ahead
 from analytics.differences.task_draws import pair_variances, task_weights
@@ -123,3 +125,35 @@ def test_weights_are_drawn_once_for_all_boards(monkeypatch):
         np.testing.assert_array_equal(weights(k, 3, 8, first=4), task_weights(k, 3, 8, first=4))
     assert drawn == [5, 6, 4, 6]
     assert KeptWeights(most_bytes=2 * 20 * 5 - 1).of((5, 3, 20)) is counted
+
+
+def test_draws_of_errors_are_made_once_of_the_same_error(monkeypatch):
+    drawn = []
+
+    def counted(name, error, **what):
+        drawn.append(name)
+        return own_draws(name, error, **what)
+
+    monkeypatch.setattr(kept_draws, "own_draws", counted)
+    measured = AgentError(0.01, 7.0, 0.0, 0.0, -1, 0.0, (), "repeated trials")
+    estimated = AgentError(0.0, 1.0, 0.02, 9.0, 0, 0.0, (), "calibration")
+    kept = KeptDraws(most_bytes=2 * 6 * 16 * DRAWS["n_draws"])
+    cases = [
+        ("a", measured, DRAWS),
+        ("a", measured._replace(variance=0.02), DRAWS),
+        ("a", measured._replace(df=8.0), DRAWS),
+        ("a", estimated, DRAWS),
+        ("b", measured, DRAWS),
+        ("a", measured, DRAWS | {"seed": 5}),
+    ]
+    for _ in range(2):
+        for name, error, what in cases:
+            np.testing.assert_array_equal(
+                kept.own(name, error, **what), own_draws(name, error, **what), strict=True
+            )
+    assert len(drawn) == len(cases)
+    kept.own("c", measured, **DRAWS)  # in the place of what was asked for the longest ago
+    kept.own("b", measured, **DRAWS)
+    kept.own("a", measured, **DRAWS)
+    assert drawn[len(cases) :] == ["c", "a"]
+    assert kept._n_bytes == sum(one.nbytes for one in kept._own.values()) <= 6 * 16 * DRAWS["n_draws"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from selection.full_scores import fit
-from selection.full_scores.kept import KeptFits
+from selection.full_scores.kept import MOST_NUMBERS, KeptFits
 from selection.full_scores.left_out import unnamed
 
 TASKS = np.array([1, 3, 4])
@@ -62,3 +62,16 @@ def test_what_was_asked_for_the_longest_ago_goes_first(outcomes):
     kept.fit("completion", agents, TASKS)
     assert kept.fit("line", agents, TASKS) is line
     assert kept.fit("ridge", agents, TASKS) is not ridge
+
+
+def test_a_number_is_made_once_of_what_decides_it(outcomes):
+    kept, made = KeptFits(), iter(range(2 * MOST_NUMBERS))
+    other = outcomes.copy()
+    other[0, 0] = 1 - other[0, 0]
+    cases = [("shift", outcomes), ("shift", other), ("other", outcomes)]
+    found = [kept.number(told, array, TASKS, make=lambda: next(made)) for told, array in cases]
+    assert found == [0, 1, 2]
+    assert [kept.number(told, array.copy(), TASKS, make=lambda: next(made)) for told, array in cases] == found
+    for n in range(MOST_NUMBERS):
+        kept.number(n, make=lambda: next(made))
+    assert kept.number("shift", outcomes, TASKS, make=lambda: -1) == -1

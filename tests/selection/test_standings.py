@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from analytics.differences.finite_errors import Measured, TrialNoise
 from analytics.differences.finite_ranks import rank_sets
 from analytics.differences.rows import Facet, Row
 from analytics.repeats import Repeats
+from selection.full_scores.kept import KeptFits
 from selection.given import FittedOn, Given, Variances
 from selection.rules import Rules
 from selection.standings import answer
+from selection.standings.agents import tied_ranges
 from selection.standings.lines import Standings
 from tests.selection.records import NAN, band, board, by_name, record_of, with_newcomers
 
@@ -214,6 +217,17 @@ def test_a_perfect_agent_keeps_a_rank_interval_beside_estimated_ones():
     assert told.rank_upper < 20
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.7, 1.0])
+def test_ties_are_told_as_ranges_of_places(share):
+    rng = np.random.default_rng(4)
+    tied, order = np.triu(rng.random((23, 23)) < share, 1), rng.permutation(23)
+    tied |= tied.T
+    for place, ranges in enumerate(tied_ranges(tied, order)):
+        told = [at for first, last in ranges for at in range(first, last + 1)]
+        assert told == [at for at in range(23) if tied[order[place], order[at]]]
+        assert all(later - last > 1 for (_, last), (later, _) in pairwise(ranges))
+
+
 # --------------------------------------------------------------------------------------------- newcomers on S
 
 
@@ -244,6 +258,29 @@ def test_the_incumbent_shift_widens_new_against_old_alone():
     for i, name in enumerate(record.table.agents):
         line = at(told, name, "subset")
         assert (line.rank_lower, line.rank_upper) == (wider.lower[i], wider.upper[i])
+
+
+@pytest.mark.parametrize("changed", ["", "a newcomer", "an incumbent", "the seed"])
+def test_the_incumbent_shift_is_asked_for_once(monkeypatch, changed):
+    from selection.standings import choice
+    from selection.standings.answering import basis, shift_of
+
+    asked = []
+    plan = choice.nested_plan
+    monkeypatch.setattr(choice, "nested_plan", lambda *what: asked.append(1) or plan(*what))
+    outcomes, _ = with_newcomers(n_new=3)
+    kept, rules, given = KeptFits(), Rules(), Given()
+    shift_of(basis(record_of(outcomes), rules, given), rules, kept)
+    if changed == "a newcomer":
+        outcomes = np.concatenate([outcomes, outcomes[-1:]])
+    elif changed == "an incumbent":
+        outcomes[0, 0] = 1 - outcomes[0, 0]
+    elif changed == "the seed":
+        rules = Rules(seed=5)
+    found = basis(record_of(outcomes), rules, given)
+    told = shift_of(found, rules, kept)
+    assert len(asked) == 1 + (changed in ("an incumbent", "the seed"))
+    assert told == shift_of(found, rules) > 0
 
 
 # ----------------------------------------------------------------------------------------------- variances

@@ -80,7 +80,7 @@ def errors_of(record, target):
     found = basis(record, Rules(), Given())
     tasks, placed = (found.subset, found.on_subset) if target == "subset" else (found.tasks, found.on_all)
     bench = Bench(record, Given().variances.facets, 0)
-    agents = [bench.agent(i, tasks, one, None) for i, one in enumerate(placed)]
+    agents = [bench.agent(i, bench.row(i, tasks, one), one, None) for i, one in enumerate(placed)]
     return {one.name: error_of(one, bench.noise(tasks)) for one in agents if one is not None}
 
 
