@@ -10,7 +10,7 @@ Source
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -60,7 +60,7 @@ class Repeats:
 
     def as_plain(self) -> dict[str, Any]:
         """Return the fields as objects of JSON."""
-        return asdict(self)
+        return vars(self) | {"levels": dict(self.levels)}
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> "Repeats":

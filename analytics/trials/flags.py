@@ -25,6 +25,7 @@ Manski, *Partial identification of probability distributions*, 2003 (bounds). Fi
 research workers*, 1934, §21.02. The thresholds are this project's own.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -38,6 +39,7 @@ from analytics.errors import CoreError
 
 AGREEMENT, N_TASKS_AGREEING, AGREEMENT_P = 0.995, 100, 1e-6
 N_AT_ONCE = 256  # agents, so that memory grows as their number
+N_TASKS_BEGINNING = 64  # by which most agents differ already
 N_TASKS_OF_PART = 20  # 2^-19 is more than 1e-6: on fewer chance may always explain it
 MISSING_SHARE, VALIDITY_P = 0.01, 0.01
 TIED = 1e-9
@@ -147,8 +149,10 @@ def identical_agents(means: FloatArray) -> list[tuple[int, ...]]:
     means : float array, (n_agents, n_tasks)
         NaN: missing; missing in the same places is part of being identical.
     """
-    groups: dict[bytes, list[int]] = {}
-    for i, row in enumerate(means):
+    begins = [row.tobytes() for row in means[:, :N_TASKS_BEGINNING] + 0.0]
+    often, groups = Counter(begins), dict[bytes, list[int]]()
+    for i in [i for i, begin in enumerate(begins) if often[begin] > 1]:
+        row = means[i]
         known = row[~np.isnan(row)]
         if known.size and known.min() < known.max():
             groups.setdefault((row + 0.0).tobytes(), []).append(i)

@@ -26,11 +26,13 @@ def canonical_json(value: Any) -> str:
         return encode_basestring(value)
     if kind is int:
         return int.__repr__(value)
-    if isinstance(value, float):
+    if value is None:
+        return "null"
+    if kind is float or isinstance(value, float):
         return f"{value:.9g}"
-    if isinstance(value, Mapping):
+    if kind is list or isinstance(value, list | tuple):
+        return "[" + ",".join([canonical_json(part) for part in value]) + "]"
+    if kind is dict or isinstance(value, Mapping):
         parts = [f"{encode_basestring(key)}:{canonical_json(value[key])}" for key in sorted(value)]
         return "{" + ",".join(parts) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ",".join([canonical_json(part) for part in value]) + "]"
     return json.dumps(value, ensure_ascii=False)

@@ -49,6 +49,7 @@ class Parts:
         self.stored = {(one.key, one.under): one for one in stored}
         self.held = {one.key: one.content["held"] for one in self.stored.values()}
         self.rows: dict[tuple[str, str], AgentRow] = {}
+        self.known: dict[bytes, bytes] = {}
         self.settings = sorted(submissions.settings_of(benchmark).items(), key=repr)
         # An agent with full runs at two temperatures makes temperature part of everyone's conditions.
         self.one_by_one = len({facets[TEMPERATURE] for facets, _ in self.settings}) < 2
@@ -80,7 +81,7 @@ class Parts:
 
     def line(self, name: tuple[str, str]) -> AgentRow:
         if name not in self.rows:
-            self.rows[name] = unpacked(self.stored[name])
+            self.rows[name] = unpacked(self.stored[name], self.known)
         return self.rows[name]
 
     def _read_at_once(self, agents: list[int], delivered: Delivered) -> list[list[int]]:

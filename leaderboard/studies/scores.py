@@ -40,9 +40,14 @@ def packed(row: AgentRow) -> tuple[bytes, dict[str, Any]]:
     return means + zlib.compress(b"".join(others), FASTEST), plain
 
 
-def unpacked(stored: AgentScores) -> AgentRow:
+def unpacked(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> AgentRow:
+    """The row; `known` holds what was decompressed before, as most agents of one trial each have the same."""
+    known = {} if known is None else known
     content, means = dict(stored.content["row"]), means_of(stored)
-    values, offset = zlib.decompress(memoryview(stored.arrays)[means.nbytes :]), 0
+    compressed, offset = bytes(memoryview(stored.arrays)[means.nbytes :]), 0
+    if compressed not in known:
+        known[compressed] = zlib.decompress(compressed)
+    values = known[compressed]
     arrays: dict[str, Any] = {"means": means}
     for name, kind in OTHERS.items():
         arrays[name] = np.frombuffer(values, kind, stored.n_tasks, offset)

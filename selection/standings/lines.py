@@ -477,4 +477,4 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     parts = value.items() if isinstance(value, Mapping) else vars(value).items()
-    return {key: _plain(part) for key, part in parts}
+    return {key: part if part is None or isinstance(part, PLAIN) else _plain(part) for key, part in parts}

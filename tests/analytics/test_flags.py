@@ -104,6 +104,19 @@ def test_identical_agents_are_grouped_unless_constant():
     assert identical_agents(means) == [(0, 2, 5)]
 
 
+@pytest.mark.parametrize("n_tasks", [63, 64, 65, 200])
+def test_identical_agents_are_those_of_which_every_outcome_is_the_same(n_tasks):
+    """Of rows that begin alike, end alike or are alike, against each pair's own comparison."""
+    rng = np.random.default_rng(n_tasks)
+    begins = rng.choice([0.0, 0.5, 1.0, NAN], (2, n_tasks))
+    means = begins[rng.integers(2, size=40)]
+    means[rng.random(40) < 0.4, -1] = 1.0
+    means[rng.random(40) < 0.4, 0] = 0.0
+    alike = [[np.array_equal(a, b, equal_nan=True) for b in means] for a in means]
+    groups = sorted({tuple(np.flatnonzero(row).tolist()) for row in alike})
+    assert identical_agents(means) == [group for group in groups if len(group) > 1]
+
+
 def test_only_gains():
     assert only_gains(np.array([0, 0.5, 1, NAN]), np.array([1, 0.5, 1, 1])) == (1, 3)
     assert only_gains(np.array([0, 1.0]), np.array([1, 0.5])) is None

@@ -20,6 +20,7 @@ from leaderboard.operations.services import NothingToRank, recompute
 from leaderboard.studies import parts, records
 from leaderboard.studies.models import AgentScores, Calibration, TaskSubset
 from leaderboard.studies.records import Reader
+from leaderboard.studies.scores import KINDS, unpacked
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from tests.selection.reference import full_score
@@ -252,6 +253,23 @@ def test_scores_that_were_kept_give_the_board_that_fresh_ones_give(toy, read):
         np.testing.assert_array_equal(getattr(kept.record, name), getattr(fresh.record, name))
     assert kept.record.repeats == fresh.record.repeats
     assert recompute(benchmark=toy, as_of=AS_OF) == (board, False)
+
+
+def test_what_agents_have_alike_is_decompressed_once(toy):
+    recomputed()
+    kept, known = list(AgentScores.objects.order_by("pk")), {}
+    rows = [unpacked(one, known) for one in kept]
+    assert len(known) == 1
+    for one, row in zip(kept, rows, strict=True):
+        alone = unpacked(one)
+        for name in KINDS:
+            np.testing.assert_array_equal(getattr(row, name), getattr(alone, name), strict=True)
+        assert (row.n_failed, row.repeats) == (alone.n_failed, alone.repeats)
+    load_text(csv_text({"new": "1" * 10 + "." * 10}))
+    recomputed()
+    for one in AgentScores.objects.order_by("pk"):
+        np.testing.assert_array_equal(unpacked(one, known).n_valid, unpacked(one).n_valid)
+    assert len(known) == 2
 
 
 def test_agents_that_are_read_some_at_a_time_are_read_alike(toy, monkeypatch):
