@@ -23,6 +23,7 @@ from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
 from leaderboard.studies.models import AdaptiveStudy, DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.parts import KeptScores
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of
 from leaderboard.studies.services import CoreError, Hold, answered, free
@@ -31,6 +32,7 @@ from leaderboard.studies.validations import settle_validation
 from leaderboard.studies.variances import settle_variance
 
 Progress = Callable[[int, int], None]
+SCORES = KeptScores()  # of the benchmark that this process computed last
 
 
 class CannotCompute(Refusal):
@@ -134,12 +136,12 @@ def compute_reselection(
 
 def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
     """Settle what follows from the deliveries, and read what there is now."""
-    reader = Reader(benchmark)
+    reader = Reader(benchmark, SCORES)
     subset = settle_subset(reader)
     now = reader.now(subset)
     if now is None:
         raise NothingToRank
-    store_scores(now.stale)
+    store_scores(now.stale, SCORES)
     calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
     now = replace(now, stale=())  # they are stored, and hold each agent's rows
     return now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset))

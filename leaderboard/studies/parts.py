@@ -14,6 +14,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from django.db.models import QuerySet
 
 from analytics.record import (
     AgentRow,
@@ -41,11 +42,43 @@ MOST_READ = 1_000_000  # outcomes in memory at once, of about half a kilobyte ea
 Delivered = Mapping[int, Sequence[submissions.Delivery]]  # by agent id
 
 
+class KeptScores:
+    """Rows that this process read last, so that of those it knows no array is read again.
+
+    A row is known by its agent and by the names of all that decides it.
+
+    Parameters
+    ----------
+    most_bytes : int
+        Of arrays; of a benchmark whose rows take more, nothing is kept.
+    """
+
+    def __init__(self, most_bytes: int = 256 << 20) -> None:
+        self._most_bytes = most_bytes
+        self._known: dict[tuple[int, str, str], AgentScores] = {}
+
+    def of(self, rows: QuerySet[AgentScores]) -> list[AgentScores]:
+        """Return these rows."""
+        names = list(rows.values_list("pk", "key", "under"))
+        known = [self._known[name] for name in names if name in self._known]
+        absent = [name[0] for name in names if name not in self._known]
+        found = known + list(rows.filter(pk__in=absent) if known else rows)
+        self._known = {}
+        self.add(found)
+        return found
+
+    def add(self, rows: Sequence[AgentScores]) -> None:
+        """Keep rows of the same benchmark that were stored since."""
+        self._known |= {(one.pk, one.key, one.under): one for one in rows}
+        if sum(len(one.arrays) for one in self._known.values()) > self._most_bytes:
+            self._known = {}
+
+
 class Parts:
     """Parts of one benchmark's agents: those kept in the database, and those read since."""
 
-    def __init__(self, benchmark: Benchmark) -> None:
-        stored = AgentScores.objects.filter(agent__benchmark=benchmark)
+    def __init__(self, benchmark: Benchmark, kept: "KeptScores | None" = None) -> None:
+        stored = (kept or KeptScores()).of(AgentScores.objects.filter(agent__benchmark=benchmark))
         self.stored = {(one.key, one.under): one for one in stored}
         self.held = {one.key: one.content["held"] for one in self.stored.values()}
         self.rows: dict[tuple[str, str], AgentRow] = {}

@@ -16,7 +16,7 @@ from leaderboard.catalog.queries import agents_of, policy_in_force
 from leaderboard.studies.chosen import adaptive_of, chosen_for
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.parts import Parts, by_agent
+from leaderboard.studies.parts import KeptScores, Parts, by_agent
 from leaderboard.studies.rules import rules_of
 from leaderboard.submissions import queries as submissions
 from selection.given import Adaptive
@@ -54,9 +54,9 @@ class Snapshot:
 
 
 class Reader:
-    """Reads one benchmark at one data version, and as it was before."""
+    """Reads one benchmark at one data version, and as it was before; `kept` are rows read earlier."""
 
-    def __init__(self, benchmark: Benchmark) -> None:
+    def __init__(self, benchmark: Benchmark, kept: KeptScores | None = None) -> None:
         for _ in range(N_TRIES):
             self.benchmark = Benchmark.objects.get(pk=benchmark.pk)
             self.policy = policy_in_force(self.benchmark)
@@ -66,7 +66,7 @@ class Reader:
                 break
         else:
             raise DataKeepsChanging
-        self.parts = Parts(self.benchmark)
+        self.parts = Parts(self.benchmark, kept)
 
     @property
     def data_version(self) -> int:
@@ -163,15 +163,18 @@ def _universe(tasks: list[Task], counting: Counting) -> tuple[list[Task], str]:
     return [tasks[j] for j in positions.tolist()], told
 
 
-def store_scores(scores: Sequence[AgentScores]) -> None:
+def store_scores(scores: Sequence[AgentScores], kept: KeptScores | None = None) -> None:
     """Keep what was read, so that the next recompute reads only agents that changed."""
     for first in range(0, len(scores), MOST_STORED):
+        some = scores[first : first + MOST_STORED]
         AgentScores.objects.bulk_create(
-            scores[first : first + MOST_STORED],
+            some,
             update_conflicts=True,
             unique_fields=["agent"],
             update_fields=["key", "under", "data_version", "n_tasks", "arrays", "content"],
         )
+        if kept:
+            kept.add(some)
 
 
 def _about(agent: Agent, mine: Sequence[submissions.Delivery], approved_at: int) -> About:

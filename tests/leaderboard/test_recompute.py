@@ -19,6 +19,7 @@ from leaderboard.operations import services
 from leaderboard.operations.services import NothingToRank, recompute
 from leaderboard.studies import parts, records
 from leaderboard.studies.models import AgentScores, Calibration, TaskSubset
+from leaderboard.studies.parts import KeptScores
 from leaderboard.studies.records import Reader
 from leaderboard.studies.scores import KINDS, unpacked
 from leaderboard.submissions import queries
@@ -253,6 +254,39 @@ def test_scores_that_were_kept_give_the_board_that_fresh_ones_give(toy, read):
         np.testing.assert_array_equal(getattr(kept.record, name), getattr(fresh.record, name))
     assert kept.record.repeats == fresh.record.repeats
     assert recompute(benchmark=toy, as_of=AS_OF) == (board, False)
+
+
+def test_rows_that_the_process_knows_are_not_read_again(toy, django_assert_num_queries):
+    board = recomputed()
+    rows, kept = AgentScores.objects.filter(agent__benchmark=toy), KeptScores()
+    first = kept.of(rows.all())
+    with django_assert_num_queries(1):
+        again = kept.of(rows.all())
+    assert {id(one) for one in again} == {id(one) for one in first}
+    load_text(csv_text({"new": "1" * 20}))
+    withdraw(toy, toy.agents.filter(name="a03"))
+    AgentScores.objects.filter(agent__name="a05").update(key="other")
+    AgentScores.objects.filter(agent__name="a07").delete()
+    changed = kept.of(rows.all())
+    assert {one.pk: one.key for one in changed} == dict(rows.values_list("pk", "key"))
+    assert sum(one not in first or one.key == "other" for one in changed) == 1
+    alone, known = Reader(toy).now(board.subset), Reader(toy, kept).now(board.subset)
+    for name in ("means", "n_valid", "trial_variances", "n_trials"):
+        np.testing.assert_array_equal(getattr(known.record.table, name), getattr(alone.record.table, name))
+    assert known.record.repeats == alone.record.repeats
+    assert [one.pk for one in known.stale] == [one.pk for one in alone.stale]
+
+
+def test_rows_that_take_too_much_are_not_kept(toy):
+    recomputed()
+    rows = AgentScores.objects.filter(agent__benchmark=toy)
+    n_bytes = sum(len(one.arrays) for one in rows)
+    for most, is_kept in ((n_bytes, True), (n_bytes - 1, False)):
+        kept = KeptScores(most)
+        first, again = kept.of(rows.all()), kept.of(rows.all())
+        assert ({id(one) for one in first} == {id(one) for one in again}) == is_kept
+        kept.add([AgentScores(pk=0, key="", under="", arrays=b"one more")])
+        assert bool(kept._known) != is_kept
 
 
 def test_what_agents_have_alike_is_decompressed_once(toy):
