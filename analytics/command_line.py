@@ -29,6 +29,7 @@ from analytics.outcome_table import OutcomeTable
 from analytics.progress import progress_bar as progress_bar
 from analytics.record import Record
 from analytics.text import as_text, named
+from analytics.threads import one_blas_thread
 from analytics.trials.flags import Dependence, dependent_trials
 
 REFUSED = 2
@@ -138,11 +139,9 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
 
 def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
     """Parse, call, print. With one thread of BLAS many small matrices multiply up to ten times faster."""
-    from threadpoolctl import threadpool_limits
-
     parsed = parser.parse_args(arguments)
     try:
-        with orderly_end(), threadpool_limits(1, user_api="blas"):
+        with orderly_end(), one_blas_thread():
             answer = parsed.command(parsed)
         text = answer.json() if parsed.json else answer.text()
     except OSError as refusal:

@@ -19,9 +19,13 @@ def stored(key, make):
     if key not in KEPT:
         before = [rows_of(model) for model in models()]
         made = make()
+        after = [rows_of(model) for model in models()]
+        for model, there, now in zip(models(), before, after, strict=True):
+            changed = [key for key, row in there.items() if now.get(key) != row]
+            assert not changed, f"{model.__name__} {changed} changed or went, which a copy would not tell"
         new = [
-            [row for key, row in rows_of(model).items() if key not in there]
-            for model, there in zip(models(), before, strict=True)
+            [row for key, row in now.items() if key not in there]
+            for there, now in zip(before, after, strict=True)
         ]
         KEPT[key] = (
             made,

@@ -24,7 +24,7 @@ from analytics.glmm.optimum import minimise
 from analytics.reml.formula import Term
 from analytics.reml.model import Model, check_fixed, check_groupings, checked_outcome, designed
 from analytics.reml.sparse.cells import Cells, cells_of
-from analytics.reml.sparse.criterion import one_blas_thread
+from analytics.threads import one_blas_thread
 
 LARGEST_VARIANCE = 100.0
 

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from threadpoolctl import threadpool_limits
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import latest_board, promises_of
@@ -26,7 +25,7 @@ from leaderboard.studies.models import AdaptiveStudy, DriftCheck, TaskSubset, Va
 from leaderboard.studies.parts import KeptScores
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of
-from leaderboard.studies.services import CoreError, Hold, answered, free
+from leaderboard.studies.services import CoreError, Hold, answered, free, one_blas_thread
 from leaderboard.studies.subsets import settle_subset
 from leaderboard.studies.validations import settle_validation
 from leaderboard.studies.variances import settle_variance
@@ -47,7 +46,7 @@ class NothingToRank(Refusal):
 def _computing() -> Iterator[None]:
     """One BLAS thread: more of them wait for each other, ten times as long where cores are busy."""
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             yield
     except CoreError as refusal:
         raise CannotCompute(f"The present outcomes do not carry this computation: {refusal}.") from refusal

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from django.db import transaction
 
 from analytics.errors import CoreError
+from analytics.threads import one_blas_thread
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.given import Decided
@@ -18,7 +19,7 @@ from selection.standings.lines import Standings
 
 Hold = Callable[[], None]
 
-__all__ = ["CoreError", "Hold", "answered", "free", "is_studied", "keep", "kept"]
+__all__ = ["CoreError", "Hold", "answered", "free", "is_studied", "keep", "kept", "one_blas_thread"]
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
 from analytics.record import Record, offer
+from analytics.threads import one_blas_thread
 from selection.full_scores.kept import KeptFits
 from selection.given import Given
 from selection.linking import reference
@@ -103,7 +103,7 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
 
     The products of the resampling are small: with one thread of BLAS they are several times faster.
     """
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         found = basis(record, rules, given)
         bench = Bench(found.record, given.variances.facets, rules.seed, given.draws)
         estimated, measured = estimates_of(found, rules, given)

@@ -33,6 +33,7 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift.fidelity import N_DRAWS
 from analytics.outcome_table import OutcomeTable
+from analytics.threads import one_blas_thread
 from selection.bands import HI, LO, Band, mid_range, table_band
 from selection.errors import SelectionError
 from selection.folds import (
@@ -250,9 +251,7 @@ def validate(
         coverage_of=policy_strategy if coverage else "",
         no_coverage=too_many(coverage_operations(policy_strategy, available.values(), estimators[0])),
     )
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         if available and n_null_draws:
             study = with_nulls(study, run, n_null_draws)
         if "completion" in estimators:
@@ -420,9 +419,7 @@ def _answers(
 
 def _alone(study: Study, protocol: str, strategy: str) -> Whole:
     """Measure one unit on a worker, whose sums are those of one BLAS thread too."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         return measure(study, protocol, strategy)
 
 

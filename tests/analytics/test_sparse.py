@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.reml.sparse import Criterion, SparseRefused, layout, minimise
-from analytics.reml.sparse.criterion import one_blas_thread
+from analytics.threads import one_blas_thread
 from tests.refusals import refused
 
 TERMS = ((0,), (1,), (0, 1), (1, 2), (0, 2), (0, 1, 2))

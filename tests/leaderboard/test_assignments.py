@@ -27,7 +27,7 @@ from leaderboard.submissions.models import Submission
 from tests.leaderboard.test_receipts import deliver, token
 from tests.leaderboard.test_reruns import subset_runs
 from tests.leaderboard.world import World
-from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text
+from tests.toys import AS_OF, csv_text, first_board, in_subset, ladder, lines_of, load_text
 
 NEW = AgentDescription("newcomer", "Loop", "Model 9")
 OVER = AS_OF + timedelta(days=14)
@@ -46,7 +46,7 @@ def ada(toy):
 
 @pytest.fixture
 def subset(toy):
-    return in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+    return in_subset(first_board(toy))
 
 
 def ask(by, agent=NEW, *, as_of=AS_OF, **more):

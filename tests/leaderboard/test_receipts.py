@@ -33,6 +33,7 @@ from tests.toys import (
     AS_OF,
     board_of,
     csv_text,
+    first_board,
     graded,
     in_subset,
     ladder,
@@ -108,7 +109,7 @@ class TestAsked:
         assert (stored(receipt).asked, receipt["n_outside"], receipt["warnings"]) == (None, 0, [])
 
     def test_the_tasks_of_the_subset_once_it_is_fixed(self, ada, toy):
-        board, _ = recompute(benchmark=toy, as_of=AS_OF)
+        board = first_board(toy)
         names = in_subset(board)
         receipt = deliver(ada, every_task())
         assert sorted(toy.tasks.filter(pk__in=stored(receipt).asked).values_list("name", flat=True)) == names
@@ -118,12 +119,12 @@ class TestAsked:
         assert (one.asked, one.n_trials, one.operator) == (frozenset(stored(receipt).asked), None, False)
 
     def test_a_retired_task_is_not_asked_for(self, ada, toy):
-        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        names = in_subset(first_board(toy))
         toy.tasks.filter(name=names[0]).update(retired_at=AS_OF, retired_reason="broken")
         assert len(stored(deliver(ada, every_task())).asked) == len(names) - 1
 
     def test_all_tasks_where_an_operator_wants_full_runs(self, ada, toy):
-        recompute(benchmark=toy, as_of=AS_OF)
+        first_board(toy)
         Benchmark.objects.update(full_runs_only_at=AS_OF, full_runs_only_reason="an audit")
         assert stored(deliver(ada, every_task())).asked is None
 
@@ -162,7 +163,7 @@ class TestReceipts:
         assert receipt["n_outcomes"] == 22
 
     def test_fractions_on_a_board_of_passes_and_failures(self, ada, toy):
-        recompute(benchmark=toy, as_of=AS_OF)
+        first_board(toy)
         asked = {task: [0.5] for task in every_task()}
         assert deliver(ada, asked)["warnings"] == [
             "20 outcomes lie between 0 and 1; all that an operator loaded here are 0 or 1: the board flags "
@@ -186,7 +187,7 @@ class TestReceipts:
         assert deliver(ada, rest, first=2)["warnings"] == []
 
     def test_solved_extras_are_counted_as_outside(self, ada, toy):
-        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        names = in_subset(first_board(toy))
         extras = [task for task in every_task() if task not in names]
         receipt = deliver(ada, {task: [0] for task in names} | {extras[0]: [1]})
         assert (receipt["n_outside"], receipt["warnings"]) == (1, [])
@@ -256,7 +257,7 @@ class TestConditions:
         assert deliver(ada, under(every_task(), temperature=0.0), agent="b", model="b")["warnings"] == []
 
     def test_the_conditions_of_a_fixed_subset_stay(self, ada, toy):
-        recompute(benchmark=toy, as_of=AS_OF)
+        first_board(toy)
         (said,) = deliver(ada, under(every_task(), judge="easy"))["warnings"]
         assert said.startswith("ran under judge easy alone; this board compares no judge stated: ")
 
@@ -576,7 +577,7 @@ class TestCheats:
         assert self.full_score(toy) == 0.5
 
     def test_failed_tasks_outside_the_subset_tried_again(self, ada, toy):
-        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        names = in_subset(first_board(toy))
         honest = {task: trials * 2 for task, trials in self.HONEST.items() if task in names}
         rest = {task: trials for task, trials in self.HONEST.items() if task not in names}
         receipt = deliver(ada, honest | rest | {task: [0, 1] for task in self.failed(rest)})
@@ -590,7 +591,7 @@ class TestCheats:
         assert self.entry(toy).rank is None
 
     def test_solved_extras(self, ada, toy):
-        names = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        names = in_subset(first_board(toy))
         deliver(ada, {task: trials for task, trials in self.HONEST.items() if task in names})
         honest = self.entry(toy).at
         easy = next(task for task in sorted(self.HONEST) if task not in names)

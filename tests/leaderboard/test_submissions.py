@@ -8,19 +8,18 @@ from django.test.utils import CaptureQueriesContext
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Policy, Scaffold, Task
-from leaderboard.operations.services import recompute
 from leaderboard.studies.models import Calibration, SubsetTask, TaskSubset
 from leaderboard.submissions.copying import BLOCK_ROWS, copy_in, copy_new, copy_out
 from leaderboard.submissions.models import LIVE, Outcome, Setting, StatusChange, Submission
 from leaderboard.submissions.queries import LIVE_OUTCOMES, MEASURED_OUTCOMES, OUTCOMES
-from tests.toys import AS_OF, csv_text, load_text
+from tests.toys import csv_text, first_board, load_text
 
 COLUMNS = ["submission_id", "task_id", "setting_id", "trial", "value", "valid"]
 
 
 @pytest.fixture
 def board(toy):
-    return recompute(benchmark=toy, as_of=AS_OF)[0]
+    return first_board(toy)
 
 
 APPEND_ONLY = [Outcome, StatusChange, Setting, Policy, TaskSubset, SubsetTask, Calibration, Board, Entry]

@@ -10,8 +10,7 @@ the trace of the residual from tr(PV) = n − p.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,6 +33,7 @@ from analytics.reml.sparse.blocks import (
 )
 from analytics.reml.sparse.cells import cells_of
 from analytics.reml.sparse.layout import Layout, layout_of
+from analytics.threads import one_blas_thread
 
 
 class SparseRefused(CoreError):
@@ -57,15 +57,6 @@ class Outcome:
     means: FloatArray
     within: float
     offset: FloatArray
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread: the matrices are small, and on a busy machine threads wait for each other."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
-        yield
 
 
 class Criterion:

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask
-from analytics.reml.sparse.criterion import Criterion, Evaluation, SparseRefused, one_blas_thread
+from analytics.reml.sparse.criterion import Criterion, Evaluation, SparseRefused
+from analytics.threads import one_blas_thread
 
 EXPECTED_FALL = 1e-12
 ROUNDING_FALL = 1e-7

@@ -4,15 +4,14 @@ import pytest
 from django.db import OperationalError
 
 from leaderboard.catalog.models import Benchmark, Visibility
-from leaderboard.operations.services import recompute
-from tests.toys import AS_OF
+from tests.toys import first_board
 
 URL = "/api/v1/benchmarks/toy/board"
 
 
 @pytest.fixture
 def board(toy):
-    return recompute(benchmark=toy, as_of=AS_OF)[0]
+    return first_board(toy)
 
 
 def test_the_board_in_json(client, board):

@@ -10,12 +10,11 @@ from analytics.flat_file import read
 from leaderboard.api import exports
 from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
-from leaderboard.operations.services import recompute
 from leaderboard.submissions.export import FORMATS, places
 from tests.leaderboard.api.test_routes import APART, asking, media_type_of
 from tests.leaderboard.api.world import KINDS as PEOPLE
 from tests.leaderboard.api.world import World
-from tests.toys import AS_OF, csv_text, load_text, rows_text
+from tests.toys import AS_OF, csv_text, first_board, load_text, rows_text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ONE = "/api/v1/benchmarks/toy"
@@ -28,7 +27,7 @@ def content(response):
 
 @pytest.fixture
 def board(toy):
-    return recompute(benchmark=toy, as_of=AS_OF)[0]
+    return first_board(toy)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,7 +20,7 @@ from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.desk import PASSWORD, person, recorded
 from tests.seen import text_of
-from tests.toys import AS_OF
+from tests.toys import AS_OF, first_board
 
 ACCOUNT, TOKENS, MAIL = "/account", "/account/tokens", "/account/mail"
 NEW = {"name": "nightly run", "scope": "submit", "days": "30"}
@@ -180,7 +180,7 @@ def test_operators_need_their_second_factor(client, toy, settings):
 
 @pytest.fixture
 def delivered(ada, toy):
-    recompute(benchmark=toy, as_of=AS_OF)
+    first_board(toy)
     now = timezone.now()
     token, _ = make_token(user=ada, name="ci", scope="submit", benchmarks=[], days=9, as_of=now)
     body = {
