@@ -221,11 +221,11 @@ def _noise(complete: Sequence[Measured]) -> TrialNoise:
 def main() -> None:
     n_boards, chosen = int(sys.argv[1]) if len(sys.argv) > 1 else N_BOARDS, sys.argv[2:]
     print(f"{n_boards:,} boards of 15 equal agents a case; 55 tasks where not said")
-    print(f"{'case':<24}{'any wrong order':>16}{'best left out':>15}  of kind     seconds")
+    print(f"{'case':<26}{'any wrong order':>16}{'best left out':>15}  of kind     seconds")
     for case in (one for one in CASES if not chosen or one.name in chosen):
         begin = time.perf_counter()
         found = rates_of(case, n_boards)
-        figures = f"{case.name:<24}{found.wrong:>16.3f}{found.left_out:>15.3f}  {found.kind:<12}"
+        figures = f"{case.name:<26}{found.wrong:>16.3f}{found.left_out:>15.3f}  {found.kind:<12}"
         print(f"{figures}{time.perf_counter() - begin:.0f}", flush=True)
 
 
