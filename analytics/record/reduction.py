@@ -368,7 +368,10 @@ def _most_trials(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> Code
 
 
 def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: bool) -> _Places:
-    """Count places and gaps, and take the means; what is absent counts as R_a failures if gaps are zero."""
+    """Count places and gaps, and take the means; what is absent counts as R_a failures if gaps are zero.
+
+    Within a condition all trials weigh the same: runs are a submitter's labels, and so may temperatures be.
+    """
     n_agents, n_tasks, n_conditions = frame.shape
     n = _in_slots(counted.slot, frame.shape)
     failed = _absent(n, frame, n_asked_trials) if zero else np.empty(0, dtype=np.int64)
@@ -376,7 +379,7 @@ def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: 
     slot = np.concatenate([counted.slot, failed])
     cells = cell_moments(
         slot // n_conditions,
-        np.concatenate([rows.setting, np.full(n_failed, -1)]),
+        np.zeros(len(slot), dtype=np.int64),
         np.concatenate([np.where(rows.valid, rows.outcome, 0.0), np.zeros(n_failed)]),
         np.concatenate([counted.has_outcome, np.ones(n_failed, dtype=np.bool_)]),
         n_agents * n_tasks,

@@ -68,7 +68,7 @@ class Record:
     n_uncosted : tuple of int, length n_agents
         Counted trials that state no cost, but for confirmed failures of the harness.
     graded_share : float
-        Those of all agents, as a share of all counted valid trials.
+        Those of complete agents, which others' scores are learnt from, as a share of their valid trials.
     """
 
     table: OutcomeTable
@@ -337,10 +337,11 @@ def record(
         ),
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),
-        graded_share=_graded_share(lines),
     )
     stacked = replace(stacked, copy_of=_copies(stacked))
-    return replace(stacked, complete=_complete(stacked))
+    complete = _complete(stacked)
+    learnt_from = [line for line, is_complete in zip(lines, complete, strict=True) if is_complete]
+    return replace(stacked, complete=complete, graded_share=_graded_share(learnt_from))
 
 
 def shared_tasks(found: Record) -> tuple[str, ...]:

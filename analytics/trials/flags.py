@@ -2,10 +2,11 @@
 
 Rules
 -----
-- *Trials that are not independent.* Two trials of an agent agree on at least 99.5% of at least 100 tasks, and
-  more often than trials that share nothing but their pass rates would: chance agreement is p̂₁p̂₂ + q̂₁q̂₂
-  (equal values, for outcomes other than 0 and 1), and the binomial probability of so many agreements is at
-  most 1e-6. Such an agent's trials count as one in every variance; deterministic agents are among them.
+- *Trials that are not independent.* Two trials of an agent (of its 256 with most tasks) agree on at least
+  99.5% of at least 100 tasks, and more often than trials that share nothing but their pass rates would:
+  chance agreement is p̂₁p̂₂ + q̂₁q̂₂ (equal values, for outcomes other than 0 and 1), and the binomial
+  probability of so many agreements is at most 1e-6. Such an agent's trials count as one in every variance;
+  deterministic agents are among them.
 - *Identical outcomes* under two names, unless all of them are equal (all passed, all failed). They are a
   *copy* where chance, (p̂² + q̂²)ⁿ, is at most 1e-6: few passes on hard tasks coincide honestly.
 - *A part of another's outcomes*: equal on all tasks that both ran, where one ran more and chance is as small.
@@ -38,6 +39,7 @@ from analytics.arrays import FloatArray, Mask
 from analytics.errors import CoreError
 
 AGREEMENT, N_TASKS_AGREEING, AGREEMENT_P = 0.995, 100, 1e-6
+MOST_COMPARED = 256  # trials of an agent, those of most tasks: their pairs grow as the square
 N_AT_ONCE = 256  # agents, so that memory grows as their number
 N_TASKS_BEGINNING = 64  # by which most agents differ already
 N_TASKS_OF_PART = 20  # 2^-19 is more than 1e-6: on fewer chance may always explain it
@@ -91,23 +93,37 @@ def dependent_trials(
     ------
     RowsMalformed
     """
-    cells = _trial_matrix(task, trial, outcome)
-    labels = np.unique(trial).tolist()
+    _check_rows(task, trial, outcome)
+    here = _of_most_tasks(trial)
+    cells, labels = _trial_matrix(task[here], trial[here], outcome[here]), np.unique(trial[here]).tolist()
     found = [_dependence(cells[i], cells[j], (labels[i], labels[j])) for i, j in _agreeing(cells)]
     known = [one for one in found if one is not None]
     return max(known, key=lambda one: one.n_agreeing / one.n_tasks, default=None)
+
+
+def _check_rows(task: npt.NDArray[np.integer], trial: npt.NDArray[np.integer], outcome: FloatArray) -> None:
+    if not task.shape == trial.shape == outcome.shape:
+        raise RowsMalformed(f"task {task.shape}, trial {trial.shape} and outcome {outcome.shape} differ")
+    order = np.lexsort((task, trial))
+    if ((np.diff(task[order]) == 0) & (np.diff(trial[order]) == 0)).any():
+        raise RowsMalformed("a trial of a task occurs twice")
+
+
+def _of_most_tasks(trial: npt.NDArray[np.integer]) -> Mask:
+    """Mark the rows of the trials that could agree on enough tasks, those with most of them."""
+    labels, of_label, n_tasks = np.unique(trial, return_inverse=True, return_counts=True)
+    compared = np.argsort(-n_tasks, kind="stable")[:MOST_COMPARED]
+    is_compared = np.zeros(labels.size, dtype=np.bool_)
+    is_compared[compared] = n_tasks[compared] >= N_TASKS_AGREEING
+    return np.asarray(is_compared[of_label], dtype=np.bool_)
 
 
 def _trial_matrix(
     task: npt.NDArray[np.integer], trial: npt.NDArray[np.integer], outcome: FloatArray
 ) -> FloatArray:
     """Outcomes as (n_trials, n_tasks), NaN where a trial has none."""
-    if not task.shape == trial.shape == outcome.shape:
-        raise RowsMalformed(f"task {task.shape}, trial {trial.shape} and outcome {outcome.shape} differ")
     tasks, columns = np.unique(task, return_inverse=True)
     trials, rows = np.unique(trial, return_inverse=True)
-    if np.unique(rows * tasks.size + columns).size < task.size:
-        raise RowsMalformed("a trial of a task occurs twice")
     cells = np.full((trials.size, tasks.size), np.nan)
     cells[rows, columns] = outcome
     return cells

@@ -21,6 +21,7 @@ from leaderboard.submissions.models import Status, Submission
 
 WEEK = timedelta(weeks=1)
 N_NEW_COMPLETE = 5  # agents after which a validation does not wait for the night
+QUIET, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)  # it waits for a burst to end, but no longer
 
 
 def reconcile(as_of: datetime) -> Iterator[Due]:
@@ -68,12 +69,11 @@ def drift(as_of: datetime) -> Iterator[Due]:
 
 
 def validate(as_of: datetime) -> Iterator[Due]:
-    """In the night after the data changed, and as soon as five more agents are complete."""
+    """In the night after the data changed, and after five more agents are complete and no more come."""
     for benchmark in _with_outcomes():
-        study = latest_study(ValidationStudy, benchmark)
-        board = _latest(benchmark)
-        grown = study is not None and board is not None and _n_new_complete(board, study) >= N_NEW_COMPLETE
-        if _is_outdated(ValidationStudy, benchmark, as_of, at_once=grown):
+        study, board = latest_study(ValidationStudy, benchmark), _latest(benchmark)
+        at_once = study is not None and board is not None and _has_grown(study, board, as_of)
+        if _is_outdated(ValidationStudy, benchmark, as_of, at_once=at_once):
             yield _of_data(benchmark)
 
 
@@ -131,8 +131,12 @@ def _latest(benchmark: Benchmark) -> Board | None:
     return benchmark.boards.order_by("-number").first()
 
 
-def _n_new_complete(board: Board, study: ValidationStudy) -> int:
-    return board.n_complete - int(study.result["agents"])
+def _has_grown(study: ValidationStudy, board: Board, as_of: datetime) -> bool:
+    """Whether five more are complete, and nothing came for a minute: half a burst is studied in vain."""
+    if board.n_complete - int(study.result["agents"]) < N_NEW_COMPLETE:
+        return False
+    latest = Submission.objects.filter(agent__benchmark=board.benchmark_id).latest("received_at")
+    return latest.received_at <= as_of - QUIET or study.created_at <= as_of - LONGEST_WAIT
 
 
 def _is_outdated(model: type[Study], benchmark: Benchmark, as_of: datetime, *, at_once: bool = False) -> bool:

@@ -71,6 +71,9 @@ def _values(benchmark: Benchmark, said: Mapping[str, str]) -> tuple[dict[str, An
             rule = f"is not a field of a policy; known are {', '.join(RULES)}"
             faults.append(Fault(None, field, None, rule))
             continue
+        if not text.isprintable():
+            faults.append(Fault(None, field, None, "has signs that cannot be seen"))
+            continue
         try:
             is_common = field == "universe" and text == COMMON
             values[field] = _common_tasks(benchmark) if is_common else RULES[field].read(text)

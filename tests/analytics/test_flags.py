@@ -153,3 +153,10 @@ def test_one_percent_missing_is_too_little():
     assert not unclaimed_orders(np.array([row, other])).any()
     row[:21] = NAN
     assert unclaimed_orders(np.array([row, other])).sum() == 2
+
+
+def test_trials_of_few_tasks_are_not_held_against_each_other():
+    """A label for each row: 60,000 trials of one task, whose pairs would be 1.8 thousand million."""
+    n = 60_000
+    task, trial = np.arange(n) % 30, np.arange(n)
+    assert dependent_trials(task, trial, (task % 2).astype(float)) is None

@@ -86,9 +86,10 @@ def same(found, expected):
 
 
 def test_graded_trials_are_counted_among_the_valid_ones_that_count():
-    """Of a0 two of three trials, of a1 none of two, its lost one left out: 2 of 5."""
-    found = made([*full(0, [0.5, 0.25, 1]), *full(1, [0, 1, INVALID])])
-    assert found.graded_share == pytest.approx(2 / 5)
+    """Of a0 two of three trials, of a1 none of three; a2, which is not complete, teaches nothing: 2 of 6."""
+    found = made([*full(0, [0.5, 0.25, 1]), *full(1, [0, 1, 1]), *full(2, [0.5, 0.5, INVALID])])
+    assert found.complete.tolist() == [True, True, False]
+    assert found.graded_share == pytest.approx(2 / 6)
     mean_of_two = made([(0, 0, 1, 1), (0, 0, 0, 2), *full(1, [0, 1, 1])])
     assert mean_of_two.graded_share == 0.0
 
@@ -114,17 +115,25 @@ def test_agents_stand_in_name_order_and_one_without_a_row_is_left_out():
     assert [one.name for one in found.about] == ["a", "z"]
 
 
-def test_a_setting_counts_once_and_a_condition_counts_once():
-    """Judge j1: runs of means 1 and 0; judge j2: one run of 0.5: (0.5 + 0.5)/2. Not 1.5/3, and s² pooled."""
+def test_a_trial_counts_once_and_a_condition_counts_once():
+    """Judge j1: runs of 1, 1 and of 0; judge j2: one run of 0.8 and 0.2: (2/3 + 1/2)/2, and s² pooled."""
     settings = [(None, "j1", None, "a"), (None, "j1", None, "b"), (None, "j2", None, "a")]
     rows = [(0, 0, 1, 1, 0), (0, 0, 1, 2, 0), (0, 0, 0, 1, 1), (0, 0, 0.8, 1, 2), (0, 0, 0.2, 2, 2)]
     found = made(rows, n_tasks=1, levels=settings)
     assert found.compared == ("judge j1", "judge j2")
-    assert found.table.means[0, 0] == 0.5
+    assert found.table.means[0, 0] == pytest.approx(7 / 12, rel=1e-15)
     assert found.table.n_valid[0, 0] == 5
-    # s² = (0 + 0 + 0.18)/(1 + 0 + 1); 1/R = (1/4)·[(1/4)(1/2 + 1/1) + 1/2] = 0.21875
-    assert found.table.trial_variances[0, 0] == pytest.approx(0.09, rel=1e-12)
-    assert found.table.n_trials[0, 0] == pytest.approx(1 / 0.21875, rel=1e-12)
+    # s² = (6/9 + 0.18)/(2 + 1); 1/R = (1/4)·(1/3 + 1/2)
+    assert found.table.trial_variances[0, 0] == pytest.approx((2 / 3 + 0.18) / 3, rel=1e-12)
+    assert found.table.n_trials[0, 0] == pytest.approx(4.8, rel=1e-12)
+
+
+def test_names_of_runs_that_are_given_afterwards_gain_nothing():
+    """Ten outcomes of one task: each pass a run of its own, all failures in the last; half are passed."""
+    settings = [(None, None, None, f"r{run}") for run in range(5)]
+    passes = [(0, 0, 1, 1, run) for run in range(5)]
+    failures = [(0, 0, 0, trial, 4) for trial in range(2, 7)]
+    assert made(passes + failures, n_tasks=1, levels=settings).table.means[0, 0] == 0.5
 
 
 def test_the_effective_trials_give_the_variance_of_the_cell():
@@ -135,7 +144,7 @@ def test_the_effective_trials_give_the_variance_of_the_cell():
         for run, n in enumerate(runs):
             settings.append((None, f"j{condition}", None, f"r{run}"))
             rows += [(0, 0, 0.5, 1 + t, len(settings) - 1) for t in range(n)]
-            weights += [1 / (len(counts) * len(runs) * n)] * n
+            weights += [1 / (len(counts) * sum(runs))] * n
     found = made(rows, n_tasks=1, levels=settings)
     assert 1 / found.table.n_trials[0, 0] == pytest.approx(sum(w**2 for w in weights), rel=1e-12)
 

@@ -314,21 +314,18 @@ def in_turn(trial, deliveries):
 
 
 def cell(parts, is_loaded):
-    """Mean over judges of the mean over runs of the mean over trials; places; gaps."""
+    """Mean over judges of the mean over trials, of whatever run; places; gaps."""
     if not all(parts):
         return None, 0, 0
     of_judges, n_gaps = [], 0
     for part in parts:
-        runs = defaultdict(list)
+        outcomes = []
         for trial in part:
             void = not trial["valid"] and (trial["confirmed"] or is_loaded(trial))
             n_gaps += void
             if not void:
-                runs[LEVELS[trial["setting"]][3]].append(
-                    Fraction(round(7 * trial["outcome"]), 7) if trial["valid"] else Fraction(0)
-                )
-        means = [sum(one) / len(one) for one in runs.values()]
-        of_judges.append(sum(means) / len(means) if means else None)
+                outcomes.append(Fraction(round(7 * trial["outcome"]), 7) if trial["valid"] else Fraction(0))
+        of_judges.append(sum(outcomes) / len(outcomes) if outcomes else None)
     n_places = sum(map(len, parts))
     if None in of_judges:
         return None, n_places, n_places

@@ -173,6 +173,17 @@ def test_five_new_complete_agents_do_not_wait_for_the_night(toy):
         assert not kinds_due("variance", AS_OF + MINUTE)
 
 
+def test_a_validation_waits_for_the_end_of_a_burst_but_not_for_more_than_an_hour(toy):
+    validated(toy, n_complete=16)
+    load_text(csv_text({f"new{i}": "10" * 10 for i in range(5)}), as_of=AS_OF + MINUTE)
+    recompute(benchmark=toy, as_of=AS_OF + MINUTE)
+    assert kinds_due("validate", AS_OF + 2 * MINUTE - SECOND) == []
+    assert kinds_due("validate", AS_OF + 2 * MINUTE) == [("toy", "data 2, policy 1")]
+    load_text(csv_text({"one more": "10" * 10}), as_of=AS_OF + HOUR - SECOND)
+    assert kinds_due("validate", AS_OF + HOUR - SECOND) == []
+    assert kinds_due("validate", AS_OF + HOUR) == [("toy", "data 3, policy 1")]
+
+
 def test_a_validation_tells_how_many_agents_were_complete(small):
     study, _ = validate(benchmark=small, as_of=AS_OF)
     assert study.result["agents"] == 6

@@ -15,6 +15,7 @@ from tests.toys import csv_text, graded
 N_POINTS = 20
 N_LOADED, N_SUBMITTED, N_TASKS = 7, 8, 20
 N_BURST, N_SENDERS, N_QUIET = 200, 4, 1_000
+BURST = 60.0  # seconds in which so many agents are delivered, however fast each is answered
 SUBSET_FROM = 9  # reached by the second submission; a refit comes five later
 
 
@@ -115,8 +116,13 @@ def test_a_burst_of_submissions_makes_a_handful_of_boards(service):
     n_before = len(service.boards("burst"))
     quiet = [seconds_of_page(service, "burst") for _ in range(N_QUIET)]
     begin, during = time.monotonic(), []
+
+    def send(i, body):
+        time.sleep(max(0.0, begin + i * BURST / N_BURST - time.monotonic()))
+        return service.submit("burst", token, body)
+
     with ThreadPoolExecutor(N_SENDERS) as senders:
-        sent = [senders.submit(service.submit, "burst", token, body) for body in bodies(N_BURST, seed=2)]
+        sent = [senders.submit(send, i, body) for i, body in enumerate(bodies(N_BURST, seed=2))]
         while not all(one.done() for one in sent):
             during.append(seconds_of_page(service, "burst"))
     assert {one.result()[0] for one in sent} == {201}
