@@ -57,6 +57,7 @@ from analytics.resampling import generator
 NAME = "tuning to the subset"
 WARN_TIMES, ALERT_TIMES = 5.0, 1.5
 FLAGGED_BELOW, N_TASKS_FLAGGED = -3.0, 5
+N_AUDIT_FEWEST = 2
 
 
 class Audit(NamedTuple):
@@ -72,7 +73,9 @@ class Audit(NamedTuple):
 
 
 def n_audit_tasks(k: int, share: float) -> int:
-    """Return how many tasks outside S a newcomer is asked for: share·k, and one at least if share > 0.
+    """Return how many tasks outside S a newcomer is asked for: share·k, and two at least if share > 0.
+
+    Agents that know a subset of six tasks were noticed on .75 of boards by one task each, on .85 by two.
 
     Parameters
     ----------
@@ -80,7 +83,7 @@ def n_audit_tasks(k: int, share: float) -> int:
     share : float
         0 to 1.
     """
-    return max(1, round(share * k)) if share > 0.0 else 0
+    return max(N_AUDIT_FEWEST, round(share * k)) if share > 0.0 else 0
 
 
 def subset_tuning(

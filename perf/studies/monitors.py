@@ -240,11 +240,11 @@ def _left_out(means: FloatArray) -> FloatArray:
 
 
 def _audited(one: Board, rng: np.random.Generator) -> Audit:
-    """Audit tasks of each newcomer, 5% of k and one at least, and what the subset predicts of them."""
+    """Audit tasks of each newcomer, 5% of k and two at least, and what the subset predicts of them."""
     difficulties = rasch.fit(one.means[: one.n_ref]).difficulties
     later = one.means[one.n_ref :]
     outcomes = np.full(later.shape, np.nan)
-    n_audited, outside = max(1, round(AUDIT_SHARE * one.tasks.size)), one.outside
+    n_audited, outside = drift.n_audit_tasks(one.tasks.size, AUDIT_SHARE), one.outside
     for i in range(len(later)):
         drawn = rng.choice(outside, n_audited, replace=False)
         outcomes[i, drawn] = later[i, drawn]
