@@ -10,8 +10,9 @@ no subset    every agent runs all tasks
 ===========  ======================================================================================
 
 The figures are pairs_correct_full and pairs_clear_full of the strategy in use, in time where that is
-available, else with each agent left out; where no pair is clear, the first alone decides. The sentence names
-the protocol and the number of held-out agents. Beside the figures stands, always, what as many tasks drawn at
+available for 10 agents, else with each agent left out (two that came later say less than twelve left out in
+turn); where no pair is clear, the first alone decides. The sentence names the protocol and the number of
+held-out agents. Beside the figures stands, always, what as many tasks drawn at
 random do under the same protocol.
 
 A strategy other than `mid_range` may have been chosen because it looked best on these very figures. In time
@@ -48,6 +49,7 @@ CHOSEN = {
 }
 DEFAULT = "mid_range"
 N_ERRORS = 2.0
+N_FEWEST = 10  # held-out agents, as a standard error takes
 
 Plain = Mapping[str, Any]
 
@@ -61,10 +63,9 @@ def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
         `selection.validation.as_json`.
     strategy : str
     """
-    for protocol in PROTOCOLS:
-        figures = strategies_of(validation, protocol)
-        if figures.get(strategy, {}).get("pairs_correct_full") is None:
-            continue
+    found = [one for one in PROTOCOLS if _pairs(validation, one, strategy) is not None]
+    enough = [one for one in found if strategies_of(validation, one)[strategy]["n"] >= N_FEWEST]
+    for protocol in enough or found[::-1]:
         told, chosen = _published(validation, protocol, strategy)
         return _with_sentence(
             Verdict(
@@ -154,6 +155,11 @@ def advice_text(told: Verdict | None, command: str) -> str:
         f"The strategy {found.strategy} puts {percent(found.difference)} points (± {percent(found.se)}) more "
         f"pairs in the order of all tasks than {told.strategy}: {command.format(strategy=found.strategy)}"
     )
+
+
+def _pairs(validation: Plain | None, protocol: str, strategy: str) -> float | None:
+    found: float | None = strategies_of(validation, protocol).get(strategy, {}).get("pairs_correct_full")
+    return found
 
 
 def _published(validation: Plain | None, protocol: str, strategy: str) -> tuple[Plain, str]:

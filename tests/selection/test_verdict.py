@@ -48,7 +48,7 @@ def figures(correct, clear=0.999, random=0.01, policy=None, se=0.004, full_diffe
         "pairs_clear_full": clear,
         "random_difference": random,
         "policy_difference": policy,
-        "pairs_correct": correct - full_difference,
+        "pairs_correct": correct if correct is None else correct - full_difference,
         "full_difference": full_difference,
         "se": errors | {"full_difference": 0.005},
         "n": 12,
@@ -79,6 +79,18 @@ def test_the_verdict_is_in_time_where_that_is_available():
     assert verdict({"protocols": {"loao": {"available": False, "strategies": {}}}}, "mid_range") is None
 
 
+def test_two_agents_in_time_say_less_than_twelve_left_out():
+    """One of two protocols that hold out ten agents; else the one that leaves each out."""
+    later = {"mid_range": figures(1.0, n=2)}
+    for n_left_out in (9, 12):
+        told = verdict(
+            validation(temporal=later, loao={"mid_range": figures(0.83, n=n_left_out)}), "mid_range"
+        )
+        assert (told.word, told.protocol, told.n) == ("not yet", "loao", n_left_out)
+    alone = verdict(validation(temporal=later, loao={"mid_range": figures(None)}), "mid_range")
+    assert (alone.word, alone.protocol, alone.n) == ("yes", "temporal", 2)
+
+
 @pytest.mark.parametrize(
     ("random", "se", "said"),
     [
@@ -106,7 +118,8 @@ def test_the_sentence_says_under_which_protocol_and_for_how_many_agents():
         "Leaving one agent out in turn, for 1,200 agents that had no say in the choice, the score estimated"
     )
     assert said in left_out.sentence
-    in_time = verdict(validation(temporal={"mid_range": figures(0.96, n=1)}), "mid_range")
+    alone = validation(temporal={"mid_range": figures(0.96, n=1)}, loao={"mid_range": figures(None)})
+    in_time = verdict(alone, "mid_range")
     assert "In time, for 1 agent that came after the tasks were chosen, the score" in in_time.sentence
 
 
