@@ -477,6 +477,16 @@ def test_reading_a_board_imports_nothing_heavy():
 # ------------------------------------------------------------------------------------------------- coverage
 
 
+def test_intervals_of_estimated_scores_are_about_a_full_run():
+    outcomes, _ = with_newcomers()
+    board_of_both = answer(record_of(outcomes))
+    assert any(line.at["full"].estimated for line in board_of_both.agents)
+    assert words.covers_text(board_of_both, "full").startswith(
+        "The 95% intervals cover the agent's expected mean on all tasks, or, where the score is estimated, "
+        "what a full run would show."
+    )
+
+
 def test_a_measured_coverage_stands_in_the_place_of_95():
     """44 of 60: Wilson's upper bound is .81. 57 of 60 and no score at all leave the 95% as they are."""
     told = standings(line("a", 1, 0.5))
