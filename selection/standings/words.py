@@ -319,14 +319,12 @@ def trials_text(told: Trials | None) -> str:
     if told is None:
         return ""
     options = "; ".join(_option(told, one) for one in told.options)
-    known = (
-        "An upper bound: telling how much the trials of a task vary takes three agents with three trials of "
-        "each."
-        if told.upper_bound
-        else ""
+    known = f"An upper bound: {told.why_upper_bound}." if told.why_upper_bound else ""
+    is_one, n = told.recommended == 1, told.n_conditions
+    each = f" under each of the {n:,} compared conditions" if n > 1 else ""
+    advice = (
+        f"{counted(told.recommended, 'trial')} of each task of the subset{each} {'is' if is_one else 'are'}"
     )
-    is_one = told.recommended == 1
-    advice = f"{counted(told.recommended, 'trial')} of each task of the subset {'is' if is_one else 'are'}"
     return " ".join(
         part
         for part in (f"{advice} recommended. Standard error of an agent's mean there: {options}.", known)
@@ -337,7 +335,8 @@ def trials_text(told: Trials | None) -> str:
 def _option(told: Trials, one: TrialsLine) -> str:
     cost = f" for {money(one.cost_usd)}" if one.cost_usd is not None else ""
     at_most = "at most " if told.upper_bound else ""
-    return f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{cost}"
+    each = " under each" if told.n_conditions > 1 else ""
+    return f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{each}{cost}"
 
 
 def bounds_text(told: AtTarget) -> str:
