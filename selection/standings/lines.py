@@ -395,7 +395,7 @@ class Standings:
     agents : tuple of Line
         By rank for the default target, names inside ties, unranked last by condition and name.
     not_measured : tuple of str
-        Sources of error without an estimate, in words.
+        Sources of error without an estimate, in words; of trials intervals hold an upper bound.
     savings : mapping or None
         What the subset, and tasks chosen for agents, spared; see `selection.standings.savings`. None under
         full runs.

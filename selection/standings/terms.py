@@ -70,7 +70,6 @@ UNMEASURED = {
     "judge": "how much agents depend on the judge",
 }
 SHORT_UNMEASURED = {
-    UNMEASURED["trials"]: "how trials vary",
     UNMEASURED["run"]: "other days",
     UNMEASURED["prompt"]: "other prompts",
     UNMEASURED["judge"]: "other judges",

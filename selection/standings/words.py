@@ -21,7 +21,7 @@ from selection.standings.lines import (
     Trials,
     TrialsLine,
 )
-from selection.standings.terms import BASIS, METHODS, SHORT_UNMEASURED, is_reckoned
+from selection.standings.terms import BASIS, METHODS, SHORT_UNMEASURED, UNMEASURED, is_reckoned
 from selection.standings.terms import CHOSEN_TASKS as CHOSEN_TASKS
 from selection.standings.terms import COVERS as COVERS
 from selection.standings.terms import HIDDEN as HIDDEN
@@ -357,17 +357,29 @@ def measured_text(board: Standings) -> str:
 
 
 def not_measured_text(board: Standings) -> str:
-    """Say what is in no interval."""
-    return (
-        f"Never measured, so in no interval: {'; '.join(board.not_measured)}." if board.not_measured else ""
-    )
+    """Say what is in no interval, and what is there as an upper bound alone."""
+    absent = "; ".join(in_no_interval(board))
+    told = f"Never measured, so in no interval: {absent}." if absent else ""
+    return " ".join(part for part in (told, bounded_text(board)) if part)
+
+
+def in_no_interval(board: Standings) -> tuple[str, ...]:
+    """Return the sources of error without an estimate that no interval holds: all but the trials."""
+    return tuple(source for source in board.not_measured if source != UNMEASURED["trials"])
+
+
+def bounded_text(board: Standings) -> str:
+    """Say that intervals hold trials that were never repeated; empty where some were."""
+    source = UNMEASURED["trials"]
+    held = source in board.not_measured
+    return f"Never measured, so in the intervals as an upper bound: {source}." if held else ""
 
 
 def held_text(board: Standings, target: str = "") -> str:
     """Say how sure ranks are, and in short what no interval holds; empty without rank intervals."""
     if not any(line.at[target or board.target].rank_lower is not None for line in board.agents):
         return ""
-    absent = ", ".join(SHORT_UNMEASURED.get(source, source) for source in board.not_measured)
+    absent = ", ".join(SHORT_UNMEASURED.get(source, source) for source in in_no_interval(board))
     not_in = f" {sentence(f'not in them: {absent}')}" if absent else ""
     return f"Ranks hold with 95% confidence, all at once.{not_in}"
 

@@ -62,7 +62,11 @@ class BoardOne(Form):
     trials = JSONField(help_text="Or null.")
     targets = DictField(child=DictField())
     agents = ListField(child=DictField(), help_text="By rank; `at` has rank, interval and ties by target.")
-    not_measured = ListField(child=CharField())
+    not_measured = ListField(
+        child=CharField(),
+        help_text="Sources of error without an estimate: in no interval, but for that of trials, of which "
+        "intervals hold an upper bound.",
+    )
     savings = JSONField(
         help_text="What a run on the subset spares, and under `so_far` what was spared: the tasks of a full "
         "evaluation that agents which ran all they were asked for did not run. They were asked for the "
