@@ -155,8 +155,8 @@ def _first_version(record: Record, rules: Rules) -> SubsetVersion:
     founders = np.array([day is not None and day <= fixed_on for day in table.dates]) & record.complete
     if not (record.complete & ~founders).any():
         raise ReplayRefused(
-            f"{int(founders.sum())} complete agents, and none after {fixed_on}, when {needed} were there to "
-            "choose the subset from"
+            f"{int(founders.sum())} complete agents, and none after {fixed_on}: the subset is chosen from "
+            f"the first {needed} and all of their last day, and those that come later are watched"
         )
     band = mid_range(table.means[founders], lo=rules.lo, hi=rules.hi, widening=rules.widening)
     if not band.suited:

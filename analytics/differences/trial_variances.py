@@ -165,7 +165,7 @@ def trial_variance_ratio(
     if trial_variances is None or n_trials is None:
         return None
     known = ~np.isnan(variances)
-    often = np.count_nonzero(known & (n_trials >= N_TRIALS_OMEGA - 1e-9), axis=1) >= N_TASKS_OMEGA
+    often = _repeat_often(known, n_trials)
     if np.count_nonzero(often) < N_AGENTS_OMEGA:
         return None
     known, m = known[often], known[often].sum(axis=1)
@@ -174,7 +174,30 @@ def trial_variance_ratio(
     return float(np.sum(trial_variances[often][known])) / binomial if binomial > 0 else None
 
 
+def n_repeat_often(
+    means: FloatArray,
+    trial_variances: FloatArray | None,
+    n_trials: FloatArray | None,
+    *,
+    one_trial: Mask | None = None,
+) -> int:
+    """Count the agents that tell ω̂: with R ≥ 3 on at least 15 tasks.
+
+    Parameters
+    ----------
+    means, trial_variances, n_trials, one_trial
+        As in `finite_variances`.
+    """
+    _, variances = checked_cells(means, trial_variances, n_trials, one_trial)
+    return 0 if n_trials is None else int(np.count_nonzero(_repeat_often(~np.isnan(variances), n_trials)))
+
+
 # ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _repeat_often(known: Mask, n_trials: FloatArray) -> Mask:
+    often = known & (n_trials >= N_TRIALS_OMEGA - 1e-9)
+    return np.asarray(np.count_nonzero(often, axis=1) >= N_TASKS_OMEGA, dtype=np.bool_)
 
 
 def _neyman(x: FloatArray, valid: FloatArray, sums: FloatArray, n_common: FloatArray) -> FloatArray:

@@ -79,6 +79,9 @@ def saturation(
     warned, alerted = (wilson_lower(p, n, level) for level in (WARN_LEVEL, ALERT_LEVEL))
     state: State = "alert" if alerted >= SATURATED else "warn" if warned >= SATURATED or half else "ok"
     bounded = f"at least {alerted:.1%} with 99% confidence"
+    if warned >= SATURATED > alerted:
+        bounded = f"at least {warned:.1%} with 95% confidence, {alerted:.1%} with 99%"
+    evidence |= {"lower_95": warned, "lower_99": alerted}
     reason = f"{agents[best]} has {p:.1%} on {counted(k, 'task')}, {bounded}{shown}"
     return Monitor(NAME, state, alerted, SATURATED, reason, evidence)
 

@@ -284,6 +284,14 @@ class BoardPage:
         return words.measured_text(self.standings)
 
     @property
+    def bounded(self) -> str:
+        return words.bounded_text(self.standings)
+
+    @property
+    def in_no_interval(self) -> tuple[str, ...]:
+        return words.in_no_interval(self.standings)
+
+    @property
     def legend(self) -> dict[str, str]:
         return printed.legend(self.standings, self.target, self._shown)
 

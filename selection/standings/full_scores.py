@@ -3,9 +3,12 @@
 Model
 -----
 ŷ is that of `selection.full_scores` on S, fitted to the complete agents; its interval is that of
-`selection.intervals`. What the agent has already shown bounds what a full run can show (Manski)::
+`selection.intervals`. What the agent has already shown, on S and elsewhere, bounds what a full run can show
+(Manski); ŷ and both ends are clipped to::
 
-    ŷ ≤ (Σ_j X_aj + n_missing)/m
+    [Σ_j X_aj/m, (Σ_j X_aj + n_missing)/m]
+
+An interval that lies outside has missed, and the bounds stand in its place.
 
 For comparisons ŷ has the error of its calibration, s_cal of `selection.intervals` with its degrees of
 freedom: one estimate for all agents, and one for those of a scaffold that no complete agent has.
@@ -56,7 +59,7 @@ class Estimated:
     score : float or None
         ŷ; None where it may not be shown.
     lower, upper : float or None
-        95% interval, in [0, 1] and not above what the agent's outcomes leave open.
+        95% interval, in what the agent's outcomes leave open.
     se2, df : float or None
         Error for comparisons, score²; None where it is not known.
     calibration : {0, 1}
@@ -204,8 +207,11 @@ def estimates(
         answers = intervals(made, record.table.means[np.ix_(rows, tasks)], scaffolds)
     except CoreError as refusal:
         return {int(i): Estimated(None, reason=str(refusal)) for i in rows}
-    _, highest, _ = record.bounds(np.arange(record.n_tasks))
-    return {int(i): _estimated(answer, float(highest[i])) for i, answer in zip(rows, answers, strict=True)}
+    lowest, highest, _ = record.bounds(np.arange(record.n_tasks))
+    return {
+        int(i): _estimated(answer, (float(lowest[i]), float(highest[i])))
+        for i, answer in zip(rows, answers, strict=True)
+    }
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -239,14 +245,15 @@ def _residuals(left_out: Residuals) -> tuple[float | None, ...]:
     return tuple(value if usable else None for value, usable in zip(residuals, left_out.usable, strict=True))
 
 
-def _estimated(answer: Interval | NoInterval, highest: float) -> Estimated:
+def _estimated(answer: Interval | NoInterval, bounds: tuple[float, float]) -> Estimated:
     if isinstance(answer, NoInterval):
-        score = None if answer.point is None else _within(answer.point, highest)
+        score = None if answer.point is None else _within(answer.point, bounds)
         return Estimated(score, reason=answer.reason)
+    missed = answer.upper < bounds[0] or answer.lower > bounds[1]
     return Estimated(
-        score=_within(answer.point, highest),
-        lower=_within(answer.lower, highest),
-        upper=_within(answer.upper, highest),
+        score=_within(answer.point, bounds),
+        lower=bounds[0] if missed else _within(answer.lower, bounds),
+        upper=bounds[1] if missed else _within(answer.upper, bounds),
         se2=answer.s_cal**2,
         df=answer.df,
         calibration=BY_SCAFFOLD if answer.source == "new scaffold" else BY_AGENT,
@@ -255,5 +262,6 @@ def _estimated(answer: Interval | NoInterval, highest: float) -> Estimated:
     )
 
 
-def _within(value: float, highest: float) -> float:
-    return min(max(value, 0.0), highest)
+def _within(value: float, bounds: tuple[float, float]) -> float:
+    lowest, highest = bounds
+    return min(max(value, lowest), highest)

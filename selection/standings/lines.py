@@ -296,6 +296,7 @@ class TrialsLine:
     Attributes
     ----------
     n_trials : int
+        Of each task under each compared condition.
     se : float
         Of an agent's mean on the subset; root mean square over the complete agents.
     cost_usd : float or None
@@ -321,12 +322,18 @@ class Trials:
         Whether the errors take ω̂ for 1, its largest value.
     options : tuple of TrialsLine
         At 1, 2 and R trials.
+    n_conditions : int
+        Compared conditions, each of which has so many trials; 1 where none varies.
+    why_upper_bound : str
+        Why ω̂ is not known, in words; else empty.
     """
 
     recommended: int
     omega: float | None
     upper_bound: bool
     options: tuple[TrialsLine, ...]
+    n_conditions: int = 1
+    why_upper_bound: str = ""
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> "Trials":
@@ -388,7 +395,7 @@ class Standings:
     agents : tuple of Line
         By rank for the default target, names inside ties, unranked last by condition and name.
     not_measured : tuple of str
-        Sources of error without an estimate, in words.
+        Sources of error without an estimate, in words; of trials intervals hold an upper bound.
     savings : mapping or None
         What the subset, and tasks chosen for agents, spared; see `selection.standings.savings`. None under
         full runs.

@@ -21,7 +21,8 @@ ONE_TASK = {
 }
 COVERS = {
     "subset": "the agent's expected mean on the tasks of the subset; order and ties on these tasks alone",
-    "full": "the agent's expected mean on all tasks, measured or estimated",
+    "full": "the agent's expected mean on all tasks, or, where the score is estimated, what a full run would "
+    "show",
     "domain": "the agent's expected mean on tasks like these, of which the benchmark is taken for a sample",
 }
 NOBODY_RANKED = "no agent is ranked on these tasks"
@@ -69,7 +70,6 @@ UNMEASURED = {
     "judge": "how much agents depend on the judge",
 }
 SHORT_UNMEASURED = {
-    UNMEASURED["trials"]: "how trials vary",
     UNMEASURED["run"]: "other days",
     UNMEASURED["prompt"]: "other prompts",
     UNMEASURED["judge"]: "other judges",

@@ -2,16 +2,19 @@
 
 Model
 -----
-With m active tasks, k of them in S, and ȳ_a the mean of a complete agent over S::
+With m active tasks, k of them in S, C compared conditions and ȳ_a the mean of a complete agent over S, a run
+has R trials of each task under each condition::
 
     R = max(1, ⌊m/k⌋)
-    SE(R)² = ω̂_S · mean_a ȳ_a(1 − ȳ_a) / (k·R)
+    SE(R)² = ω̂_S · mean_a ȳ_a(1 − ȳ_a) / (k·C·R)
+           ≤       mean_a ȳ_a(1 − ȳ_a) / (k·R)           where ω̂_S is not told
 
 ω̂_S is the variance of trials over the binomial one, from the agents with repeats on S
-(`analytics.differences`); where they do not tell it, 1 stands for it, and the error is an upper bound. The
-cost is R times the median cost of a run of S with one trial a task.
+(`analytics.differences`). The upper bound holds however outcomes under several conditions depend on one
+another: two judges of one answer may agree. The cost is C·R times the median cost of a run of S with one
+trial a task.
 
-Symbols: ω̂ ``omega``, R ``n_trials``, SE ``se`` in score, cost in US dollars.
+Symbols: ω̂ ``omega``, R ``n_trials``, C ``n_conditions``, SE ``se`` in score, cost in US dollars.
 
 Not done here
 -------------
@@ -25,7 +28,13 @@ This project's own.
 import numpy as np
 
 from analytics.arrays import IndexArray
-from analytics.differences.trial_variances import trial_variance_ratio
+from analytics.differences.trial_variances import (
+    N_AGENTS_OMEGA,
+    N_TASKS_OMEGA,
+    N_TRIALS_OMEGA,
+    n_repeat_often,
+    trial_variance_ratio,
+)
 from analytics.record import Record
 from selection.cost import saving
 from selection.standings.lines import Trials, TrialsLine
@@ -48,24 +57,42 @@ def trials(record: Record, tasks: IndexArray) -> Trials:
     """
     table, complete = record.table, np.flatnonzero(record.complete)
     on_subset = np.ix_(complete, tasks)
-    omega = trial_variance_ratio(
+    cells = (
         table.means[on_subset],
         None if table.trial_variances is None else table.trial_variances[on_subset],
         None if table.n_trials is None else table.n_trials[on_subset],
-        one_trial=one_trial(record)[complete],
     )
-    rates = np.nanmean(table.means[on_subset], axis=1)
+    once, k, n_conditions = one_trial(record)[complete], tasks.size, max(1, len(record.compared))
+    omega = trial_variance_ratio(*cells, one_trial=once)
+    rates = np.nanmean(cells[0], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
-    cost, most = _cost(record, tasks), recommended(record.n_tasks, tasks.size)
+    noise = binomial if omega is None else omega * binomial / n_conditions
+    cost, most = _cost(record, tasks), recommended(record.n_tasks, k)
     options = tuple(
         TrialsLine(
             n_trials=n,
-            se=float(np.sqrt((1.0 if omega is None else omega) * binomial / (tasks.size * n))),
-            cost_usd=None if cost is None else cost * n,
+            se=float(np.sqrt(noise / (k * n))),
+            cost_usd=None if cost is None else cost * n_conditions * n,
         )
         for n in sorted({1, 2, most})
     )
-    return Trials(recommended=most, omega=omega, upper_bound=omega is None, options=options)
+    why = _why_unknown(k, n_repeat_often(*cells, one_trial=once)) if omega is None else ""
+    return Trials(most, omega, omega is None, options, n_conditions, why)
+
+
+def _why_unknown(k: int, n_often: int) -> str:
+    """Why nobody tells ω̂, in words."""
+    if k < N_TASKS_OMEGA:
+        return (
+            f"telling how much the trials of a task vary takes {N_TASKS_OMEGA} tasks, and the subset has {k}"
+        )
+    if n_often >= N_AGENTS_OMEGA:
+        return "the agents whose trials were repeated pass all of these tasks, or none"
+    there = f"there {'is' if n_often == 1 else 'are'} {n_often or 'none'}"
+    return (
+        f"telling how much the trials of a task vary takes {N_AGENTS_OMEGA} agents with {N_TRIALS_OMEGA} "
+        f"independent trials of {N_TASKS_OMEGA} of its tasks; {there}"
+    )
 
 
 def _cost(record: Record, tasks: IndexArray) -> float | None:

@@ -21,7 +21,7 @@ from selection.standings.lines import (
     Trials,
     TrialsLine,
 )
-from selection.standings.terms import BASIS, METHODS, SHORT_UNMEASURED, is_reckoned
+from selection.standings.terms import BASIS, METHODS, SHORT_UNMEASURED, UNMEASURED, is_reckoned
 from selection.standings.terms import CHOSEN_TASKS as CHOSEN_TASKS
 from selection.standings.terms import COVERS as COVERS
 from selection.standings.terms import HIDDEN as HIDDEN
@@ -319,14 +319,12 @@ def trials_text(told: Trials | None) -> str:
     if told is None:
         return ""
     options = "; ".join(_option(told, one) for one in told.options)
-    known = (
-        "An upper bound: telling how much the trials of a task vary takes three agents with three trials of "
-        "each."
-        if told.upper_bound
-        else ""
+    known = f"An upper bound: {told.why_upper_bound}." if told.why_upper_bound else ""
+    is_one, n = told.recommended == 1, told.n_conditions
+    each = f" under each of the {n:,} compared conditions" if n > 1 else ""
+    advice = (
+        f"{counted(told.recommended, 'trial')} of each task of the subset{each} {'is' if is_one else 'are'}"
     )
-    is_one = told.recommended == 1
-    advice = f"{counted(told.recommended, 'trial')} of each task of the subset {'is' if is_one else 'are'}"
     return " ".join(
         part
         for part in (f"{advice} recommended. Standard error of an agent's mean there: {options}.", known)
@@ -337,7 +335,8 @@ def trials_text(told: Trials | None) -> str:
 def _option(told: Trials, one: TrialsLine) -> str:
     cost = f" for {money(one.cost_usd)}" if one.cost_usd is not None else ""
     at_most = "at most " if told.upper_bound else ""
-    return f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{cost}"
+    each = " under each" if told.n_conditions > 1 else ""
+    return f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{each}{cost}"
 
 
 def bounds_text(told: AtTarget) -> str:
@@ -358,17 +357,29 @@ def measured_text(board: Standings) -> str:
 
 
 def not_measured_text(board: Standings) -> str:
-    """Say what is in no interval."""
-    return (
-        f"Never measured, so in no interval: {'; '.join(board.not_measured)}." if board.not_measured else ""
-    )
+    """Say what is in no interval, and what is there as an upper bound alone."""
+    absent = "; ".join(in_no_interval(board))
+    told = f"Never measured, so in no interval: {absent}." if absent else ""
+    return " ".join(part for part in (told, bounded_text(board)) if part)
+
+
+def in_no_interval(board: Standings) -> tuple[str, ...]:
+    """Return the sources of error without an estimate that no interval holds: all but the trials."""
+    return tuple(source for source in board.not_measured if source != UNMEASURED["trials"])
+
+
+def bounded_text(board: Standings) -> str:
+    """Say that intervals hold trials that were never repeated; empty where some were."""
+    source = UNMEASURED["trials"]
+    held = source in board.not_measured
+    return f"Never measured, so in the intervals as an upper bound: {source}." if held else ""
 
 
 def held_text(board: Standings, target: str = "") -> str:
     """Say how sure ranks are, and in short what no interval holds; empty without rank intervals."""
     if not any(line.at[target or board.target].rank_lower is not None for line in board.agents):
         return ""
-    absent = ", ".join(SHORT_UNMEASURED.get(source, source) for source in board.not_measured)
+    absent = ", ".join(SHORT_UNMEASURED.get(source, source) for source in in_no_interval(board))
     not_in = f" {sentence(f'not in them: {absent}')}" if absent else ""
     return f"Ranks hold with 95% confidence, all at once.{not_in}"
 

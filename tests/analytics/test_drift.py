@@ -379,6 +379,13 @@ def test_trials_and_noise_make_a_mean_surer():
     assert found.statistic == pytest.approx(wilson_lower(0.94, 200, 0.01))
     assert wilson_lower(0.94, 200, 0.05) >= 0.90 > found.statistic
     assert found.state == "warn"
+    low, lower = wilson_lower(0.94, 200, 0.05), wilson_lower(0.94, 200, 0.01)
+    assert found.reason == (
+        f"b has 94.0% on 20 tasks, at least {low:.1%} with 95% confidence, {lower:.1%} with 99%"
+    )
+    assert (found.evidence["lower_95"], found.evidence["lower_99"]) == (low, lower)
+    assert saturated(0.97, 20, 5.0, 0.5).reason.endswith("with 99% confidence")  # the alert
+    assert saturated(0.8, 20, 5.0, 0.5).reason.endswith("with 99% confidence")
     assert saturated(0.95, 20, 5.0, 0.0).statistic == pytest.approx(0.95, abs=1e-3)
 
 

@@ -159,7 +159,7 @@ def test_standings_say_in_words_what_their_numbers_mean(run, toy):
         words.covers_text(board),
         words.savings_text(board.savings),
         words.LEGEND["Ties"],
-        f"Never measured, so in no interval: {'; '.join(board.not_measured)}.",
+        words.not_measured_text(board),
         "Other targets: --target subset, --target domain",
     ):
         assert said in printed

@@ -169,6 +169,21 @@ def test_an_estimate_lies_in_what_the_outcomes_leave_open():
     assert 0 <= told.lower <= told.score <= told.upper <= highest
 
 
+@pytest.mark.parametrize("n_passed", [2, 5, 10])
+def test_an_estimate_is_never_below_what_is_certain(n_passed):
+    """It failed all of S. Passed outside: less than ŷ, more than ŷ, more than the interval on S allows."""
+    outcomes, tasks = with_newcomers(n_agents=20, n_tasks=80)
+    outcomes[20, tasks] = 0.0
+    alone = at(answer(record_of(outcomes), FULL), "a20")
+    outcomes[20, np.setdiff1d(np.arange(80), tasks)[:n_passed]] = 1.0
+    told = at(answer(record_of(outcomes), FULL), "a20")
+    lowest, highest = n_passed / 80, (80 - tasks.size) / 80
+    assert told.estimated
+    assert alone.lower < lowest < highest
+    assert (told.lower, told.score) == pytest.approx((lowest, max(alone.score, lowest)))
+    assert told.upper == pytest.approx(alone.upper if lowest <= alone.upper else highest)
+
+
 def test_under_ten_residuals_an_estimate_has_no_interval_and_no_rank():
     outcomes, _ = with_newcomers(n_agents=9)
     found = answer(record_of(outcomes), FULL)

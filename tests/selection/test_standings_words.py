@@ -474,7 +474,40 @@ def test_reading_a_board_imports_nothing_heavy():
     assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "", "")
 
 
+# -------------------------------------------------------------------------------------------- never measured
+
+
+def test_trials_that_were_never_repeated_are_in_the_intervals_as_an_upper_bound():
+    outcomes = board(5, 60)
+    once = answer(record_of(outcomes))
+    assert once.agents[0].at["full"].upper_bound
+    absent, bounded = words.not_measured_text(once).split(". ")
+    assert absent.startswith("Never measured, so in no interval: how much an agent varies from run to run")
+    assert "trials of one task" not in absent
+    assert bounded == (
+        "Never measured, so in the intervals as an upper bound: how much the trials of one task vary: no "
+        "agent has two valid trials of a task in one setting."
+    )
+    assert words.held_text(once).endswith("Not in them: other days, other prompts, other judges.")
+    alone = replace(once, not_measured=once.not_measured[:1])
+    assert words.not_measured_text(alone) == bounded
+    assert words.held_text(alone) == "Ranks hold with 95% confidence, all at once."
+    repeated = answer(record_of(outcomes, n_trials=3, trial_variances=np.full(outcomes.shape, 0.1)))
+    assert words.bounded_text(repeated) == ""
+    assert words.not_measured_text(repeated) == f"{absent}."
+
+
 # ------------------------------------------------------------------------------------------------- coverage
+
+
+def test_intervals_of_estimated_scores_are_about_a_full_run():
+    outcomes, _ = with_newcomers()
+    board_of_both = answer(record_of(outcomes))
+    assert any(line.at["full"].estimated for line in board_of_both.agents)
+    assert words.covers_text(board_of_both, "full").startswith(
+        "The 95% intervals cover the agent's expected mean on all tasks, or, where the score is estimated, "
+        "what a full run would show."
+    )
 
 
 def test_a_measured_coverage_stands_in_the_place_of_95():

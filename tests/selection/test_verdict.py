@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ from selection.given import Given
 from selection.rules import Rules
 from selection.standings import answer, terms, words
 from selection.standings.lines import Standings, Verdict
-from selection.standings.trials import recommended
+from selection.standings.trials import recommended, trials
 from selection.standings.verdict import advice_text, no_subset, random_text, verdict, word
-from tests.selection.records import band, board, record_of, with_newcomers
+from tests.selection.records import NAN, band, board, record_of, with_newcomers
 
 
 @pytest.mark.parametrize(
@@ -252,7 +253,78 @@ def test_without_repeats_the_error_is_an_upper_bound():
         expected = math.sqrt(sum(p * (1 - p) for p in rates) / 16 / (tasks.size * one.n_trials))
         assert one.se == pytest.approx(expected)
         assert one.cost_usd == pytest.approx(0.5 * tasks.size * one.n_trials)
-    assert "An upper bound: telling how much the trials of a task vary takes" in words.trials_text(found)
+    assert words.trials_text(found).endswith(
+        "An upper bound: telling how much the trials of a task vary takes 3 agents with 3 independent trials "
+        "of 15 of its tasks; there are none."
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_tasks", "n_often", "told"),
+    [
+        (16, 16, "takes 15 tasks, and the subset has {k}."),
+        (60, 2, "takes 3 agents with 3 independent trials of 15 of its tasks; there are 2."),
+        (60, 1, "takes 3 agents with 3 independent trials of 15 of its tasks; there is 1."),
+    ],
+)
+def test_an_upper_bound_says_what_is_lacking(n_tasks, n_often, told):
+    outcomes = board(16, n_tasks)
+    variances = np.full(outcomes.shape, 0.2)
+    variances[n_often:] = NAN
+    found = answer(record_of(outcomes, n_trials=3, trial_variances=variances))
+    assert found.trials.omega is None
+    k = found.subset.size
+    assert (k < 15) == (n_tasks == 16)
+    assert words.trials_text(found.trials).endswith(
+        f"An upper bound: telling how much the trials of a task vary {told.format(k=k)}"
+    )
+
+
+def test_repeats_that_all_pass_say_so():
+    outcomes = board(16, 60)
+    tasks, variances = band(outcomes), np.full(outcomes.shape, NAN)
+    variances[0, tasks[:20]] = variances[1, tasks[:20]] = variances[2, tasks[:20]] = 0.0
+    assert tasks.size >= 20
+    outcomes[:3, tasks[:20]] = 1.0
+    told = trials(record_of(outcomes, n_trials=3, trial_variances=variances), tasks)
+    assert "An upper bound: the agents whose trials were repeated pass all of these" in words.trials_text(
+        told
+    )
+
+
+def test_a_run_has_so_many_trials_under_each_compared_condition():
+    """Against a simulation of two judges: an outcome is the mean over both, a trial is one under each."""
+    rng = np.random.default_rng(6)
+    chance = np.clip(rng.normal(0.5, 0.12, (16, 40)) + np.linspace(-0.1, 0.1, 16)[:, None], 0.05, 0.95)
+    runs = rng.random((200, 2, 16, 40)) < chance
+    record = record_of(
+        runs.mean(axis=(0, 1)),
+        n_trials=400,
+        trial_variances=runs.var(axis=0, ddof=1).mean(axis=0),
+        costs=np.full((16, 40), 0.5),
+    )
+    record = replace(record, compared=("judge j1", "judge j2"))
+    tasks = np.arange(20)
+    told = trials(record, tasks)
+    assert told.n_conditions == 2
+    for one in told.options:
+        drawn = rng.binomial(2 * one.n_trials, chance[:, tasks], (4000, 16, 20)) / (2 * one.n_trials)
+        assert one.se == pytest.approx(math.sqrt(np.mean(drawn.mean(axis=2).var(axis=0, ddof=1))), rel=0.03)
+        assert one.cost_usd == pytest.approx(0.5 * 20 * 2 * one.n_trials)
+    assert words.trials_text(told).startswith(
+        "2 trials of each task of the subset under each of the 2 compared conditions are recommended. "
+        f"Standard error of an agent's mean there: {words.percent(told.options[0].se)} points with 1 trial "
+        "under each for $20.0; "
+    )
+
+
+def test_an_upper_bound_holds_where_both_judges_always_agree():
+    outcomes = board(16, 60)
+    record = record_of(outcomes, costs=np.full((16, 60), 0.5))
+    one = trials(record, band(outcomes))
+    two = trials(replace(record, compared=("judge j1", "judge j2")), band(outcomes))
+    assert [option.se for option in one.options] == [option.se for option in two.options]
+    assert two.options[0].cost_usd == pytest.approx(2 * one.options[0].cost_usd)
 
 
 def test_one_trial_of_each_task_costs_a_run_however_many_there_were():

@@ -285,6 +285,13 @@ def test_refusals():
         replay(table_of(board(14)))
     with pytest.raises(ReplayRefused, match=r"15 complete agents, and none after 2026-01-15"):
         replay(table_of(board(15)))
+    one_day = replace(table_of(board(24)), dates=(date(2025, 5, 5),) * 24)
+    with pytest.raises(
+        ReplayRefused,
+        match="24 complete agents, and none after 2025-05-05: the subset is chosen from the first 15 and all "
+        "of their last day, and those that come later are watched",
+    ):
+        replay(one_day)
     with pytest.raises(ReplayRefused, match=r"no subset of the first 15 complete agents: none of 100 tasks"):
         replay(table_of(np.ones((20, 100))))
 

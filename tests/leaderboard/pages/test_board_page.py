@@ -73,7 +73,8 @@ def test_its_sentences_are_those_of_the_answer(client, ongoing, target):
         words.covers_text(board, target),
         words.savings_text(board.savings),
         board.why,
-        *board.not_measured,
+        words.bounded_text(board),
+        "No interval here holds these: " + " ".join(words.in_no_interval(board)),
         *words.other_notices(board),
         *printed.legend(board, target, table.columns(board, target)).values(),
     ):
