@@ -1,10 +1,9 @@
 """What the subset spares: tasks and money, per run, and over the runs that were made by assignment.
 
-What a full evaluation would have run and the agent was not asked for counts as spared, where it ran all that
-it was asked to run, of the subset or of tasks chosen for it; one that delivered part of its assignment, or is
-not at the end of its batches, is spared nothing. In what an operator loads, a task without a row was lost by
-the harness, and not spared: in a full run any task, in a run of the subset one of these. Money is what one
-trial of each task that was spared would have cost at the agent's own mean.
+What a full evaluation would have run and the agent did not counts as spared, where the agent ran all that it
+was asked to run, of the subset or of tasks chosen for it: a complete agent that lacks 3 of 50 tasks is spared
+3; one that delivered part of its assignment, or is not at the end of its batches, nothing. Money is what one
+trial of each task that was not run would have cost at the agent's own mean.
 
 Source
 ------
@@ -20,7 +19,7 @@ import numpy as np
 from analytics.arrays import IndexArray
 from analytics.record import Record
 from selection.cost import LINEAR, MEASURED, saving
-from selection.standings.placing import Placed, ran_all
+from selection.standings.placing import Placed
 
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
 IN_PART, NOT_STATED = "in part", "not stated"
@@ -55,7 +54,7 @@ def savings(
         "per_run": asdict(saved.per_run) if saved.per_run else None,
         "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
         "note": saved.note(),
-        "so_far": _so_far(record, tasks, placed, chosen),
+        "so_far": _so_far(record, placed, chosen),
     }
 
 
@@ -72,16 +71,11 @@ def run_costs(record: Record) -> list[tuple[float | None, str]]:
     ]
 
 
-def _so_far(
-    record: Record, tasks: IndexArray, placed: Sequence[Placed], chosen: Collection[int]
-) -> dict[str, Any]:
-    """Add up what agents that did as they were asked were not asked for."""
+def _so_far(record: Record, placed: Sequence[Placed], chosen: Collection[int]) -> dict[str, Any]:
+    """Add up what agents that did as they were asked have not run."""
     by_choice = np.isin(np.arange(record.n_agents), list(chosen))
     did = record.complete | by_choice | np.array([one.outcomes is not None for one in placed])
-    not_asked = record.n_places == 0
-    not_asked[record.operator & ran_all(record)] = False
-    not_asked[np.ix_(np.flatnonzero([one.how == "completed" for one in placed]), tasks)] = False
-    spared = np.where(did, np.count_nonzero(not_asked, axis=1), 0)
+    spared = np.where(did, np.count_nonzero(record.n_places == 0, axis=1), 0)
     known = ~np.isnan(record.costs)
     n_known = np.count_nonzero(known, axis=1)
     money = np.full(record.n_agents, np.nan)

@@ -68,9 +68,9 @@ class BoardOne(Form):
         "intervals hold an upper bound.",
     )
     savings = JSONField(
-        help_text="What a run on the subset spares, and under `so_far` what was spared: tasks of a full "
-        "evaluation that agents were not asked for which ran all they were asked for: the subset, or, in "
-        "`n_chosen` of the runs, tasks chosen for them. Null under full runs."
+        help_text="What a run on the subset spares, and under `so_far` what was spared: the tasks of a full "
+        "evaluation that agents which ran all they were asked for did not run. They were asked for the "
+        "subset, or, in `n_chosen` of the runs, for tasks chosen for them. Null under full runs."
     )
     coverage = JSONField(help_text="Or null.")
     notices = ListField(child=CharField())
