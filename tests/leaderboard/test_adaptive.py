@@ -634,7 +634,7 @@ def missing_ones_count_as_failures(by, tasks):
         (delivered_again, 1, {0: 1.0, 1: 1.0}),
         (failures_of_which_some_are_confirmed, 2, {0: 1.0, 1: 0.5}),
         (several_runs, 2, {0: 0.5, 1: 0.5}),
-        (several_runs, 3, {0: 0.75, 1: 0.75}),
+        (several_runs, 3, {0: 2 / 3, 1: 2 / 3}),
         (two_conditions, 1, {0: 0.5}),
         (retired, 1, {1: 1.0}),
         (replaced, 1, {0: 0.0, 1: 0.0}),
