@@ -360,8 +360,9 @@ def test_the_verdict_needs_a_validation(answer, text, tmp_path):
     path, _ = board(tmp_path / "a.csv", 16, 40)
     assert answer("standings", path)["verdict"] is None
     verdict = answer("standings", path, "--validate")["verdict"]
-    figures = answer("validate", path, "--protocol", "temporal", "--strategy", "mid_range", "random")
-    told = figures["protocols"]["temporal"]["strategies"]
+    assert (verdict["protocol"], verdict["n"]) == ("loao", 16)  # six came in time
+    figures = answer("validate", path, "--protocol", "loao", "--strategy", "mid_range", "random")
+    told = figures["protocols"]["loao"]["strategies"]
     assert verdict["pairs"] == told["mid_range"]["pairs_correct_full"]
     assert verdict["clear"] == told["mid_range"]["pairs_clear_full"]
     of_random = told["random"]["pairs_correct_full"]
