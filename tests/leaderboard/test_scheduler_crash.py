@@ -14,8 +14,9 @@ from tests.toys import csv_text, graded
 
 N_POINTS = 20
 N_LOADED, N_SUBMITTED, N_TASKS = 7, 8, 20
-N_BURST, N_SENDERS, N_QUIET = 200, 4, 1_000
-BURST = 60.0  # seconds in which so many agents are delivered, however fast each is answered
+N_BURST, N_SENDERS, N_QUIET = 200, 4, 400
+# Seconds in which so many agents are delivered, and between two pages, however fast each is answered.
+BURST, READ_EVERY = 60.0, 0.05
 SUBSET_FROM = 9  # reached by the second submission; a refit comes five later
 
 
@@ -98,6 +99,7 @@ def running(service, kind):
 
 
 def seconds_of_page(service, slug):
+    time.sleep(READ_EVERY)
     begin = time.perf_counter()
     assert service.get(f"/b/{slug}")[0] == 200
     return time.perf_counter() - begin
