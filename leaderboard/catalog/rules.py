@@ -48,6 +48,8 @@ def _whole(least: int, most: int = LARGEST, *, empty: str = "") -> FieldRule:
 
 def _number(words: str, is_allowed: Callable[[Decimal], bool]) -> FieldRule:
     def read(text: str) -> float:
+        if not text.isascii() or "_" in text:  # which Decimal reads
+            raise ValueError(text)
         try:
             value = Decimal(text)
         except InvalidOperation:

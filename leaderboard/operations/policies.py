@@ -13,7 +13,7 @@ from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
 from leaderboard.studies.models import AdaptiveStudy
 from leaderboard.studies.queries import latest_study
-from leaderboard.submissions.parsing.flat import Fault
+from leaderboard.submissions.parsing.flat import Fault, excerpt
 from leaderboard.waking import wake
 
 
@@ -69,16 +69,13 @@ def _values(benchmark: Benchmark, said: Mapping[str, str]) -> tuple[dict[str, An
     for field, text in said.items():
         if field not in RULES:
             rule = f"is not a field of a policy; known are {', '.join(RULES)}"
-            faults.append(Fault(None, field, None, rule))
-            continue
-        if not text.isprintable():
-            faults.append(Fault(None, field, None, "has signs that cannot be seen"))
+            faults.append(Fault(None, excerpt(field), None, rule))
             continue
         try:
             is_common = field == "universe" and text == COMMON
             values[field] = _common_tasks(benchmark) if is_common else RULES[field].read(text)
         except (ValueError, KeyError, RecursionError):
-            faults.append(Fault(None, field, text[:80], f"it is {RULES[field].words}"))
+            faults.append(Fault(None, field, excerpt(text), f"it is {RULES[field].words}"))
     return values, faults + _unknown_tasks(benchmark, values.get("universe"))
 
 
@@ -90,7 +87,7 @@ def _common_tasks(benchmark: Benchmark) -> list[str]:
 
 def _unknown_tasks(benchmark: Benchmark, universe: Sequence[str] | None) -> list[Fault]:
     unknown = set(universe or ()) - set(active_tasks(benchmark).values_list("name", flat=True))
-    return [Fault(None, "universe", name[:80], "is not an active task") for name in sorted(unknown)]
+    return [Fault(None, "universe", excerpt(name), "is not an active task") for name in sorted(unknown)]
 
 
 def changes(before: Policy, after: Policy) -> dict[str, tuple[Any, Any]]:

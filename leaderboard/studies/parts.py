@@ -58,11 +58,14 @@ class KeptScores:
         self._known: dict[tuple[int, str, str], AgentScores] = {}
 
     def of(self, rows: QuerySet[AgentScores]) -> list[AgentScores]:
-        """Return these rows."""
-        names = list(rows.values_list("pk", "key", "under"))
-        known = [self._known[name] for name in names if name in self._known]
-        absent = [name[0] for name in names if name not in self._known]
-        found = known + list(rows.filter(pk__in=absent) if known else rows)
+        """Return these rows, and keep them in the place of all others."""
+        if self._known:
+            names = list(rows.values_list("pk", "key", "under"))
+            found = [self._known[name] for name in names if name in self._known]
+            absent = [pk for pk, *deciding in names if (pk, *deciding) not in self._known]
+            found += rows.filter(pk__in=absent)
+        else:
+            found = list(rows)
         self._known = {}
         self.add(found)
         return found
@@ -77,8 +80,9 @@ class KeptScores:
 class Parts:
     """Parts of one benchmark's agents: those kept in the database, and those read since."""
 
-    def __init__(self, benchmark: Benchmark, kept: "KeptScores | None" = None) -> None:
-        stored = (kept or KeptScores()).of(AgentScores.objects.filter(agent__benchmark=benchmark))
+    def __init__(self, benchmark: Benchmark, kept: KeptScores | None = None) -> None:
+        rows = AgentScores.objects.filter(agent__benchmark=benchmark)
+        stored = kept.of(rows) if kept else list(rows)
         self.stored = {(one.key, one.under): one for one in stored}
         self.held = {one.key: one.content["held"] for one in self.stored.values()}
         self.rows: dict[tuple[str, str], AgentRow] = {}

@@ -9,11 +9,10 @@ not yet      fewer
 no subset    every agent runs all tasks
 ===========  ======================================================================================
 
-The figures are pairs_correct_full and pairs_clear_full of the strategy in use, in time where that is
-available for 10 agents, else with each agent left out (two that came later say less than twelve left out in
-turn); where no pair is clear, the first alone decides. The sentence names the protocol and the number of
-held-out agents. Beside the figures stands, always, what as many tasks drawn at
-random do under the same protocol.
+The figures are pairs_correct_full and pairs_clear_full of the strategy in use, in time where ten agents
+came so, else with each agent left out: two that came later say less than twelve left out in turn. Where no
+pair is clear, the first alone decides. The sentence names the protocol and the number of held-out agents.
+Beside the figures stands, always, what as many tasks drawn at random do under the same protocol.
 
 A strategy other than `mid_range` may have been chosen because it looked best on these very figures. In time
 its figures are therefore those of choosing on the agents met before (`selection.validation.paired`);
@@ -63,27 +62,26 @@ def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
         `selection.validation.as_json`.
     strategy : str
     """
-    found = [one for one in PROTOCOLS if _pairs(validation, one, strategy) is not None]
-    enough = [one for one in found if strategies_of(validation, one)[strategy]["n"] >= N_FEWEST]
-    for protocol in enough or found[::-1]:
-        told, chosen = _published(validation, protocol, strategy)
-        return _with_sentence(
-            Verdict(
-                word=word(told["pairs_correct_full"], told["pairs_clear_full"]),
-                sentence="",
-                pairs=told["pairs_correct_full"],
-                clear=told["pairs_clear_full"],
-                random_difference=told["random_difference"],
-                se=(told["se"] or {}).get("random_difference"),
-                pairs_se=(told["se"] or {}).get("pairs_correct_full"),
-                protocol=protocol,
-                strategy=strategy,
-                chosen=chosen,
-                n=told["n"],
-                better=better(validation, protocol, strategy),
-            )
+    protocol = _protocol(validation, strategy)
+    if protocol is None:
+        return None
+    told, chosen = _published(validation, protocol, strategy)
+    return _with_sentence(
+        Verdict(
+            word=word(told["pairs_correct_full"], told["pairs_clear_full"]),
+            sentence="",
+            pairs=told["pairs_correct_full"],
+            clear=told["pairs_clear_full"],
+            random_difference=told["random_difference"],
+            se=(told["se"] or {}).get("random_difference"),
+            pairs_se=(told["se"] or {}).get("pairs_correct_full"),
+            protocol=protocol,
+            strategy=strategy,
+            chosen=chosen,
+            n=told["n"],
+            better=better(validation, protocol, strategy),
         )
-    return None
+    )
 
 
 def no_subset(reason: str) -> Verdict:
@@ -157,9 +155,16 @@ def advice_text(told: Verdict | None, command: str) -> str:
     )
 
 
-def _pairs(validation: Plain | None, protocol: str, strategy: str) -> float | None:
-    found: float | None = strategies_of(validation, protocol).get(strategy, {}).get("pairs_correct_full")
-    return found
+def _protocol(validation: Plain | None, strategy: str) -> str | None:
+    """Name the protocol that tells the verdict; None where none does."""
+    n_held_out = {
+        protocol: figures[strategy]["n"]
+        for protocol in PROTOCOLS
+        if (figures := strategies_of(validation, protocol)).get(strategy, {}).get("pairs_correct_full")
+        is not None
+    }
+    enough = [protocol for protocol, n in n_held_out.items() if n >= N_FEWEST]
+    return next(iter(enough or list(n_held_out)[::-1]), None)
 
 
 def _published(validation: Plain | None, protocol: str, strategy: str) -> tuple[Plain, str]:

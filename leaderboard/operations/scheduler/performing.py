@@ -52,10 +52,10 @@ def perform(run: JobRun, progress: Callable[[int, int], None]) -> None:
             _end(run, *_performed(run, progress))
     finally:
         close_old_connections()
-        give_memory_back()
+        trim_heap()
 
 
-def give_memory_back() -> None:
+def trim_heap() -> None:
     """Return to the system what the C library holds and nobody uses."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # not in every C library

@@ -11,6 +11,7 @@ from leaderboard.accounts.models import ApiToken
 from leaderboard.api.examples import BODIES
 from leaderboard.api.schema import MEDIA_TYPES
 from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
+from leaderboard.catalog.rules import RULES
 from leaderboard.operations.models import Dispute
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.api.world import KINDS, OPERATOR, OTHER, STRANGER, SUBMITTER
@@ -365,6 +366,28 @@ def test_a_policy_is_set_whole_or_not_at_all(ask, kept):
     changed = {name for name, value in after["values"].items() if value != before["values"][name]}
     assert changed == {"n_trials", "members_only"}
     assert kept.benchmark.policies.latest("number").created_by.email == "operator@example.org"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "\ud800",
+        '["\ud800"]',
+        '[{"judge": "\ud800"}]',
+        "\n",
+        "١",
+        "0_1",
+        pytest.param("[" * 10_000, id="deep"),
+    ],
+)
+def test_a_value_that_no_field_takes_is_refused_by_name(ask, value):
+    said = dict.fromkeys(RULES, value) | {"\ud800": value}
+    before = ask("policy").json()
+    refused = ask("policy", "POST", body={"values": said, "reason": "x"})
+    assert refused.status_code == 422
+    assert refused["Content-Type"] == "application/problem+json"
+    assert {fault["field"] for fault in refused.json()["faults"]} == {*RULES, r"\ud800"}
+    assert ask("policy").json() == before
 
 
 def test_anybody_with_a_confirmed_address_submits_where_the_policy_says_so(ask, kept):

@@ -240,8 +240,8 @@ def test_it_takes_as_many_queries_for_few_agents_as_for_many(client, db, n, djan
     first, second = address("a00", "a05"), address("a00", "a07")
     with django_assert_num_queries(3):  # the benchmark; its latest board; its entries
         client.get("/b/toy/compare")
-    # Those; names of today; twice what decides what is read; the record in two, and what was decided.
-    with django_assert_num_queries(44):
+    # Those; names of today; twice what decides what is read; the record, and what was decided.
+    with django_assert_num_queries(43):
         client.get(first)
     with django_assert_num_queries(10):  # the first four; what decides what is read, which is kept
         client.get(second)
