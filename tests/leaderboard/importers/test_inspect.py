@@ -270,6 +270,8 @@ def test_archives_that_are_no_logs(refusal, tmp_path, members, told):
     [
         (6, 108, "the archive cannot be read: zip file version"),  # the version that is needed
         (8, 1, "header.json: is encrypted"),
+        (10, 12, "header.json: is compressed by method 12, which Inspect never uses"),
+        (10, 14, "header.json: is compressed by method 14, which Inspect never uses"),
         (47, 0xFF, "the archive cannot be read: 'utf-8' codec"),  # a name that says it is UTF-8
     ],
 )
@@ -282,6 +284,18 @@ def test_an_archive_whose_table_of_contents_lies(refusal, tmp_path, at, byte, to
         content[entry + 9] |= 8
     file.write_bytes(content)
     assert told in refusal(file)
+
+
+@pytest.mark.parametrize("name", ["header.json", "summaries.json"])
+def test_a_member_whose_own_head_lies(refusal, tmp_path, name):
+    """Its name there says that it is UTF-8, and is not."""
+    file = archive(tmp_path / "x.eval", {"header.json": HEADER, "summaries.json": []})
+    content = bytearray(file.read_bytes())
+    named = content.index(name.encode())
+    content[named] = 0xFF
+    content[named - 30 + 7] |= 8
+    file.write_bytes(content)
+    assert f"{name}: cannot be read: 'utf-8' codec" in refusal(file)
 
 
 def test_an_archive_that_is_cut_off(refusal, tmp_path):

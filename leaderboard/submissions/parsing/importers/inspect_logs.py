@@ -26,7 +26,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from leaderboard.submissions.parsing.importers.document import Node, names_of
 from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
@@ -35,6 +35,7 @@ from leaderboard.submissions.parsing.importers.source import head
 ZIP = b"PK\x03\x04"
 ZSTANDARD = 93  # method of compression
 ENCRYPTED = 1  # of a member's flags
+BROKEN = (BadZipFile, EOFError, RuntimeError, OSError, UnicodeDecodeError, zlib.error)  # of a member
 MAX_MEMBERS = 200_000
 HEADERS = ("header.json", "_journal/start.json")
 SUMMARIES, SAMPLES = "summaries.json", "samples/"
@@ -111,7 +112,11 @@ def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: Reading, *, wh
     if info.flag_bits & ENCRYPTED:
         told.add(file, info.filename, "is encrypted")
         return None
-    broken: tuple[type[Exception], ...] = (BadZipFile, EOFError, RuntimeError, OSError, zlib.error)
+    if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED, ZSTANDARD):
+        method = info.compress_type
+        told.add(file, info.filename, f"is compressed by method {method}, which Inspect never uses")
+        return None
+    broken: tuple[type[Exception], ...] = BROKEN
     if info.compress_type == ZSTANDARD:
         try:
             importlib.import_module("zipfile_zstd")  # teaches zipfile the method
