@@ -148,6 +148,8 @@ def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
         return _refused(parser, parsed, unreadable(refusal, parsed.file, parsed.expected))
     except CoreError as refusal:
         return _refused(parser, parsed, _one_line(refusal))
+    except MemoryError:
+        return _refused(parser, parsed, "there is not enough memory for that")
     sys.stdout.write(f"{text}\n")
     return 0
 

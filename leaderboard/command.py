@@ -68,6 +68,8 @@ def _executed(arguments: list[str]) -> None:
         if not (why := of_database(error)):
             raise
         sys.exit(why)
+    except MemoryError:
+        sys.exit("There is not enough memory for that. What was not yet committed is rolled back.")
     finally:
         sys.stdout.flush()
 

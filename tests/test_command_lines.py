@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from analytics.cli import main as analytics
-from analytics.command_line import flat_file, table_of
+from analytics.command_line import Parser, add_command, flat_file, run, table_of
 from leaderboard import command
 from selection.bands import pass_rates
 from selection.cli import main as selection
@@ -129,6 +129,23 @@ def test_a_long_table_cut_off_in_the_middle_of_writing():
     )
     ended = without_reader("-c", script)
     assert (ended.returncode, ended.stderr) == (command.READER_GONE, "")
+
+
+# ---------------------------------------------------------------------------------------------- no memory
+
+
+def more_than_there_is(_):
+    np.empty(1 << 56)
+
+
+def test_a_lack_of_memory_is_told_in_a_line(file, monkeypatch, capsys):
+    parser = Parser(prog="python -m test")
+    add_command(parser.add_subparsers(), "fill", more_than_there_is, summary="")
+    assert run(parser, ["fill", str(file)]) == 2
+    assert capsys.readouterr().err == "python -m test fill: there is not enough memory for that\n"
+    monkeypatch.setattr("django.core.management.execute_from_command_line", more_than_there_is)
+    with pytest.raises(SystemExit, match=r"^There is not enough memory"):
+        command.run(["manage.py", "help"])
 
 
 # ------------------------------------------------------------------------------------------------ no file
