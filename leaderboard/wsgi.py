@@ -1,26 +1,12 @@
 """The WSGI application, for gunicorn."""
 
 import os
-import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from types import ModuleType
 from typing import Any
 
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
 
-
-class WithoutPandas(MetaPathFinder):
-    """Hides pandas from what is served.
-
-    pyarrow imports it, where it is installed, only to ask of an array whether it is one of pandas': 60 MB in
-    every worker, for nothing.
-    """
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is not used in web workers", name=name)
+from leaderboard.studies.answers import use_no_pandas
 
 
 class Readable(WSGIRequest):
@@ -33,7 +19,7 @@ class Readable(WSGIRequest):
             super().__init__(environ | {"CONTENT_TYPE": ""})
 
 
-sys.meta_path.insert(0, WithoutPandas())
+use_no_pandas()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
 application = get_wsgi_application()
 application.request_class = Readable

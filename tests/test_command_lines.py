@@ -131,6 +131,26 @@ def test_a_long_table_cut_off_in_the_middle_of_writing():
     assert (ended.returncode, ended.stderr) == (command.READER_GONE, "")
 
 
+# ---------------------------------------------------------------------------------------------- no pandas
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-m", "selection", "band", "{file}"),
+        ("-m", "analytics", "icc", "{file}"),
+        ("manage.py", "demo", "--write", "{file}.csv"),
+    ],
+)
+def test_no_program_imports_pandas(file, arguments):
+    """Where it is installed pyarrow would, to ask of a list whether it is one of pandas: a second."""
+    command = [sys.executable, "-X", "importtime", *(one.format(file=file) for one in arguments)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr[-500:]
+    assert re.search(r"\| +pyarrow\.lib$", ended.stderr, re.MULTILINE)
+    assert not re.search(r"\| +pandas\.", ended.stderr)
+
+
 # ---------------------------------------------------------------------------------------------- no memory
 
 

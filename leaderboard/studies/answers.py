@@ -4,6 +4,7 @@ Nothing heavy is imported.
 """
 
 from analytics.ending import orderly_end
+from analytics.programs import use_no_pandas
 from analytics.progress import progress_bar
 from analytics.text import as_text
 from selection import adaptive_told, validated
@@ -48,6 +49,7 @@ __all__ = [
     "progress_bar",
     "random_text",
     "table",
+    "use_no_pandas",
     "validated",
     "verdict",
     "why_text",

@@ -2,6 +2,8 @@
 
 from django.core.management.base import BaseCommand
 
+from leaderboard.studies.answers import use_no_pandas
+
 
 class ServiceCommand(BaseCommand):
     """A command without Django's system checks, which import every address of the site.
@@ -10,3 +12,7 @@ class ServiceCommand(BaseCommand):
     """
 
     requires_system_checks = ()
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        use_no_pandas()
+        super().run_from_argv(argv)
