@@ -41,8 +41,9 @@ def contents(flat: FlatFile) -> dict[str, Any]:
 
 def _deliveries(flat: FlatFile) -> tuple[CodeArray, list[Delivery]]:
     """List the deliveries by agent and run label, and give that of each row, (n_rows,)."""
-    labels = sorted({setting.run or "" for setting in flat.settings})
-    run = np.array([labels.index(setting.run or "") for setting in flat.settings], dtype=np.int64)
+    runs = [setting.run or "" for setting in flat.settings]
+    labels = {label: i for i, label in enumerate(sorted(set(runs)))}
+    run = np.array([labels[label] for label in runs], dtype=np.int64)
     keys = flat.agent.astype(np.int64) * len(labels) + run[flat.setting]
     found, delivery = np.unique(keys, return_inverse=True)
     return delivery.astype(np.int64), [Delivery(agent=key // len(labels)) for key in found.tolist()]

@@ -193,7 +193,7 @@ def _coverage(of: Delivered) -> Iterator[Found]:
 def _trials(of: Delivered) -> Iterator[Found]:
     pairs = zip(of.standing["task"].to_pylist(), of.standing["n"].to_pylist(), strict=True)
     fewest = min((n for task, n in pairs if task in of.names_asked), default=0)
-    yield from _told("trials", _uneven(of), f"{fewest:,} of each task")
+    yield from _told("trials", [*_uneven(of), *_beyond(of, fewest)], f"{fewest:,} of each task")
     if of.submission.n_invalid:
         yield Found("trials", Level.NOTED, f"{of.submission.n_invalid:,} outcomes are invalid")
 
@@ -214,6 +214,16 @@ def _uneven(of: Delivered) -> Iterator[str]:
     if everything.keys() <= set(of.standing["task"].to_pylist()):
         rest = {task: name for task, name in everything.items() if task not in ranking}
         yield from asking.uneven(of.standing, rest, what="the other tasks")
+
+
+def _beyond(of: Delivered, fewest: int) -> Iterator[str]:
+    """Trials beyond those that the assignment lets count."""
+    most = of.submission.n_trials
+    if most and fewest > most:
+        yield (
+            f"there are {fewest:,} trials of each task asked for, and at most {most:,} count, as many as the "
+            "assignment recommends: of those of one delivery the lowest. Replace it by one with no more"
+        )
 
 
 def _flags(of: Delivered) -> Iterator[Found]:

@@ -101,6 +101,26 @@ class TestFindings:
         rows = [row for row in marks_of(WHOLE) if row["task"] in names_of(asked)]
         assert found(deliver(ada, rows, "assigned"), "audit") == []
 
+    @pytest.mark.parametrize("n_trials", [1, 2, 3, 4])
+    def test_more_trials_than_the_assignment_lets_count(self, ada, toy, n_trials):
+        recompute(benchmark=toy, as_of=AS_OF)
+        described = AgentDescription("assigned", "Loop", "M assigned")
+        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        most = asked.n_trials_recommended
+        names = names_of(asked)
+        rows = [
+            row | {"trial": trial, "outcome": (row["outcome"] + trial) % 2}
+            for trial in range(1, n_trials + 1)
+            for row in marks_of(WHOLE)
+            if row["task"] in names
+        ]
+        told = [text for level, text in found(deliver(ada, rows, "assigned"), "trials") if level == "warned"]
+        assert [
+            f"there are {n_trials} trials of each task asked for, and at most {most} count" in one
+            for one in told
+        ] == [True] * (n_trials > most)
+        assert 1 < most < 4
+
     def test_trials_that_repeat_each_other(self, db):
         """100 tasks, half passed, twice the same: by chance .5 agree, so that 2^-100 is far below 1e-6."""
         load_text(csv_text(graded(6, 100)))
