@@ -1,5 +1,6 @@
 """The operators' command line: `bandstand-server` where the wheel is installed, manage.py in a checkout."""
 
+import errno
 import os
 import signal
 import sys
@@ -68,6 +69,10 @@ def _executed(arguments: list[str]) -> None:
         if not (why := of_database(error)):
             raise
         sys.exit(why)
+    except OSError as error:
+        if not error.filename and error.errno != errno.ENOSPC:
+            raise
+        sys.exit(": ".join(filter(None, (error.filename and str(error.filename), error.strerror))))
     except MemoryError:
         sys.exit("There is not enough memory for that. What was not yet committed is rolled back.")
     finally:

@@ -1,5 +1,6 @@
 """What must hold before the service is put on the internet: refused at the start where it does not."""
 
+import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from django.core.exceptions import ImproperlyConfigured
@@ -8,6 +9,8 @@ SHORTEST_KEY, FEWEST_SIGNS = 50, 10
 MAKE_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))'"
 SHORTEST_TOKEN = 20
 KNOWN = ("insecure", "change", "secret", "example", "password")  # of keys that are copied from somewhere
+SWITCH = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
+HOST = re.compile(r"[\w.-]+|\[[0-9a-fA-F:.]+\]")
 
 Network = IPv4Network | IPv6Network
 
@@ -31,11 +34,21 @@ def strong_key(key: str) -> str:
 
 def named_hosts(hosts: list[str]) -> list[str]:
     """Return the ALLOWED_HOSTS, unless they are all hosts: links in mail are made from the one asked for."""
-    if not all(hosts) or "*" in hosts:
+    if not all(HOST.fullmatch(host) for host in hosts):
         raise ImproperlyConfigured(
-            "ALLOWED_HOSTS names the hosts of this service, separated by commas; not *."
+            "ALLOWED_HOSTS names the hosts of this service, separated by commas: board.example; not *, "
+            "no https:// and no port."
         )
     return hosts
+
+
+def yes_or_no(name: str, text: str, *, default: bool) -> bool:
+    """Read a switch; anything else would be off in silence."""
+    if not text:
+        return default
+    if text.lower() not in SWITCH:
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be one of {', '.join(SWITCH)}.")
+    return SWITCH[text.lower()]
 
 
 def secret_token(name: str, token: str) -> str:

@@ -14,6 +14,10 @@ Names = frozenset[tuple[str, str]]
 
 def mismatch() -> str:
     """Say how the tables differ from what this release needs, and what to do; empty where they do not."""
+    connection.ensure_connection()
+    encoding = connection.connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        return f"the database is in {encoding}; make one by createdb --encoding=UTF8 --template=template0"
     applied = frozenset(MigrationRecorder(connection).applied_migrations())
     if missing := known() - applied:
         return f"{_counted(missing, 'not applied')}; run `migrate` of this release"

@@ -64,7 +64,11 @@ def address(name: str) -> str:
     return str(text)
 
 
-DEBUG = env.bool("DEBUG", default=False)
+def flag(name: str, default: bool) -> bool:
+    return deployed.yes_or_no(name, env.str(name, default=""), default=default)
+
+
+DEBUG = flag("DEBUG", False)
 SECRET_KEY = required("SECRET_KEY", secrets.token_urlsafe(48))
 ALLOWED_HOSTS = [host.strip() for host in required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")]
 if not EMBEDDED:
@@ -158,8 +162,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
-OPEN_REGISTRATION = env.bool("OPEN_REGISTRATION", default=False)
-REQUIRE_2FA = env.bool("REQUIRE_2FA", default=False)
+OPEN_REGISTRATION = flag("OPEN_REGISTRATION", False)
+REQUIRE_2FA = flag("REQUIRE_2FA", False)
 ACCOUNT_ADAPTER = "leaderboard.accounts.adapter.Adapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -188,7 +192,7 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = bool(SECURE_HSTS_SECONDS)
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
 # A cookie that opens the admin travels over TLS alone, but on the embedded server, which has none.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not EMBEDDED)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = flag("SECURE_COOKIES", not EMBEDDED)
 SESSION_COOKIE_AGE = 14 * 24 * 3_600
 CSRF_COOKIE_HTTPONLY = False  # htmx in the admin reads it
 CSRF_TRUSTED_ORIGINS = [SITE_URL] if SITE_URL else []
@@ -245,8 +249,8 @@ UNFOLD = {
     "SHOW_VIEW_ON_SITE": False,
     "SIDEBAR": {"show_search": False, "show_all_applications": False},
 }
-WEBHOOKS_MAY_BE_PRIVATE = env.bool("WEBHOOKS_MAY_BE_PRIVATE", default=False)
-WEBHOOKS_MAY_BE_PLAIN = env.bool("WEBHOOKS_MAY_BE_PLAIN", default=False)
+WEBHOOKS_MAY_BE_PRIVATE = flag("WEBHOOKS_MAY_BE_PRIVATE", False)
+WEBHOOKS_MAY_BE_PLAIN = flag("WEBHOOKS_MAY_BE_PLAIN", False)
 # Without a server for mail a deployed service fails to send, and the log of deliveries says so.
 vars().update(env.email_url("EMAIL_URL", default="consolemail://" if EMBEDDED else "smtp://localhost:25"))
 EMAIL_TIMEOUT = 5  # seconds

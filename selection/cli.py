@@ -109,7 +109,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "pass_rates": _by_task(record, band.pass_rates),
         "p_in_band": _by_task(record, band.p_in_band),
     }
-    told = trials(record, band.tasks) if band.size else None
+    told = trials(record, band.tasks)
     values["trials"] = plain(told)
     return Answer(values, _band_shown(values, band, record) | {"trials": words.trials_text(told) or "–"})
 

@@ -168,6 +168,22 @@ def test_a_lack_of_memory_is_told_in_a_line(file, monkeypatch, capsys):
         command.run(["manage.py", "help"])
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PermissionError(13, "Permission denied", "/locked/x.csv"), "^/locked/x.csv: Permission denied$"),
+        (OSError(28, "No space left on device"), "^No space left on device$"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_told_in_a_line(monkeypatch, error, told):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr("django.core.management.execute_from_command_line", fail)
+    with pytest.raises(SystemExit, match=told):
+        command.run(["manage.py", "help"])
+
+
 # ------------------------------------------------------------------------------------------------ no file
 
 

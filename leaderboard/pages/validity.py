@@ -187,7 +187,8 @@ class Test:
 
     @property
     def agents(self) -> str:
-        return f"{validated.TESTS[self.name].meaning} · {words.counted(self.of['n'], 'agent')}"
+        held_out = "held-out score" if self.name == "random_80_20" else "agent"  # there an agent comes again
+        return f"{validated.TESTS[self.name].meaning} · {words.counted(self.of['n'], held_out)}"
 
     @property
     def value(self) -> float | None:

@@ -40,21 +40,27 @@ from selection.cost import saving
 from selection.standings.lines import Trials, TrialsLine
 from selection.standings.targets import one_trial
 
+N_TASKS_BOUND = 2
+
 
 def recommended(n_tasks: int, k: int) -> int:
     """R = max(1, ⌊m/k⌋)."""
     return max(1, n_tasks // k)
 
 
-def trials(record: Record, tasks: IndexArray) -> Trials:
+def trials(record: Record, tasks: IndexArray) -> Trials | None:
     """Tell what 1, 2 and R trials of each task would be worth, and cost.
+
+    None under two tasks: ȳ(1 − ȳ) of one pass or one failure is 0 and bounds nothing.
 
     Parameters
     ----------
     record : Record
     tasks : int array, shape (k,)
-        The subset, not empty.
+        The subset.
     """
+    if tasks.size < N_TASKS_BOUND:
+        return None
     table, complete = record.table, np.flatnonzero(record.complete)
     on_subset = np.ix_(complete, tasks)
     cells = (

@@ -152,3 +152,31 @@ def test_a_household_is_one_visitor(settings):
     assert counted("2001:db8:1:2::3") == counted("2001:db8:1:2::4") != counted("2001:db8:1:3::4")
     assert of("2001:db8:1:2::3") == of("2001:db8:1:2:ffff::9") == "2001:db8:1:2::/64"
     assert of("::ffff:192.0.2.1") == of("192.0.2.1")
+
+
+@pytest.mark.parametrize(
+    "host", ["", "*", "https://board.example", "board.example:443", "a.example b.example"]
+)
+def test_what_is_no_host_is_refused(host):
+    with pytest.raises(ImproperlyConfigured, match="separated by commas"):
+        deployed.named_hosts(["board.example", host])
+
+
+def test_hosts_are_taken():
+    hosts = ["board.example", ".board.example", "127.0.0.1", "[::1]", "web_1"]
+    assert deployed.named_hosts(hosts) == hosts
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("", None), ("true", True), ("Yes", True), ("1", True), ("off", False), ("0", False)]
+)
+def test_a_switch(text, told):
+    for default in (True, False):
+        expected = default if told is None else told
+        assert deployed.yes_or_no("REQUIRE_2FA", text, default=default) is expected
+
+
+@pytest.mark.parametrize("text", ["required", "enabled", "maybe", "offf", "2"])
+def test_a_switch_that_cannot_be_read_is_no_off(text):
+    with pytest.raises(ImproperlyConfigured, match=f"REQUIRE_2FA is '{text}'; it must be one of true, yes"):
+        deployed.yes_or_no("REQUIRE_2FA", text, default=True)

@@ -56,3 +56,20 @@ def test_not_ready_on_the_tables_of_another_release(probe):
     )
     applied.record_unapplied("boards", "0001_initial")
     assert "1 migration not applied (boards.0001_initial); run `migrate`" in probe("/readyz")[1]["migrations"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_in_another_encoding_does_not_fit(monkeypatch):
+    """It takes names until the first that it cannot hold."""
+    made = "TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C'"
+    with connection._nodb_cursor() as cursor:
+        cursor.execute("DROP DATABASE IF EXISTS in_ascii")
+        cursor.execute(f"CREATE DATABASE in_ascii {made}")
+        elsewhere = connection.copy()
+        elsewhere.settings_dict["NAME"] = "in_ascii"
+        monkeypatch.setattr(schema, "connection", elsewhere)
+        try:
+            assert schema.mismatch().startswith("the database is in SQL_ASCII; make one by createdb")
+        finally:
+            elsewhere.close()
+            cursor.execute("DROP DATABASE in_ascii")

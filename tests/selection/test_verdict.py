@@ -318,6 +318,11 @@ def test_a_run_has_so_many_trials_under_each_compared_condition():
     )
 
 
+def test_one_pass_or_failure_bounds_no_error():
+    assert trials(record_of(board(16, 60)), np.array([3])) is None
+    assert words.trials_text(None) == ""
+
+
 def test_an_upper_bound_holds_where_both_judges_always_agree():
     outcomes = board(16, 60)
     record = record_of(outcomes, costs=np.full((16, 60), 0.5))
