@@ -58,6 +58,7 @@ def _executed(arguments: list[str]) -> None:
         except postgres.EmbeddedPostgresError as error:
             sys.exit(f"{error}")
 
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
     from django.db import DatabaseError
 
@@ -69,6 +70,8 @@ def _executed(arguments: list[str]) -> None:
         if not (why := of_database(error)):
             raise
         sys.exit(why)
+    except ImproperlyConfigured as error:
+        sys.exit(f"{error}")
     except OSError as error:
         if not error.filename and error.errno != errno.ENOSPC:
             raise

@@ -2,6 +2,7 @@
 
 import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -49,6 +50,13 @@ def yes_or_no(name: str, text: str, *, default: bool) -> bool:
     if text.lower() not in SWITCH:
         raise ImproperlyConfigured(f"{name} is {text!r}; it must be one of {', '.join(SWITCH)}.")
     return SWITCH[text.lower()]
+
+
+def database(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what DATABASE_URL names, if it is a database of PostgreSQL."""
+    if found.get("ENGINE") != "django.db.backends.postgresql" or not found.get("NAME"):
+        raise ImproperlyConfigured("DATABASE_URL must be like postgres://user:password@host:5432/name.")
+    return found
 
 
 def secret_token(name: str, token: str) -> str:

@@ -7,6 +7,7 @@ default that would be unsafe on the internet: SECRET_KEY and ALLOWED_HOSTS must 
 import re
 import secrets
 from base64 import b64decode
+from collections.abc import Sequence
 from pathlib import Path
 
 import environ
@@ -49,11 +50,22 @@ def seed(text: str) -> str:
 
 def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = None) -> int:
     """Read a whole number, and refuse nonsense at the start."""
-    value = env.int(name, default=default)
+    text = env.str(name, default="") or str(default)
+    if not re.fullmatch(r"-?[0-9]{1,15}", text):
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be a whole number.")
+    value = int(text)
     if value < lowest or (highest is not None and value > highest):
         limits = f"{lowest} or more" if highest is None else f"from {lowest} to {highest}"
         raise ImproperlyConfigured(f"{name} is {value}; it must be {limits}.")
-    return int(value)
+    return value
+
+
+def one_of(name: str, known: Sequence[str]) -> str:
+    """Read one of some words, or an empty text."""
+    text = str(env.str(name, default=""))
+    if text and text not in known:
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be one of {', '.join(known)}.")
+    return text
 
 
 def address(name: str) -> str:
@@ -77,7 +89,7 @@ if not EMBEDDED:
 SIGNING_KEY = seed(env.str("SIGNING_KEY", default=""))  # of boards; the embedded server keeps one of its own
 SITE_URL = env.str("SITE_URL", default="").rstrip("/")
 
-DATABASES = {"default": postgres.database() if EMBEDDED else env.db("DATABASE_URL")}
+DATABASES = {"default": postgres.database() if EMBEDDED else deployed.database(env.db("DATABASE_URL"))}
 DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
 # A machine that vanished answers nothing, not even a refusal.
 DATABASES["default"]["OPTIONS"] = {"connect_timeout": 5} | DATABASES["default"].get("OPTIONS", {})
@@ -252,7 +264,8 @@ UNFOLD = {
 WEBHOOKS_MAY_BE_PRIVATE = flag("WEBHOOKS_MAY_BE_PRIVATE", False)
 WEBHOOKS_MAY_BE_PLAIN = flag("WEBHOOKS_MAY_BE_PLAIN", False)
 # Without a server for mail a deployed service fails to send, and the log of deliveries says so.
-vars().update(env.email_url("EMAIL_URL", default="consolemail://" if EMBEDDED else "smtp://localhost:25"))
+EMAIL_URL = env.str("EMAIL_URL", default="") or ("consolemail://" if EMBEDDED else "smtp://localhost:25")
+vars().update(env.email_url_config(EMAIL_URL))
 EMAIL_TIMEOUT = 5  # seconds
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="bandstand@localhost")
 
@@ -300,8 +313,8 @@ METRICS_NETWORKS = deployed.networks(
 # Seconds of processor that each process spends in a minute on one visitor who has no token; 0: no bound.
 VISITOR_SECONDS = whole("VISITOR_SECONDS", 0 if EMBEDDED else 20)
 
-LOG_FORMAT = logs.form_of_lines(is_deployed=not EMBEDDED)
-LOG_LEVEL = env.str("LOG_LEVEL", default="")
+LOG_FORMAT = one_of("LOG_FORMAT", (logs.JSON, logs.TEXT)) or logs.form_of_lines(is_deployed=not EMBEDDED)
+LOG_LEVEL = one_of("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 logs.configure()
 LOGGING = logs.settings_of(
     LOG_FORMAT,

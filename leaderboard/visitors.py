@@ -19,11 +19,17 @@ def address_of(request: HttpRequest) -> Address | None:
 
     Without known proxies a request that names any is one of theirs, so that the connection tells nothing.
     """
-    forwarded = request.headers.get("X-Forwarded-For", "")
     if not settings.PROXIES:
-        return None if forwarded or "Forwarded" in request.headers else _read(request.META.get("REMOTE_ADDR"))
-    told = forwarded.split(",")
+        return directly_from(request)
+    told = request.headers.get("X-Forwarded-For", "").split(",")
     return _read(told[-settings.PROXIES]) if len(told) >= settings.PROXIES else None
+
+
+def directly_from(request: HttpRequest) -> Address | None:
+    """Who asks the service itself, past all proxies; None where one asks for somebody."""
+    if "X-Forwarded-For" in request.headers or "Forwarded" in request.headers:
+        return None
+    return _read(request.META.get("REMOTE_ADDR"))
 
 
 def household(address: Address) -> str:

@@ -15,7 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from leaderboard.counters import of_all_processes
 from leaderboard.monitoring.state import State
-from leaderboard.visitors import address_of
+from leaderboard.visitors import address_of, directly_from
 
 
 @require_safe
@@ -36,5 +36,5 @@ def _has_token(request: HttpRequest) -> bool:
 
 
 def _is_near(request: HttpRequest) -> bool:
-    address = address_of(request)
+    address = directly_from(request) or address_of(request)
     return address is not None and any(address in network for network in settings.METRICS_NETWORKS)

@@ -180,3 +180,32 @@ def test_a_switch(text, told):
 def test_a_switch_that_cannot_be_read_is_no_off(text):
     with pytest.raises(ImproperlyConfigured, match=f"REQUIRE_2FA is '{text}'; it must be one of true, yes"):
         deployed.yes_or_no("REQUIRE_2FA", text, default=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("PROXIES", "one", "PROXIES is 'one'; it must be a whole number."),
+        ("VISITOR_SECONDS", "0.5", "VISITOR_SECONDS is '0.5'; it must be a whole number."),
+        (
+            "LOG_LEVEL",
+            "info",
+            "LOG_LEVEL is 'info'; it must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL.",
+        ),
+        ("LOG_FORMAT", "xml", "LOG_FORMAT is 'xml'; it must be one of json, text."),
+        ("REQUIRE_2FA", "required", "REQUIRE_2FA is 'required'; it must be one of true, yes, on, 1, false,"),
+        ("DATABASE_URL", "sqlite:////tmp/x", "DATABASE_URL must be like postgres://"),
+        ("DATABASE_URL", "postgres://x@localhost", "DATABASE_URL must be like postgres://"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_told_in_a_line(name, text, told):
+    code = "import sys; sys.argv = ['manage.py', 'load', 'x']; from leaderboard.command import main; main()"
+    done = run(code, **PRODUCTION | {name: text})
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert done.stderr.startswith(told)
+
+
+def test_an_empty_setting_is_none():
+    empty = dict.fromkeys(("PROXIES", "EMAIL_URL", "LOG_LEVEL", "NIGHT_HOUR", "REQUIRE_2FA"), "")
+    done = run("from django.conf import settings; print(settings.PROXIES)", **PRODUCTION | empty)
+    assert done.stdout == "0\n", done.stderr

@@ -74,6 +74,9 @@ def test_it_is_closed_to_all_whom_no_setting_names(client, db, settings):
     settings.PROXIES = 1
     assert status(**{"x-forwarded-for": "10.1.2.3"}) == 200
     assert status(**{"x-forwarded-for": "10.1.2.3, 192.0.2.1"}) == 404
+    # Past the proxy only the connection tells who asks.
+    assert status() == status(address="10.1.2.3") == 200
+    assert status(address="192.0.2.1") == 404
 
 
 def test_the_state_of_the_service(told, toy, post):

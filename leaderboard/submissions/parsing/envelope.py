@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from analytics.flat_file import Fault, excerpt, name_rule, text_of
@@ -133,8 +134,18 @@ def _links(fields: Mapping[str, Any]) -> Iterator[Fault]:
     for name, value in ((name, links[name]) for name in LINKS if name in links):
         if not (isinstance(value, str) and len(value) <= MAX_LINK_LENGTH and value.isprintable()):
             yield fault(f"links.{name}", value, "is a text of at most 2,000 printable characters")
-        elif not value.startswith(("https://", "http://")):
-            yield fault(f"links.{name}", value, "begins with https:// or http://")
+        elif not _is_address(value):
+            yield fault(f"links.{name}", value, "begins with https:// or http://, a host follows, no account")
+
+
+def _is_address(text: str) -> bool:
+    """Whether every browser reads the same host in it; one takes a backslash for a slash."""
+    try:
+        parts = urlsplit(text)
+        named = parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+    return bool(named) and parts.scheme in ("https", "http") and not set('@ \\"<>') & set(parts.netloc)
 
 
 def _embargo(fields: Mapping[str, Any], as_of: datetime) -> Iterator[Fault]:

@@ -86,6 +86,17 @@ FAULTS = [
     ({"assignment": "123"}, None, "assignment", "is the id of an assignment"),
     ({"score": 1}, None, "score", "not a field"),
     ({"links": {"logs": "javascript:alert(1)"}}, None, "links.logs", "https://"),
+    *(
+        ({"links": {"commit": link}}, None, "links.commit", "a host follows")
+        for link in (
+            "https://",
+            "https://[::1",
+            'https://exa mple.org"onmouseover=1',
+            "https://example.org:99999999/",
+            "https://bank.example@evil.example/",
+            "https://EXAMPLE.org\\@evil/",
+        )
+    ),
     ({"replaces": "the last one"}, None, "replaces", "id of a submission"),
 ]
 

@@ -43,10 +43,10 @@ class Command(ServiceCommand):
                     policy=policy_in_force(known) if known else None,
                     progress=progress,
                 )
+        self.stdout.write(_json(done) if options["json"] else text(done))
         if page := options["page"]:
             command = f"manage.py replay {benchmark} {file.name}"
             page.write_text(replay_page(slug=benchmark, report=done.report, command=command))
-        self.stdout.write(_json(done) if options["json"] else text(done))
 
 
 def _json(done: Replayed) -> str:
