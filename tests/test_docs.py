@@ -249,7 +249,8 @@ def test_every_command_line_is_told_with_its_flags(package, main, capsys):
 
 
 def test_every_setting_is_told():
-    reading = r"""(?:\benv\.\w+|\b(?:required|whole|flag|one_of)|environ\.(?:get|setdefault))\(\s*"([A-Z_]+)\""""
+    readers = r"\benv\.\w+|\b(?:required|whole|flag|one_of)|environ\.(?:get|setdefault)"
+    reading = rf'(?:{readers})\(\s*"([A-Z_]+)"'
     sources = [*(ROOT / "leaderboard").glob("*.py"), ROOT / "manage.py"]
     read = {name for path in sources for name in re.findall(reading, path.read_text())}
     assert {"ALLOWED_HOSTS", "BANDSTAND_HOME", "DATABASE_URL", "LOG_LEVEL", "SECRET_KEY"} <= read
