@@ -264,8 +264,8 @@ UNFOLD = {
 WEBHOOKS_MAY_BE_PRIVATE = flag("WEBHOOKS_MAY_BE_PRIVATE", False)
 WEBHOOKS_MAY_BE_PLAIN = flag("WEBHOOKS_MAY_BE_PLAIN", False)
 # Without a server for mail a deployed service fails to send, and the log of deliveries says so.
-EMAIL_URL = env.str("EMAIL_URL", default="") or ("consolemail://" if EMBEDDED else "smtp://localhost:25")
-vars().update(env.email_url_config(EMAIL_URL))
+_mail = env.str("EMAIL_URL", default="") or ("consolemail://" if EMBEDDED else "smtp://localhost:25")
+vars().update(env.email_url_config(_mail))  # no setting is called EMAIL_URL: it would show the password
 EMAIL_TIMEOUT = 5  # seconds
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="bandstand@localhost")
 

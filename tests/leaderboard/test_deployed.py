@@ -205,6 +205,16 @@ def test_a_setting_that_cannot_be_read_is_told_in_a_line(name, text, told):
     assert done.stderr.startswith(told)
 
 
+def test_no_setting_shows_the_password_of_the_mail_server():
+    """But the one of that name, which Django itself hides."""
+    code = (
+        "from leaderboard import settings\n"
+        "print([name for name, value in vars(settings).items() if name.isupper() and 'horse' in str(value)])"
+    )
+    done = run(code, **PRODUCTION | {"EMAIL_URL": "smtp://post:horse@localhost:25"})
+    assert done.stdout == "['EMAIL_HOST_PASSWORD']\n", done.stderr
+
+
 def test_an_empty_setting_is_none():
     empty = dict.fromkeys(("PROXIES", "EMAIL_URL", "LOG_LEVEL", "NIGHT_HOUR", "REQUIRE_2FA"), "")
     done = run("from django.conf import settings; print(settings.PROXIES)", **PRODUCTION | empty)
