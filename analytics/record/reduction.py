@@ -4,7 +4,8 @@ The model stands in `analytics.record`. Agents' lines do not depend on each othe
 compared, so that a database may keep them and read only what changed.
 
 Symbols: m ``n_tasks``, C ``n_conditions`` compared; a *slot* is an agent × task × compared condition,
-numbered ``(agent·m + task)·C + condition``; R_a ``n_asked_trials`` (n_agents,).
+numbered ``(agent·m + task)·C + condition``. The tasks that an agent was first asked for together are a
+*block*, and R ``most`` (n_agents, m) how many trials of each task count at most, the same in a block.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from analytics.record.rows import (
     Delivery,
     Rows,
     Setting,
-    asked_tasks,
+    asked_blocks,
     by_levels,
     checked,
     counted_deliveries,
@@ -50,8 +51,6 @@ class AgentRow:
     n_valid, n_places, n_gaps, n_invalid : int32 array, shape (n_tasks,)
         Trials with an outcome; places; gaps; counted rows that the harness failed, confirmed or not.
     asked : bool array, shape (n_tasks,)
-    n_asked_trials : int
-        R_a.
     operator : bool
         All its deliveries were loaded by an operator.
     arrival, completed : int
@@ -81,7 +80,6 @@ class AgentRow:
     n_gaps: CountArray
     n_invalid: CountArray
     asked: Mask
-    n_asked_trials: int
     operator: bool
     arrival: int
     completed: int
@@ -98,20 +96,26 @@ class AgentRow:
 class _Frame(NamedTuple):
     """What is known of the agents and deliveries before any row is counted.
 
-    ``shape`` is (n_agents, m, C); ``asked`` (n_agents, m); ``operator``, ``limits`` (most trials that count)
-    and ``ranked`` (ran under the compared conditions) are (n_agents,); ``arrivals``, ``order`` and
-    ``counting`` (whether it counts) are (n_deliveries,); ``setting_order`` is (n_settings,).
+    ``shape`` is (n_agents, m, C); ``block`` (n_agents, m), −1 where a task was not asked for; ``operator``,
+    ``limits`` (trials asked for), ``capped`` (no more of them count) and ``ranked`` (ran under the compared
+    conditions) are (n_agents,); ``arrivals``, ``order`` and ``counting`` (whether it counts) are
+    (n_deliveries,); ``setting_order`` is (n_settings,).
     """
 
     shape: tuple[int, int, int]
-    asked: Mask
+    block: CodeArray
     operator: Mask
     limits: CodeArray
+    capped: Mask
     ranked: Mask
     arrivals: CodeArray
     order: CodeArray
     counting: Mask
     setting_order: CodeArray
+
+    @property
+    def asked(self) -> Mask:
+        return np.asarray(self.block >= 0, dtype=np.bool_)
 
 
 class _Slots(NamedTuple):
@@ -169,9 +173,9 @@ def agent_rows(
     zero = counting.missing == "zero"
     completed = _completed(delivered, frame, zero=zero)
     counted = delivered.where(frame.counting[delivered.rows.delivery])
-    n_asked_trials = _asked_trials(counted, frame)
-    counted = counted.where(_counts(counted, frame, completed, n_asked_trials))
-    counted_places = _places(counted, frame, n_asked_trials, zero=zero)
+    most = _most_trials(counted, frame, zero=zero)
+    counted = counted.where(_counts(counted, frame, completed, most))
+    counted_places = _places(counted, frame, most, zero=zero)
     alike = repeats(
         _trials(counted, frame),
         _trials(delivered, frame),
@@ -184,6 +188,7 @@ def agent_rows(
     n_graded, n_failed = _graded(counted.rows, n_agents), _failed(counted.rows, n_agents)
     n_uncosted = _uncosted(counted.rows, n_agents)
     said = people(counted.rows, n_agents=n_agents, settings=settings)
+    asked = frame.asked
     return tuple(
         AgentRow(
             means=counted_places.cells.means[i],
@@ -194,8 +199,7 @@ def agent_rows(
             n_places=counted_places.n_places[i],
             n_gaps=counted_places.n_gaps[i],
             n_invalid=counted_places.n_invalid[i],
-            asked=frame.asked[i],
-            n_asked_trials=int(n_asked_trials[i]),
+            asked=asked[i],
             operator=bool(frame.operator[i]),
             arrival=int(arrival[i]),
             completed=int(completed[i]),
@@ -252,15 +256,17 @@ def _frame(
     counting: Counting,
     compared: Compared,
 ) -> _Frame:
-    limits = np.zeros(n_agents, dtype=np.int64)
+    limits, capped = np.zeros(n_agents, dtype=np.int64), np.zeros(n_agents, dtype=np.bool_)
     for delivery in deliveries:
         limits[delivery.agent] = max(limits[delivery.agent], delivery.n_trials or 0)
+        capped[delivery.agent] |= delivery.capped
     limits[limits == 0] = NEVER
     return _Frame(
         shape=(n_agents, len(tasks), max(len(compared.conditions), 1)),
-        asked=asked_tasks(deliveries, n_agents=n_agents, tasks=tasks),
+        block=asked_blocks(deliveries, n_agents=n_agents, tasks=tasks),
         operator=operated(deliveries, n_agents),
         limits=limits,
+        capped=capped,
         ranked=np.array([not one for one in compared.condition], dtype=np.bool_),
         arrivals=np.array([delivery.arrival for delivery in deliveries], dtype=np.int64),
         order=places(in_order(deliveries)),
@@ -314,33 +320,78 @@ def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
     return np.bincount(slot, minlength=shape[0] * shape[1] * shape[2]).reshape(shape)
 
 
-def _asked_trials(counted: _Slots, frame: _Frame) -> CodeArray:
-    """R_a, (n_agents,): of an operator's agent what most tasks have, the lower median.
+def _together(counted: _Slots, frame: _Frame) -> Mask:
+    """Mark rows delivered before their block was all there, or with what made it so, (n_rows,)."""
+    rows, order = counted.rows, frame.order[counted.rows.delivery]
+    first = np.full(frame.shape[0] * frame.shape[1] * frame.shape[2], NEVER, dtype=np.int64)
+    np.minimum.at(first, counted.slot, order)
+    last = _of_blocks(np.maximum, first.reshape(frame.shape).max(axis=2), frame.block, start=-1)
+    block = frame.block[rows.agent, rows.task]
+    return (block >= 0) & (order <= last[rows.agent, block])
 
-    All tasks are looked at where none of those asked for is active. 0 without a row.
+
+def _of_blocks(
+    extreme: np.ufunc, values: CodeArray, block: CodeArray, *, start: int, where: Mask | None = None
+) -> CodeArray:
+    """Take the least or largest value of each block, (n_agents, n_blocks); ``start`` where there is none.
+
+    ``values``, ``block`` and ``where`` are (n_agents, m).
+    """
+    n_blocks = int(block.max(initial=0)) + 1
+    found = np.full(len(block) * n_blocks, start, dtype=np.int64)
+    of = block >= 0 if where is None else where & (block >= 0)
+    code = block + n_blocks * np.arange(len(block))[:, None]
+    extreme.at(found, code[of], values[of])
+    return found.reshape(len(block), n_blocks)
+
+
+def _most_trials(counted: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
+    """How many trials of each task count at most, (n_agents, m).
+
+    In a block as many as the fewest that a task of it has, up to what was asked for, or to what the whole
+    first block had at once; where gaps are failures, and a task of the block has no row, as many as any has.
+    Of the tasks beside what was asked for, which count in a full run, as many as the fewest of these have, up
+    to the fewest of a block. Of an operator's agent what most tasks have, the lower median.
+
+    All tasks are looked at where none of those asked for is active.
     """
     n = _in_slots(counted.slot, frame.shape)
-    wanted = frame.asked | ~frame.asked.any(axis=1, keepdims=True)
-    there = (n > 0) & wanted[:, :, None]
-    fewest = np.where(there, n, NEVER).min(axis=(1, 2))
-    least = np.where(fewest == NEVER, 0, np.minimum(fewest, frame.limits))
-    for i in np.flatnonzero(frame.operator & there.any(axis=(1, 2))):
-        delivered = np.sort(n[i][there[i]])
-        least[i] = delivered[(len(delivered) - 1) // 2]
-    return least
+    there = np.asarray((n > 0).any(axis=2), dtype=np.bool_)
+    at_once = _in_slots(counted.slot[_together(counted, frame)], frame.shape)
+    block = np.where(frame.asked.any(axis=1, keepdims=True), frame.block, 0)
+    fewest, fewest_at_once = (
+        _of_blocks(np.minimum, np.where(part > 0, part, NEVER).min(axis=2), block, start=NEVER, where=there)
+        for part in (n, at_once)
+    )
+    at_first = np.where(fewest_at_once[:, 0] == NEVER, 0, fewest_at_once[:, 0])
+    limits = np.where(frame.capped, frame.limits, np.maximum(frame.limits, at_first))
+    of_block = np.minimum(fewest, limits[:, None])
+    if zero:
+        largest = _of_blocks(np.maximum, n.max(axis=2), block, start=0)
+        is_short = _of_blocks(np.minimum, n.min(axis=2), block, start=NEVER) == 0
+        of_block = np.where(is_short & (largest > 0), largest, of_block)
+    least = of_block.min(axis=1, keepdims=True, initial=NEVER)
+    beside = (n > 0) & (block < 0)[:, :, None]
+    rest = np.minimum(np.where(beside, n, NEVER).min(axis=(1, 2), initial=NEVER)[:, None], least)
+    most = np.where(block >= 0, np.take_along_axis(of_block, np.maximum(block, 0), axis=1), rest)
+    for i in np.flatnonzero(frame.operator & (n > 0).any(axis=(1, 2))):
+        wanted = n[i][block[i] >= 0]
+        delivered = np.sort(wanted[wanted > 0])
+        most[i] = delivered[(len(delivered) - 1) // 2] if len(delivered) else 0
+    return most
 
 
-def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, n_asked_trials: CodeArray) -> Mask:
+def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, most: CodeArray) -> Mask:
     """Mark what was asked for, everything once an agent has delivered every task; the first trials of each.
 
     A submitter numbers its own trials, so that within a delivery the lowest outcomes come first.
     """
     rows, slot = counted.rows, counted.slot
     everything = frame.operator | (completed >= 0)
-    kept = everything[rows.agent] | frame.asked[rows.agent, rows.task]
+    kept = everything[rows.agent] | (frame.block[rows.agent, rows.task] >= 0)
     n = _in_slots(slot, frame.shape)
-    most = _most_trials(n, frame, n_asked_trials)[rows.agent, rows.task]
-    many = kept & ~frame.operator[rows.agent] & (n.reshape(-1)[slot] > most)
+    limit = most[rows.agent, rows.task]
+    many = kept & ~frame.operator[rows.agent] & (n.reshape(-1)[slot] > limit)
     part = np.flatnonzero(many)
     order = part[
         np.lexsort(
@@ -353,28 +404,18 @@ def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, n_asked_trials
             )
         )
     ]
-    kept[order] = _number_in_run(slot[order]) < most[order]
+    kept[order] = _number_in_run(slot[order]) < limit[order]
     return kept
 
 
-def _most_trials(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> CodeArray:
-    """How many trials of each task count at most, (n_agents, m): R_a of those asked for.
-
-    Of the tasks beside them, which count in a full run, as many as the fewest of these have, up to R_a.
-    """
-    beside = (n > 0) & ~frame.asked[:, :, None]
-    fewest = np.where(beside, n, NEVER).min(axis=(1, 2))
-    return np.where(frame.asked, n_asked_trials[:, None], np.minimum(n_asked_trials, fewest)[:, None])
-
-
-def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: bool) -> _Places:
-    """Count places and gaps, and take the means; what is absent counts as R_a failures if gaps are zero.
+def _places(counted: _Slots, frame: _Frame, most: CodeArray, *, zero: bool) -> _Places:
+    """Count places and gaps, and take the means; what is absent counts as failures if gaps are zero.
 
     Within a condition all trials weigh the same: runs are a submitter's labels, and so may temperatures be.
     """
     n_agents, n_tasks, n_conditions = frame.shape
     n = _in_slots(counted.slot, frame.shape)
-    failed = _absent(n, frame, n_asked_trials) if zero else np.empty(0, dtype=np.int64)
+    failed = _absent(n, frame, most) if zero else np.empty(0, dtype=np.int64)
     rows, n_failed = counted.rows, len(failed)
     slot = np.concatenate([counted.slot, failed])
     cells = cell_moments(
@@ -400,12 +441,17 @@ def _places(counted: _Slots, frame: _Frame, n_asked_trials: CodeArray, *, zero: 
     return _Places(table, n_places.astype(np.int32), gaps.astype(np.int32), invalid.astype(np.int32))
 
 
-def _absent(n: CodeArray, frame: _Frame, n_asked_trials: CodeArray) -> CodeArray:
-    """Slots that an agent was asked for and has no row in, each R_a times."""
-    here = frame.ranked & (n_asked_trials > 0)
-    absent = (n == 0) & frame.asked[:, :, None] & here[:, None, None]
-    slots = np.flatnonzero(absent)
-    return np.repeat(slots, n_asked_trials[slots // (frame.shape[1] * frame.shape[2])])
+def _absent(n: CodeArray, frame: _Frame, most: CodeArray) -> CodeArray:
+    """Slots of what an agent was asked for, each as often as it lacks a trial that was to count.
+
+    Of a block without a row as many are lacking as of the others; an operator's agent lacks tasks alone.
+    """
+    usual = np.where(frame.asked & (most < NEVER), most, 0).max(axis=1, keepdims=True)
+    expected = np.where(most == NEVER, usual, most)[:, :, None]
+    lacking = np.maximum(np.where(frame.operator[:, None, None] & (n > 0), 0, expected - n), 0)
+    lacking[~frame.asked | ~frame.ranked[:, None]] = 0
+    slots = np.flatnonzero(lacking)
+    return np.repeat(slots, lacking.reshape(-1)[slots])
 
 
 # ----------------------------------------------------------------------------------------------- what is told

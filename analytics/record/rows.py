@@ -77,6 +77,9 @@ class Delivery:
         names some.
     n_trials : int or None
         Trials asked for; None: as many as were delivered. Of several the largest.
+    capped : bool
+        No more trials count than were asked for, also where all tasks had more at once: tasks are asked for
+        by few at a time, as outcomes come in.
     """
 
     agent: int
@@ -84,6 +87,7 @@ class Delivery:
     operator: bool = True
     asked: frozenset[str] | None = None
     n_trials: int | None = None
+    capped: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,13 +221,22 @@ def distinct(codes: CodeArray) -> CodeArray:
 
 def asked_tasks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequence[str]) -> Mask:
     """Which tasks each agent was asked to run, (n_agents, n_tasks): those named, or all if none are."""
+    return asked_blocks(deliveries, n_agents=n_agents, tasks=tasks) >= 0
+
+
+def asked_blocks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequence[str]) -> CodeArray:
+    """Return the number of the block of tasks that were first asked for together, (n_agents, n_tasks).
+
+    From 0 in order of arrival; −1 where a task was not asked for. Where none was named, all are block 0.
+    """
     number = {name: j for j, name in enumerate(tasks)}
-    asked = np.zeros((n_agents, len(tasks)), dtype=np.bool_)
-    for delivery in deliveries:
-        named = [number[name] for name in delivery.asked or () if name in number]
-        asked[delivery.agent, named] = True
-    asked[~assigned(deliveries, n_agents)] = True
-    return asked
+    blocks = np.full((n_agents, len(tasks)), -1, dtype=np.int64)
+    for delivery in (deliveries[d] for d in in_order(deliveries)):
+        own = blocks[delivery.agent]
+        named = np.array([number[name] for name in delivery.asked or () if name in number], dtype=np.intp)
+        own[named[own[named] < 0]] = own.max() + 1
+    blocks[~assigned(deliveries, n_agents)] = 0
+    return blocks
 
 
 def assigned(deliveries: Sequence[Delivery], n_agents: int) -> Mask:

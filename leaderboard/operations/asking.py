@@ -1,6 +1,6 @@
 """What an agent without an assignment is asked to run, and what a delivery lacks of it."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -39,12 +39,30 @@ def n_outside(rows: pa.Table, asked: Collection[int] | None) -> int:
     return 0 if asked is None else int(np.count_nonzero(~np.isin(rows["task"].to_numpy(), list(asked))))
 
 
+def in_blocks(named: Iterable[Collection[int] | None], names: Mapping[int, str]) -> list[dict[int, str]]:
+    """Divide tasks by the delivery, in their order, with which each was first asked for.
+
+    `names` are those of all active tasks; they are one block where no delivery names any.
+    """
+    left, found = dict(names), []
+    for asked in named:
+        if own := {pk: left.pop(pk) for pk in asked or () if pk in left}:
+            found.append(own)
+    return found or [left]
+
+
 def lacking(
-    outcomes: pa.Table, names: Mapping[int, str], missing: str, *, unranked: bool = True
+    outcomes: pa.Table,
+    names: Mapping[int, str],
+    blocks: Sequence[Mapping[int, str]],
+    missing: str,
+    *,
+    unranked: bool = True,
 ) -> Iterator[str]:
     """Say what an agent's outcomes lack of the tasks asked for, and which of its trials cannot count."""
     yield from absent(outcomes, names, missing, unranked=unranked)
-    yield from uneven(outcomes, names)
+    for block in blocks:
+        yield from uneven(outcomes, block)
 
 
 def absent(
@@ -62,7 +80,7 @@ def absent(
         meanwhile = (
             "its score on all tasks is estimated"
             if not unranked
-            else "they count as failures"
+            else "they count as failures, each as often as the task with the most trials was run"
             if missing == MissingPlaces.ZERO
             else "the agent is listed without a rank"
         )

@@ -5,7 +5,7 @@ that brings it; a longer one waits as `checking` until the scheduler has. Its ch
 are stored in one transaction, so that it is found again by whoever comes after a process that died.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -28,7 +28,7 @@ from leaderboard.studies.flags import flags
 from leaderboard.studies.own_parts import OfAgent
 from leaderboard.studies.queries import active_subset, loaded_is_pass_fail
 from leaderboard.submissions.models import MachineCheck, Status, Submission
-from leaderboard.submissions.queries import by_arrival, live_outcomes, settings_of, texts_of
+from leaderboard.submissions.queries import live_outcomes, settings_of, texts_of
 from leaderboard.submissions.services import append_changes, change_status
 
 N_IN_REQUEST = 20_000  # outcomes; what has more is checked by the scheduler
@@ -191,9 +191,8 @@ def _coverage(of: Delivered) -> Iterator[Found]:
 
 
 def _trials(of: Delivered) -> Iterator[Found]:
-    pairs = zip(of.standing["task"].to_pylist(), of.standing["n"].to_pylist(), strict=True)
-    fewest = min((n for task, n in pairs if task in of.names_asked), default=0)
-    yield from _told("trials", [*_uneven(of), *_beyond(of, fewest)], f"{fewest:,} of each task")
+    otherwise = f"{_fewest(of, of.names_asked):,} of each task"
+    yield from _told("trials", [*_uneven(of), *_beyond(of)], otherwise)
     if of.submission.n_invalid:
         yield Found("trials", Level.NOTED, f"{of.submission.n_invalid:,} outcomes are invalid")
 
@@ -207,23 +206,33 @@ def _audit(of: Delivered) -> Iterator[Found]:
             yield Found("audit", Level.NOTED, UNAUDITED)
 
 
+def _fewest(of: Delivered, names: Container[int]) -> int:
+    """The fewest trials that there are by now of one of these tasks, under one condition; 0 where none is."""
+    pairs = zip(of.standing["task"].to_pylist(), of.standing["n"].to_pylist(), strict=True)
+    return min((n for task, n in pairs if task in names), default=0)
+
+
 def _uneven(of: Delivered) -> Iterator[str]:
     """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
-    ranking, everything = (of.names(asked) for asked in (of.submission.asked, None))
-    yield from asking.uneven(of.standing, ranking)
+    for block in of.blocks:
+        yield from asking.uneven(of.standing, block)
+    everything = of.names(None)
     if everything.keys() <= set(of.standing["task"].to_pylist()):
+        ranking = set().union(*of.blocks)
         rest = {task: name for task, name in everything.items() if task not in ranking}
         yield from asking.uneven(of.standing, rest, what="the other tasks")
 
 
-def _beyond(of: Delivered, fewest: int) -> Iterator[str]:
-    """Trials beyond those that the assignment lets count."""
-    most = of.submission.n_trials
+def _beyond(of: Delivered) -> Iterator[str]:
+    """Trials beyond those that count; a run after a board has shown the agent is told of with that."""
+    fewest, most = _fewest(of, of.blocks[0]), of.most_trials
     if most and fewest > most:
-        yield (
-            f"there are {fewest:,} trials of each task asked for, and at most {most:,} count, as many as the "
-            "assignment recommends: of those of one delivery the lowest. Replace it by one with no more"
-        )
+        why = "the others came when all tasks had been delivered already"
+        if of.is_capped:
+            why = "no more were asked for"
+        elif has_been_shown(of.submission.agent):
+            return
+        yield f"there are {fewest:,} trials of each task asked for, and at most {most:,} count: {why}"
 
 
 def _flags(of: Delivered) -> Iterator[Found]:
@@ -231,7 +240,7 @@ def _flags(of: Delivered) -> Iterator[Found]:
     new = of.submission.pk or 0  # a dry run has no id
     delivered = OfAgent(
         agent=of.submission.agent_id,
-        submissions=_submissions(of, new),
+        submissions=of.submissions,
         policy=of.policy,
         subset=active_subset(benchmark),
         tasks=of.names(None),
@@ -250,11 +259,6 @@ def _flags(of: Delivered) -> Iterator[Found]:
 def _latest(before: pa.Table) -> pa.Table:
     last = pc.max(before["submission"]).as_py()
     return before.filter(pc.equal(before["submission"], -1 if last is None else last))
-
-
-def _submissions(of: Delivered, new: int) -> dict[int, Submission]:
-    ids = pc.unique(of.before["submission"]).to_pylist()
-    return by_arrival(Submission.objects.filter(pk__in=ids)) | {new: of.submission}
 
 
 def _fractions(of: Delivered) -> Iterator[Found]:

@@ -1,5 +1,6 @@
 """A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from leaderboard.catalog.queries import active_tasks
 from leaderboard.operations import asking, assignments
 from leaderboard.operations.models import Assignment
 from leaderboard.submissions.models import Setting, Submission
+from leaderboard.submissions.queries import by_arrival
 from leaderboard.submissions.rows import KEY, OUTCOME
 
 
@@ -47,6 +49,33 @@ class Delivered:
     @cached_property
     def _active(self) -> dict[int, str]:
         return dict(active_tasks(self.policy.benchmark).values_list("id", "name"))
+
+    @cached_property
+    def submissions(self) -> dict[int, Submission]:
+        """What stands, by id in order of arrival; last this one, under the id 0 where it is not stored."""
+        ids = pc.unique(self.before["submission"]).to_pylist()
+        stored = by_arrival(Submission.objects.filter(pk__in=ids))
+        return stored | {self.submission.pk or 0: self.submission}
+
+    @cached_property
+    def blocks(self) -> list[dict[int, str]]:
+        """The names by id of the tasks that the agent was first asked for together."""
+        return asking.in_blocks([one.asked for one in self.submissions.values()], self.names(None))
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether no more trials count than were asked for, also where all tasks had more at once."""
+        return any(one.study_id for one in self.submissions.values())
+
+    @cached_property
+    def most_trials(self) -> int | None:
+        """How many trials of each task that was asked for first count at most; None: as many as there are."""
+        asked = max((one.n_trials or 0 for one in self.submissions.values()), default=0)
+        n_before = Counter(self.before["task"].to_pylist())
+        before = min((n_before[task] for task in self.blocks[0]), default=0)
+        if not asked or not (self.is_capped or before):
+            return None
+        return asked if self.is_capped else max(asked, before)
 
     @cached_property
     def standing(self) -> pa.Table:

@@ -14,14 +14,14 @@ from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force, role_of, visible_benchmarks
 from leaderboard.operations import quotas
 from leaderboard.operations.adaptively import step_of
-from leaderboard.operations.asking import lacking, names_asked
+from leaderboard.operations.asking import in_blocks, lacking, names_asked
 from leaderboard.operations.assignments import wanted_by
 from leaderboard.operations.corrections import NoSuchSubmission
 from leaderboard.operations.delivered import standing
 from leaderboard.operations.models import Assignment, Mode
 from leaderboard.studies.adaptive_steps import Step
 from leaderboard.submissions.models import LIVE, Status, Submission
-from leaderboard.submissions.queries import live_outcomes, settings_of
+from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 from leaderboard.submissions.rows import KEY
 
 OF_STATUS = {
@@ -135,11 +135,14 @@ def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]
     """What the agent still lacks of what this delivery was asked for, with all that it delivered since."""
     benchmark = submission.agent.benchmark
     policy, wanted = policy_in_force(benchmark), wanted_by(assignment, submission)
-    outcomes = live_outcomes([submission.agent.merged_into_id or submission.agent_id])
+    agent = submission.agent.merged_into_id or submission.agent_id
+    outcomes = live_outcomes([agent])
     once = outcomes.group_by(KEY).aggregate([])  # a failure of the harness and its repetition are one
     told = standing(once, once.slice(0, 0), {pk: facets for facets, pk in settings_of(benchmark).items()})
-    names = names_asked(policy, wanted)
-    return list(lacking(told, names, policy.missing, unranked=wanted == submission.asked))
+    named = [one.asked for one in standing_submissions(agent).values()]
+    blocks = in_blocks(named, names_asked(policy, None))
+    unranked = wanted == submission.asked
+    return list(lacking(told, names_asked(policy, wanted), blocks, policy.missing, unranked=unranked))
 
 
 def _left(token: ApiToken | None, submission: Submission, as_of: datetime) -> dict[str, Any] | None:

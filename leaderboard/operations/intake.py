@@ -289,7 +289,9 @@ class _Delivery:
         yield IN_BACKGROUND
         unranked = delivered.wanted == delivered.submission.asked
         missing = delivered.policy.missing
-        yield from asking.lacking(delivered.standing, delivered.names_asked, missing, unranked=unranked)
+        yield from asking.lacking(
+            delivered.standing, delivered.names_asked, delivered.blocks, missing, unranked=unranked
+        )
 
     def _texts(self) -> Iterable[tuple[str, pa.Array]]:
         return self.stated.flat.metadata.items()
@@ -414,9 +416,7 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
 
 def _counted_again(of: Delivered) -> str:
     """What counts of a second run: an assignment bounds the trials of each task."""
-    live = Submission.objects.filter(agent=of.submission.agent_id, status=Status.ACCEPTED)
-    stated = [n for n in (*live.values_list("n_trials", flat=True), of.submission.n_trials) if n]
-    if not stated:
+    if (most := of.most_trials) is None:
         return "both runs count"
-    counts = "trial counts" if max(stated) == 1 else f"{max(stated):,} trials count"
+    counts = "trial counts" if most == 1 else f"{most:,} trials count"
     return f"of each task the first {counts}, as its assignment asked"

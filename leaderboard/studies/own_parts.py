@@ -109,4 +109,4 @@ def as_told(values: pa.ChunkedArray) -> np.ndarray:
 
 def _delivery(arrival: int, one: Submission, names: Mapping[int, str]) -> Delivery:
     asked = None if one.asked is None else frozenset(names[pk] for pk in one.asked if pk in names)
-    return Delivery(0, arrival, one.loaded, asked, one.n_trials)
+    return Delivery(0, arrival, one.loaded, asked, one.n_trials, capped=one.study_id is not None)

@@ -240,7 +240,7 @@ class _Source:
 
 def _delivery(agent: int, one: submissions.Delivery, names: Mapping[int, str]) -> Delivery:
     asked = None if one.asked is None else frozenset(names[pk] for pk in one.asked if pk in names)
-    return Delivery(agent, one.arrival, one.operator, asked, one.n_trials)
+    return Delivery(agent, one.arrival, one.operator, asked, one.n_trials, capped=one.study is not None)
 
 
 def positions(ids: pa.ChunkedArray, known: Sequence[int], kind: pa.DataType) -> np.ndarray:
@@ -297,7 +297,15 @@ def by_agent(deliveries: Sequence[submissions.Delivery]) -> Delivered:
 
 def _key(mine: Sequence[submissions.Delivery], shared: str) -> str:
     delivered = [
-        [one.submission, one.arrival, one.operator, sorted(one.asked or ()), one.n_trials, one.confirmed]
+        [
+            one.submission,
+            one.arrival,
+            one.operator,
+            sorted(one.asked or ()),
+            one.n_trials,
+            one.study is not None,
+            one.confirmed,
+        ]
         for one in mine
     ]
     return _sha256([shared, delivered])

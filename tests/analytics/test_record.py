@@ -1,6 +1,7 @@
 """The record by hand: three agents on few tasks, every rule of counting with its numbers on paper."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -212,12 +213,54 @@ def test_trials_beside_what_was_asked_for_gain_nothing_in_a_full_run():
     same(thrice.n_places, [[2, 2, 2]])
 
 
-def test_no_more_trials_count_than_were_asked_for():
+def test_no_more_trials_count_than_were_asked_for_or_came_at_once():
+    """Two of each task at once are both counted; a second delivery once all tasks were there is not."""
     rows = full(0, [1, 0, 1], 1) + full(0, [0, 1, 0], 2)
-    assert made(rows, deliveries=[self_run()]).table.means.tolist() == [[0.5, 0.5, 0.5]]
-    found = made(rows, deliveries=[self_run(n_trials=1)])
-    same(found.table.means, [[0, 0, 0]])  # of more than was asked for, the lowest
+    for one in (self_run(), self_run(n_trials=1), self_run(n_trials=5)):
+        same(made(rows, deliveries=[one]).table.means, [[0.5, 0.5, 0.5]])
+    two = [self_run(n_trials=1), self_run(arrival=1, n_trials=1)]
+    apart = full(0, [1, 0, 1], 1) + full(0, [0, 1, 0], 2, 0, 1)
+    found = made(apart, deliveries=two)
+    same(found.table.means, [[1, 0, 1]])
     assert found.table.n_valid.tolist() == [[1, 1, 1]]
+    asked = [replace(one, n_trials=2) for one in two]
+    same(made(apart, deliveries=asked).table.means, [[0.5, 0.5, 0.5]])
+
+
+def test_tasks_that_are_asked_for_as_outcomes_come_in_count_no_more_trials_than_asked_for():
+    """Else who fails both tasks of a batch would try both again."""
+    rows = full(0, [1, 0, 1], 1) + full(0, [0, 1, 0], 2)
+    same(made(rows, deliveries=[self_run(n_trials=1, capped=True)]).table.means, [[0, 0, 0]])
+
+
+def test_trials_in_two_parts_are_at_once():
+    """Two trials of two tasks, then two of the third: both count, though one was asked for."""
+    rows = [(0, 0, 1, 1), (0, 0, 0, 2), (0, 1, 1, 1), (0, 1, 1, 2), (0, 2, 0, 1, 0, 1), (0, 2, 1, 2, 0, 1)]
+    two = [self_run(n_trials=1), self_run(arrival=1, n_trials=1)]
+    same(made(rows, deliveries=two).table.means, [[0.5, 1, 0.5]])
+
+
+def test_tasks_asked_for_later_leave_the_trials_of_the_earlier_ones():
+    """t000 and t001 twice at once, by which t000 has .5; then t002, asked for anew, once."""
+    first = [(0, 0, 1, 1), (0, 0, 0, 2), (0, 1, 1, 1), (0, 1, 1, 2)]
+    earlier, anew = frozenset({"t000", "t001"}), frozenset({"t000", "t001", "t002"})
+    two = [self_run(asked=earlier, n_trials=1), self_run(arrival=1, asked=anew, n_trials=1)]
+    found = made([*first, (0, 2, 1, 1, 0, 1)], deliveries=two)
+    same(found.table.means, [[0.5, 1, 1]])
+    same(found.n_places, [[2, 2, 1]])
+    retried = made([*first, *[(0, 2, int(t > 1), t, 0, 1) for t in (1, 2, 3)]], deliveries=two)
+    same(retried.n_places, [[2, 2, 2]])  # no more than the first ones had
+
+
+def test_passing_trials_alone_gain_nothing_where_gaps_are_failures():
+    """Of two trials each 1 and 0; 0 and 0; 1 and 1: the failures left out, or told."""
+    honest = [(0, 0, 1, 1), (0, 0, 0, 2), (0, 1, 0, 1), (0, 1, 0, 2), (0, 2, 1, 1), (0, 2, 1, 2)]
+    passes = [row for row in honest if row[2] == 1]
+    for one in (self_run(), self_run(n_trials=1), self_run(n_trials=2)):
+        for rows in (honest, passes):
+            found = made(rows, n_tasks=3, deliveries=[one], missing="zero")
+            same(found.table.means, [[0.5, 0, 1]])
+            same(found.n_places, [[2, 2, 2]])
 
 
 def test_an_invalid_trial_is_counted_among_those_delivered():

@@ -1,5 +1,6 @@
 """What may not move a record; and a second way to reduce rows: dictionaries and fractions, row by row."""
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
@@ -52,6 +53,7 @@ def random_board(seed, n_agents=6, n_tasks=9):
                     operator=bool(agent % 3 == 0),
                     asked=some if agent % 3 == 2 and rng.random() < 0.7 else None,
                     n_trials=int(rng.integers(1, 4)) if rng.random() < 0.3 else None,
+                    capped=agent % 2 == 0 and rng.random() < 0.3,
                 )
             )
     keys = [
@@ -284,27 +286,53 @@ def reduced(about, rows, given, judges):
         own = [d for d in deliveries if d.agent == i]
         loaded = all(d.operator for d in own)
         named = [d.asked for d in own if d.asked is not None]
-        asked = {tasks.index(name) for name in frozenset().union(*named)} if named else set(range(len(tasks)))
+        blocks = first_asked(named, tasks) if named else dict.fromkeys(range(len(tasks)), 0)
         slots = defaultdict(list)
         for trial in trials:
             judge = LEVELS[trial["setting"]][1]
             if trial["agent"] == i and judge in judges:
                 slots[trial["task"], judge].append(trial)
         there = {j for j in range(len(tasks)) if all(slots.get((j, judge)) for judge in judges)}
-        sizes = [len(part) for (j, _), part in slots.items() if j in asked]
-        limits = [d.n_trials for d in own if d.n_trials is not None]
-        n_counted = min([*sizes, max(limits)] if limits else sizes, default=0)
-        n_beside = min([n_counted, *(len(part) for (j, _), part in slots.items() if j not in asked)])
+        n_counted = counted_trials(slots, blocks, own, deliveries, len(judges))
+        n_beside = min(
+            [*n_counted.values(), *(len(part) for (j, _), part in slots.items() if j not in blocks)],
+            default=0,
+        )
         for (j, judge), part in slots.items():
             part.sort(key=lambda t: (in_turn(t, deliveries), t["trial"], LEVELS[t["setting"]][3]))
             if not loaded:
                 rest = part[:n_beside] if len(there) == len(tasks) else []
-                slots[j, judge] = part[:n_counted] if j in asked else rest
+                slots[j, judge] = part[: n_counted[blocks[j]]] if j in blocks else rest
         for j in range(len(tasks)):
             cells[i, j] = cell(
                 [slots.get((j, judge), []) for judge in judges], lambda t: deliveries[t["delivery"]].operator
             )
     return cells
+
+
+def first_asked(named, tasks):
+    """The number of the delivery with which a task was first asked for, by its position."""
+    blocks = {}
+    for number, names in enumerate(named):
+        for name in names:
+            blocks.setdefault(tasks.index(name), number)
+    return blocks
+
+
+def counted_trials(slots, blocks, own, deliveries, n_judges):
+    """Of each block the fewest trials of a task, up to the limit, or to what the first block had at once."""
+    found, limit = {}, max((d.n_trials for d in own if d.n_trials is not None), default=None)
+    for number in sorted(set(blocks.values())):
+        parts = [part for (j, _), part in slots.items() if blocks.get(j) == number]
+        n_slots = n_judges * sum(block == number for block in blocks.values())
+        if limit is not None and number == min(blocks.values()) and not any(d.capped for d in own):
+            arrivals = [min(in_turn(t, deliveries)[:2] for t in part) for part in parts]
+            last = max(arrivals) if len(parts) == n_slots else (math.inf, 0)
+            at_once = [sum(in_turn(t, deliveries)[:2] <= last for t in part) for part in parts]
+            limit = max(limit, min(at_once, default=0))
+        if parts:
+            found[number] = min([*map(len, parts), *([limit] if limit is not None else [])])
+    return found
 
 
 def in_turn(trial, deliveries):

@@ -23,6 +23,7 @@ from leaderboard.operations.runs import ClaimLost, begin
 from leaderboard.operations.scheduler import performing
 from leaderboard.operations.secrets_in import secrets_in
 from leaderboard.operations.services import recompute
+from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import MachineCheck, Outcome, Status, Submission
 from leaderboard.submissions.queries import run_again, withheld
 from tests.leaderboard.world import token
@@ -103,6 +104,7 @@ class TestFindings:
 
     @pytest.mark.parametrize("n_trials", [1, 2, 3, 4])
     def test_more_trials_than_the_assignment_lets_count(self, ada, toy, n_trials):
+        """They count where they come at once, and not once all tasks are there."""
         recompute(benchmark=toy, as_of=AS_OF)
         described = AgentDescription("assigned", "Loop", "M assigned")
         asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
@@ -114,10 +116,23 @@ class TestFindings:
             for row in marks_of(WHOLE)
             if row["task"] in names
         ]
-        told = [text for level, text in found(deliver(ada, rows, "assigned"), "trials") if level == "warned"]
-        expected = f"there are {n_trials} trials of each task asked for, and at most {most} count"
-        assert [text.startswith(expected) for text in told] == [True] * (n_trials > most)
+        at_once, later = [row for row in rows if row["trial"] < n_trials], rows[-len(names) :]
+        assert [level for level, _ in found(deliver(ada, at_once or later, "assigned"), "trials")] == [
+            "passed"
+        ]
         assert 1 < most < 4
+        if at_once:
+            told = [
+                text for level, text in found(deliver(ada, later, "assigned"), "trials") if level == "warned"
+            ]
+            counted = max(most, n_trials - 1)
+            expected = (
+                f"there are {n_trials} trials of each task asked for, and at most {counted} count: the others"
+            )
+            assert [text.startswith(expected) for text in told] == [True] * (n_trials > counted)
+            record = Reader(toy).now(None).record
+            own = record.n_places[[one.name for one in record.about].index("assigned")]
+            assert own.max() == min(counted, n_trials)
 
     def test_trials_that_repeat_each_other(self, db):
         """100 tasks, half passed, twice the same: by chance .5 agree, so that 2^-100 is far below 1e-6."""

@@ -147,7 +147,10 @@ class TestReceipts:
     def test_where_missing_outcomes_are_failures_it_says_so(self, ada, toy):
         Policy.objects.create(benchmark=toy, number=2, missing="zero")
         (said,) = deliver(ada, every_task(n=17))["warnings"]
-        assert said.endswith("('t17', 't18', 't19'): until all are delivered, they count as failures")
+        assert said.endswith(
+            "('t17', 't18', 't19'): until all are delivered, they count as failures, each as often as the "
+            "task with the most trials was run"
+        )
         at = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"]
         assert (at.score, at.rank is None) == (17 / 20, False)
 
