@@ -189,6 +189,7 @@ def test_a_proxy_of_the_environment_is_not_used(private, monkeypatch):
 @contextmanager
 def speaking(speak):
     """A server that speaks as it likes to one that asks."""
+    over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
@@ -196,18 +197,24 @@ def speaking(speak):
             with connection:
                 connection.settimeout(10)
                 try:
-                    speak(connection)
+                    speak(connection, over)
                 except OSError:  # the other has gone, as it should
                     return
 
         thread = threading.Thread(target=serve)
         thread.start()
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        over.set()
         thread.join()
 
 
+def silent(connection, over):
+    """Neither read nor say anything as long as the test lasts."""
+    over.wait(10)
+
+
 def drip(content, pause):
-    def speak(connection):
+    def speak(connection, over):
         for byte in content:
             connection.sendall(bytes([byte]))
             time.sleep(pause)
@@ -218,7 +225,7 @@ def drip(content, pause):
 @pytest.mark.parametrize(
     "speak",
     [
-        pytest.param(lambda connection: time.sleep(4), id="silent"),
+        silent,
         pytest.param(drip(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100, 0.1), id="a byte at a time"),
         pytest.param(drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 100, 0.1), id="for ever about to go on"),
     ],
@@ -226,16 +233,16 @@ def drip(content, pause):
 def test_a_slow_answer_ends_with_the_time_allowed(private, speak):
     begun = time.monotonic()
     with speaking(speak) as url:
-        with pytest.raises(NotDelivered, match="no answer within 1 s"):
-            post(url, b"{}", {}, seconds=1)
+        with pytest.raises(NotDelivered, match=r"no answer within 0.5 s"):
+            post(url, b"{}", {}, seconds=0.5)
         assert time.monotonic() - begun < 2
 
 
 def test_a_slow_reader_ends_with_the_time_allowed(private):
     begun = time.monotonic()
-    with speaking(lambda connection: time.sleep(3)) as url:
-        with pytest.raises(NotDelivered, match="no answer within 1 s"):
-            post(url, b"x" * 50_000_000, {}, seconds=1)
+    with speaking(silent) as url:
+        with pytest.raises(NotDelivered, match=r"no answer within 0.5 s"):
+            post(url, b"x" * 50_000_000, {}, seconds=0.5)
         assert time.monotonic() - begun < 2.5
 
 
@@ -256,7 +263,7 @@ def test_it_is_five_seconds_where_nothing_else_is_said():
 def test_of_a_large_answer_64_kib_are_read_at_most(private):
     sent = []
 
-    def speak(connection):
+    def speak(connection, over):
         connection.recv(65536)
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         for _ in range(10_000):
@@ -277,7 +284,7 @@ def test_of_endless_heads_64_kib_are_read_at_most(private, monkeypatch):
 
     monkeypatch.setattr(posting.Stream, "__init__", kept)
 
-    def speak(connection):
+    def speak(connection, over):
         connection.recv(65536)
         connection.sendall(b"HTTP/1.1 200 OK\r\n" + b"Y: " + b"z" * 10_000_000)
 
@@ -288,7 +295,7 @@ def test_of_endless_heads_64_kib_are_read_at_most(private, monkeypatch):
 
 @pytest.mark.parametrize("content", [b"", b"SSH-2.0-OpenSSH_9\r\n", b"HTTP/9.9 200 OK\r\n\r\n", b"\0" * 100])
 def test_what_is_not_http_is_no_answer(private, content):
-    def speak(connection):
+    def speak(connection, over):
         connection.recv(65536)
         connection.sendall(content)
 
@@ -381,7 +388,7 @@ def test_a_certificate_that_nobody_signed_is_refused(tmp_path, private, monkeypa
 
 def test_a_server_that_stalls_the_encryption_ends_with_the_time_allowed(private):
     begun = time.monotonic()
-    with speaking(lambda connection: time.sleep(3)) as url:
-        with pytest.raises(NotDelivered, match="no answer within 1 s"):
-            post(url.replace("http://", "https://"), b"{}", {}, seconds=1)
+    with speaking(silent) as url:
+        with pytest.raises(NotDelivered, match=r"no answer within 0.5 s"):
+            post(url.replace("http://", "https://"), b"{}", {}, seconds=0.5)
         assert time.monotonic() - begun < 2.5
