@@ -34,11 +34,11 @@ def address(browser, shown, db):
 
 def test_nothing_keeps_people_out(address, browser):
     for page in PAGES.values():
+        browser.get(address + page())
         for width, scheme in LOOKS:
             resize(browser, width)
             scheme = {"name": "prefers-color-scheme", "value": scheme}
             browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-            browser.get(address + page())
             assert serious(browser) == [], (page(), width)
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width, page()
     assert browser.get_log("browser") == []
