@@ -27,7 +27,7 @@ from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import EventKind
 from selection.cli import main as selection
 from tests.cluster import ROOT, copied_home
-from tests.leaderboard.service import inherited, migrated_home
+from tests.leaderboard.service import STAY, inherited, migrated_home
 from tuning.cli import main as tuning
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -135,35 +135,54 @@ def reader(tmp_path, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"localhost:{free.getsockname()[1]}"
+    return Reader(tmp_path, str(tmp_path / "home"), address)
+
+
+@pytest.fixture
+def at_home(reader):
+    """The reader, where the demonstration is stored."""
     home = copied_home("demonstration", demonstration, migrated_home)
-    yield Reader(tmp_path, home, address)
+    reader.environment["BANDSTAND_HOME"] = home
+    yield reader
     shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def with_server(at_home):
+    """The reader, where PostgreSQL stays between commands."""
+    command = [sys.executable, "-c", STAY]
+    stays = subprocess.Popen(command, cwd=ROOT, env=at_home.environment, stdin=subprocess.PIPE)
+    yield at_home
+    stays.communicate(timeout=PATIENCE)
 
 
 def demonstration(home):
     """What `make demo` makes, but for its studies."""
-    lines = (
-        "demo --write demonstration.csv",
-        "load demonstration.csv --benchmark demonstration",
-        "recompute demonstration",
-    )
     with tempfile.TemporaryDirectory() as folder:
-        for line in lines:
-            subprocess.run(
-                [sys.executable, ROOT / "manage.py", *line.split()],
-                cwd=folder,
-                env=inherited() | {"BANDSTAND_HOME": home},
-                stdout=subprocess.DEVNULL,
-                check=True,
-                timeout=PATIENCE,
-            )
+        subprocess.run(
+            [sys.executable, "-c", DEMONSTRATION, f"{folder}/demonstration.csv"],
+            cwd=ROOT,
+            env=inherited() | {"BANDSTAND_HOME": home},
+            stdout=subprocess.DEVNULL,
+            check=True,
+            timeout=PATIENCE,
+        )
+
+
+DEMONSTRATION = """
+import sys
+from leaderboard import command
+command.os.environ["DJANGO_SETTINGS_MODULE"] = "leaderboard.settings"
+for line in ("demo --write {}", "load {} --benchmark demonstration", "recompute demonstration"):
+    command.run(["manage.py", *line.format(sys.argv[1]).split()])
+"""
 
 
 @pytest.fixture
-def served(reader):
+def served(at_home):
     """The reader, while the demonstration is served."""
-    server = reader.serve()
-    yield reader
+    server = at_home.serve()
+    yield at_home
     os.killpg(server.pid, signal.SIGINT)
     server.wait(PATIENCE)
 
@@ -174,7 +193,8 @@ READ = [page for page in PAGES if RUN & {language for language, _ in blocks(page
 def read(page, request, capsys, **options):
     """Type a page's lines; return those that it should have printed and did not."""
     text = page.read_text()
-    reader = request.getfixturevalue("served" if PRINTED_ADDRESS in text else "reader")
+    commands = "with_server" if "manage.py" in text else "reader"
+    reader = request.getfixturevalue("served" if PRINTED_ADDRESS in text else commands)
     reader.read(text, **options)
     printed = reader.printed + capsys.readouterr().out
     return [words for words in TELLS.get(name_of(page), []) if words not in printed]
