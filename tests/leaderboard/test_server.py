@@ -16,14 +16,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.leaderboard.service import migrated_home
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120
 
 
-@pytest.fixture
-def server():
+@pytest.fixture(
+    params=[
+        pytest.param(lambda: tempfile.mkdtemp(prefix="bst-"), marks=pytest.mark.slow, id="from nothing"),
+        pytest.param(migrated_home, id="from empty tables"),
+    ]
+)
+def server(request):
     """Serve the demonstration from a database of its own; yield its process and address."""
-    home = tempfile.mkdtemp(prefix="bst-")
+    home = request.param()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
