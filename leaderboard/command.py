@@ -1,6 +1,7 @@
 """The operators' command line: `bandstand-server` where the wheel is installed, manage.py in a checkout."""
 
 import errno
+import gc
 import os
 import signal
 import sys
@@ -24,6 +25,8 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
     # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # What is imported stays: the collector would go through it again and again, a tenth of a migration.
+    gc.set_threshold(10_000, 10, 10)
     try:
         run(sys.argv)
     except BrokenPipeError:
