@@ -51,7 +51,7 @@ N_DRAWS = 10_000
 N_AGENTS_ALL_DRAWS = 512
 N_DRAWS_LARGE = 1_250
 N_TASKS_LEAST = 5
-N_CHUNK = 256
+FEW_AGENTS = 64
 Ahead = Callable[..., FloatArray]
 Weights = Callable[..., FloatArray]
 
@@ -121,12 +121,18 @@ def ahead(
     x, v, after = on_grid(outcomes[order]), v[order], _after(untold[order], int(each.sum()))
     cells, noise = narrowed(x), agent_noise([names[i] for i in order], v, seed, n_draws)
     found = np.zeros((n_draws, len(order))) if known is None else known.copy()
-    for first in range(0, n_draws, N_CHUNK):
-        drawn = slice(first, min(first + N_CHUNK, n_draws))
+    n_chunk = _n_chunk(len(order))
+    for first in range(0, n_draws, n_chunk):
+        drawn = slice(first, min(first + n_chunk, n_draws))
         w = weights(outcomes.shape[1], seed, drawn.stop - first, first=first)
         most = _ahead(x, cells, w, noise[drawn], v, after).T
         found[drawn, order] = np.maximum(found[drawn, order], most)
     return found
+
+
+def _n_chunk(n_agents: int) -> int:
+    """Return how many draws are gone through at once: more of few agents, where calls cost most."""
+    return 1024 if n_agents <= FEW_AGENTS else 256
 
 
 def _after(untold: Mask, n_new: int) -> list[IndexArray | slice]:

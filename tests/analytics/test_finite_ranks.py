@@ -237,7 +237,7 @@ def test_blocks_change_nothing(monkeypatch):
     outcomes = np.array([one.outcomes for one in singles(8, 9, 20)])
     arguments = (outcomes, names(9), np.zeros(9), np.arange(9) % 2 == 0)
     once = ahead(*arguments, seed=1, n_draws=50)
-    monkeypatch.setattr("analytics.differences.neyman_draws.N_CHUNK", 2)
+    monkeypatch.setattr("analytics.differences.neyman_draws._n_chunk", lambda n_agents: 2)
     assert ahead(*arguments, seed=1, n_draws=50).tobytes() == once.tobytes()
 
 

@@ -185,7 +185,7 @@ def test_the_pairs_of_many_agents_are_those_of_every_two(monkeypatch):
     table = np.random.default_rng(3).integers(0, 2, (7, 33)).astype(float)
     v = np.array([0, 0, 0.002, 0, 0.001, 0, 0])
     whole = resample(table, names(7), seed=2, v=v, n_draws=50)
-    monkeypatch.setattr("analytics.differences.neyman_draws.N_CHUNK", 3)
+    monkeypatch.setattr("analytics.differences.neyman_draws._n_chunk", lambda n_agents: 3)
     assert resample(table, names(7), seed=2, v=v, n_draws=50).ahead.tobytes() == whole.ahead.tobytes()
     found = np.zeros((50, 7))
     for i, j in combinations(range(7), 2):
