@@ -51,23 +51,34 @@ WEAK = "".join(str(int(j % 3 == 0)) for j in range(N_TASKS))
 """What a newcomer would pass."""
 
 
+def in_force():
+    """24 complete agents on 40 tasks, a subset, and a replay; adaptive assignments are in force."""
+    board_of(csv_text(graded(N_PAST, N_TASKS)))
+    study_adaptive(benchmark=toy(), as_of=AS_OF)
+    Policy.objects.create(benchmark=toy(), number=2, assignment="adaptive")
+
+
 @pytest.fixture
 def board(db):
-    """24 complete agents on 40 tasks, a subset, and a replay; adaptive assignments are in force."""
-    text = csv_text(graded(N_PAST, N_TASKS))
-
-    def make():
-        board_of(text)
-        study_adaptive(benchmark=toy(), as_of=AS_OF)
-
-    stored("adaptive", make)
-    Policy.objects.create(benchmark=toy(), number=2, assignment="adaptive")
+    stored("adaptive", in_force)
     return toy()
 
 
 @pytest.fixture
 def ada(board):
     return token("ada@example.org")
+
+
+@pytest.fixture
+def walked(db):
+    """Whose token it was, the receipts of an agent that has come to its end, and the board that follows."""
+
+    def make():
+        in_force()
+        by = token("ada@example.org")
+        return by, walk(by), recomputed()
+
+    return stored("walked", make)
 
 
 def toy():
@@ -184,8 +195,8 @@ class TestPolicy:
 
 
 class TestBatches:
-    def test_an_agent_is_walked_through_its_batches_as_the_core_walks_it(self, ada):
-        receipts = walk(ada)
+    def test_an_agent_is_walked_through_its_batches_as_the_core_walks_it(self, walked):
+        _, receipts, _ = walked
         (assignment,) = Assignment.objects.all()
         assert (assignment.mode, assignment.status) == ("adaptive", "fulfilled")
         record = record_of(toy())
@@ -217,8 +228,8 @@ class TestBatches:
         assert (second.pk, second.tasks[:SIZE], len(second.tasks)) == (first.pk, first.tasks, 2 * SIZE)
         assert ask(ada).tasks == second.tasks
 
-    def test_after_the_end_there_is_nothing_more(self, ada):
-        walk(ada)
+    def test_after_the_end_there_is_nothing_more(self, walked):
+        ada, _, _ = walked
         over = ask(ada)
         assert (over.status, ask(ada)) == ("fulfilled", over)
         assert Assignment.objects.count() == 1
@@ -362,8 +373,9 @@ class TestWhatGainsNothing:
         assert "the assignment expired" in " ".join(receipt["warnings"])
         assert lines_of(recomputed())["newcomer"].at["subset"].rank is None
 
-    def test_taking_all_back_and_delivering_the_subset(self, ada):
-        for receipt in walk(ada):
+    def test_taking_all_back_and_delivering_the_subset(self, walked):
+        ada, receipts, _ = walked
+        for receipt in receipts:
             withdraw(uuid=UUID(receipt["id"]), token=ada, reason="another try", as_of=AS_OF)
         receipt = deliver(ada, runs(names_of_subset()))
         assert receipt["assignment"]["adaptive"]["done"] is False
@@ -395,13 +407,9 @@ def names_of_subset():
 
 
 class TestBoard:
-    @pytest.fixture
-    def walked(self, ada):
-        """The last receipt of an agent that has come to its end, and the board that follows."""
-        return walk(ada)[-1]["assignment"]["adaptive"], recomputed()
-
     def test_at_its_end_an_agent_is_ranked_by_its_estimate(self, walked):
-        told, board = walked
+        _, receipts, board = walked
+        told = receipts[-1]["assignment"]["adaptive"]
         line = lines_of(board)["newcomer"]
         full, study = line.at["full"], AdaptiveStudy.objects.get().result
         assert (line.how, line.marks, full.rank is not None) == ("estimated", ("chosen tasks",), True)
@@ -417,8 +425,9 @@ class TestBoard:
         assert told == "Scores are over all 40 tasks: measured for 24 agents, estimated for 1 from tasks " \
             "chosen for each."  # fmt: skip
 
-    def test_what_it_was_spared_is_counted_as_for_the_subset(self, ada, walked, client):
-        told, board = walked
+    def test_what_it_was_spared_is_counted_as_for_the_subset(self, walked, client):
+        ada, receipts, board = walked
+        told = receipts[-1]["assignment"]["adaptive"]
         spared = {"n_runs": 1, "n_tasks_saved": N_TASKS - told["k"], "saved": None}
         for savings in (
             standings_of(board).savings,
@@ -458,7 +467,7 @@ class TestBoard:
 
     def test_a_file_has_the_same_board(self, walked, tmp_path):
         """With the same Given; who delivered it, and how often, a file does not say."""
-        _, board = walked
+        _, _, board = walked
         ran = Assignment.objects.get().tasks
         there = set(toy().tasks.filter(pk__in=ran).values_list("name", flat=True))
         newcomer = csv_text({"newcomer": only(WEAK, there)}, day=f"{AS_OF:%Y-%m-%d}")
@@ -482,15 +491,16 @@ class TestBoard:
         assert check.result == quiet.result
         assert promises_of(toy()) == {}
 
-    def test_the_subset_delivered_on_top_gives_no_second_score(self, ada, walked):
-        _, board = walked
+    def test_the_subset_delivered_on_top_gives_no_second_score(self, walked):
+        ada, _, board = walked
         ran = set(toy().tasks.filter(pk__in=Assignment.objects.get().tasks).values_list("name", flat=True))
         deliver(ada, runs(sorted(set(names_of_subset()) - ran)))
         line = lines_of(recomputed())["newcomer"]
         assert line.at["subset"].rank is None
         assert line.at["full"].score == lines_of(board)["newcomer"].at["full"].score
 
-    def test_all_tasks_delivered_are_measured(self, ada, walked):
+    def test_all_tasks_delivered_are_measured(self, walked):
+        ada, _, _ = walked
         ran = set(toy().tasks.filter(pk__in=Assignment.objects.get().tasks).values_list("name", flat=True))
         deliver(ada, marked([f"t{j:02d}" for j in range(N_TASKS) if f"t{j:02d}" not in ran]))
         line = lines_of(recomputed())["newcomer"]
