@@ -9,6 +9,7 @@ import zipfile
 from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from django.test import Client
@@ -42,9 +43,12 @@ def called(node):
 
 
 def test_nothing_is_evaluated_unpickled_or_unpacked():
-    found = []
+    found, words = [], "|".join({*FORBIDDEN_CALLS, *FORBIDDEN_MODULES, "shell"})
     for path in CODE:
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        if not re.search(rf"\b({words})\b", normalize("NFKC", text)):  # as names are read
+            continue
+        for node in ast.walk(ast.parse(text)):
             where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [getattr(node, "module", None) or "", *(one.name for one in node.names)]

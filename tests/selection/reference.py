@@ -221,14 +221,22 @@ def protocol_folds(protocol, scaffolds, models, dates, splits):
 # ------------------------------------------------------------------------------------------------- figures
 
 
-def completion(x, y, i, train, tasks, filled, model_of):
+def ridges(x, y, train, tasks):
+    """The outcomes on the tasks, filled in, and by Ridge of them every agent's score and mean of the rest."""
+    whole, n_rest = (
+        SimpleImputer().fit(x[np.ix_(train, tasks)]).transform(x[:, tasks]),
+        x.shape[1] - len(tasks),
+    )
+    rest = (x.shape[1] * y - whole.sum(axis=1)) / n_rest if n_rest else y
+    model = Ridge(alpha=1.0).fit(whole[train], np.column_stack([y, rest])[train])
+    return whole, *model.predict(whole).T
+
+
+def completion(x, i, train, tasks, known, by_ridge):
     """The mean of two predictions of the rest, one by Rasch, one by Ridge, beside what is known."""
-    m, k = x.shape[1], len(tasks)
-    known, outside = filled[i].sum(), np.setdiff1d(np.arange(m), tasks)
+    m, k, outside = x.shape[1], len(tasks), np.setdiff1d(np.arange(x.shape[1]), tasks)
     if not len(outside):
         return known / m
-    means = {j: (m * y[j] - filled[j].sum()) / (m - k) for j in train}
-    by_ridge = model_of(np.array([means[j] for j in train])).predict(filled[i][None, :])[0]
     rated = np.flatnonzero(~np.isnan(x[train]).all(axis=0))
     kept = np.ascontiguousarray(x[np.ix_(train, rated)])
     b = np.full(m, np.nan)
@@ -244,20 +252,15 @@ def completion(x, y, i, train, tasks, filled, model_of):
     return (known + (m - k) * (by_rasch + by_ridge) / 2) / m
 
 
-def estimates(x, y, i, train, tasks, imputer):
+def estimates(x, y, i, train, tasks, filled):
     """The full score of agent i by each estimator, trained on `train`."""
-    whole = imputer.transform(x[:, tasks])
-    filled = dict(enumerate(whole))
-
-    def model_of(target):
-        return Ridge(alpha=1.0).fit(whole[train], target)
-
+    whole, score_by_ridge, rest_by_ridge = filled
     r = whole.mean(axis=1)
     flat = np.ptp(np.round(r[train], 9)) == 0
     slope, level = (0.0, y[train].mean()) if flat else np.polyfit(r[train], y[train], 1)
     return {
-        "completion": completion(x, y, i, train, tasks, filled, model_of),
-        "ridge": model_of(y[train]).predict(whole[i][None, :])[0],
+        "completion": completion(x, i, train, tasks, whole[i].sum(), rest_by_ridge[i]),
+        "ridge": score_by_ridge[i],
         "line": level + slope * r[i],
     }
 
@@ -265,7 +268,7 @@ def estimates(x, y, i, train, tasks, imputer):
 @config_context(assume_finite=True, skip_parameter_validation=True)
 def fold_records(x, y, held, train, tasks, dates, estimator="completion"):
     """One record for each held-out agent that may be scored; the pairs as a list of (j, agrees)."""
-    imputer = SimpleImputer().fit(x[np.ix_(train, tasks)])
+    filled = ridges(x, y, train, tasks)
     shares, ys = rates(x[:, tasks].T).round(9), y.round(9)
     outside = np.setdiff1d(np.arange(x.shape[1]), tasks)
     records = []
@@ -282,7 +285,7 @@ def fold_records(x, y, held, train, tasks, dates, estimator="completion"):
             agrees = 0.5 if r == r_j else float((r > r_j) == (y[i] > y[j]))
             pairs.append((j, agrees))
         rest = np.nanmean(x[i, outside]) if len(outside) and not np.isnan(x[i, outside]).all() else NAN
-        told = estimates(x, y, i, list(train), tasks, imputer)
+        told = estimates(x, y, i, list(train), tasks, filled)
         own, full = round(told[estimator], 9), []
         for j in train:
             if ys[i] != ys[j]:
