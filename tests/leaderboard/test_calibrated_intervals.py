@@ -13,7 +13,7 @@ from selection.folds import Rule
 from selection.held_out import nested_residuals
 from selection.standings.choice import training
 from selection.strategies import STRATEGIES
-from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, only, recomputed
+from tests.toys import AS_OF, board_of, csv_text, graded, in_subset, lines_of, load_text, only, recomputed
 
 STRATEGY_NAMES = sorted(set(STRATEGIES) - {"mid_range"})
 
@@ -30,8 +30,7 @@ def with_policy(slug, text, **fields):
 
 @pytest.mark.parametrize("strategy", STRATEGY_NAMES)
 def test_every_strategy_of_a_policy_chooses_as_many_tasks_as_the_band(db, strategy):
-    load_text(csv_text(graded(16, 40)))
-    k = len(in_subset(recomputed()))
+    k = len(in_subset(board_of(csv_text(graded(16, 40)))))
     board = with_policy("other", csv_text(graded(16, 40)), strategy=strategy, base_seed=7)
     assert (board.phase, board.subset.strategy) == ("ongoing", strategy)
     assert len(in_subset(board)) == k

@@ -166,11 +166,10 @@ def test_a_quiet_year(db):
 def watched(toy, monkeypatch):
     """Say by hand what the monitors say: {monitor: state}, each time on new data."""
     from leaderboard.operations import drifting
-    from leaderboard.operations.services import recompute
     from leaderboard.studies.models import TaskSubset
-    from tests.toys import AS_OF
+    from tests.toys import AS_OF, first_board
 
-    recompute(benchmark=toy, as_of=AS_OF)
+    first_board(toy)
     said = {}
 
     def check(*, benchmark, as_of):

@@ -25,7 +25,7 @@ from leaderboard.studies.given import decided
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from tests.leaderboard.test_receipts import deliver, token
-from tests.toys import AS_OF, csv_text, in_subset, ladder, load_text
+from tests.toys import AS_OF, csv_text, first_board, in_subset, ladder, load_text
 
 LATER = AS_OF + timedelta(days=7)
 
@@ -61,6 +61,7 @@ def _whoever_came_may_be_drawn(monkeypatch):
 
 @pytest.fixture
 def newcomers(toy):
+    first_board(toy)
     return subset_runs(toy, 5)
 
 

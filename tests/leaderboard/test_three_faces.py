@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from selection.cli import main
 from tests.seen import rows_of
-from tests.toys import csv_text, graded, load_text, recomputed, rows_text
+from tests.toys import board_of, csv_text, graded, rows_text
 
 TARGETS = ("subset", "full", "domain")
 PUBLISHED = {"benchmark", "number", "published_at", "data_version", "digest", "signature", "key"}
@@ -37,8 +37,7 @@ FILES = {"one trial each": csv_text(graded(16, 30)), "repeats, costs, one incomp
 
 @pytest.fixture(params=FILES)
 def board(request, db, tmp_path):
-    load_text(FILES[request.param])
-    board = recomputed()
+    board = board_of(FILES[request.param])
     board.path = tmp_path / "file.csv"
     board.path.write_text(FILES[request.param])
     return board
@@ -157,8 +156,7 @@ def two_judges(n_agents=8, n_tasks=20):
 
 
 def test_each_face_says_that_the_judge_was_measured_once_it_is(client, db):
-    load_text(two_judges())
-    recomputed()
+    board_of(two_judges())
     said = "The judge was measured: the intervals of measured scores take that into account."
     unmeasured = "how much agents depend on the judge"
 
