@@ -205,7 +205,7 @@ def withheld(
     """Why an agent may not be ranked, by its id: it took outcomes back, and nobody has approved since."""
     statuses = taking_back(policy or policy_in_force(benchmark))
     changes = _after_board(benchmark, upto).filter(status__in=statuses)
-    taken_back = _latest(changes, "submission__agent_id", merged_agents(benchmark, upto))
+    taken_back = _latest(changes, "submission__agent_id", benchmark, upto)
     approved = approvals(benchmark, upto) if taken_back else {}
     return {
         agent: f"resubmitted: it took outcomes back on {at:%Y-%m-%d}, after a board had shown it, and waits "
@@ -231,8 +231,9 @@ def run_again(benchmark: Benchmark, *, policy: Policy, upto: int | None = None) 
     if policy.resubmission == Resubmission.FREE or policy.duplicates != Duplicates.MEAN:
         return set()
     again = _after_board(benchmark, upto).filter(status=Status.ACCEPTED)
-    merged = merged_agents(benchmark, upto)
-    return {merged.get(pk, pk) for pk in again.values_list("submission__agent_id", flat=True)}
+    found = set(again.values_list("submission__agent_id", flat=True))
+    merged = merged_agents(benchmark, upto) if found else {}
+    return {merged.get(pk, pk) for pk in found}
 
 
 def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChange]:
@@ -243,14 +244,18 @@ def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChang
 def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:
     """The data version at which an operator last approved an agent, by its id."""
     given = _upto(Approval.objects.filter(agent__benchmark=benchmark), upto)
-    approved = _latest(given, "agent_id", merged_agents(benchmark, upto))
+    approved = _latest(given, "agent_id", benchmark, upto)
     return {agent: version for agent, (version, _) in approved.items()}
 
 
-def _latest(events: QuerySet[Any], agent: str, merged: Mapping[int, int]) -> dict[int, tuple[int, datetime]]:
-    rows = events.values_list(agent).annotate(version=Max("data_version"), last=Max("at"))
+def _latest(
+    events: QuerySet[Any], agent: str, benchmark: Benchmark, upto: int | None
+) -> dict[int, tuple[int, datetime]]:
+    latest = events.values_list(agent).annotate(version=Max("data_version"), last=Max("at"))
+    rows = list(latest.order_by("version"))
+    merged = merged_agents(benchmark, upto) if rows else {}
     # Of several that are one agent by now the last event counts, for it comes last here.
-    return {merged.get(pk, pk): (version, at) for pk, version, at in rows.order_by("version")}
+    return {merged.get(pk, pk): (version, at) for pk, version, at in rows}
 
 
 def _upto(events: QuerySet[Any], version: int | None) -> QuerySet[Any]:

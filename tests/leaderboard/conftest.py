@@ -6,6 +6,7 @@ import pytest
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import issue_token
+from tests.kept import stored
 from tests.toys import csv_text, ladder, load_text
 
 
@@ -25,14 +26,11 @@ def toy(db) -> Benchmark:
 
 @pytest.fixture
 def submit_token(toy) -> str:
-    return issue_token(
-        email="ada@example.org",
-        slug="toy",
-        scope="submit",
-        name="ci",
-        as_of=datetime.now(UTC),
-        life=timedelta(days=1),
-    )[1]
+    def make():
+        about = {"email": "ada@example.org", "slug": "toy", "scope": "submit", "name": "ci"}
+        return issue_token(**about, as_of=datetime.now(UTC), life=timedelta(days=1))[1]
+
+    return stored(("submit token", toy.pk), make)
 
 
 @pytest.fixture
