@@ -79,9 +79,7 @@ def decided(
     both = zip(now.agents, now.record.complete, strict=True)
     complete = {agent.pk: agent.name for agent, is_there in both if is_there}
     return replace(
-        standing(now.benchmark, reruns),
-        policy=now.policy,
-        subset=subset,
+        _standing(now.benchmark, now.policy, subset, reruns),
         calibration=calibration,
         adaptive=now.adaptive,
         sampled={complete[pk]: share for pk, share in reruns.sampled.items() if pk in complete},
@@ -90,10 +88,14 @@ def decided(
 
 def standing(benchmark: Benchmark, reruns: Reruns = NO_RERUNS) -> Decided:
     """What stands now, without reading any outcome: what an answer that is to be made will rest on."""
+    return _standing(benchmark, policy_in_force(benchmark), active_subset(benchmark), reruns)
+
+
+def _standing(benchmark: Benchmark, policy: Policy, subset: TaskSubset | None, reruns: Reruns) -> Decided:
     return Decided(
         benchmark=benchmark,
-        policy=policy_in_force(benchmark),
-        subset=active_subset(benchmark),
+        policy=policy,
+        subset=subset,
         calibration=None,
         validation=latest_study(ValidationStudy, benchmark),
         variance=latest_study(VarianceStudy, benchmark),
