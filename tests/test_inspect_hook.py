@@ -11,6 +11,7 @@ from tests.test_client import Server
 
 ROOT = Path(__file__).resolve().parents[1]
 EVALUATION = """
+import os
 import sys
 sys.path[:0] = [{root!r}, {examples!r}]
 import inspect_hook
@@ -20,50 +21,47 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import generate
 
-answers = [ModelOutput.from_content("mockllm/model", text) for text in {answers!r}]
-for answer in answers:
-    answer.usage = ModelUsage(input_tokens=7, output_tokens=1, total_tokens=8)
-samples = [Sample(id=f"t{{i}}", input="2 + 2?", target="4") for i in range(2)]
-task = Task(dataset=samples, solver=generate(), scorer=match(), epochs=2)
-model = get_model("mockllm/model", custom_outputs=answers)
-eval(task, model=model, display="none", log_dir={folder!r}, max_connections=1, max_samples=1)
+for settings in {settings!r}:
+    os.environ.update(settings)
+    answers = [ModelOutput.from_content("mockllm/model", text) for text in {answers!r}]
+    for answer in answers:
+        answer.usage = ModelUsage(input_tokens=7, output_tokens=1, total_tokens=8)
+    samples = [Sample(id=f"t{{i}}", input="2 + 2?", target="4") for i in range(2)]
+    task = Task(dataset=samples, solver=generate(), scorer=match(), epochs=2)
+    model = get_model("mockllm/model", custom_outputs=answers, memoize=False)
+    eval(task, model=model, display="none", log_dir={folder!r}, max_connections=1, max_samples=1)
 """
 
 
-@pytest.fixture
-def server():
-    with Server() as server:
-        yield server
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    """Of one evaluation without a benchmark, and of one for `toy` after it: what each asked."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    with Server() as quiet, Server() as server:
+        server.script = [(503, {}, {"Retry-After": "0"}), (201, {"id": "1f", "status": "accepted"})]
+        told = {"BANDSTAND_BENCHMARK": "toy", "BANDSTAND_TOKEN": "bst_x", "BANDSTAND_SCAFFOLD": "Ada"}
+        code = EVALUATION.format(
+            root=str(ROOT),
+            examples=str(ROOT / "docs" / "examples"),
+            settings=[{}, told | {"BANDSTAND_SERVER": server.address}],
+            answers=["4", "5", "4", "4"],
+            folder=str(folder),
+        )
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "BANDSTAND_SERVER": quiet.address},
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+        quiet.shutdown()
         server.shutdown()
+    return quiet, server
 
 
-def evaluate(server, tmp_path, **settings):
-    code = EVALUATION.format(
-        root=str(ROOT),
-        examples=str(ROOT / "docs" / "examples"),
-        answers=["4", "5", "4", "4"],
-        folder=str(tmp_path),
-    )
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "BANDSTAND_SERVER": server.address}
-    subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment | settings,
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
-
-
-def test_a_finished_task_is_delivered(server, tmp_path):
-    server.script = [(503, {}, {"Retry-After": "0"}), (201, {"id": "1f", "status": "accepted"})]
-    evaluate(
-        server,
-        tmp_path,
-        BANDSTAND_BENCHMARK="toy",
-        BANDSTAND_TOKEN="bst_x",
-        BANDSTAND_SCAFFOLD="Ada",
-    )
+def test_a_finished_task_is_delivered(servers):
+    _, server = servers
     assert [path for _, path, _, _ in server.asked] == ["/api/v1/benchmarks/toy/submissions"] * 2
     body = json.loads(server.asked[-1][3])
     assert body["agent"] == {"name": "Ada (mockllm/model)", "scaffold": "Ada", "model": "mockllm/model"}
@@ -75,6 +73,6 @@ def test_a_finished_task_is_delivered(server, tmp_path):
         assert row["seconds_execution"] >= 0
 
 
-def test_without_a_benchmark_it_does_nothing(server, tmp_path):
-    evaluate(server, tmp_path)
-    assert server.asked == []
+def test_without_a_benchmark_it_does_nothing(servers):
+    quiet, _ = servers
+    assert quiet.asked == []
