@@ -31,7 +31,7 @@ lint: .venv/dev  ## ruff, mypy and the import contracts
 test: lint  ## everything deterministic
 	$(PY) -m pytest -n auto --dist worksteal -m "not slow"
 
-test-slow: .venv/dev  ## crash, crowd and simulation tests; SEEDS=1 takes one parameter set of each
+test-slow: .venv/dev  ## crash, crowd, simulation tests and whole walks; SEEDS=1 takes one parameter set of each
 	$(PY) -m pytest -n auto --dist worksteal -m slow $(if $(SEEDS),--seeds $(SEEDS))
 
 perf: .venv/run  ## ratios against named rivals

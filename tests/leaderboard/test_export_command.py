@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from django.core.management import CommandError, call_command
-from jsonschema import Draft7Validator
 
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.demonstration import write_history, write_newcomers
@@ -222,6 +221,8 @@ def test_every_eval_ever(here):
     board = recomputed()
     call_command("export", "toy", "--format", "every-eval-ever")
     folder = here / "toy-every-eval-ever"
+    from jsonschema import Draft7Validator  # it builds dozens of grammars as it is imported
+
     of_file, of_line = (
         Draft7Validator(json.loads((SCHEMAS / f"{name}.schema.json").read_text()))
         for name in ("eval", "instance_level_eval")

@@ -11,6 +11,8 @@ import pytest
 from tests.leaderboard.service import PATIENCE, Service
 from tests.toys import csv_text, graded
 
+pytestmark = pytest.mark.slow
+
 N_TASKS, N_TWINS, N_OTHERS = 20, 20, 50
 BOUNDARY = "part"
 

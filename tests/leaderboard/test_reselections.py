@@ -635,6 +635,7 @@ def everything():
     return [list(model.objects.order_by("pk").values()) for model in models]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_killed_approval_leaves_the_old_version_whole():
     found = waiting(moved())

@@ -91,6 +91,7 @@ def test_what_runs_tells_that_it_lives_and_studies_come_by_themselves(service, s
     wait_until(lambda: service.is_current("toy"))
 
 
+@pytest.mark.slow
 def test_one_leads_and_another_takes_over(service, scheduler):
     second = service.scheduler()
     wait_until(lambda: "another scheduler leads" in second.log.read_text())
@@ -108,6 +109,7 @@ def test_one_leads_and_another_takes_over(service, scheduler):
     assert second.wait(PATIENCE) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "lane"), [("reconcile", "prompt"), ("variance", "long")])
 def test_what_a_dead_scheduler_left_running_is_taken_over(service, kind, lane):
     with service.connect() as connection:
@@ -119,6 +121,7 @@ def test_what_a_dead_scheduler_left_running_is_taken_over(service, kind, lane):
     assert process.wait(PATIENCE) == 0
 
 
+@pytest.mark.slow
 def test_a_long_run_ends_with_its_scheduler(service, scheduler):
     for number in (signal.SIGTERM, signal.SIGKILL):
         pid = long_run(service, scheduler)
@@ -177,6 +180,7 @@ def command_line(pid):
         return file.read()
 
 
+@pytest.mark.slow
 def test_postgres_stops_and_comes_back(service, scheduler):
     wait_until(lambda: has_board_of_now(service))
     service.stop_postgres()
@@ -223,6 +227,7 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow
 def test_sigterm_ends_an_idle_scheduler_at_once(service):
     process = service.scheduler()
     wait_until(lambda: "leading" in process.log.read_text())
@@ -257,6 +262,7 @@ def gone(*pids):
     return not any(map(is_alive, pids))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to_all", [True, False], ids=["Ctrl-C in a terminal", "a signal to one"])
 def test_one_signal_ends_both(serve, to_all):
     assert answer_to(f"{serve.address}/")[0] == 200
@@ -267,6 +273,7 @@ def test_one_signal_ends_both(serve, to_all):
     assert "Traceback" not in serve.log.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "named"), [(b"gunicorn", "web server"), (b"scheduler", "scheduler")])
 def test_when_one_dies_the_other_ends_with_a_message(serve, part, named):
     os.kill(serve.parts[part], signal.SIGKILL)

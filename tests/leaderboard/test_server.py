@@ -16,21 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.leaderboard.service import migrated_home
-
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(lambda: tempfile.mkdtemp(prefix="bst-"), marks=pytest.mark.slow, id="from nothing"),
-        pytest.param(migrated_home, id="from empty tables"),
-    ]
-)
-def server(request):
-    """Serve the demonstration from a database of its own; yield its process and address."""
-    home = request.param()
+@pytest.fixture
+def server():
+    """Serve the demonstration from nothing; yield its process, address and home."""
+    home = tempfile.mkdtemp(prefix="bst-")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -106,6 +99,7 @@ def assert_shows_by_itself(address, home):
     print(f"\nshown after {time.monotonic() - begin:.1f} s")
 
 
+@pytest.mark.slow
 def test_a_stranger_walks_through_and_leaves(server):
     process, address, home = server
     assert wait_until_served(address)[0] == 200
