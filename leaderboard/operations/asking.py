@@ -62,7 +62,7 @@ def lacking(
     """Say what an agent's outcomes lack of the tasks asked for, and which of its trials cannot count."""
     yield from absent(outcomes, names, missing, unranked=unranked)
     for block in blocks:
-        yield from uneven(outcomes, block)
+        yield from uneven(outcomes, block, missing)
 
 
 def absent(
@@ -90,18 +90,23 @@ def absent(
         )
 
 
-def uneven(outcomes: pa.Table, names: Mapping[int, str], *, what: str = "tasks") -> Iterator[str]:
-    """Say which trials cannot count because others of these tasks have fewer."""
+def uneven(
+    outcomes: pa.Table, names: Mapping[int, str], missing: str, *, what: str = "tasks"
+) -> Iterator[str]:
+    """Say which trials cannot count because others of these tasks have fewer, or which count as failures."""
     triples = zip(*(outcomes[name].to_pylist() for name in ("task", "condition", "n")), strict=True)
     n_trials = {(task, condition): n for task, condition, n in triples if task in names}
     fewest = min(n_trials.values(), default=0)
     if fewest == max(n_trials.values(), default=0):
         return
     few = sorted({names[task] for (task, _), n in n_trials.items() if n == fewest})
+    of_some = f"{what} have from {fewest:,} to {max(n_trials.values()):,} trials"
+    if missing == MissingPlaces.ZERO and names.keys() - {task for task, _ in n_trials}:
+        yield f"{of_some}, and others none: until all are delivered, what is absent counts as failed"
+        return
     counting = "trial counts" if fewest == 1 else f"{fewest:,} trials count"
     yield (
-        f"{what} have from {fewest:,} to {max(n_trials.values()):,} trials: on each only the first "
-        f"{counting}, as many as there are of the fewest ({_first(few)})"
+        f"{of_some}: on each only the first {counting}, as many as there are of the fewest ({_first(few)})"
     )
 
 

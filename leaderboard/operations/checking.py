@@ -215,12 +215,12 @@ def _fewest(of: Delivered, names: Container[int]) -> int:
 def _uneven(of: Delivered) -> Iterator[str]:
     """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
     for block in of.blocks:
-        yield from asking.uneven(of.standing, block)
+        yield from asking.uneven(of.standing, block, of.policy.missing)
     everything = of.names(None)
     if everything.keys() <= set(of.standing["task"].to_pylist()):
         ranking = set().union(*of.blocks)
         rest = {task: name for task, name in everything.items() if task not in ranking}
-        yield from asking.uneven(of.standing, rest, what="the other tasks")
+        yield from asking.uneven(of.standing, rest, of.policy.missing, what="the other tasks")
 
 
 def _beyond(of: Delivered) -> Iterator[str]:

@@ -230,9 +230,10 @@ def random_text(validation: Plain | None, strategy: str) -> str:
         return ""
     if len(found["as well"]) == n:
         tests = "the one test" if n == 1 else f"all {n} tests"
+        errors = "deviations over its splits" if found["as well"] == ["random_80_20"] else "errors"
         return (
             f"As many tasks drawn at random do as well in {tests}: nowhere is the difference larger than two "
-            "standard errors."
+            f"standard {errors}."
         )
     return f"As many tasks drawn at random do {', '.join(_counts(found, n))}."
 

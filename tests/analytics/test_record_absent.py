@@ -1,5 +1,7 @@
 """Trials that a loaded file does not hold, by hand, by definition and on real boards."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -140,6 +142,26 @@ def test_an_agent_loaded_with_its_passes_alone_gains_nothing(real_data):
         gaps = Record.of(**{**parts, "rows": passes})
         (position,) = (i for i, one in enumerate(gaps.about) if one.name == parts["about"][agent].name)
         assert not gaps.is_direct(np.flatnonzero(gaps.n_places[position]))[position]
+
+
+@pytest.mark.usefixtures("without_convergence")
+def test_an_agent_delivered_with_its_passes_alone_gains_nothing(real_data):
+    """By itself, whether one trial was asked for or five; and of five at once for one asked all count."""
+    parts = contents(flat_file(real_data / "terminal_bench_core_011.csv.gz"))
+    rows = parts["rows"]
+
+    def scores(rows, n_trials, **counting):
+        own = [replace(one, operator=False, n_trials=n_trials) for one in parts["deliveries"]]
+        found = Record.of(**{**parts, "rows": rows, "deliveries": own}, counting=Counting(**counting))
+        return found.table.means.mean(axis=1)
+
+    whole = np.bincount(rows.agent, np.where(rows.valid, rows.outcome, 0)) / np.bincount(rows.agent)
+    names = [one.name for one in parts["about"]]
+    expected = whole[np.argsort(names)]
+    passes = rows.where(rows.valid & (rows.outcome == 1))
+    for n_trials in (1, 5):
+        np.testing.assert_allclose(scores(passes, n_trials, missing="zero"), expected, rtol=1e-12)
+        np.testing.assert_allclose(scores(rows, n_trials, missing="zero"), expected, rtol=1e-12)
 
 
 def one_pass_a_task(rows, agent):

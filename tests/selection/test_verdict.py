@@ -430,6 +430,11 @@ def compared_with_random(**differences):
             "do as well in the one test: nowhere is the difference larger than two standard errors.",
         ),
         (
+            {"random_80_20": 0.0},
+            "do as well in the one test: nowhere is the difference larger than two standard deviations over "
+            "its splits.",
+        ),
+        (
             {"loao": 0.021, "temporal": -0.021, "loso": 0.0},
             "do as well in 1 of 3 tests, better in 1 (in time: only older agents choose), worse in 1 (each "
             "agent in turn is new).",
