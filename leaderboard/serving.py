@@ -6,6 +6,7 @@
 import ctypes
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from itertools import count
@@ -88,6 +89,21 @@ def post_fork(server: Any, worker: Any) -> None:
     connections.close_all()
     take_slot(worker.slot)
     give_memory_back()
+
+
+def post_worker_init(worker: Any) -> None:
+    """Let a worker end at the first signal; Ctrl-C in a terminal tells it twice, by itself and its parent.
+
+    gunicorn's answer takes the lock of the pool of threads, for which a second one in its midst would wait.
+    """
+
+    def quit_once(number: int, frame: Any) -> None:
+        for one in (signal.SIGINT, signal.SIGQUIT):
+            signal.signal(one, signal.SIG_IGN)
+        worker.handle_quit(number, frame)
+
+    for one in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(one, quit_once)
 
 
 def give_memory_back() -> None:
