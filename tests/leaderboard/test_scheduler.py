@@ -93,6 +93,7 @@ def test_what_runs_tells_that_it_lives_and_studies_come_by_themselves(service, s
 
 @pytest.mark.slow
 def test_one_leads_and_another_takes_over(service, scheduler):
+    wait_until(lambda: has_board_of_now(service))
     second = service.scheduler()
     wait_until(lambda: "another scheduler leads" in second.log.read_text())
     scheduler.kill()
