@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -98,12 +99,14 @@ def post_worker_init(worker: Any) -> None:
     """
 
     def quit_once(number: int, frame: Any) -> None:
-        for one in (signal.SIGINT, signal.SIGQUIT):
-            signal.signal(one, signal.SIG_IGN)
+        answer_by(lambda *_: None)  # not SIG_IGN, of which Python complains where the second one has come
         worker.handle_quit(number, frame)
 
-    for one in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(one, quit_once)
+    def answer_by(handler: Callable[[int, Any], None]) -> None:
+        for one in (signal.SIGINT, signal.SIGQUIT):
+            signal.signal(one, handler)
+
+    answer_by(quit_once)
 
 
 def give_memory_back() -> None:
