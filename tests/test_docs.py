@@ -183,7 +183,7 @@ def served(at_home):
     """The reader, while the demonstration is served."""
     server = at_home.serve()
     yield at_home
-    server.send_signal(signal.SIGINT)  # of a group of processes a worker, told twice, may hang for 30 s
+    os.killpg(server.pid, signal.SIGINT)  # as Ctrl-C does
     server.wait(PATIENCE)
 
 

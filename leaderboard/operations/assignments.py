@@ -313,7 +313,7 @@ def wanted_by(assignment: Assignment | None, submission: Submission) -> list[int
 
 
 def n_counted(assignment: Assignment | None) -> int | None:
-    """How many trials of a task count at most: as many as were asked for, or recommended where more.
+    """How many trials of a task are asked for: as many as the policy has, or recommended where more.
 
     The rest of a full run says nothing of the trials on the subset, which were delivered before.
     """
