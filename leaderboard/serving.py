@@ -3,6 +3,7 @@
 ``gunicorn --config python:leaderboard.serving``, from a checkout or wherever the wheel is installed.
 """
 
+import atexit
 import ctypes
 import os
 import shutil
@@ -17,9 +18,7 @@ from leaderboard import logs, postgres
 
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # pyarrow's own keeps what a large body took
 
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # in which workers count requests; it goes with this process
-_folder = None if FOLDER in os.environ else tempfile.mkdtemp(prefix="bst-counts-")
-os.environ.setdefault(FOLDER, _folder or "")
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # in which workers count requests
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of malloc.h
 bind = "127.0.0.1:8000"
@@ -49,6 +48,17 @@ logconfig_dict = logs.settings_of(
 )
 
 
+def _make_folder() -> None:
+    """For the counts, unless one is given; it goes with this process, not with a worker."""
+    own, folder = os.getpid(), tempfile.mkdtemp(prefix="bst-counts-")
+    os.environ[FOLDER] = folder
+    atexit.register(lambda: os.getpid() == own and shutil.rmtree(folder, ignore_errors=True))
+
+
+if FOLDER not in os.environ:
+    _make_folder()
+
+
 def on_starting(server: Any) -> None:
     postgres.ensure()
     if why := not_to_serve():
@@ -68,11 +78,6 @@ def not_to_serve() -> str:
     finally:
         connection.close()
     return why and f"The tables do not fit: {why}."
-
-
-def on_exit(server: Any) -> None:
-    if _folder:
-        shutil.rmtree(_folder, ignore_errors=True)
 
 
 def pre_fork(server: Any, worker: Any) -> None:

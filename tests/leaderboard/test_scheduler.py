@@ -82,6 +82,7 @@ def test_a_submission_shows_on_the_page_by_itself(service, scheduler):
     assert ("done", "") in {(status, error) for status, _, error, _ in service.runs("reconcile")}
 
 
+@pytest.mark.slow
 def test_what_runs_tells_that_it_lives_and_studies_come_by_themselves(service, scheduler):
     wait_until(lambda: service.runs("validate") and service.runs("validate")[-1][0] == "done", seconds=LONG)
     ((n_done, n_total),) = service.rows(
@@ -208,7 +209,8 @@ def test_postgres_stops_and_comes_back(service, scheduler):
     assert service.get("/readyz")[0] == 200
 
 
-def test_web_and_scheduler_start_on_matching_tables_only(service):
+def test_web_and_scheduler_start_on_matching_tables_only(service, monkeypatch, tmp_path):
+    monkeypatch.setitem(service.environment, "TMPDIR", str(tmp_path))
     with service.connect() as database:
         database.execute("UPDATE django_migrations SET name = '0001_of_yesterday' WHERE app = 'pages'")
     gunicorn = ["-m", "gunicorn", "--config", "python:leaderboard.serving"]
@@ -218,6 +220,7 @@ def test_web_and_scheduler_start_on_matching_tables_only(service):
         assert process.returncode == 1, said
         assert "The tables do not fit: 1 migration not applied (pages.0001_initial)" in said
         assert "Traceback" not in said
+    assert not list(tmp_path.iterdir())  # of those that did not start
     with service.connect() as database:
         database.execute("UPDATE django_migrations SET name = '0001_initial' WHERE app = 'pages'")
 
