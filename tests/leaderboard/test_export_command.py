@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.demonstration import write_history, write_newcomers
+from leaderboard.terminal.management.commands.export import replacing
 from selection.cli import main as selection_main
 from tests.leaderboard.test_same_board import second_version
 from tests.toys import csv_text, graded, load_text, only, recomputed, rows_text
@@ -174,6 +175,12 @@ def test_a_file_is_there_whole_or_not_at_all(here, monkeypatch):
         call_command("export", "toy", "--output", "out.csv", "--force")
     assert [path.name for path in here.iterdir()] == ["out.csv"]
     assert Path("out.csv").read_bytes() == before
+
+
+def test_a_file_that_cannot_be_written_is_named():
+    target = Path("/proc/out.csv")  # where nobody makes a file
+    with pytest.raises(OSError, match=str(target)), replacing(target):
+        pass
 
 
 def test_a_hugging_face_data_set(here):

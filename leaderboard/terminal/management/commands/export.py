@@ -106,7 +106,11 @@ def board_lines(benchmark: Benchmark) -> Mapping[str, Mapping[str, Any]]:
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """Give a path to write to, a file or a folder, that becomes `target` in the end, whole."""
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        error.filename = str(target)  # not that of the folder beside it
+        raise
     try:
         part = folder / target.name
         yield part
