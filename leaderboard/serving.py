@@ -5,6 +5,7 @@
 
 import atexit
 import ctypes
+import gc
 import os
 import shutil
 import signal
@@ -78,6 +79,11 @@ def not_to_serve() -> str:
     finally:
         connection.close()
     return why and f"The tables do not fit: {why}."
+
+
+def when_ready(server: Any) -> None:
+    """What is there by now stays: no worker's collector walks it, which would copy its pages."""
+    gc.freeze()
 
 
 def pre_fork(server: Any, worker: Any) -> None:
