@@ -32,7 +32,7 @@ test: lint  ## everything deterministic
 	$(PY) -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: .venv/dev  ## crash, crowd, simulation tests and whole walks; SEEDS=1 takes one parameter set of each
-	$(PY) -m pytest -n auto --dist worksteal -m slow $(if $(SEEDS),--seeds $(SEEDS))
+	$(PY) -m pytest -n 4 --dist worksteal -m slow $(if $(SEEDS),--seeds $(SEEDS))
 
 perf: .venv/run  ## ratios against named rivals
 	@for benchmark in perf/[a-z]*.py; do $(PY) -m perf.$$(basename $$benchmark .py) || exit 1; done

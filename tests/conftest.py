@@ -69,7 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest files first; of every slow test as many parameter sets as were asked for."""
+    """The longest files first; of every slow test as many parameter sets as were asked for, or each."""
     items.sort(key=lambda item: item.path.name not in LONGEST)  # no worker is left with one at the end
     limit = config.getoption("seeds")
     if limit is None:
@@ -78,7 +78,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = []
     for item in items:
         test = item.nodeid.partition("[")[0]
-        if item.get_closest_marker("slow"):
+        slow = item.get_closest_marker("slow")
+        if slow and not slow.kwargs.get("each"):
             n_seen[test] += 1
         if n_seen[test] > limit:
             left_out.append(item)

@@ -37,8 +37,8 @@ POLICY = (ROOT / "docs" / "policy.md").read_text()
 COMMAND_LINES = (ROOT / "docs" / "command-lines.md").read_text()
 RUN, SHOWN = {"sh", "python"}, {"csv", "json", "ndjson", "text"}
 APART = ("make ", "pip install ", "gunicorn ")
-LONG = (".venv/bin/python manage.py validate ", ".venv/bin/python manage.py replay ")
-"""How lines begin that compute for half a minute: `make test-slow` types them with all the others."""
+LONG = ("README.md", "docs/command-lines.md", "docs/deployment.md", "docs/operator.md")
+"""Pages that take a quarter of a minute and more: `make test-slow` reads them."""
 PRINTED_ADDRESS = "localhost:8000"
 PATIENCE = 300
 TELLS = {
@@ -89,13 +89,13 @@ class Reader:
         )
         (folder / "bin" / "bandstand").chmod(0o755)
 
-    def read(self, text, *, without=APART):
+    def read(self, text):
         for language, block in blocks(text.replace(PRINTED_ADDRESS, self.address)):
             if language == "python":
                 exec(compile(block, "a block of Python", "exec"), self.names)
             elif language == "sh":
                 self.printed += self.type(
-                    "".join(line for line in block.splitlines(True) if not line.startswith(without))
+                    "".join(line for line in block.splitlines(True) if not line.startswith(APART))
                 )
 
     def type(self, lines):
@@ -187,30 +187,20 @@ def served(at_home):
     server.wait(PATIENCE)
 
 
-READ = [page for page in PAGES if RUN & {language for language, _ in blocks(page.read_text())}]
+def readable():
+    for page in PAGES:
+        if RUN & {language for language, _ in blocks(page.read_text())}:
+            yield pytest.param(page, marks=[pytest.mark.slow(each=True)] if name_of(page) in LONG else [])
 
 
-def read(page, request, capsys, **options):
-    """Type a page's lines; return those that it should have printed and did not."""
+@pytest.mark.parametrize("page", readable(), ids=name_of)
+def test_what_a_page_shows_runs_as_printed(page, request, capsys):
     text = page.read_text()
     commands = "with_server" if "manage.py" in text else "reader"
     reader = request.getfixturevalue("served" if PRINTED_ADDRESS in text else commands)
-    reader.read(text, **options)
+    reader.read(text)
     printed = reader.printed + capsys.readouterr().out
-    return [words for words in TELLS.get(name_of(page), []) if words not in printed]
-
-
-@pytest.mark.parametrize("page", READ, ids=name_of)
-def test_what_a_page_shows_runs_as_printed(page, request, capsys):
-    assert not read(page, request, capsys, without=APART + LONG)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "page", [page for page in READ if any(f"\n{line}" in page.read_text() for line in LONG)], ids=name_of
-)
-def test_a_page_with_long_lines_runs_as_printed_to_the_last(page, request, capsys):
-    assert not read(page, request, capsys)
+    assert not [words for words in TELLS.get(name_of(page), []) if words not in printed]
 
 
 def test_every_page_that_promises_something_is_read():

@@ -109,6 +109,7 @@ def sign_in(operator):
     operator.do("sign-in")
 
 
+@pytest.mark.slow
 def test_a_week_at_the_desk(operator, tmp_path):
     sign_in(operator)
     assert "Create one" in operator.text("#steps")

@@ -53,6 +53,7 @@ def test_delivering_and_downloading(service, monkeypatch, tmp_path, capsys):
     assert len(digest) == 64
 
 
+@pytest.mark.slow
 def test_from_the_question_to_the_board(service, monkeypatch, tmp_path, capsys):
     """Tasks → an agent runs them → check → submit → status → the scheduler publishes → the board shows it."""
     monkeypatch.setenv("BANDSTAND_TOKEN", service.token("toy"))
@@ -79,6 +80,7 @@ def test_from_the_question_to_the_board(service, monkeypatch, tmp_path, capsys):
     assert said("withdraw", receipt["id"], "--reason", "a bug")["status"] == "withdrawn"
 
 
+@pytest.mark.slow
 def test_batch_after_batch_until_enough_is_known(service, monkeypatch, tmp_path, capsys):
     """Replay → policy → tasks → submit → tasks … → done, and the board ranks the agent by its estimate."""
     service.load(csv_text(graded(20, 40)), "walked")
