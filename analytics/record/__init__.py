@@ -6,13 +6,13 @@ A *row* is one trial of an agent on a task under a setting, in a delivery. A *pl
 was asked to run × one of its counted trials. Counted are, on each task, the first R_a trials by order of
 delivery, within a delivery the lowest outcomes first (their numbers are the submitter's own)::
 
-    R_a = min(max(n_trials, those there once all tasks asked for first were), the fewest delivered)
+    R_a = min(max(n_trials, those there once all of these tasks were), the fewest delivered)
 
-taken of the tasks that were first asked for together, invalid trials included, so that more trials on some
-tasks move nothing, and tasks asked for later leave those of the earlier ones alone. n_trials alone bounds an
+taken of the tasks that were first asked for together, and of those never asked for, invalid trials included,
+so that more trials on some tasks move nothing, and other tasks leave these alone. n_trials alone bounds an
 agent whose tasks are asked for as outcomes come in. Where gaps count as failures, and a task asked for has no
-row, R_a is the most that one has. All trials count in what an operator loads. With several
-conditions compared, R_a holds for each. An invalid trial counts 0 until an operator confirms that the harness
+row, R_a is the most that one has. All trials count in what an operator loads. With several conditions
+compared, R_a holds for each. An invalid trial counts 0 until an operator confirms that the harness
 failed; then its place is a *gap*. In what an operator loads, R_a is what most tasks have (the lower median),
 a task without a row is all gap, and trials absent from a delivered task are gaps as far as
 `analytics.record.absent` can tell. Rows outside what the agent was asked count once it has delivered every

@@ -320,14 +320,22 @@ def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
     return np.bincount(slot, minlength=shape[0] * shape[1] * shape[2]).reshape(shape)
 
 
-def _together(counted: _Slots, frame: _Frame) -> Mask:
-    """Mark rows delivered before their block was all there, or with what made it so, (n_rows,)."""
+def _parts(frame: _Frame) -> CodeArray:
+    """Number the blocks, and as the last part the tasks that were not asked for, (n_agents, m).
+
+    Where none of those asked for is active, all tasks are one part.
+    """
+    rest = frame.block.max(axis=1, keepdims=True, initial=-1) + 1
+    return np.where(frame.asked, frame.block, rest)
+
+
+def _together(counted: _Slots, frame: _Frame, part: CodeArray) -> Mask:
+    """Mark rows delivered before their part was all there, or with what made it so, (n_rows,)."""
     rows, order = counted.rows, frame.order[counted.rows.delivery]
     first = np.full(frame.shape[0] * frame.shape[1] * frame.shape[2], NEVER, dtype=np.int64)
     np.minimum.at(first, counted.slot, order)
-    last = _of_blocks(np.maximum, first.reshape(frame.shape).max(axis=2), frame.block, start=-1)
-    block = frame.block[rows.agent, rows.task]
-    return (block >= 0) & (order <= last[rows.agent, block])
+    last = _of_blocks(np.maximum, first.reshape(frame.shape).max(axis=2), part, start=-1)
+    return np.asarray(order <= last[rows.agent, part[rows.agent, rows.task]], dtype=np.bool_)
 
 
 def _of_blocks(
@@ -348,35 +356,28 @@ def _of_blocks(
 def _most_trials(counted: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
     """How many trials of each task count at most, (n_agents, m).
 
-    In a block as many as the fewest that a task of it has, up to what was asked for, or to what the whole
-    first block had at once; where gaps are failures, and a task of the block has no row, as many as any has.
-    Of the tasks beside what was asked for, which count in a full run, as many as the fewest of these have, up
-    to the fewest of a block. Of an operator's agent what most tasks have, the lower median.
-
-    All tasks are looked at where none of those asked for is active.
+    In a part as many as the fewest that a task of it has, up to what was asked for, or to what all of it had
+    at once; where gaps are failures, and a task asked for has no row, as many as any of its block has. Of an
+    operator's agent what most tasks have, the lower median, of all where none of those asked for is active.
     """
-    n = _in_slots(counted.slot, frame.shape)
+    n, part = _in_slots(counted.slot, frame.shape), _parts(frame)
     there = np.asarray((n > 0).any(axis=2), dtype=np.bool_)
-    at_once = _in_slots(counted.slot[_together(counted, frame)], frame.shape)
-    block = np.where(frame.asked.any(axis=1, keepdims=True), frame.block, 0)
+    wanted = frame.asked | ~frame.asked.any(axis=1, keepdims=True)
+    at_once = _in_slots(counted.slot[_together(counted, frame, part)], frame.shape)
     fewest, fewest_at_once = (
-        _of_blocks(np.minimum, np.where(part > 0, part, NEVER).min(axis=2), block, start=NEVER, where=there)
-        for part in (n, at_once)
+        _of_blocks(np.minimum, np.where(some > 0, some, NEVER).min(axis=2), part, start=NEVER, where=there)
+        for some in (n, at_once)
     )
-    at_first = np.where(fewest_at_once[:, 0] == NEVER, 0, fewest_at_once[:, 0])
-    limits = np.where(frame.capped, frame.limits, np.maximum(frame.limits, at_first))
-    of_block = np.minimum(fewest, limits[:, None])
+    limits = np.maximum(frame.limits[:, None], np.where(fewest_at_once == NEVER, 0, fewest_at_once))
+    of_part = np.minimum(fewest, np.where(frame.capped[:, None], frame.limits[:, None], limits))
     if zero:
-        largest = _of_blocks(np.maximum, n.max(axis=2), block, start=0)
-        is_short = _of_blocks(np.minimum, n.min(axis=2), block, start=NEVER) == 0
-        of_block = np.where(is_short & (largest > 0), largest, of_block)
-    least = of_block.min(axis=1, keepdims=True, initial=NEVER)
-    beside = (n > 0) & (block < 0)[:, :, None]
-    rest = np.minimum(np.where(beside, n, NEVER).min(axis=(1, 2), initial=NEVER)[:, None], least)
-    most = np.where(block >= 0, np.take_along_axis(of_block, np.maximum(block, 0), axis=1), rest)
+        largest = _of_blocks(np.maximum, n.max(axis=2), part, start=0, where=wanted)
+        is_short = _of_blocks(np.minimum, n.min(axis=2), part, start=NEVER, where=wanted) == 0
+        of_part = np.where(is_short & (largest > 0), largest, of_part)
+    most = np.take_along_axis(of_part, part, axis=1)
     for i in np.flatnonzero(frame.operator & (n > 0).any(axis=(1, 2))):
-        wanted = n[i][block[i] >= 0]
-        delivered = np.sort(wanted[wanted > 0])
+        delivered = np.sort(n[i][wanted[i]], axis=None)
+        delivered = delivered[delivered > 0]
         most[i] = delivered[(len(delivered) - 1) // 2] if len(delivered) else 0
     return most
 

@@ -210,7 +210,7 @@ def test_trials_beside_what_was_asked_for_gain_nothing_in_a_full_run():
     twice = made([*asked, *rest, (0, 1, 1, 2), (0, 2, 1, 2)], deliveries=[one])
     same(twice.table.means, [[0.5, 1, 0.5]])  # every task was tried again
     thrice = made([*asked, *rest, *[(0, j, 1, t) for j in (1, 2) for t in (2, 3)]], deliveries=[one])
-    same(thrice.n_places, [[2, 2, 2]])
+    same(thrice.table.means, [[0.5, 1, 2 / 3]])
 
 
 def test_no_more_trials_count_than_were_asked_for_or_came_at_once():
@@ -248,8 +248,24 @@ def test_tasks_asked_for_later_leave_the_trials_of_the_earlier_ones():
     found = made([*first, (0, 2, 1, 1, 0, 1)], deliveries=two)
     same(found.table.means, [[0.5, 1, 1]])
     same(found.n_places, [[2, 2, 1]])
-    retried = made([*first, *[(0, 2, int(t > 1), t, 0, 1) for t in (1, 2, 3)]], deliveries=two)
-    same(retried.n_places, [[2, 2, 2]])  # no more than the first ones had
+    thrice = made([*first, *[(0, 2, int(t > 1), t, 0, 1) for t in (1, 2, 3)]], deliveries=two)
+    same(thrice.table.means, [[0.5, 1, 2 / 3]])
+    three = [*two, self_run(arrival=2, asked=anew, n_trials=1)]
+    again = made([*first, (0, 2, 0, 1, 0, 1), (0, 2, 1, 2, 0, 2)], deliveries=three)
+    same(again.table.means, [[0.5, 1, 0]])  # which was there before
+
+
+@pytest.mark.parametrize("named", [None, frozenset({"t001", "t002"})])
+def test_the_rest_of_a_full_run_counts_all_trials_that_it_came_with(named):
+    """t000, asked for, once; the rest thrice, unasked or asked for, and then once more: three count."""
+    asked = self_run(asked=frozenset({"t000"}), n_trials=1)
+    deliveries = [asked, *(replace(asked, arrival=i, asked=named or asked.asked) for i in (1, 2))]
+    rest = [(0, j, int(t <= j), t, 0, 1) for j in (1, 2) for t in (1, 2, 3)]
+    found = made([(0, 0, 1, 1), *rest], deliveries=deliveries)
+    same(found.table.means, [[1, 1 / 3, 2 / 3]])
+    same(found.n_places, [[1, 3, 3]])
+    more = made([(0, 0, 1, 1), *rest, (0, 1, 1, 4, 0, 2), (0, 2, 1, 4, 0, 2)], deliveries=deliveries)
+    same(more.table.means, [[1, 1 / 3, 2 / 3]])
 
 
 def test_passing_trials_alone_gain_nothing_where_gaps_are_failures():

@@ -22,6 +22,7 @@ from analytics.record import (
 )
 
 SEEDS = range(12)
+BESIDE = -1  # the block of tasks that were not asked for
 LEVELS = [(None, judge, None, run) for judge in ("easy", "hard", None) for run in ("a", "b")]
 HARD = Counting(settings=(Condition(None, "hard", None),))
 ARRAYS = (
@@ -286,23 +287,19 @@ def reduced(about, rows, given, judges):
         own = [d for d in deliveries if d.agent == i]
         loaded = all(d.operator for d in own)
         named = [d.asked for d in own if d.asked is not None]
-        blocks = first_asked(named, tasks) if named else dict.fromkeys(range(len(tasks)), 0)
+        blocks = first_asked(named, tasks) if named else {}
         slots = defaultdict(list)
         for trial in trials:
             judge = LEVELS[trial["setting"]][1]
             if trial["agent"] == i and judge in judges:
                 slots[trial["task"], judge].append(trial)
         there = {j for j in range(len(tasks)) if all(slots.get((j, judge)) for judge in judges)}
-        n_counted = counted_trials(slots, blocks, own, deliveries, len(judges))
-        n_beside = min(
-            [*n_counted.values(), *(len(part) for (j, _), part in slots.items() if j not in blocks)],
-            default=0,
-        )
+        n_counted = counted_trials(slots, blocks, own, deliveries, len(judges), len(tasks))
         for (j, judge), part in slots.items():
             part.sort(key=lambda t: (in_turn(t, deliveries), t["trial"], LEVELS[t["setting"]][3]))
             if not loaded:
-                rest = part[:n_beside] if len(there) == len(tasks) else []
-                slots[j, judge] = part[: n_counted[blocks[j]]] if j in blocks else rest
+                counts = j in blocks or not named or len(there) == len(tasks)
+                slots[j, judge] = part[: n_counted[blocks.get(j, BESIDE)]] if counts else []
         for j in range(len(tasks)):
             cells[i, j] = cell(
                 [slots.get((j, judge), []) for judge in judges], lambda t: deliveries[t["delivery"]].operator
@@ -319,19 +316,18 @@ def first_asked(named, tasks):
     return blocks
 
 
-def counted_trials(slots, blocks, own, deliveries, n_judges):
-    """Of each block the fewest trials of a task, up to the limit, or to what the first block had at once."""
-    found, limit = {}, max((d.n_trials for d in own if d.n_trials is not None), default=None)
-    for number in sorted(set(blocks.values())):
-        parts = [part for (j, _), part in slots.items() if blocks.get(j) == number]
-        n_slots = n_judges * sum(block == number for block in blocks.values())
-        if limit is not None and number == min(blocks.values()) and not any(d.capped for d in own):
-            arrivals = [min(in_turn(t, deliveries)[:2] for t in part) for part in parts]
-            last = max(arrivals) if len(parts) == n_slots else (math.inf, 0)
-            at_once = [sum(in_turn(t, deliveries)[:2] <= last for t in part) for part in parts]
-            limit = max(limit, min(at_once, default=0))
-        if parts:
-            found[number] = min([*map(len, parts), *([limit] if limit is not None else [])])
+def counted_trials(slots, blocks, own, deliveries, n_judges, n_tasks):
+    """Of each block, and of the tasks beside them, the fewest trials of a task, up to the limit, or to what
+    all of these had at once."""
+    found, asked = {}, max((d.n_trials for d in own if d.n_trials is not None), default=math.inf)
+    sizes = Counter(blocks.get(j, BESIDE) for j in range(n_tasks))
+    for number, size in sizes.items():
+        parts = [part for (j, _), part in slots.items() if blocks.get(j, BESIDE) == number]
+        arrivals = [min(in_turn(t, deliveries)[:2] for t in part) for part in parts]
+        last = max(arrivals) if len(parts) == n_judges * size else (math.inf, 0)
+        at_once = [sum(in_turn(t, deliveries)[:2] <= last for t in part) for part in parts]
+        limit = asked if any(d.capped for d in own) else max(asked, min(at_once, default=0))
+        found[number] = min([*map(len, parts), limit])
     return found
 
 
