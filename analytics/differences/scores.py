@@ -7,9 +7,9 @@ its main effect::
 
     domain               SE² = s²/N                        ν = N − 1
     finite, by the first rule that applies:
-      repeated trials    SE² = Σ_j s²_j/R_j/N²             R ≥ 2 on all tasks
-      variance function  the same with ω̂·ȳ(1 − ȳ) for s²_j where R_j = 1    where ω̂ is known
-      upper bound        SE² = ȳ(1 − ȳ)/N                  ν = N − 1
+      variance function  SE² = Σ_j s²_j/R_j/N², with ω̂·ȳ(1 − ȳ) for s²_j where R_j = 1   where ω̂ is known
+      repeated trials    the same with the mean of the other s² there      R ≥ 2 on half of the tasks
+      upper bound        SE² = ȳ(1 − ȳ)/N                                  ν = N − 1
 
 A standard error of 0 (all outcomes alike, trials that do not differ) is a lack of information: none is given.
 In Satterthwaite's formula s²_j counts R_j − 1 degrees of freedom, exact without settings.
@@ -75,9 +75,10 @@ def score(
 
     Notes
     -----
-    ``domain`` s/√N; finite by repeated trials N⁻²·Σ s²_j/R_j; with a single trial anywhere ȳ(1 − ȳ)/N, named
-    "upper bound", or with ω̂ the variance function, ω̂·ȳ(1 − ȳ)/N where all are single. Every facet adds its
-    interaction with the agent and its main effect.
+    ``domain`` s/√N; finite by repeated trials N⁻²·Σ s²_j/R_j, where a task of a single trial has the mean of
+    the other s²; with single trials on more than half of the tasks ȳ(1 − ȳ)/N, named "upper bound", or with ω̂
+    the variance function, ω̂·ȳ(1 − ȳ)/N where all are single. Every facet adds its interaction with the agent
+    and its main effect.
     """
     _check(row, target, selected)
     valid = ~np.isnan(row.means)
@@ -137,20 +138,26 @@ def _restricted(row: Row, tasks: Mask) -> _Cells:
 
 def _finite_term(cells: _Cells, omega: float | None) -> tuple[Term, str]:
     """Return the variance of the mean by the first rule that applies."""
-    if omega is not None or not np.isnan(cells.variances).any():
-        return _trial_term(cells, omega or 0.0)
-    n, rate = cells.means.size, float(cells.means.mean())
+    n, n_one = cells.means.size, int(np.count_nonzero(np.isnan(cells.variances)))
+    if omega is not None or 2 * n_one <= n:
+        return _trial_term(cells, omega)
+    rate = float(cells.means.mean())
     return _positive(Term("upper bound", rate * (1 - rate) / n, max(n - 1, 1)), "the mean is 0 or 1")
 
 
-def _trial_term(cells: _Cells, omega: float) -> tuple[Term, str]:
-    """N⁻²·Σ s²_j/R_j: R_j − 1 degrees of freedom each, N − 1 for the cells of one trial."""
+def _trial_term(cells: _Cells, omega: float | None) -> tuple[Term, str]:
+    """N⁻²·Σ s²_j/R_j: R_j − 1 degrees of freedom each, N − 1 for the cells of one trial where ω̂ is known."""
     n, known = cells.means.size, ~np.isnan(cells.variances)
-    own, rate = cells.variances[known] / n**2, float(cells.means.mean())
-    single = omega * rate * (1 - rate) * int(np.count_nonzero(~known)) / n**2
+    own, n_trials, n_one = cells.variances[known], cells.n_trials[known], int(np.count_nonzero(~known))
+    if omega is None:
+        own, single = own * (1.0 + n_trials * n_one / own.size), 0.0
+    else:
+        rate = float(cells.means.mean())
+        single = omega * rate * (1 - rate) * n_one / n**2
+    own = own / n**2
     variance = float(own.sum()) + single
-    inverse_df = float(np.sum(own**2 / (cells.n_trials[known] - 1))) + single**2 / max(n - 1, 1)
-    name = "repeated trials" if known.all() else "variance function"
+    inverse_df = float(np.sum(own**2 / (n_trials - 1))) + single**2 / max(n - 1, 1)
+    name = "repeated trials" if omega is None or not n_one else "variance function"
     df = variance**2 / inverse_df if inverse_df > 0 else 1.0
     return _positive(Term(name, variance, df), "trials that do not differ, or means at 0 or 1")
 

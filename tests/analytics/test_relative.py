@@ -391,6 +391,13 @@ def test_the_standard_errors_of_one_score():
     assert (repeated.method, repeated.interval.se) == ("repeated trials", pytest.approx(math.sqrt(0.25) / 5))
     copied = score(Row(means, np.array([0, 0, 0, 0, 0.5]), np.full(5, 2.0), one_trial=True), "full")
     assert copied.method == "upper bound"
+    # A lost trial: the sixth task has the mean s² of the others, .2, so that every s² counts ½ + 1/5 times.
+    six, trials = np.array([1, 0, 0.5, 0.5, 1, 1]), np.array([2, 2, 2, 2, 2, 1.0])
+    lost = score(Row(six, np.array([0, 0, 0.5, 0.5, 0, NAN]), trials), "full")
+    assert (lost.method, lost.interval.se) == ("repeated trials", pytest.approx(math.sqrt(0.7 / 36)))
+    assert lost.interval.df == pytest.approx(0.7**2 / (2 * 0.35**2))
+    most = score(Row(six, np.array([NAN, NAN, 0.5, 0.5, NAN, NAN]), trials), "full")
+    assert most.method == "upper bound"
     assert "mean is 0 or 1" in score(Row(np.ones(5)), "full").reason
 
 
