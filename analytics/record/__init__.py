@@ -9,7 +9,8 @@ delivery, within a delivery the lowest outcomes first (their numbers are the sub
     R_a = min(max(n_trials, those there once all of these tasks were), the fewest delivered)
 
 taken of the tasks that were first asked for together, and of those never asked for, invalid trials included,
-so that more trials on some tasks move nothing, and other tasks leave these alone. n_trials alone bounds an
+so that more trials on some tasks move nothing, and other tasks leave these alone; n_trials is that asked for
+with them first, or more later, and unbounded where no number was. It alone bounds an
 agent whose tasks are asked for as outcomes come in. Where gaps count as failures, and a task asked for has no
 row, R_a is the most that one has. All trials count in what an operator loads. With several conditions
 compared, R_a holds for each. An invalid trial counts 0 until an operator confirms that the harness

@@ -96,9 +96,9 @@ class AgentRow:
 class _Frame(NamedTuple):
     """What is known of the agents and deliveries before any row is counted.
 
-    ``shape`` is (n_agents, m, C); ``block`` (n_agents, m), −1 where a task was not asked for; ``operator``,
-    ``limits`` (trials asked for), ``capped`` (no more of them count) and ``ranked`` (ran under the compared
-    conditions) are (n_agents,); ``arrivals``, ``order`` and ``counting`` (whether it counts) are
+    ``shape`` is (n_agents, m, C); ``block`` (n_agents, m), −1 where a task was not asked for; ``limits``
+    (trials asked for) (n_agents, n_blocks + 1); ``operator``, ``capped`` (no more of them count) and
+    ``ranked`` (ran under the compared conditions) are (n_agents,); ``arrivals``, ``order`` and ``counting`` (whether it counts) are
     (n_deliveries,); ``setting_order`` is (n_settings,).
     """
 
@@ -256,16 +256,14 @@ def _frame(
     counting: Counting,
     compared: Compared,
 ) -> _Frame:
-    limits, capped = np.zeros(n_agents, dtype=np.int64), np.zeros(n_agents, dtype=np.bool_)
-    for delivery in deliveries:
-        limits[delivery.agent] = max(limits[delivery.agent], delivery.n_trials or 0)
-        capped[delivery.agent] |= delivery.capped
-    limits[limits == 0] = NEVER
+    block = asked_blocks(deliveries, n_agents=n_agents, tasks=tasks)
+    capped = np.zeros(n_agents, dtype=np.bool_)
+    capped[[delivery.agent for delivery in deliveries if delivery.capped]] = True
     return _Frame(
         shape=(n_agents, len(tasks), max(len(compared.conditions), 1)),
-        block=asked_blocks(deliveries, n_agents=n_agents, tasks=tasks),
+        block=block,
         operator=operated(deliveries, n_agents),
-        limits=limits,
+        limits=_limits(deliveries, block, tasks),
         capped=capped,
         ranked=np.array([not one for one in compared.condition], dtype=np.bool_),
         arrivals=np.array([delivery.arrival for delivery in deliveries], dtype=np.int64),
@@ -273,6 +271,24 @@ def _frame(
         counting=counted_deliveries(deliveries, counting),
         setting_order=places(by_levels(settings)),
     )
+
+
+def _limits(deliveries: Sequence[Delivery], block: CodeArray, tasks: Sequence[str]) -> CodeArray:
+    """How many trials were asked for of each block, and of the tasks beside them, (n_agents, n_blocks + 1).
+
+    None if whoever first delivered of a block was asked for no number; what is beside has that of the first.
+    """
+    number = {name: j for j, name in enumerate(tasks)}
+    limits = np.full((len(block), int(block.max(initial=0)) + 2), -1, dtype=np.int64)
+    for delivery in (deliveries[d] for d in in_order(deliveries)):
+        own, of_task = limits[delivery.agent], block[delivery.agent]
+        if delivery.asked is not None:
+            of_task = of_task[[number[name] for name in delivery.asked if name in number]]
+        for b in set(of_task[of_task >= 0].tolist()):
+            own[b] = max(own[b], delivery.n_trials or (NEVER if own[b] < 0 else 0))
+    limits[limits < 0] = NEVER
+    limits[np.arange(len(block)), block.max(axis=1, initial=-1) + 1] = limits[:, 0]
+    return limits
 
 
 def _delivered(
@@ -368,8 +384,9 @@ def _most_trials(counted: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
         _of_blocks(np.minimum, np.where(some > 0, some, NEVER).min(axis=2), part, start=NEVER, where=there)
         for some in (n, at_once)
     )
-    limits = np.maximum(frame.limits[:, None], np.where(fewest_at_once == NEVER, 0, fewest_at_once))
-    of_part = np.minimum(fewest, np.where(frame.capped[:, None], frame.limits[:, None], limits))
+    asked = frame.limits[:, : fewest.shape[1]]
+    limits = np.maximum(asked, np.where(fewest_at_once == NEVER, 0, fewest_at_once))
+    of_part = np.minimum(fewest, np.where(frame.capped[:, None], asked, limits))
     if zero:
         largest = _of_blocks(np.maximum, n.max(axis=2), part, start=0, where=wanted)
         is_short = _of_blocks(np.minimum, n.min(axis=2), part, start=NEVER, where=wanted) == 0

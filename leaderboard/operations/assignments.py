@@ -280,7 +280,15 @@ def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> li
         return list(asking.names_asked(policy_in_force(agent.benchmark), None))  # beside those named before
     if assignment is None or is_subset:
         return asking.asked_tasks(agent.benchmark)
-    return list(assignment.tasks)
+    return _whole(assignment)
+
+
+def _whole(assignment: Assignment) -> list[int]:
+    """Ids of its tasks, and of what the agent had of the subset: a submitter divides no subset by its order."""
+    if assignment.subset is None:
+        return list(assignment.tasks)
+    of_subset = assignment.subset.tasks.filter(retired_at=None).order_by("name").values_list("id", flat=True)
+    return [*(pk for pk in of_subset if pk not in assignment.tasks), *assignment.tasks]
 
 
 def _owes_a_full_run(agent: Agent) -> bool:

@@ -255,6 +255,19 @@ def test_tasks_asked_for_later_leave_the_trials_of_the_earlier_ones():
     same(again.table.means, [[0.5, 1, 0]])  # which was there before
 
 
+def test_an_assignment_bounds_no_tasks_that_were_delivered_without_one():
+    """Twice without being asked for a number; then t002, by an assignment of one: the others keep both."""
+    first = [(0, 0, 0, 1), (0, 1, 1, 1), (0, 0, 1, 2, 0, 1), (0, 1, 1, 2, 0, 1)]
+    earlier = frozenset({"t000", "t001"})
+    two = [self_run(asked=earlier), self_run(arrival=1, asked=earlier)]
+    anew = self_run(arrival=2, asked=frozenset({*earlier, "t002"}), n_trials=1)
+    found = made([*first, (0, 2, 1, 1, 0, 2)], deliveries=[*two, anew])
+    same(found.table.means, [[0.5, 1, 1]])
+    same(found.n_places, [[2, 2, 1]])
+    bounded = made([*first, (0, 2, 1, 1, 0, 2)], deliveries=[replace(two[0], n_trials=1), two[1], anew])
+    same(bounded.n_places, [[1, 1, 1]])
+
+
 @pytest.mark.parametrize("named", [None, frozenset({"t001", "t002"})])
 def test_the_rest_of_a_full_run_counts_all_trials_that_it_came_with(named):
     """t000, asked for, once; the rest thrice, unasked or asked for, and then once more: three count."""

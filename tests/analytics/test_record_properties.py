@@ -294,7 +294,7 @@ def reduced(about, rows, given, judges):
             if trial["agent"] == i and judge in judges:
                 slots[trial["task"], judge].append(trial)
         there = {j for j in range(len(tasks)) if all(slots.get((j, judge)) for judge in judges)}
-        n_counted = counted_trials(slots, blocks, own, deliveries, len(judges), len(tasks))
+        n_counted = counted_trials(slots, blocks, own, deliveries, len(judges), tasks)
         for (j, judge), part in slots.items():
             part.sort(key=lambda t: (in_turn(t, deliveries), t["trial"], LEVELS[t["setting"]][3]))
             if not loaded:
@@ -316,12 +316,18 @@ def first_asked(named, tasks):
     return blocks
 
 
-def counted_trials(slots, blocks, own, deliveries, n_judges, n_tasks):
-    """Of each block, and of the tasks beside them, the fewest trials of a task, up to the limit, or to what
-    all of these had at once."""
-    found, asked = {}, max((d.n_trials for d in own if d.n_trials is not None), default=math.inf)
-    sizes = Counter(blocks.get(j, BESIDE) for j in range(n_tasks))
+def counted_trials(slots, blocks, own, deliveries, n_judges, tasks):
+    """Of each block, and of the tasks beside them, the fewest trials of a task, up to what was asked for by
+    whoever asked for these first, and later more, or to what all of these had at once."""
+    found = {}
+    sizes = Counter(blocks.get(j, BESIDE) for j in range(len(tasks)))
     for number, size in sizes.items():
+        of = min(blocks.values()) if blocks and number == BESIDE else number
+        asking = [
+            d for d in own if d.asked is None or any(blocks.get(tasks.index(t), BESIDE) == of for t in d.asked)
+        ]
+        bounded = asking and asking[0].n_trials is not None
+        asked = max(d.n_trials or 0 for d in asking) if bounded else math.inf
         parts = [part for (j, _), part in slots.items() if blocks.get(j, BESIDE) == number]
         arrivals = [min(in_turn(t, deliveries)[:2] for t in part) for part in parts]
         last = max(arrivals) if len(parts) == n_judges * size else (math.inf, 0)

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from leaderboard.boards.models import Entry
-from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.services import AgentDescription, SecondName
 from leaderboard.operations.assignments import assign
 from leaderboard.operations.corrections import (
@@ -534,6 +534,13 @@ class TestSecondName:
         assert Agent.objects.exclude(owner=None).count() == 4
 
 
+def asked(toy, by, described):
+    """The tasks that an agent is asked for, whose passes have been delivered."""
+    assignment = assign(benchmark=toy, agent=described, by=by.user, as_of=AS_OF)
+    assert assignment.mode == "delta"
+    return Task.objects.filter(pk__in=assignment.tasks)
+
+
 class TestCheats:
     """A mid-table agent that fails every other task gains nothing by how it delivers."""
 
@@ -605,6 +612,25 @@ class TestCheats:
         one = min(self.failed(self.HONEST))
         deliver(ada, {task: trials for task, trials in self.HONEST.items() if task != one})
         assert self.entry(toy).rank is None
+
+    @pytest.mark.parametrize("way", ["embargo_until", "withdrawn"])
+    def test_an_assignment_of_the_failed_tasks_alone(self, ada, toy, way):
+        """Passes come first and wait, or are taken back; asked for are the failures, which are tried again."""
+        names = in_subset(first_board(toy))
+        honest = {task: trials for task, trials in self.HONEST.items() if task in names}
+        failed = self.failed(honest)
+        passed = {task: [1] for task in honest if task not in failed}
+        deliver(ada, honest, agent="honest", model="Model 8")
+        later = {"embargo_until": f"{AS_OF + timedelta(days=80):%Y-%m-%d}"} if way == "embargo_until" else {}
+        receipt = deliver(ada, passed, **later, **({"run": "early"} if later else {}))
+        described = AgentDescription("newcomer", "Loop", "Model 9")
+        assert {task.name for task in asked(toy, ada, described)} >= failed
+        deliver(ada, {task: [0] for task in failed})
+        if way == "withdrawn":
+            withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
+        deliver(ada, passed)
+        deliver(ada, {task: [1] for task in failed}, first=2)
+        assert self.entry(toy).at["subset"]["score"] == self.entry(toy, "honest").at["subset"]["score"]
 
     def test_solved_extras(self, ada, toy):
         names = in_subset(first_board(toy))
