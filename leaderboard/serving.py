@@ -53,7 +53,12 @@ def _make_folder() -> None:
     """For the counts, unless one is given; it goes with this process, not with a worker."""
     own, folder = os.getpid(), tempfile.mkdtemp(prefix="bst-counts-")
     os.environ[FOLDER] = folder
-    atexit.register(lambda: os.getpid() == own and shutil.rmtree(folder, ignore_errors=True))
+
+    def remove() -> None:
+        if os.getpid() == own:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
 
 
 if FOLDER not in os.environ:

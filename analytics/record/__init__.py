@@ -10,14 +10,13 @@ delivery, within a delivery the lowest outcomes first (their numbers are the sub
 
 taken of the tasks that were first asked for together, and of those never asked for, invalid trials included,
 so that more trials on some tasks move nothing, and other tasks leave these alone; n_trials is that asked for
-with them first, or more later, and unbounded where no number was. It alone bounds an
-agent whose tasks are asked for as outcomes come in. Where gaps count as failures, and a task asked for has no
-row, R_a is the most that one has. All trials count in what an operator loads. With several conditions
-compared, R_a holds for each. An invalid trial counts 0 until an operator confirms that the harness
-failed; then its place is a *gap*. In what an operator loads, R_a is what most tasks have (the lower median),
-a task without a row is all gap, and trials absent from a delivered task are gaps as far as
-`analytics.record.absent` can tell. Rows outside what the agent was asked count once it has delivered every
-task.
+with them first, or more later, and no bound where no number was. It alone bounds an agent whose tasks are
+asked for as outcomes come in. Where gaps count as failures, and a task asked for has no row, R_a is the most
+that one has. All trials count in what an operator loads. With several conditions compared, R_a holds for
+each. An invalid trial counts 0 until an operator confirms that the harness failed; then its place is a *gap*.
+In what an operator loads, R_a is what most tasks have (the lower median), a task without a row is all gap,
+and trials absent from a delivered task are gaps as far as `analytics.record.absent` can tell. Rows outside
+what the agent was asked count once it has delivered every task.
 
 Order of evaluation: universe (which tasks are active) → conditions (which settings are compared) → cells. A
 *condition* is a combination of prompt variant, judge and temperature (temperature only where an agent has

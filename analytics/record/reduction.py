@@ -98,8 +98,8 @@ class _Frame(NamedTuple):
 
     ``shape`` is (n_agents, m, C); ``block`` (n_agents, m), −1 where a task was not asked for; ``limits``
     (trials asked for) (n_agents, n_blocks + 1); ``operator``, ``capped`` (no more of them count) and
-    ``ranked`` (ran under the compared conditions) are (n_agents,); ``arrivals``, ``order`` and ``counting`` (whether it counts) are
-    (n_deliveries,); ``setting_order`` is (n_settings,).
+    ``ranked`` (ran under the compared conditions) are (n_agents,); ``arrivals``, ``order`` and ``counting``
+    (whether it counts) are (n_deliveries,); ``setting_order`` is (n_settings,).
     """
 
     shape: tuple[int, int, int]
@@ -337,7 +337,7 @@ def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
 
 
 def _parts(frame: _Frame) -> CodeArray:
-    """Number the blocks, and as the last part the tasks that were not asked for, (n_agents, m).
+    """Return the number of each task's block, or of what was not asked for, the last part, (n_agents, m).
 
     Where none of those asked for is active, all tasks are one part.
     """

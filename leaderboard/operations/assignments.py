@@ -284,7 +284,7 @@ def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> li
 
 
 def _whole(assignment: Assignment) -> list[int]:
-    """Ids of its tasks, and of what the agent had of the subset: a submitter divides no subset by its order."""
+    """Ids of its tasks, and of all of its subset, which is not for the submitter to divide."""
     if assignment.subset is None:
         return list(assignment.tasks)
     of_subset = assignment.subset.tasks.filter(retired_at=None).order_by("name").values_list("id", flat=True)

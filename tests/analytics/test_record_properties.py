@@ -317,15 +317,16 @@ def first_asked(named, tasks):
 
 
 def counted_trials(slots, blocks, own, deliveries, n_judges, tasks):
-    """Of each block, and of the tasks beside them, the fewest trials of a task, up to what was asked for by
-    whoever asked for these first, and later more, or to what all of these had at once."""
+    """Of each block, and of the tasks beside them, the fewest trials of a task, up to a limit.
+
+    That is what was asked for with these first, and later more, or what all of these had at once.
+    """
     found = {}
     sizes = Counter(blocks.get(j, BESIDE) for j in range(len(tasks)))
     for number, size in sizes.items():
         of = min(blocks.values()) if blocks and number == BESIDE else number
-        asking = [
-            d for d in own if d.asked is None or any(blocks.get(tasks.index(t), BESIDE) == of for t in d.asked)
-        ]
+        here = {task for j, task in enumerate(tasks) if blocks.get(j, BESIDE) == of}
+        asking = [d for d in own if d.asked is None or d.asked & here]
         bounded = asking and asking[0].n_trials is not None
         asked = max(d.n_trials or 0 for d in asking) if bounded else math.inf
         parts = [part for (j, _), part in slots.items() if blocks.get(j, BESIDE) == number]

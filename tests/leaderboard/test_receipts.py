@@ -615,7 +615,7 @@ class TestCheats:
 
     @pytest.mark.parametrize("way", ["embargo_until", "withdrawn"])
     def test_an_assignment_of_the_failed_tasks_alone(self, ada, toy, way):
-        """Passes come first and wait, or are taken back; asked for are the failures, which are tried again."""
+        """Passes wait, or are taken back; asked for are the failures, which are tried again."""
         names = in_subset(first_board(toy))
         honest = {task: trials for task, trials in self.HONEST.items() if task in names}
         failed = self.failed(honest)
