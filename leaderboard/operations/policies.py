@@ -32,9 +32,11 @@ def changed_policy(*, benchmark: Benchmark, said: Mapping[str, str]) -> Policy:
     kept = {field: getattr(before, field) for field in RULES}
     policy = Policy(benchmark=benchmark, number=before.number + 1, **(kept | values))
     if not faults and not policy.band_lo < policy.band_hi:
-        faults.append(Fault(None, "band_hi", f"{policy.band_hi}", f"lies above band_lo, {policy.band_lo}"))
+        of_lo = Fault(None, "band_lo", f"{policy.band_lo}", f"it has to lie below band_hi, {policy.band_hi}")
+        of_hi = Fault(None, "band_hi", f"{policy.band_hi}", f"it has to lie above band_lo, {policy.band_lo}")
+        faults.append(of_lo if policy.band_hi == before.band_hi else of_hi)
     if not faults and policy.assignment == Assigning.ADAPTIVE and policy.duplicates != Duplicates.MEAN:
-        rule = "is `mean` where `assignment` is `adaptive`: each batch is a delivery of its own"
+        rule = "it has to be `mean` where `assignment` is `adaptive`: each batch is a delivery of its own"
         faults.append(Fault(None, "duplicates", policy.duplicates, rule))
     if faults:
         raise Faulty("The policy was not changed.", faults=tuple(faults))

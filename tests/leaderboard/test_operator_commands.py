@@ -232,6 +232,22 @@ class TestPolicy:
             run("policy", "toy", "--set", said)
         assert Policy.objects.count() == 1
 
+    @pytest.mark.parametrize(
+        ("said", "told"),
+        [
+            (["band_lo=0.9"], 'band_lo: "0.9" is not allowed; it has to lie below band_hi, 0.7'),
+            (["band_hi=0.2"], 'band_hi: "0.2" is not allowed; it has to lie above band_lo, 0.3'),
+            (
+                ["band_lo=0.9", "band_hi=0.8"],
+                'band_hi: "0.8" is not allowed; it has to lie above band_lo, 0.9',
+            ),
+        ],
+    )
+    def test_an_empty_band_is_told_of_what_was_set(self, run, toy, said, told):
+        with pytest.raises(CommandError) as refusal:
+            run("policy", "toy", "--set", *said)
+        assert told in str(refusal.value)
+
     def test_all_faults_come_at_once(self, run, toy):
         with pytest.raises(CommandError) as refusal:
             run("policy", "toy", "--set", "strategy=fastest", "refit_every=1", "n_trials=3")
