@@ -1,6 +1,6 @@
 """What an agent without an assignment is asked to run, and what a delivery lacks of it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ from leaderboard.catalog.queries import active_tasks
 from leaderboard.studies.queries import active_subset
 
 N_NAMED = 10
+IN_ORDER = "earlier deliveries come first, and of one delivery the lowest outcomes"
 
 
 def asked_tasks(benchmark: Benchmark) -> list[int] | None:
@@ -71,8 +72,9 @@ def absent(
     """Say which of the tasks asked for, whose names these are, have no outcome, and what becomes of that by
     the policy on `missing` outcomes.
 
-    `outcomes` has a row for each task and condition, with the number `n` of its outcomes. Not `unranked`:
-    these are the rest of a full run, without which the agent stands where it stood.
+    `outcomes` has a row for each task and condition, null where it is not compared, with the number `n` of
+    its outcomes. Not `unranked`: these are the rest of a full run, without which the agent stands where it
+    stood.
     """
     delivered = set(outcomes["task"].to_pylist())
     lacks = [name for pk, name in names.items() if pk not in delivered]
@@ -90,12 +92,17 @@ def absent(
         )
 
 
+def trials(outcomes: pa.Table, tasks: Container[int]) -> dict[tuple[int, str], int]:
+    """How many trials there are of these tasks under each condition compared."""
+    triples = zip(*(outcomes[name].to_pylist() for name in ("task", "condition", "n")), strict=True)
+    return {(task, one): n for task, one, n in triples if one is not None and task in tasks}
+
+
 def uneven(
     outcomes: pa.Table, names: Mapping[int, str], missing: str, *, what: str = "tasks"
 ) -> Iterator[str]:
     """Say which trials cannot count because others of these tasks have fewer, or which count as failures."""
-    triples = zip(*(outcomes[name].to_pylist() for name in ("task", "condition", "n")), strict=True)
-    n_trials = {(task, condition): n for task, condition, n in triples if task in names}
+    n_trials = trials(outcomes, names)
     fewest = min(n_trials.values(), default=0)
     if fewest == max(n_trials.values(), default=0):
         return
@@ -104,10 +111,14 @@ def uneven(
     if missing == MissingPlaces.ZERO and names.keys() - {task for task, _ in n_trials}:
         yield f"{of_some}, and others none: until all are delivered, what is absent counts as failed"
         return
-    counting = "trial counts" if fewest == 1 else f"{fewest:,} trials count"
     yield (
-        f"{of_some}: on each only the first {counting}, as many as there are of the fewest ({_first(few)})"
+        f"{of_some}: on each only {counting(fewest)}, as many as there are of the fewest ({_first(few)}); "
+        f"{IN_ORDER}"
     )
+
+
+def counting(n: int) -> str:
+    return "one trial counts" if n == 1 else f"{n:,} trials count"
 
 
 def _first(names: Sequence[str]) -> str:

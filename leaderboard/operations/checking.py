@@ -22,11 +22,11 @@ from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.operations import asking
 from leaderboard.operations.corrections import CountsNoMore, has_been_shown, locked_submissions
 from leaderboard.operations.delivered import Delivered, divided, is_again, outcomes_of
+from leaderboard.operations.models import Assignment
 from leaderboard.operations.reviewing import let_count
 from leaderboard.operations.secrets_in import secrets_in
 from leaderboard.studies.flags import flags
-from leaderboard.studies.own_parts import OfAgent
-from leaderboard.studies.queries import active_subset, loaded_is_pass_fail
+from leaderboard.studies.queries import loaded_is_pass_fail
 from leaderboard.submissions.models import MachineCheck, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, texts_of
 from leaderboard.submissions.services import append_changes, change_status
@@ -35,8 +35,8 @@ N_IN_REQUEST = 20_000  # outcomes; what has more is checked by the scheduler
 N_NAMED = 10
 CHECKED = "the scheduler has checked it"
 UNAUDITED = (
-    "it came without an assignment: no task from outside the subset was drawn for it that would check "
-    "whether the agent ranks there like the rest"
+    "it came without an assignment: no task from outside the subset was asked for that would check whether "
+    "the agent ranks there like the rest"
 )
 
 Texts = Iterable[tuple[str, pa.Array]]
@@ -186,7 +186,7 @@ def _coverage(of: Delivered) -> Iterator[Found]:
     unranked = of.wanted == of.submission.asked
     lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=unranked)
     yield from _told("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")
-    if n := asking.n_outside(of.rows, of.wanted):
+    if n := asking.n_outside(of.rows, of.asked_by_now):
         yield Found("coverage", Level.NOTED, f"{n:,} outcomes lie on tasks that were not asked for")
 
 
@@ -198,18 +198,20 @@ def _trials(of: Delivered) -> Iterator[Found]:
 
 
 def _audit(of: Delivered) -> Iterator[Found]:
-    """Say where nothing outside the subset was asked for, since nobody asked for an assignment."""
+    """Say where nothing outside the subset was asked for, since no delivery answers an assignment."""
     asked = of.submission.asked
-    if of.assignment is None and asked is not None and of.policy.audit_share:
+    is_assigned = of.assignment or Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
+    if not is_assigned and asked is not None and of.policy.audit_share:
         everything = of.names(None).keys()
         if not (everything <= set(asked) or everything <= set(of.standing["task"].to_pylist())):
             yield Found("audit", Level.NOTED, UNAUDITED)
 
 
 def _fewest(of: Delivered, names: Container[int]) -> int:
-    """The fewest trials that there are by now of one of these tasks, under one condition; 0 where none is."""
-    pairs = zip(of.standing["task"].to_pylist(), of.standing["n"].to_pylist(), strict=True)
-    return min((n for task, n in pairs if task in names), default=0)
+    """The fewest trials that there are by now of one of these tasks, under one of the conditions compared; 0
+    where none is.
+    """
+    return min(asking.trials(of.standing, names).values(), default=0)
 
 
 def _uneven(of: Delivered) -> Iterator[str]:
@@ -217,7 +219,7 @@ def _uneven(of: Delivered) -> Iterator[str]:
     for block in of.blocks:
         yield from asking.uneven(of.standing, block, of.policy.missing)
     everything = of.names(None)
-    if everything.keys() <= set(of.standing["task"].to_pylist()):
+    if everything.keys() <= {task for task, _ in asking.trials(of.standing, everything)}:
         ranking = set().union(*of.blocks)
         rest = {task: name for task, name in everything.items() if task not in ranking}
         yield from asking.uneven(of.standing, rest, of.policy.missing, what="the other tasks")
@@ -236,18 +238,9 @@ def _beyond(of: Delivered) -> Iterator[str]:
 
 
 def _flags(of: Delivered) -> Iterator[Found]:
-    benchmark = of.policy.benchmark
     new = of.submission.pk or 0  # a dry run has no id
-    delivered = OfAgent(
-        agent=of.submission.agent_id,
-        submissions=of.submissions,
-        policy=of.policy,
-        subset=active_subset(benchmark),
-        tasks=of.names(None),
-        settings=of.settings,
-    )
     earlier = of.replaced if of.replaced.num_rows else _latest(of.before)
-    found = flags(outcomes_of(of, new), earlier, delivered)
+    found = flags(outcomes_of(of, new), earlier, of.of_agent)
     others = ", ".join(map(repr, found.identical[:N_NAMED]))
     alike = [f"the same outcome as {others} on every task"] if found.identical else []
     yield from _told("copies", filter(None, [found.copies]), "its trials do not repeat each other")

@@ -1,6 +1,5 @@
 """A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,9 @@ from leaderboard.catalog.models import Duplicates, Policy
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.operations import asking, assignments
 from leaderboard.operations.models import Assignment
-from leaderboard.submissions.models import Setting, Submission
+from leaderboard.studies.own_parts import OfAgent, conditions_counted
+from leaderboard.studies.queries import active_subset
+from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import by_arrival
 from leaderboard.submissions.rows import KEY, OUTCOME
 
@@ -39,8 +40,16 @@ class Delivered:
         return assignments.wanted_by(self.assignment, self.submission)
 
     @cached_property
+    def asked_by_now(self) -> list[int] | None:
+        """The same with what the agent was asked for before, which goes on to count."""
+        if self.wanted is None:
+            return None
+        before = (pk for one in self.submissions.values() for pk in one.asked or ())
+        return list(dict.fromkeys([*self.wanted, *before]))
+
+    @cached_property
     def names_asked(self) -> dict[int, str]:
-        return self.names(self.wanted)
+        return self.names(self.asked_by_now)
 
     def names(self, asked: Collection[int] | None) -> dict[int, str]:
         """The names of the tasks asked for by id, in task order."""
@@ -62,6 +71,22 @@ class Delivered:
         """The names by id of the tasks that the agent was first asked for together."""
         return asking.in_blocks([one.asked for one in self.submissions.values()], self.names(None))
 
+    @cached_property
+    def of_agent(self) -> OfAgent:
+        return OfAgent(
+            agent=self.submission.agent_id,
+            submissions=self.submissions,
+            policy=self.policy,
+            subset=active_subset(self.policy.benchmark),
+            tasks=self.names(None),
+            settings=self.settings,
+        )
+
+    @cached_property
+    def conditions(self) -> Mapping[int, object]:
+        """By setting, as the board compares them."""
+        return conditions_counted(outcomes_of(self, self.submission.pk or 0), self.of_agent)
+
     @property
     def is_capped(self) -> bool:
         """Whether no more trials count than were asked for, also where all tasks had more at once."""
@@ -70,16 +95,31 @@ class Delivered:
     @cached_property
     def most_trials(self) -> int | None:
         """How many trials of each task that was asked for first count at most; None: as many as there are."""
-        asked = max((one.n_trials or 0 for one in self.submissions.values()), default=0)
-        n_before = Counter(self.before["task"].to_pylist())
-        before = min((n_before[task] for task in self.blocks[0]), default=0)
-        if not asked or not (self.is_capped or before):
+        before = self._n_at_once
+        if not self.n_trials_asked or not (self.is_capped or before):
             return None
-        return asked if self.is_capped else max(asked, before)
+        return self.n_trials_asked if self.is_capped else max(self.n_trials_asked, before)
+
+    @property
+    def n_trials_asked(self) -> int:
+        """Of each task; 0: as many as came."""
+        return max((one.n_trials or 0 for one in self.submissions.values()), default=0)
+
+    @property
+    def _n_at_once(self) -> int:
+        """The fewest trials that there were as the last of the tasks asked for first came; 0: not before."""
+        n_compared = len({one for one in self.conditions.values() if one is not None})
+        ids, none = list(self.submissions)[:-1], self.rows.slice(0, 0)
+        for n in range(1, len(ids) + 1):
+            there = self.before.filter(pc.is_in(self.before["submission"], pa.array(ids[:n], pa.int32())))
+            found = asking.trials(standing(none, there, self.conditions), self.blocks[0])
+            if len(found) == n_compared * len(self.blocks[0]):
+                return min(found.values(), default=0)
+        return 0
 
     @cached_property
     def standing(self) -> pa.Table:
-        return standing(self.rows, self.before, self.settings)
+        return standing(self.rows, self.before, self.conditions)
 
 
 def divided(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.Table]:
@@ -88,14 +128,17 @@ def divided(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.Table]:
     return stored.filter(pc.invert(goes)), stored.filter(goes)
 
 
-def standing(rows: pa.Table, before: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> pa.Table:
-    """By task and condition, of which a run is no part, the number `n` of the outcomes that an agent has."""
+def standing(rows: pa.Table, before: pa.Table, conditions: Mapping[int, object]) -> pa.Table:
+    """By task and condition, null where it is not compared, the number `n` of the outcomes that an agent has.
+
+    `conditions` are those of the settings, by id.
+    """
     keys = rows.select(KEY)
     if before.num_rows:  # a failure of the harness and what was delivered in its place are one
         keys = pa.concat_tables([before.select(KEY), keys]).group_by(KEY).aggregate([])
     n = keys.group_by(["task", "setting"]).aggregate([([], "count_all")])
-    condition = [str(settings[pk][: Setting.N_CONDITION]) for pk in n["setting"].to_pylist()]
-    named = pa.table({"task": n["task"], "condition": condition, "n": n["count_all"]})
+    condition = [None if (one := conditions[pk]) is None else str(one) for pk in n["setting"].to_pylist()]
+    named = pa.table({"task": n["task"], "condition": pa.array(condition, pa.string()), "n": n["count_all"]})
     return named.group_by(["task", "condition"]).aggregate([("n", "sum")]).rename_columns(named.column_names)
 
 

@@ -20,6 +20,8 @@ from leaderboard.operations.corrections import NoSuchSubmission
 from leaderboard.operations.delivered import standing
 from leaderboard.operations.models import Assignment, Mode
 from leaderboard.studies.adaptive_steps import Step
+from leaderboard.studies.own_parts import OfAgent, conditions_counted
+from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 from leaderboard.submissions.rows import KEY
@@ -138,9 +140,17 @@ def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]
     agent = submission.agent.merged_into_id or submission.agent_id
     outcomes = live_outcomes([agent])
     once = outcomes.group_by(KEY).aggregate([])  # a failure of the harness and its repetition are one
-    told = standing(once, once.slice(0, 0), {pk: facets for facets, pk in settings_of(benchmark).items()})
-    named = [one.asked for one in standing_submissions(agent).values()]
-    blocks = in_blocks(named, names_asked(policy, None))
+    tasks = names_asked(policy, None)
+    of_agent = OfAgent(
+        agent=agent,
+        submissions=standing_submissions(agent),
+        policy=policy,
+        subset=active_subset(benchmark),
+        tasks=tasks,
+        settings={pk: facets for facets, pk in settings_of(benchmark).items()},
+    )
+    told = standing(once, once.slice(0, 0), conditions_counted(outcomes, of_agent))
+    blocks = in_blocks([one.asked for one in of_agent.submissions.values()], tasks)
     unranked = wanted == submission.asked
     return list(lacking(told, names_asked(policy, wanted), blocks, policy.missing, unranked=unranked))
 

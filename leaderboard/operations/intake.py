@@ -268,7 +268,7 @@ class _Delivery:
             "agent": submission.agent.name,
             "n_outcomes": submission.n_outcomes,
             "n_invalid": submission.n_invalid,
-            "n_outside": asking.n_outside(delivered.rows, delivered.wanted),
+            "n_outside": asking.n_outside(delivered.rows, delivered.asked_by_now),
             "warnings": [
                 *(f"{alias} was read as {name}" for alias, name in self.parsed.flat.aliases.items()),
                 *self.parsed.notes,
@@ -409,14 +409,14 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
         )
     elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):
         yield (
-            "tasks of this agent were delivered before, and a board has shown it since: "
-            f"{_counted_again(of)}, and the board flags the agent for the operator"
+            f"tasks of this agent were delivered before, and a board has shown it since: {_counted_again(of)}"
         )
 
 
 def _counted_again(of: Delivered) -> str:
-    """What counts of a second run: an assignment bounds the trials of each task."""
+    """What becomes of a second run: an assignment bounds the trials of each task."""
+    flagged = "and the board flags the agent for the operator"
     if (most := of.most_trials) is None:
-        return "both runs count"
-    counts = "trial counts" if most == 1 else f"{most:,} trials count"
-    return f"of each task the first {counts}, as its assignment asked"
+        return f"both runs count, {flagged}"
+    why = "as its assignment asked" if most == of.n_trials_asked else "as many as came at once"
+    return f"on each task at most {asking.counting(most)}, {why}, {flagged}; {asking.IN_ORDER}"

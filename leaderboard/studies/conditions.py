@@ -17,6 +17,11 @@ from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.models import Status, Submission
 from selection.standings import words
 
+TWO_TEMPERATURES = (
+    "nearly every task asked for was run at two temperatures: as long as no subset is fixed, a board may "
+    "tell temperatures apart, for every agent, and count only those that it compares"
+)
+
 
 def uncounted(
     outcomes: pa.Table,
@@ -47,17 +52,21 @@ def uncounted(
     temperatures = by_temperature(others)
     counting = counting_of(policy, subset)
     names = dict(sorted(tasks.items(), key=lambda task: task[1]))
-    mine = held(
-        _rows(outcomes.filter(pa.array(np.isin(outcomes["task"], list(names)))), list(names), list(settings)),
-        n_agents=1,
-        tasks=list(names.values()),
-        settings=list(settings.values()),
-        deliveries=[_delivery(names, asked)],
-        counting=counting,
-        by_temperature=temperatures,
-    )
+    here = outcomes.filter(pa.array(np.isin(outcomes["task"], list(names))))
+    source: dict[str, Any] = {
+        "rows": _rows(here, list(names), list(settings)),
+        "n_agents": 1,
+        "tasks": list(names.values()),
+        "settings": list(settings.values()),
+        "deliveries": [_delivery(names, asked)],
+        "counting": counting,
+    }
+    mine = held(**source, by_temperature=temperatures)
     every = joined([*others, *split(mine)], len(names), temperatures)
-    return _told(mine, every, compare(every, counting))
+    told = _told(mine, every, compare(every, counting))
+    if counting.settings == "comparable" and not temperatures and held(**source).by_temperature:
+        told.append(TWO_TEMPERATURES)
+    return told
 
 
 def _told(mine: Held, every: Held, compared: Compared) -> list[str]:

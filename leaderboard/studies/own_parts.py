@@ -6,13 +6,15 @@ recompute kept is read, to tell which conditions are compared.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.record import Delivery, Rows, compare, held
+from analytics.record import Compared, Condition, Delivery, Rows, compare, held
+from analytics.record.conditions import conditions_of
 from leaderboard.catalog.models import Policy
 from leaderboard.studies import conditions
 from leaderboard.studies.models import TaskSubset
@@ -43,6 +45,23 @@ class OfAgent:
         """The active tasks, by name."""
         return dict(sorted(self.tasks.items(), key=lambda task: task[1]))
 
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether what all agents ran decides which conditions are compared."""
+        counting = counting_of(self.policy, self.subset)
+        return counting.settings == "comparable" and conditions.several(self.settings.values())
+
+    @cached_property
+    def others(self) -> list[dict[str, Any]]:
+        """What the other agents ran under each condition, where that decides."""
+        return conditions.kept(self.policy, self.agent) if self.is_open else []
+
+    def on_active(self, outcomes: pa.Table) -> pa.Table:
+        """What stands of these outcomes on the active tasks."""
+        kept = pc.is_in(outcomes["submission"], pa.array(list(self.submissions), pa.int32()))
+        here = standing(outcomes.filter(kept))
+        return here.filter(pc.is_in(here["task"], pa.array(list(self.tasks), pa.int32())))
+
 
 def means_of(outcomes: pa.Table, of: OfAgent, *, n_trials: int) -> dict[str, float | None]:
     """Mean outcomes by name of the tasks with so many trials under each condition compared; None: invalid.
@@ -54,9 +73,7 @@ def means_of(outcomes: pa.Table, of: OfAgent, *, n_trials: int) -> dict[str, flo
     of : OfAgent
     n_trials : int
     """
-    kept = pc.is_in(outcomes["submission"], pa.array(list(of.submissions), pa.int32()))
-    here = standing(outcomes.filter(kept))
-    here = here.filter(pc.is_in(here["task"], pa.array(list(of.tasks), pa.int32())))
+    here = of.on_active(outcomes)
     if not here.num_rows:
         return {}
     from selection.adaptive_steps import means_so_far
@@ -73,30 +90,59 @@ def own_part(here: pa.Table, of: OfAgent) -> dict[str, Any]:
         All that stands for it on the active tasks.
     of : OfAgent
     """
-    names, counting = of.names, counting_of(of.policy, of.subset)
-    is_open = counting.settings == "comparable" and conditions.several(of.settings.values())
-    others = conditions.kept(of.policy, of.agent) if is_open else []
-    source: dict[str, Any] = {
-        "rows": _rows(here, list(of.submissions), list(names), list(of.settings)),
+    source = _source(here, of, as_told(here["value"]))
+    return source | {"compared": _compared(source, of)}
+
+
+def conditions_counted(outcomes: pa.Table, of: OfAgent) -> dict[int, Condition | None]:
+    """The condition that the outcomes of each setting count under, as the board of now compares; None: none.
+
+    Parameters
+    ----------
+    outcomes : table
+        With submission, task, setting, trial, value, valid and free.
+    of : OfAgent
+    """
+    here = of.on_active(outcomes)
+    if not here.num_rows:
+        return dict.fromkeys(of.settings)
+    source = _source(here, of, np.zeros(here.num_rows))
+    compared = _compared(source, of)
+    found = conditions_of(source["settings"], compared.by_temperature, source["counting"])
+    return {
+        pk: one if one in compared.conditions else None for pk, one in zip(of.settings, found, strict=True)
+    }
+
+
+def _source(here: pa.Table, of: OfAgent, outcome: np.ndarray) -> dict[str, Any]:
+    names = of.names
+    return {
+        "rows": _rows(here, outcome, list(of.submissions), list(names), list(of.settings)),
         "tasks": list(names.values()),
         "settings": list(of.settings.values()),
         "deliveries": [_delivery(place, one, names) for place, one in enumerate(of.submissions.values())],
-        "counting": counting,
+        "counting": counting_of(of.policy, of.subset),
     }
-    by_temperature = conditions.by_temperature(others)
+
+
+def _compared(source: Mapping[str, Any], of: OfAgent) -> Compared:
+    by_temperature = conditions.by_temperature(of.others)
     mine = held(**source, n_agents=1, by_temperature=by_temperature)
-    compared = compare(joined([*others, *split(mine)], len(names), by_temperature), counting)
-    return source | {"compared": replace(compared, condition=compared.condition[-1:])}
+    found = joined([*of.others, *split(mine)], len(of.tasks), by_temperature)
+    compared = compare(found, source["counting"])
+    return replace(compared, condition=compared.condition[-1:])
 
 
-def _rows(here: pa.Table, submissions: list[int], tasks: list[int], settings: list[int]) -> Rows:
+def _rows(
+    here: pa.Table, outcome: np.ndarray, submissions: list[int], tasks: list[int], settings: list[int]
+) -> Rows:
     return Rows(
         agent=np.zeros(here.num_rows, np.int64),
         task=positions(here["task"], tasks, pa.int32()),
         setting=positions(here["setting"], settings, pa.int32()),
         delivery=positions(here["submission"], submissions, pa.int32()),
         trial=here["trial"].to_numpy().astype(np.int64),
-        outcome=as_told(here["value"]),
+        outcome=outcome,
         valid=here["valid"].to_numpy(zero_copy_only=False),
         confirmed=here["free"].to_numpy(zero_copy_only=False),
     )

@@ -33,7 +33,6 @@ class Setting(models.Model):
     run = models.CharField(max_length=NAME_LENGTH, null=True)  # noqa: DJ001
 
     FACETS = ("prompt_variant", "judge", "temperature", "run")
-    N_CONDITION = 3  # of the facets are a condition; a run is a replicate
 
     class Meta:
         constraints: ClassVar = [

@@ -23,11 +23,12 @@ from leaderboard.operations.runs import ClaimLost, begin
 from leaderboard.operations.scheduler import performing
 from leaderboard.operations.secrets_in import secrets_in
 from leaderboard.operations.services import recompute
+from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import MachineCheck, Outcome, Status, Submission
 from leaderboard.submissions.queries import run_again, withheld
 from tests.leaderboard.world import token
-from tests.toys import AS_OF, csv_text, graded, in_subset, load_text
+from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text
 
 DAY = timedelta(days=1)
 
@@ -133,6 +134,52 @@ class TestFindings:
             record = Reader(toy).now(None).record
             own = record.n_places[[one.name for one in record.about].index("assigned")]
             assert own.max() == min(counted, n_trials)
+
+    def test_a_third_run_is_bounded_by_the_first(self, ada, toy):
+        described = AgentDescription("assigned", "Loop", "M assigned")
+        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 1
+        told = [
+            found(deliver(ada, marks_of(marks, run=marks), "assigned"), "trials")[0][1]
+            for marks in ("01" * 10, "10" * 10, "0110" * 5)
+        ]
+        assert told[0] == "1 of each task"
+        assert [one.partition(":")[0] for one in told[1:]] == [
+            f"there are {n} trials of each task asked for, and at most 1 count" for n in (2, 3)
+        ]
+        record = Reader(toy).now(None).record
+        assert record.n_places[[one.name for one in record.about].index("assigned")].max() == 1
+
+    def test_more_trials_of_an_assignment_that_is_not_named(self, ada, toy):
+        """They were asked for, the audit tasks among them, and count."""
+        subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        described = AgentDescription("assigned", "Loop", "M assigned")
+        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        names = names_of(asked)
+        assert (len(set(names) - set(subset)), asked.n_trials_recommended) == (2, 2)
+        rows = [row for row in marks_of(WHOLE) if row["task"] in names]
+        assert deliver(ada, rows, "assigned")["assignment"]["status"] == "fulfilled"
+        again = [row | {"trial": 2, "outcome": 1 - row["outcome"]} for row in rows]
+        receipt = deliver(ada, again, "assigned")
+        assert (receipt["assignment"], receipt["n_outside"], receipt["warnings"]) == (None, 0, [])
+        assert [told for _, told in found(receipt, "coverage")] == [
+            f"all {len(names)} tasks asked for have an outcome"
+        ]
+        assert found(receipt, "audit") == []
+        record = Reader(toy).now(active_subset(toy)).record
+        own = record.n_places[[one.name for one in record.about].index("assigned")].tolist()
+        assert own == [2 * (task in names) for task in record.table.tasks]
+
+    def test_what_an_expired_assignment_asked_for_still_lacks(self, ada, toy):
+        subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        described = AgentDescription("assigned", "Loop", "M assigned")
+        assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        rows = [row for row in marks_of(WHOLE) if row["task"] in subset]
+        deliver(ada, rows, "assigned")
+        late = deliver(ada, [row | {"trial": 2} for row in rows], "assigned", as_of=AS_OF + 90 * DAY)
+        assert late["assignment"] is None
+        assert found(late, "coverage")[0][1].startswith(f"2 of the {len(subset) + 2} tasks asked for have no")
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["assigned"]
+        assert line.at["subset"].rank is None
 
     def test_trials_that_repeat_each_other(self, db):
         """100 tasks, half passed, twice the same: by chance .5 agree, so that 2^-100 is far below 1e-6."""

@@ -10,7 +10,7 @@ from django.db import connection
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.services import AgentDescription, SecondName
-from leaderboard.operations.assignments import assign
+from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.corrections import (
     CountsNoMore,
     NothingToApprove,
@@ -23,8 +23,11 @@ from leaderboard.operations.corrections import (
     unload_latest,
     withdraw,
 )
+from leaderboard.operations.following import followed
 from leaderboard.operations.intake import DuplicateOutcomes, submit
 from leaderboard.operations.services import issue_token, recompute
+from leaderboard.studies.conditions import TWO_TEMPERATURES
+from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
@@ -164,7 +167,7 @@ class TestReceipts:
         )
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.425
         (said,) = deliver(ada, {task: [0] for task in ("t17", "t18", "t19")})["warnings"]
-        assert "tasks have from 1 to 2 trials: on each only the first trial counts" in said
+        assert "tasks have from 1 to 2 trials: on each only one trial counts" in said
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.8
 
     def test_only_the_first_names_are_told(self, ada):
@@ -175,8 +178,16 @@ class TestReceipts:
     def test_more_trials_on_some_tasks_count_for_nothing(self, ada):
         receipt = deliver(ada, every_task() | {"t03": [0, 1, 1]})
         (warning,) = receipt["warnings"]
-        assert warning.startswith("tasks have from 1 to 3 trials: on each only the first trial counts")
+        assert warning.startswith("tasks have from 1 to 3 trials: on each only one trial counts, as many as ")
+        assert warning.endswith(
+            " and 9 more); earlier deliveries come first, and of one delivery the lowest outcomes"
+        )
         assert receipt["n_outcomes"] == 22
+
+    def test_of_one_delivery_the_lowest_count_as_it_says(self, ada, toy):
+        (said,) = deliver(ada, every_task() | {"t03": [1, 0]})["warnings"]
+        assert "earlier deliveries come first, and of one delivery the lowest outcomes" in said
+        assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.95
 
     def test_fractions_on_a_board_of_passes_and_failures(self, ada, toy):
         first_board(toy)
@@ -217,11 +228,19 @@ class TestReceipts:
         assert not counted(toy, receipt)[0].confirmed
 
 
-def under(outcomes, **condition):
+def under(outcomes, *, trial=1, **condition):
     """Rows of a body, each under this prompt, judge or temperature."""
     return [
-        {"task": task, "trial": 1, "outcome": outcome} | condition for task, (outcome,) in outcomes.items()
+        {"task": task, "trial": trial, "outcome": outcome} | condition
+        for task, (outcome,) in outcomes.items()
     ]
+
+
+def places_of(benchmark, name="newcomer"):
+    """The places that the record counts of an agent, by task."""
+    record = Reader(benchmark).now(active_subset(benchmark)).record
+    places = record.n_places[[one.name for one in record.about].index(name)]
+    return dict(zip(record.table.tasks, places.tolist(), strict=True))
 
 
 class TestConditions:
@@ -279,6 +298,69 @@ class TestConditions:
 
     def test_nothing_is_said_where_nothing_is_known(self, ada, toy):
         assert deliver(ada, under(every_task(), judge="easy"))["warnings"] == []
+
+    def test_trials_at_two_temperatures_are_trials_of_one_condition(self, ada, toy):
+        rows = under(every_task(), temperature=0.1) + under(every_task(n=10), temperature=0.9)
+        receipt = deliver(ada, rows)
+        (said,) = receipt["warnings"]
+        assert said.startswith("tasks have from 1 to 2 trials: on each only one trial counts, as many as ")
+        assert "('t10', 't11', 't12'" in said
+        assert set(places_of(toy).values()) == {1}
+        assert followed(stored(receipt), token=None, as_of=AS_OF).lacking == [said]
+
+    def test_a_later_run_at_another_temperature_is_bounded_with_the_first(self, ada, toy):
+        first_board(toy)
+        asked = assign(
+            benchmark=toy, agent=AgentDescription("newcomer", "Loop", "Model 9"), by=ada.user, as_of=AS_OF
+        )
+        n, tasks = asked.n_trials_recommended, {task: [1] for task in names_of(asked)}
+        first, second = (
+            [row for trial in range(n) for row in under(tasks, trial=trial + 1, temperature=heat)]
+            for heat in (0.1, 0.9)
+        )
+        assert deliver(ada, first)["warnings"] == []
+        said = deliver(ada, second)["warnings"]
+        assert (
+            f"there are {2 * n} trials of each task asked for, and at most {n} count: the others came when "
+            "all tasks had been delivered already"
+        ) in said
+        assert {places_of(toy)[task] for task in tasks} == {n}
+
+    def test_full_runs_at_two_temperatures_may_be_told_apart(self, ada, toy):
+        assert deliver(ada, under(every_task(), temperature=0.1))["warnings"] == []
+        assert deliver(ada, under(every_task(), temperature=0.9))["warnings"] == [TWO_TEMPERATURES]
+        assert set(places_of(toy).values()) == {0}
+        first_board(toy)  # it fixes a subset, of which every temperature counts
+        assert set(places_of(toy).values()) == {2}
+        assert TWO_TEMPERATURES not in deliver(ada, under(every_task(), temperature=0.5))["warnings"]
+
+    def test_trials_under_what_is_not_compared_even_out_nothing(self, ada, toy):
+        first_board(toy)
+        rows = under(every_task()) + under(every_task(), trial=2) + under(every_task(n=9), judge="easy")
+        assert deliver(ada, rows)["warnings"] == [
+            "outcomes under judge easy are not counted: this board compares no judge stated"
+        ]
+
+    def test_each_compared_condition_has_its_own_trials(self, db):
+        rows = [
+            {"agent": agent, "task": f"t{j:02d}", "outcome": mark, "judge": judge}
+            for agent, marks in ladder(8, 20).items()
+            for judge in ("j1", "j2")
+            for j, mark in enumerate(marks)
+        ]
+        load_text(rows_text(rows))
+        toy = Benchmark.objects.get()
+        recompute(benchmark=toy, as_of=AS_OF)
+        ada = token("ada@example.org")
+        described = AgentDescription("newcomer", "Loop", "Model 9")
+        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 1
+        both = [[row for judge in ("j1", "j2") for row in under(every_task(), trial=trial, judge=judge)]
+                for trial in (1, 2)]  # fmt: skip
+        assert deliver(ada, both[0])["warnings"] == []
+        assert set(places_of(toy).values()) == {2}
+        assert any("on each task at most one trial counts" in one or "at most 1 count" in one
+                   for one in deliver(ada, both[1])["warnings"])  # fmt: skip
+        assert set(places_of(toy).values()) == {2}
 
 
 class TestConfirmation:
@@ -447,7 +529,10 @@ class TestResubmission:
         deliver(ada, every_task(0))
         recompute(benchmark=toy, as_of=AS_OF)
         (said,) = deliver(ada, every_task(1), first=2)["warnings"]
-        assert "of each task the first trial counts, as its assignment asked, and the board flags" in said
+        assert said.endswith(
+            "on each task at most one trial counts, as its assignment asked, and the board flags the agent "
+            "for the operator; earlier deliveries come first, and of one delivery the lowest outcomes"
+        )
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.0
 
     def test_a_new_version_beside_one_that_was_taken_back_is_flagged(self, ada, toy):
@@ -605,7 +690,7 @@ class TestCheats:
         rest = {task: trials for task, trials in self.HONEST.items() if task not in names}
         receipt = deliver(ada, honest | rest | {task: [0, 1] for task in self.failed(rest)})
         (warning,) = receipt["warnings"]
-        assert warning.startswith("the other tasks have from 1 to 2 trials: on each only the first trial cou")
+        assert warning.startswith("the other tasks have from 1 to 2 trials: on each only one trial counts")
         assert self.full_score(toy) == 0.5
 
     def test_failed_tasks_left_out(self, ada, toy):
