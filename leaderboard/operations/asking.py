@@ -88,7 +88,7 @@ def absent(
         )
         yield (
             f"{len(lacks):,} of the {len(names):,} tasks asked for {'has' if len(lacks) == 1 else 'have'} "
-            f"no outcome ({_first(lacks)}): until all are delivered, {meanwhile}"
+            f"no outcome ({first(lacks)}): until all are delivered, {meanwhile}"
         )
 
 
@@ -112,7 +112,7 @@ def uneven(
         yield f"{of_some}, and others none: until all are delivered, what is absent counts as failed"
         return
     yield (
-        f"{of_some}: on each only {counting(fewest)}, as many as there are of the fewest ({_first(few)}); "
+        f"{of_some}: on each only {counting(fewest)}, as many as there are of the fewest ({first(few)}); "
         f"{IN_ORDER}"
     )
 
@@ -121,6 +121,6 @@ def counting(n: int) -> str:
     return "one trial counts" if n == 1 else f"{n:,} trials count"
 
 
-def _first(names: Sequence[str]) -> str:
+def first(names: Sequence[str]) -> str:
     more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
     return ", ".join(map(repr, names[:N_NAMED])) + more

@@ -192,7 +192,7 @@ def _coverage(of: Delivered) -> Iterator[Found]:
 
 def _trials(of: Delivered) -> Iterator[Found]:
     otherwise = f"{_fewest(of, of.names_asked):,} of each task"
-    yield from _told("trials", [*_uneven(of), *_beyond(of)], otherwise)
+    yield from _told("trials", [*_uneven(of), *_beyond(of), *_too_few(of)], otherwise)
     if of.submission.n_invalid:
         yield Found("trials", Level.NOTED, f"{of.submission.n_invalid:,} outcomes are invalid")
 
@@ -218,23 +218,28 @@ def _uneven(of: Delivered) -> Iterator[str]:
     """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
     for block in of.blocks:
         yield from asking.uneven(of.standing, block, of.policy.missing)
-    everything = of.names(None)
-    if everything.keys() <= {task for task, _ in asking.trials(of.standing, everything)}:
-        ranking = set().union(*of.blocks)
-        rest = {task: name for task, name in everything.items() if task not in ranking}
-        yield from asking.uneven(of.standing, rest, of.policy.missing, what="the other tasks")
+    yield from asking.uneven(of.standing, of.rest, of.policy.missing, what="the other tasks")
 
 
 def _beyond(of: Delivered) -> Iterator[str]:
     """Trials beyond those that count; a run after a board has shown the agent is told of with that."""
-    fewest, most = _fewest(of, of.blocks[0]), of.most_trials
-    if most and fewest > most:
-        why = "the others came when all tasks had been delivered already"
-        if of.is_capped:
-            why = "no more were asked for"
-        elif has_been_shown(of.submission.agent):
-            return
-        yield f"there are {fewest:,} trials of each task asked for, and at most {most:,} count: {why}"
+    if not of.is_capped and has_been_shown(of.submission.agent):
+        return
+    came_late = "the others came when these had been delivered already"
+    why = "no more were asked for" if of.is_capped else came_late
+    for part in of.blocks[:1] if of.is_capped else [*of.blocks, of.rest]:
+        fewest, most = _fewest(of, part), of.most_trials(part)
+        if most and fewest > most:
+            tasks = "of the other tasks" if part is of.rest else "task asked for"
+            tasks += f" ({asking.first(list(part.values()))})" if part in of.blocks[1:] else ""
+            yield f"there are {fewest:,} trials of each {tasks}, and at most {most:,} count: {why}"
+
+
+def _too_few(of: Delivered) -> Iterator[str]:
+    fewest, asked = _fewest(of, of.names_asked), of.assignment.n_trials if of.assignment else 0
+    if 0 < fewest < asked:
+        there = "is 1" if fewest == 1 else f"are {fewest:,}"
+        yield f"{asked:,} trials of each task were asked for; there {there} so far"
 
 
 def _flags(of: Delivered) -> Iterator[Found]:

@@ -93,27 +93,37 @@ class Delivered:
         return any(one.study_id for one in self.submissions.values())
 
     @cached_property
-    def most_trials(self) -> int | None:
-        """How many trials of each task that was asked for first count at most; None: as many as there are."""
-        before = self._n_at_once
-        if not self.n_trials_asked or not (self.is_capped or before):
+    def rest(self) -> dict[int, str]:
+        """The names by id of the tasks beside those asked for, which count where all are there."""
+        everything, asked = self.names(None), set[int]().union(*self.blocks)
+        if not everything.keys() <= {task for task, _ in asking.trials(self.standing, everything)}:
+            return {}
+        return {pk: name for pk, name in everything.items() if pk not in asked}
+
+    def most_trials(self, part: Mapping[int, str]) -> int | None:
+        """How many trials of each task of a block, or of the rest, count at most; None: all."""
+        asked = self.n_trials_asked(part)
+        if asked is None or self.is_capped:
+            return asked
+        before = self._n_at_once(part)
+        return max(asked, before) if before else None
+
+    def n_trials_asked(self, part: Mapping[int, str]) -> int | None:
+        """Of each task, by whoever asked for a block first, and later more; None: as many as came."""
+        block = self.blocks[0] if part is self.rest else part
+        of = [one for one in self.submissions.values() if one.asked is None or block.keys() & set(one.asked)]
+        if not of or of[0].n_trials is None:
             return None
-        return self.n_trials_asked if self.is_capped else max(self.n_trials_asked, before)
+        return max(one.n_trials or 0 for one in of)
 
-    @property
-    def n_trials_asked(self) -> int:
-        """Of each task; 0: as many as came."""
-        return max((one.n_trials or 0 for one in self.submissions.values()), default=0)
-
-    @property
-    def _n_at_once(self) -> int:
-        """The fewest trials that there were as the last of the tasks asked for first came; 0: not before."""
+    def _n_at_once(self, part: Mapping[int, str]) -> int:
+        """The fewest trials that there were as the last task of a part came; 0: not before this."""
         n_compared = len({one for one in self.conditions.values() if one is not None})
         ids, none = list(self.submissions)[:-1], self.rows.slice(0, 0)
         for n in range(1, len(ids) + 1):
             there = self.before.filter(pc.is_in(self.before["submission"], pa.array(ids[:n], pa.int32())))
-            found = asking.trials(standing(none, there, self.conditions), self.blocks[0])
-            if len(found) == n_compared * len(self.blocks[0]):
+            found = asking.trials(standing(none, there, self.conditions), part)
+            if len(found) == n_compared * len(part):
                 return min(found.values(), default=0)
         return 0
 

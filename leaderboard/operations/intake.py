@@ -416,7 +416,7 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
 def _counted_again(of: Delivered) -> str:
     """What becomes of a second run: an assignment bounds the trials of each task."""
     flagged = "and the board flags the agent for the operator"
-    if (most := of.most_trials) is None:
+    if (most := of.most_trials(of.blocks[0])) is None:
         return f"both runs count, {flagged}"
-    why = "as its assignment asked" if most == of.n_trials_asked else "as many as came at once"
+    why = "as its assignment asked" if most == of.n_trials_asked(of.blocks[0]) else "as many as came at once"
     return f"on each task at most {asking.counting(most)}, {why}, {flagged}; {asking.IN_ORDER}"

@@ -169,6 +169,38 @@ class TestFindings:
         own = record.n_places[[one.name for one in record.about].index("assigned")].tolist()
         assert own == [2 * (task in names) for task in record.table.tasks]
 
+    def test_the_rest_of_a_full_run_has_trials_of_its_own(self, ada, toy):
+        """Those that it came with; what comes later counts no more, which the receipt says."""
+        subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
+        described = AgentDescription("assigned", "Loop", "M assigned")
+        names = names_of(assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF))
+        asked = [row for row in marks_of(WHOLE) if row["task"] in names]
+        rest = [row for row in marks_of(WHOLE) if row["task"] not in names]
+        deliver(ada, asked, "assigned")
+        thrice = [row | {"trial": trial} for row in rest for trial in (1, 2, 3)]
+        assert found(deliver(ada, thrice, "assigned"), "trials") == [("passed", "1 of each task")]
+        told = found(deliver(ada, [row | {"trial": 4} for row in rest], "assigned"), "trials")
+        assert told == [
+            (
+                "warned",
+                "there are 4 trials of each of the other tasks, and at most 3 count: the others came when "
+                "these had been delivered already",
+            )
+        ]
+        record = Reader(toy).now(active_subset(toy)).record
+        own = record.n_places[[one.name for one in record.about].index("assigned")].tolist()
+        assert own == [1 if task in names else 3 for task in record.table.tasks]
+        assert set(subset) < set(names)
+
+    def test_fewer_trials_than_were_asked_for(self, ada, toy):
+        Policy.objects.create(benchmark=toy, number=2, n_trials=5)
+        described = AgentDescription("assigned", "Loop", "M assigned")
+        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 5
+        receipt = deliver(ada, marks_of(WHOLE), "assigned")
+        said = "5 trials of each task were asked for; there is 1 so far"
+        assert found(receipt, "trials") == [("warned", said)]
+        assert said in receipt["warnings"]
+
     def test_what_an_expired_assignment_asked_for_still_lacks(self, ada, toy):
         subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
         described = AgentDescription("assigned", "Loop", "M assigned")

@@ -322,7 +322,7 @@ class TestConditions:
         said = deliver(ada, second)["warnings"]
         assert (
             f"there are {2 * n} trials of each task asked for, and at most {n} count: the others came when "
-            "all tasks had been delivered already"
+            "these had been delivered already"
         ) in said
         assert {places_of(toy)[task] for task in tasks} == {n}
 
