@@ -15,13 +15,15 @@ After a task b is taken, with a_j = x_jᵀz_b::
 
 which costs O(n·m) a step; B is never formed.
 
-Pruning. With u_ij = Z_ij²/(d_i(1 + g_j)) in [0, 1) and 1/(1 − u)² ≥ 1 + 2u, Σe² of a candidate is at least::
+Pruning. With w = 1/d², w⁰ what it was at most 7 steps ago, c = min w/w⁰, and u_ij = Z_ij²/(d_i(1 + g_j)) in
+[0, 1), so that 1/(1 − u)² ≥ 1 + 2u, Σe² of a candidate is at least::
 
-    Σ_i (r_i − t_j Z_ij)²(1 + 2u_ij)/d_i²
-      ≥ Σr²/d² − 2t_j ΣZ_ij r_i/d_i² + t_j² ΣZ_ij²/d_i² + 2(ΣZ_ij² r_i²/d_i³ − 2t_j ΣZ_ij³ r_i/d_i³)/(1 + g_j)
+    Σ(r − tZ)²w ≥ Σr²w − 2tΣZrw + t²c·ΣZ²w⁰               first bound
+    first bound + 2(ΣZ²r²/d³ − 2tΣZ³r/d³)/(1 + g)          second bound
 
-a few products of a matrix with a vector. The candidate with the least bound is computed first; another whose
-bound is above that one's Σe², and by more than rounding R² to 1e-9 may hide, is not the best and is left out.
+Σ_i Z_ij²w⁰_i follows the update of Z by ΣZzw⁰, and is formed anew as w⁰ is, every 8 steps. The candidate with
+the least first bound is computed first; another with a bound above that one's Σe², and by more than rounding
+R² to 1e-9 may hide, is not the best and is left out; the second bound is asked of what the first leaves.
 
 Symbols
 -------
@@ -32,6 +34,8 @@ X           ``centred``                     (m, n): tasks in rows, 0 missing    
 y           ``scores``                      (n,), centred                       0 to 1
 Zᵀ          ``columns``                     (m, n)                              1/agents
 r, d        ``residuals``, ``diagonal``     (n,)                                1/agents
+w⁰          ``weights``                     (n,)                                agents²
+ΣZ²w⁰       ``norms``                       (m,)                                1
 1 + g       ``growth``                      (m,)                                1
 Zᵀy         ``along_scores``                (m,)                                1
 ==========  ==============================  ==================================  =============
@@ -53,7 +57,7 @@ from selection.ridge import ALPHA
 
 N_DECIMALS = 9
 PRUNED_CELLS = 16_384  # on fewer, pruning takes longer than it saves
-BLOCK_CELLS = 65_536  # 512 KiB, within a core's cache
+N_KEPT = 8  # steps that use the same w⁰
 
 
 def forward(centred: FloatArray, scores: FloatArray, k: int) -> IndexArray:
@@ -85,16 +89,18 @@ class _Search:
         n_tasks, n = centred.shape
         self.n_free, self.tasks = n_tasks, np.arange(n_tasks)
         self.centred, self.columns = np.array(centred), centred / ALPHA
-        self.powers = np.empty((max(BLOCK_CELLS // n, 1), n))
         self.growth = 1.0 + np.vecdot(centred, centred) / ALPHA
         self.along_scores, self.total = self.columns @ scores, float(scores @ scores)
         self.residuals, self.diagonal = scores / ALPHA, np.full(n, (1.0 - 1.0 / n) / ALPHA)
+        self.n_bounded, self.powers, self.norms = 0, np.empty(centred.shape), np.empty(n_tasks)
 
     def best(self) -> int:
         """Row of the task with the largest R², the first task of those that share it."""
         if self.n_free * self.residuals.size <= PRUNED_CELLS:
             return self._first_best(self._squares(slice(self.n_free)), self.tasks[: self.n_free])
         rows = self._possible()
+        if rows.size == 1:
+            return int(rows[0])
         return int(rows[self._first_best(self._squares(rows), self.tasks[rows])])
 
     def _first_best(self, squares: FloatArray, tasks: IndexArray) -> int:
@@ -108,40 +114,50 @@ class _Search:
         """Add a task; the last free row moves into its place."""
         column, growth, along = self.columns[row].copy(), self.growth[row], self.along_scores[row]
         self.n_free -= 1
-        for rows in (self.tasks, self.centred, self.columns, self.growth, self.along_scores):
+        for rows in (self.tasks, self.centred, self.columns, self.growth, self.along_scores, self.norms):
             rows[row] = rows[self.n_free]
-        shared, step = self.centred[: self.n_free] @ column, column / growth
-        self.residuals -= along * step
-        self.diagonal -= column * step
-        self.along_scores[: self.n_free] -= shared * (along / growth)
-        self.growth[: self.n_free] -= shared * shared / growth
+        self.shared, self.step = self.centred[: self.n_free] @ column, column / growth
+        self.residuals -= along * self.step
+        self.diagonal -= column * self.step
+        self.along_scores[: self.n_free] -= self.shared * (along / growth)
+        self.growth[: self.n_free] -= self.shared * self.shared / growth
         if self.n_free:
-            blas.dger(-1.0, step, shared, a=self.columns[: self.n_free].T, overwrite_a=1)
+            blas.dger(-1.0, self.step, self.shared, a=self.columns[: self.n_free].T, overwrite_a=1)
 
-    def _squares(self, rows: IndexArray | slice) -> FloatArray:
+    def _squares(self, rows: IndexArray | slice | int) -> FloatArray:
         """Σe² of candidates."""
         columns, growth = self.columns[rows], self.growth[rows]
-        errors = self.residuals - columns * (self.along_scores[rows] / growth)[:, None]
-        errors /= self.diagonal - columns * columns / growth[:, None]
+        errors = self.residuals - columns * (self.along_scores[rows] / growth)[..., None]
+        errors /= self.diagonal - columns * columns / growth[..., None]
         return np.asarray(np.vecdot(errors, errors), dtype=np.float64)
 
     def _possible(self) -> IndexArray:
         """Rows that may be the best, by the least that their Σe² can be."""
         bounds = self._bounds()
-        least = float(self._squares(np.array([bounds.argmin()]))[0])
-        return np.flatnonzero(bounds <= least + self.total * 10.0**-N_DECIMALS)
+        most = self._squares(int(bounds.argmin())) + self.total * 10.0**-N_DECIMALS
+        rows = np.flatnonzero(bounds <= most)
+        return rows[bounds[rows] + self._added(rows) <= most]
 
     def _bounds(self) -> FloatArray:
-        """Σ(r − tZ)²(1 + 2u)/d² of all candidates, less a term in Z⁴."""
-        shrink, weights = 1.0 / self.growth[: self.n_free], self.diagonal**-2
-        slope, weighted = self.along_scores[: self.n_free] * shrink, self.residuals * weights
-        of_squares = np.column_stack([weights, weighted * self.residuals / self.diagonal])
-        squares, cubes = np.empty((self.n_free, 2)), np.empty(self.n_free)
-        for first in range(0, self.n_free, len(self.powers)):
-            block = slice(first, min(first + len(self.powers), self.n_free))
-            columns, powers = self.columns[block], self.powers[: block.stop - first]
-            np.matmul(np.multiply(columns, columns, out=powers), of_squares, out=squares[block])
-            np.matmul(np.multiply(powers, columns, out=powers), weighted / self.diagonal, out=cubes[block])
-        bounds = slope * (slope * squares[:, 0] - 2.0 * (self.columns[: self.n_free] @ weighted))
-        bounds += self.residuals @ weighted + 2.0 * shrink * (squares[:, 1] - 2.0 * slope * cubes)
-        return np.asarray(bounds, dtype=np.float64)
+        """First bound of all candidates."""
+        columns, norms = self.columns[: self.n_free], self.norms[: self.n_free]
+        weights, slope = self.diagonal**-2, self.along_scores[: self.n_free] / self.growth[: self.n_free]
+        weighted = self.residuals * weights
+        if self.n_bounded % N_KEPT == 0:
+            self.weights, products = weights, columns @ weighted
+            np.matmul(np.multiply(columns, columns, out=self.powers[: self.n_free]), weights, out=norms)
+        else:
+            step = self.weights * self.step
+            products, crossed = (columns @ np.column_stack([weighted, step])).T
+            norms -= self.shared * (2.0 * crossed + self.shared * (step @ self.step))
+        self.n_bounded += 1
+        growing = float((weights / self.weights).min())
+        return np.asarray(self.residuals @ weighted + slope * (slope * growing * norms - 2.0 * products))
+
+    def _added(self, rows: IndexArray) -> FloatArray:
+        """Second bound of candidates less the first."""
+        columns, growth = self.columns[rows], self.growth[rows]
+        weighted, powers = self.residuals * self.diagonal**-3, columns * columns
+        squares = powers @ (weighted * self.residuals)
+        cubes = np.multiply(powers, columns, out=powers) @ weighted
+        return np.asarray(2.0 / growth * (squares - 2.0 * self.along_scores[rows] / growth * cubes))
