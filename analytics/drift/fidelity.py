@@ -61,14 +61,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from analytics.arrays import FloatArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.errors import CoreError
 from analytics.resampling import generator
 
 DECIMALS = 9
 N_DRAWS = 500
 CHUNK_CELLS = 4_000_000
-BLOCK_CELLS = 250_000
+BLOCK_CELLS = 1_000_000
+N_BITS = 64  # of a word
+
+Bits = npt.NDArray[np.uint64]
 
 
 class SampleMalformed(CoreError):
@@ -286,6 +289,14 @@ def rank_fidelity(
 
 def _midranks(values: FloatArray) -> FloatArray:
     """Mean of the first and the last place of each run of equal values, along the last axis."""
+    order, first, last = _runs(values)
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=-1)
+    return ranks
+
+
+def _runs(values: FloatArray) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Who has each place, from 0, and first and last place of the run of equal values about it."""
     rounded = np.round(values, DECIMALS)
     order = np.argsort(rounded, axis=-1)
     ascending = np.take_along_axis(rounded, order, axis=-1)
@@ -297,9 +308,7 @@ def _midranks(values: FloatArray) -> FloatArray:
     ends[..., :-1] = new[..., 1:]
     last = np.where(ends, place, place.size)
     last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    ranks = np.empty(rounded.shape)
-    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=-1)
-    return ranks
+    return order, first, last
 
 
 def _centred_ranks(values: FloatArray) -> FloatArray:
@@ -370,42 +379,56 @@ def _null_figures(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def _null_pairs(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Share of pairs that every subset orders as the whole (row 0) does, shape (n_subsets, n_chunk).
-
-    Signs and their sums are whole numbers below 2²⁴, so that float32 holds them exactly.
-    """
+    """Share of pairs that every subset orders as the whole (row 0) does, shape (n_subsets, n_chunk)."""
     kept = counts[1:] > 0
     pairs = np.empty((len(kept), len(sums)))
     n_block = max(1, BLOCK_CELLS // kept.shape[1] ** 2)
     for draw, of_draw in enumerate(sums):
-        y = _small_signs(of_draw[0] / counts[0])
+        order, *y = _lower_and_higher(of_draw[:1] / counts[0])
+        y_of = np.concatenate(y)[:, order[0].argsort()]
         means = np.where(kept, of_draw[1:] / np.maximum(counts[1:], 1), 0.0)
         for first in range(0, len(kept), n_block):
             block = slice(first, first + n_block)
-            pairs[block, draw] = _shares_in_order(y, _small_signs(means[block]), kept[block])
+            pairs[block, draw] = _shares_in_order(y_of, means[block], kept[block])
     return pairs
 
 
-def _small_signs(values: FloatArray) -> npt.NDArray[np.float32]:
-    """Sign of the difference of every two values along the last axis, rounded to 1e-9."""
-    ranks = _centred_ranks(values).astype(np.float32)
-    differences = ranks[..., :, None] - ranks[..., None, :]
-    return np.clip(differences, -1.0, 1.0, out=differences)
-
-
-def _shares_in_order(
-    y: npt.NDArray[np.float32], r: npt.NDArray[np.float32], kept: Mask
-) -> npt.NDArray[np.float64]:
+def _shares_in_order(y: Bits, means: FloatArray, kept: Mask) -> FloatArray:
     """Mean over agents of (n_i + Σ_j agreeing − opposite)/(2·n_i), n_i those with another score."""
-    if kept.all():
-        concordance, n_other = np.einsum("ij,sij->si", y, r), np.count_nonzero(y, axis=1)[None, :]
-    else:
-        y = y * kept[:, :, None] * kept[:, None, :]
-        concordance, n_other = np.einsum("sij,sij->si", y, r), np.count_nonzero(y, axis=2)
-    told = np.broadcast_to(n_other > 0, concordance.shape)
+    order, lower, higher = _lower_and_higher(means)
+    y_lower, y_higher = y.take(order, axis=1)
+    among = _bits(kept)[:, None]
+    agreeing = _n_bits((y_lower & lower | y_higher & higher) & among)
+    opposite = _n_bits((y_lower & higher | y_higher & lower) & among)
+    concordance = np.empty(order.shape, dtype=np.intp)
+    np.put_along_axis(concordance, order, agreeing - opposite, axis=1)
+    n_other = np.where(kept, _n_bits((y[0] | y[1]) & among), 0)
+    told = n_other > 0
     each = np.where(told, 0.5 + concordance / (2.0 * np.maximum(n_other, 1)), 0.0)
     n_told = np.count_nonzero(told, axis=1)
     return np.where(n_told > 0, each.sum(axis=1) / np.maximum(n_told, 1), np.nan)
+
+
+def _lower_and_higher(values: FloatArray) -> tuple[IndexArray, Bits, Bits]:
+    """Who has each place of a row, and who is lower and who higher than that one, (n_rows, n, n_words)."""
+    (n_rows, n), (order, first, last) = values.shape, _runs(values)
+    of_each, starts = _bits(np.eye(n, dtype=np.bool_)), (n + 1) * np.arange(n_rows)[:, None]
+    before = np.zeros((n_rows, n + 1, of_each.shape[1]), dtype=np.uint64)
+    np.bitwise_or.accumulate(of_each.take(order, axis=0), axis=1, out=before[:, 1:])
+    before_each = before.reshape(-1, of_each.shape[1])
+    not_after = before_each.take(starts + last + 1, axis=0)
+    return order, before_each.take(starts + first, axis=0), before[:, -1:] & ~not_after
+
+
+def _bits(mask: Mask) -> Bits:
+    """Bits of the last axis in words."""
+    padded = np.zeros((*mask.shape[:-1], -(-mask.shape[-1] // N_BITS) * N_BITS), dtype=np.bool_)
+    padded[..., : mask.shape[-1]] = mask
+    return np.packbits(padded, axis=-1).view(np.uint64)
+
+
+def _n_bits(bits: Bits) -> IndexArray:
+    return np.asarray(np.einsum("...w->...", np.bitwise_count(bits), dtype=np.intp))
 
 
 def _null_rhos(sums: FloatArray, counts: FloatArray) -> FloatArray:
