@@ -152,33 +152,33 @@ def jackknife(without: FloatArray) -> FloatArray:
 def shares(
     agreement: npt.NDArray[np.int8], agents: IndexArray, compared: Mask, kept: FloatArray
 ) -> FloatArray:
-    """Share_i of each record among the agents that each column of `kept` keeps, (n_records, n_columns).
+    """Share_i of each record among the agents that each column of `kept` keeps.
 
     Parameters
     ----------
-    agreement : int8 array, shape (n_records, n_agents)
+    agreement : int8 array, shape (..., n_records, n_agents)
     agents : int array, shape (n_records,)
         The held-out agent of each record.
-    compared : bool array, shape (n_records, n_agents)
+    compared : bool array, shape (..., n_records, n_agents)
     kept : float array, shape (n_agents, n_columns)
         1 or 0.
 
     Returns
     -------
-    float array, shape (n_records, n_columns)
+    float array, shape (..., n_records, n_columns)
         NaN where the agent itself is not kept, or nobody is to be compared with it.
     """
     n_compared = compared @ kept
-    n_agreeing = np.where(compared, agreement, 0) @ kept / 2
+    n_agreeing = agreement * compared @ kept / 2
     counts = (kept[agents] > 0) & (n_compared > 0)
     return np.asarray(np.where(counts, n_agreeing / np.maximum(n_compared, 1), np.nan), dtype=np.float64)
 
 
-def mean_known(values: FloatArray) -> FloatArray:
-    """Mean over the first axis of what is not NaN; NaN where all is."""
+def mean_known(values: FloatArray, axis: int = 0) -> FloatArray:
+    """Mean along an axis of what is not NaN; NaN where all is."""
     known = ~np.isnan(values)
-    n_known = known.sum(axis=0)
-    sums = np.where(known, values, 0.0).sum(axis=0)
+    n_known = known.sum(axis=axis)
+    sums = np.where(known, values, 0.0).sum(axis=axis)
     return np.asarray(np.where(n_known > 0, sums / np.maximum(n_known, 1), np.nan), dtype=np.float64)
 
 
@@ -214,8 +214,8 @@ def _rank_figures_without(records: Records, member: FloatArray) -> FloatArray:
     centred = [_centred_ranks_without(signs, member) for signs in (y, r, _order(records.predictions))]
     known = ~np.isnan(records.rest_means)
     on_known = [
-        _centred_ranks_without(_order(values[known]), member[known])
-        for values in (records.scores, records.rest_means, records.subset_means)
+        _centred_ranks_without(signs, member[known])
+        for signs in (r[np.ix_(known, known)], _order(records.rest_means[known]))
     ]
     return np.column_stack(
         [
@@ -223,7 +223,7 @@ def _rank_figures_without(records: Records, member: FloatArray) -> FloatArray:
             _tau_without(y, r, member),
             _cosine(centred[0], centred[2]),
             _r2_without(records, y, member),
-            _cosine(on_known[1], on_known[2]),
+            _cosine(on_known[1], on_known[0]),
         ]
     )
 
@@ -279,15 +279,15 @@ def _errors(records: Records, kept: FloatArray) -> FloatArray:
     """Root mean squared error of every estimator over what each column keeps, (n_columns, n_estimators)."""
     is_kept = np.where(kept[records.agents] > 0, 1.0, np.nan)
     unknown = np.full(records.n, np.nan)
-    squares = [(records.scores - records.estimates.get(name, unknown)) ** 2 for name in ESTIMATORS]
-    return np.column_stack([np.sqrt(mean_known(square[:, None] * is_kept)) for square in squares])
+    estimates = np.array([records.estimates.get(name, unknown) for name in ESTIMATORS])
+    squares = (records.scores - estimates) ** 2
+    return np.asarray(np.sqrt(mean_known(squares[:, :, None] * is_kept, axis=1)).T)
 
 
 def _pair_figures(records: Records, clear: Mask, kept: FloatArray) -> FloatArray:
     """Mean shares over the agents that each column of `kept` keeps, shape (n_columns, n_pair_figures)."""
-    means = list[FloatArray]()
-    for agreement in (records.agreement, records.agreement_full):
-        compared = agreement >= 0
-        for table in (compared, compared & clear[records.agents]):
-            means.append(mean_known(shares(agreement, records.agents, table, kept)))
+    agreement = np.stack([records.agreement, records.agreement_full])
+    compared = agreement >= 0
+    tables = np.stack([compared, compared & clear[records.agents]], axis=1)
+    means = mean_known(shares(agreement[:, None], records.agents, tables, kept), axis=2).reshape(4, -1)
     return np.column_stack([*means, means[2] - means[0]])
