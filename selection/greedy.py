@@ -8,7 +8,7 @@ g = xᵀBx, so that for all candidates at once::
 
     e_ij = (r_i − t_j Z_ij)/(d_i − Z_ij²/(1 + g_j))      r = By, d_i = B_ii, Z = BX, t_j = Z_jᵀy/(1 + g_j)
 
-After a task b is taken, with a_j = x_jᵀz_b::
+After a task b is taken, with a_j = x_jᵀz_b = Z_jᵀx_b::
 
     Z_j ← Z_j − z_b·a_j/(1 + g_b)      g_j ← g_j − a_j²/(1 + g_b)      Z_jᵀy ← Z_jᵀy − t_b·a_j
     r ← r − t_b·z_b                    d_i ← d_i − Z_ib²/(1 + g_b)
@@ -88,7 +88,7 @@ class _Search:
     def __init__(self, centred: FloatArray, scores: FloatArray) -> None:
         n_tasks, n = centred.shape
         self.n_free, self.tasks = n_tasks, np.arange(n_tasks)
-        self.centred, self.columns = np.array(centred), centred / ALPHA
+        self.centred, self.columns = centred, centred / ALPHA
         self.growth = 1.0 + np.vecdot(centred, centred) / ALPHA
         self.along_scores, self.total = self.columns @ scores, float(scores @ scores)
         self.residuals, self.diagonal = scores / ALPHA, np.full(n, (1.0 - 1.0 / n) / ALPHA)
@@ -113,10 +113,11 @@ class _Search:
     def take(self, row: int) -> None:
         """Add a task; the last free row moves into its place."""
         column, growth, along = self.columns[row].copy(), self.growth[row], self.along_scores[row]
+        outcomes = self.centred[self.tasks[row]]
         self.n_free -= 1
-        for rows in (self.tasks, self.centred, self.columns, self.growth, self.along_scores, self.norms):
+        for rows in (self.tasks, self.columns, self.growth, self.along_scores, self.norms):
             rows[row] = rows[self.n_free]
-        self.shared, self.step = self.centred[: self.n_free] @ column, column / growth
+        self.shared, self.step = self.columns[: self.n_free] @ outcomes, column / growth
         self.residuals -= along * self.step
         self.diagonal -= column * self.step
         self.along_scores[: self.n_free] -= self.shared * (along / growth)
@@ -148,7 +149,7 @@ class _Search:
             np.matmul(np.multiply(columns, columns, out=self.powers[: self.n_free]), weights, out=norms)
         else:
             step = self.weights * self.step
-            products, crossed = (columns @ np.column_stack([weighted, step])).T
+            products, crossed = np.array([weighted, step]) @ columns.T
             norms -= self.shared * (2.0 * crossed + self.shared * (step @ self.step))
         self.n_bounded += 1
         growing = float((weights / self.weights).min())
