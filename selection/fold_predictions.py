@@ -171,11 +171,12 @@ def _shared(asked: _Folds, of_way: IndexArray) -> list[FloatArray]:
 
 
 def _alone(asked: _Folds, of_way: IndexArray) -> list[FloatArray]:
-    by_task, told = np.ascontiguousarray(asked.agents.outcomes.T), list[FloatArray]()
+    told = list[FloatArray]()
     for f in of_way:
         rows = np.union1d(asked.folds[f].training, asked.held_out[f])
-        columns = by_task[asked.members[f]]
-        columns = columns if rows.size == asked.agents.n else columns[:, rows]
+        columns = asked.agents.outcomes[np.ix_(rows, np.flatnonzero(asked.members[f]))].T
+        if rows.size == asked.agents.n:
+            columns = np.ascontiguousarray(columns)
         left_out = np.searchsorted(rows, asked.held_out[f])
         told.append(leave_out.alone(columns, asked.agents.scores[rows], left_out))
     return told

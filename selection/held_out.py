@@ -225,6 +225,7 @@ def hold_out(agents: CompleteAgents, subsets: Subsets, estimators: Sequence[str]
         name: ridge if name == "ridge" else _estimated(name, agents, subsets, held_out) for name in estimators
     }
     is_training = _training(subsets.folds, agents.n)[folds]
+    y, rounded = (np.round(values, DECIMALS) for values in (agents.scores, means))
     n_left_out = [fold.held_out.size - kept.size for fold, kept in zip(subsets.folds, held_out, strict=True)]
     return Records(
         agents=read_only(rows),
@@ -234,9 +235,9 @@ def hold_out(agents: CompleteAgents, subsets: Subsets, estimators: Sequence[str]
         predictions=read_only(ridge),
         rest_means=read_only(rest_means[rows, folds]),
         estimates={name: read_only(values) for name, values in estimates.items()},
-        agreement=read_only(_agreement(agents.scores, rows, is_training, means[rows, folds], means.T[folds])),
+        agreement=read_only(_agreement(y, rows, is_training, rounded[rows, folds], rounded.T[folds])),
         agreement_full=read_only(
-            _agreement(agents.scores, rows, is_training, estimates[estimators[0]], agents.scores)
+            _agreement(y, rows, is_training, np.round(estimates[estimators[0]], DECIMALS), y)
         ),
         n_left_out=read_only(np.array(n_left_out, dtype=np.intp)),
     )
@@ -407,10 +408,10 @@ def _training(folds: Sequence[Fold], n_agents: int) -> Mask:
 
 
 def _agreement(
-    scores: FloatArray, rows: IndexArray, is_training: Mask, own: FloatArray, others: FloatArray
+    y: FloatArray, rows: IndexArray, is_training: Mask, own: FloatArray, others: FloatArray
 ) -> npt.NDArray[np.int8]:
-    """Fill a pair table, shape (n_records, n_agents), with `own` of the records beside `others` of agents."""
-    y, own, others = (np.round(values, DECIMALS) for values in (scores, own[:, None], others))
+    """Fill a pair table, (n_records, n_agents), with rounded values of records beside those of agents."""
+    own = own[:, None]
     by_score = np.sign(y[:, None] - y[None, :]).astype(np.int8)[rows]
     by_value = (own > others).astype(np.int8) - (own < others).astype(np.int8)
     counts = is_training & (by_score != 0) & ~np.isnan(others)
