@@ -118,16 +118,17 @@ class Records:
 
     def take(self, kept: Mask) -> "Records":
         """Return the records whose mask is true."""
+        rows = np.flatnonzero(kept)
         return Records(
-            agents=self.agents[kept],
-            folds=self.folds[kept],
-            scores=self.scores[kept],
-            subset_means=self.subset_means[kept],
-            predictions=self.predictions[kept],
-            rest_means=self.rest_means[kept],
-            estimates={name: values[kept] for name, values in self.estimates.items()},
-            agreement=self.agreement[kept],
-            agreement_full=self.agreement_full[kept],
+            agents=self.agents[rows],
+            folds=self.folds[rows],
+            scores=self.scores[rows],
+            subset_means=self.subset_means[rows],
+            predictions=self.predictions[rows],
+            rest_means=self.rest_means[rows],
+            estimates={name: values[rows] for name, values in self.estimates.items()},
+            agreement=self.agreement[rows],
+            agreement_full=self.agreement_full[rows],
             n_left_out=self.n_left_out,
         )
 
@@ -185,21 +186,29 @@ def choose(
     if strategy == "mid_range":
         return _without_refusals(bands.folds, bands.tasks)
     answers: list[IndexArray | str] = []
+    known = dict[tuple[int, bytes], IndexArray | str]()
     for fold, counted, rates, band in zip(bands.folds, bands.counted, bands.rates, bands.tasks, strict=True):
-        training = Training(
-            all_outcomes=agents.outcomes,
-            all_scores=agents.scores,
-            rows=counted,
-            pass_rates=rates,
-            all_dates=agents.dates,
-            lo=rule.lo,
-            hi=rule.hi,
-            fit_of=agents.fit_of,
-            widening=rule.widening,
-        )
-        key = what if strategy == "random" else (*what, fold.name)
-        rng = generator(base_seed, strategy, *key) if strategy in SEEDED else None
-        answers.append(_chosen(strategy, training, band.size, rng) if band.size else band)
+        is_shared, alike = strategy == "random", (band.size, np.isnan(rates).tobytes())
+        if is_shared and alike in known:  # as many tasks of the same ones
+            answer = known[alike]
+        elif band.size:
+            training = Training(
+                all_outcomes=agents.outcomes,
+                all_scores=agents.scores,
+                rows=counted,
+                pass_rates=rates,
+                all_dates=agents.dates,
+                lo=rule.lo,
+                hi=rule.hi,
+                fit_of=agents.fit_of,
+                widening=rule.widening,
+            )
+            key = what if is_shared else (*what, fold.name)
+            rng = generator(base_seed, strategy, *key) if strategy in SEEDED else None
+            answer = known[alike] = _chosen(strategy, training, band.size, rng)
+        else:
+            answer = band
+        answers.append(answer)
         if each is not None:
             each(len(answers))
     return _without_refusals(bands.folds, answers)
