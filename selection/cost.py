@@ -8,6 +8,7 @@ cost of a trial of agent i on task j, the mean over its trials, the money a subs
     measured per task    w_i = Σ_j c_ij − Σ_{j ∈ S} c_ij             every active task has a cost of its own
     linear in tasks      w_i = (m − k)·mean of the c_ij known        some tasks have none, or all the same
     not measured         no w_i                                      no task has one
+    implausible          no w_i                                      the caller does not believe them
 
 Costs that are the same on every task are a run's total divided by the number of tasks: nothing was measured
 per task, both formulas agree, and the second name is the honest one.
@@ -40,16 +41,17 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear sc
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection.errors import NoTasks, SelectionError, ShapeMismatch
 
-Basis = Literal["measured per task", "linear in tasks", "not measured"]
+Basis = Literal["measured per task", "linear in tasks", "implausible", "not measured"]
 MEASURED: Basis = "measured per task"
 LINEAR: Basis = "linear in tasks"
+IMPLAUSIBLE: Basis = "implausible"
 NOT_MEASURED: Basis = "not measured"
 
 
@@ -81,7 +83,7 @@ class Saving:
     subset_costs : float array, shape (n_agents,)
         What a subset run of each agent costs; NaN where not measured.
     basis : tuple of str, length n_agents
-        How w_i was found: "measured per task", "linear in tasks" or "not measured".
+        How w_i was found: "measured per task" or "linear in tasks"; or why it was not.
     per_run : Spread or None
         w over the agents for whom it is known; None where it is not measured for any.
     subset_run : Spread or None
@@ -105,12 +107,12 @@ class Saving:
         """Return how the money was found, in a sentence: with the number of agents behind each basis."""
         if self.per_run is None:
             return f"cost: {NOT_MEASURED}"
-        counted = [(basis, self.basis.count(basis)) for basis in (MEASURED, LINEAR, NOT_MEASURED)]
+        counted = [(basis, self.basis.count(basis)) for basis in get_args(Basis)]
         n_agents = len(self.basis)
         return "cost: " + ", ".join(f"{basis} for {n} of {n_agents} agents" for basis, n in counted if n)
 
 
-def saving(costs: FloatArray, tasks: IndexArray) -> Saving:
+def saving(costs: FloatArray, tasks: IndexArray, plausible: Mask | None = None) -> Saving:
     """Tell what a subset run saves, for each agent and over them.
 
     Parameters
@@ -119,6 +121,8 @@ def saving(costs: FloatArray, tasks: IndexArray) -> Saving:
         Of a trial of each agent on each task, the mean over its trials; NaN where not known.
     tasks : int array, shape (k,)
         Task indices of the subset.
+    plausible : bool array, shape (n_agents,), optional
+        Whose costs are believed; by default all.
 
     Raises
     ------
@@ -126,7 +130,11 @@ def saving(costs: FloatArray, tasks: IndexArray) -> Saving:
     """
     costs, in_subset = _checked(costs, tasks)
     known = ~np.isnan(costs)
-    basis = tuple(_basis(row[seen], row.size) for row, seen in zip(costs, known, strict=True))
+    believed = np.ones(len(costs), dtype=np.bool_) if plausible is None else plausible
+    basis = tuple(
+        _basis(row[seen], row.size, is_believed=bool(is_believed))
+        for row, seen, is_believed in zip(costs, known, believed, strict=True)
+    )
     subset_costs, full_costs = _run_costs(costs, in_subset, basis)
     saved = full_costs - subset_costs
     return Saving(
@@ -140,9 +148,11 @@ def saving(costs: FloatArray, tasks: IndexArray) -> Saving:
     )
 
 
-def _basis(known: FloatArray, n_tasks: int) -> Basis:
+def _basis(known: FloatArray, n_tasks: int, *, is_believed: bool) -> Basis:
     if not known.size:
         return NOT_MEASURED
+    if not is_believed:
+        return IMPLAUSIBLE
     if known.size < n_tasks or np.ptp(known) == 0.0:
         return LINEAR
     return MEASURED

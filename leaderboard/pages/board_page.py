@@ -216,7 +216,7 @@ class BoardPage:
     @property
     def has_implausible(self) -> bool:
         """Whether a cost that is stated is not believed."""
-        return any(line.cells.get("Cost") == "?" for line in self.lines)
+        return any(line.cells.get("Cost") == words.UNBELIEVED for line in self.lines)
 
     @property
     def n_columns(self) -> int:

@@ -75,7 +75,7 @@ class Line:
     @property
     def compared_cost(self) -> float | None:
         """None too where its cost is not believed, or stated of some of its trials alone."""
-        is_apart = self.cells.get("Cost") == "?" or self.entry.cost_basis == words.IN_PART
+        is_apart = self.cells.get("Cost") == words.UNBELIEVED or self.entry.cost_basis == words.IN_PART
         return None if is_apart else self.entry.cost_usd
 
     @property

@@ -77,10 +77,13 @@ def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, 
     heads = {column.head for column in shown}
     cells = "".join(cell for column in shown for cell in column.cells)
     signs = {sign for sign in ("~", "≤") if sign in cells}
+    signs |= {terms.UNBELIEVED for column in shown if terms.UNBELIEVED in column.cells}
     told = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
     marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]
     told |= {mark: words.sentence(terms.MARKS[mark]) for mark in marks}
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
+    if any(cell.endswith("?") for column in shown if column.head == "ICC" for cell in column.cells):
+        told["ICC"] += " Behind it, ?: without an interval."
     if methods:
         told["± SE"] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
     return told

@@ -26,7 +26,7 @@ import numpy as np
 from analytics.arrays import IndexArray
 from analytics.record import Record
 from selection.bands import Band
-from selection.cost import Saving, saving
+from selection.cost import saving
 from selection.errors import SelectionError
 from selection.full_scores import estimator_of
 from selection.given import Given
@@ -36,6 +36,7 @@ from selection.standings import answer
 from selection.standings.answering import Basis, basis
 from selection.standings.choice import band_of, chosen_tasks, counted_agents, how_chosen, rule_of, training
 from selection.standings.lines import Line, Standings
+from selection.standings.savings import plausible
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
 from selection.validation.replacing import KEPT, PLAIN, Expected, Replaced, expected
@@ -113,7 +114,7 @@ def proposals_of(
         "chosen_from": [record.table.agents[i] for i in counted_agents(record, rules)],
         "kept": {
             "k": found.chosen.tasks.size,
-            "cost": _cost(saving(record.costs, found.chosen.tasks)),
+            "cost": _cost(record, found.chosen.tasks),
             "figures": _figures(figures[KEPT]),
         },
         "variants": told | {way: {"reason": reason} for way, reason in refused.items()},
@@ -129,7 +130,7 @@ def _ways(record: Record, found: Basis, band: Band, rules: Rules) -> tuple[Fitti
     if rules.strategy != "mid_range":
         tasks, refusal = chosen_tasks(training(record), rules) if band.suited else (band.tasks, band.reason)
         edges = (band.lo, band.hi), (rules.lo, rules.hi)
-        one: Proposal[None] = proposed(record.table, previous, tasks, *edges, costs=record.costs)
+        one: Proposal[None] = proposed(record.table, previous, tasks, *edges)
         why = f"hysteresis is a rule of the band; the strategy {rules.strategy} chooses by other marks"
         return _split({PLAIN: one}, refusal, {WITH_HYSTERESIS: why})
     both: Proposals[None] = propose(
@@ -140,7 +141,6 @@ def _ways(record: Record, found: Basis, band: Band, rules: Rules) -> tuple[Fitti
         lo=rules.lo,
         hi=rules.hi,
         widening=rules.widening,
-        costs=record.costs,
     )
     return _split({PLAIN: both.plain, WITH_HYSTERESIS: both.with_hysteresis}, band.reason, {})
 
@@ -224,13 +224,13 @@ def _told(record: Record, band: Band, one: Proposal[None], rates_then: Mapping[s
             for agent, delta in zip(record.table.agents, one.deltas, strict=True)
             if delta.size
         ],
-        "cost": _cost(one.saving),
+        "cost": _cost(record, one.tasks),
     }
 
 
-def _cost(found: Saving | None) -> Plain:
-    """Tell what a run costs and spares, US dollars; None where no cost is known."""
-    assert found is not None  # of a proposal with tasks
+def _cost(record: Record, tasks: IndexArray) -> Plain:
+    """Tell what a run costs and spares, US dollars; None where no cost is believed."""
+    found = saving(record.costs, tasks, plausible(record))
     return {
         "subset_run": asdict(found.subset_run) if found.subset_run else None,
         "per_run": asdict(found.per_run) if found.per_run else None,

@@ -3,7 +3,8 @@
 What a full evaluation would have run and the agent did not counts as spared, where the agent ran all that it
 was asked to run, of the subset or of tasks chosen for it: a complete agent that lacks 3 of 50 tasks is spared
 3; one that delivered part of its assignment, or is not at the end of its batches, nothing. Money is what one
-trial of each task that was not run would have cost at the agent's own mean.
+trial of each task that was not run would have cost at the agent's own mean. A cost that is not plausible
+beside the others is left out, and counted.
 
 Source
 ------
@@ -16,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from analytics.arrays import IndexArray
+from analytics.arrays import IndexArray, Mask
 from analytics.record import Record
 from selection.cost import LINEAR, MEASURED, saving
 from selection.standings.placing import Placed
+from selection.standings.terms import believed
 
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
 IN_PART, NOT_STATED = "in part", "not stated"
@@ -46,7 +48,7 @@ def savings(
         ``n_tasks``, ``k``, ``reduction``, ``per_run`` and ``subset_run`` in US dollars or None, ``note``,
         ``so_far``; where some of its ``n_runs`` are on tasks chosen for the agent, with their ``n_chosen``.
     """
-    saved = saving(record.costs, tasks)
+    saved = saving(record.costs, tasks, plausible(record))
     return {
         "n_tasks": saved.n_tasks,
         "k": saved.k,
@@ -71,6 +73,12 @@ def run_costs(record: Record) -> list[tuple[float | None, str]]:
     ]
 
 
+def plausible(record: Record) -> Mask:
+    """Tell whose stated cost of a run is believed, (n_agents,)."""
+    stated = {i: cost for i, (cost, _) in enumerate(run_costs(record)) if cost is not None}
+    return np.isin(np.arange(record.n_agents), list(believed(stated)))
+
+
 def _so_far(record: Record, placed: Sequence[Placed], chosen: Collection[int]) -> dict[str, Any]:
     """Add up what agents that did as they were asked have not run."""
     by_choice = np.isin(np.arange(record.n_agents), list(chosen))
@@ -80,6 +88,7 @@ def _so_far(record: Record, placed: Sequence[Placed], chosen: Collection[int]) -
     n_known = np.count_nonzero(known, axis=1)
     money = np.full(record.n_agents, np.nan)
     np.divide(np.nansum(record.costs, axis=1), n_known, out=money, where=n_known > 0)
+    money[~plausible(record)] = np.nan
     money = money[spared > 0] * spared[spared > 0]
     told = ~np.isnan(money)
     n_chosen = int(np.count_nonzero(by_choice & (spared > 0)))

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from selection.standings.lines import AtTarget, Line, Standings
-from selection.standings.terms import TARGETS, cost_text, costs, in_order, percent
+from selection.standings.terms import TARGETS, UNBELIEVED, cost_text, costs, in_order, leaves_open, percent
 
 NOTHING = "–"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -229,7 +229,7 @@ def _percent(value: float | None) -> str:
 
 
 def _bounds(at: AtTarget) -> str:
-    if at.rank is not None or at.bounds is None or not at.n_missing:
+    if at.rank is not None or at.bounds is None or not leaves_open(at):
         return NOTHING
     return f"{percent(at.bounds[0])}–{percent(at.bounds[1])}"
 
@@ -241,7 +241,7 @@ def _ties(at: AtTarget) -> str:
 def _cost(line: Line, believed: Mapping[str, Any]) -> str:
     if line.cost_usd is None:
         return NOTHING
-    return cost_text(line) if line.agent in believed else "?"
+    return cost_text(line) if line.agent in believed else UNBELIEVED
 
 
 def _sizes(board: Standings, target: str) -> dict[int, int]:

@@ -4,10 +4,11 @@ The dictionary and the figures of the sentences in `words`, through which faces 
 imported. Numbers are rounded for display.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import TypeVar
 
-from selection.standings.lines import Line, Standings
+from selection.standings.lines import AtTarget, Line, Standings
 
 TARGETS = {
     "full": "all {n} tasks",
@@ -84,6 +85,7 @@ PHASES = {
     "saturated": "The best agents pass nearly every task, so that ranks say little.",
     "unsuited": "No subset is in use: every agent runs all tasks and is ranked on all.",
 }
+UNBELIEVED = "?"  # in the place of a cost
 LEGEND = {
     "Rank": "1 + the number of agents with a better score.",
     "May hold": "The ranks that an agent may hold, all of them right at once with 95% confidence.",
@@ -100,6 +102,8 @@ LEGEND = {
     "state theirs. A score without it is measured.",
     "Bounds": "What the score would be if all missing outcomes were failures, and if all were successes.",
     "≤": "The standard error is an upper bound: one trial a task.",
+    UNBELIEVED: "A stated cost of 0 or below a fiftieth of the board’s median. It is not believed: what the "
+    "board says of costs leaves it out.",
     "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent ran; "
     "those that it ran once tell only how tasks differ.",
 }
@@ -113,6 +117,8 @@ BASIS = {
 }
 CHOSEN_TASKS = "tasks chosen for the agent"  # the source of an interval
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
+ZERO = "outcomes that are missing or invalid count as failures"
+Key = TypeVar("Key")
 
 # ------------------------------------------------------------------------------------------ names and figures
 
@@ -170,6 +176,11 @@ def in_order(board: Standings, target: str = "") -> list[Line]:
     )
 
 
+def leaves_open(told: AtTarget) -> bool:
+    """Whether some of its outcomes are missing, and not all."""
+    return told.n_missing > 0 and told.n_valid > 0
+
+
 def cost_text(line: Line) -> str:
     """Return $12.4, ~$12.4 where a run of all tasks is reckoned from a part of them."""
     sign = "~" if is_reckoned(line) else ""
@@ -184,9 +195,13 @@ def is_reckoned(line: Line) -> bool:
 
 def costs(board: Standings) -> dict[str, float]:
     """Return the costs that are believed, by agent: not 0, nor below a fiftieth of the board's median."""
-    stated = {line.agent: line.cost_usd for line in board.agents if line.cost_usd is not None}
+    return believed({line.agent: line.cost_usd for line in board.agents if line.cost_usd is not None})
+
+
+def believed(stated: Mapping[Key, float]) -> dict[Key, float]:
+    """Return those of the costs of runs that are plausible beside the others."""
     least = median(stated.values()) / IMPLAUSIBLE if stated else 0.0
-    return {agent: cost for agent, cost in stated.items() if cost > 0 and cost >= least}
+    return {key: cost for key, cost in stated.items() if cost > 0 and cost >= least}
 
 
 def whole_costs(board: Standings) -> dict[str, float]:

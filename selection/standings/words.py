@@ -21,16 +21,24 @@ from selection.standings.lines import (
     Trials,
     TrialsLine,
 )
-from selection.standings.terms import BASIS, METHODS, SHORT_UNMEASURED, UNMEASURED, is_reckoned
+from selection.standings.terms import (
+    BASIS,
+    METHODS,
+    SHORT_UNMEASURED,
+    UNMEASURED,
+    is_reckoned,
+    leaves_open,
+)
 from selection.standings.terms import CHOSEN_TASKS as CHOSEN_TASKS
 from selection.standings.terms import COVERS as COVERS
 from selection.standings.terms import HIDDEN as HIDDEN
-from selection.standings.terms import IMPLAUSIBLE as IMPLAUSIBLE
 from selection.standings.terms import IN_PART as IN_PART
 from selection.standings.terms import LEGEND as LEGEND
 from selection.standings.terms import MARKS as MARKS
 from selection.standings.terms import PHASES as PHASES
 from selection.standings.terms import TARGETS as TARGETS
+from selection.standings.terms import UNBELIEVED as UNBELIEVED
+from selection.standings.terms import ZERO as ZERO
 from selection.standings.terms import clause as clause
 from selection.standings.terms import cost_text as cost_text
 from selection.standings.terms import costs as costs
@@ -341,7 +349,7 @@ def _option(told: Trials, one: TrialsLine) -> str:
 
 def bounds_text(told: AtTarget) -> str:
     """Say what the missing outcomes leave open; empty where none is missing, and where all are."""
-    if told.bounds is None or not told.n_missing or not told.n_valid:
+    if told.bounds is None or not leaves_open(told):
         return ""
     low, high = told.bounds
     missing = "outcome is" if told.n_missing == 1 else f"{told.n_missing:,} outcomes are"
@@ -419,6 +427,7 @@ def notices(
             not_revalidated,
             target_text(board),
             _compared_text(board),
+            ZERO if zero else "",
             *uneven,
             unranked_text(board, of=True),
             offer if 2 * n_ranked < n else "",
@@ -537,6 +546,6 @@ def _spared_text(spared: Mapping[str, Any]) -> str:
     if spared["saved"] is None:
         return ""
     n_unknown = spared["n_not_measured"]
-    unknown = f", {n_unknown:,} of them without a stated cost left out" if n_unknown else ""
+    unknown = f", {n_unknown:,} of them without a plausible cost left out" if n_unknown else ""
     whose = "its" if spared["n_runs"] == 1 else "their"
     return f", {money(spared['saved'])} at {whose} own mean cost of a task{unknown}"

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from leaderboard.catalog.models import Policy
 from selection.cli import main
 from tests.seen import rows_of
-from tests.toys import board_of, csv_text, graded, rows_text
+from tests.toys import board_of, csv_text, graded, recomputed, rows_text
 
 TARGETS = ("subset", "full", "domain")
 PUBLISHED = {"benchmark", "number", "published_at", "data_version", "digest", "signature", "key"}
@@ -92,6 +93,27 @@ def test_csv_json_api_and_the_files_command_line_agree(client, board, capsys, ta
     told = {name: value for name, value in of_json.items() if name in of_file}
     assert changed(told, of_file) == set()
     assert of_json.keys() - of_file.keys() == PUBLISHED
+
+
+def test_that_missing_outcomes_count_as_failures_is_told_on_every_face(client, db, tmp_path, capsys):
+    board = board_of(FILES["repeats, costs, one incomplete"])
+    board.path = tmp_path / "file.csv"
+    board.path.write_text(FILES["repeats, costs, one incomplete"])
+    said = "Outcomes that are missing or invalid count as failures."
+    faces = (
+        lambda: by_file(board, capsys, *told),
+        lambda: json.dumps(json.loads(by_file(board, capsys, *told, "--json"))["notices"]),
+        lambda: printed("standings", "toy"),
+        lambda: json.dumps(client.get("/api/v1/benchmarks/toy/board").json()["notices"]),
+        lambda: client.get("/b/toy").content.decode(),
+        lambda: client.get("/b/toy/board.md").content.decode(),
+    )
+    told = ()
+    assert [said in face() for face in faces] == [False] * len(faces)
+    Policy.objects.create(benchmark=board.benchmark, number=2, missing="zero")
+    recomputed()
+    told = ("--missing", "zero")
+    assert [said in face() for face in faces] == [True] * len(faces)
 
 
 def changed(one, other):

@@ -59,6 +59,17 @@ def test_measured_linear_and_not_measured():
     )
 
 
+def test_costs_that_are_not_believed_are_counted_and_left_out():
+    costs = np.array([[1.0, 2.0], [0.0, 0.0], [NAN, NAN]])
+    result = saving(costs, np.array([0]), np.array([True, False, False]))
+    assert result.basis == ("measured per task", "implausible", "not measured")
+    assert result.per_run == Spread(2.0, 2.0, 2.0, 2.0, 2.0)
+    assert result.note() == (
+        "cost: measured per task for 1 of 3 agents, implausible for 1 of 3 agents, "
+        "not measured for 1 of 3 agents"
+    )
+
+
 def test_without_costs_the_tasks_are_still_counted():
     result = saving(np.full((3, 10), NAN), np.arange(4))
     assert (result.per_run, result.subset_run) == (None, None)

@@ -402,6 +402,29 @@ def test_savings_in_money_are_at_the_agents_own_mean(history):
     assert (lines["a01"].cost_usd, lines["a01"].cost_basis) == (None, "not stated")
 
 
+def test_savings_leave_out_a_cost_that_is_not_believed(history):
+    """By hand: 15 runs at a dollar a task, one at a cent; the newcomer at a cent too."""
+    outcomes, tasks = history
+    k, costs = tasks.size, np.full((17, 60), 1.0)
+    costs[3] = 0.01
+    costs[16] = NAN
+    costs[16, tasks] = 0.01
+    row = np.full(60, NAN)
+    row[tasks] = 1.0
+    found = answer(record_of(np.vstack([outcomes, row]), costs=costs))
+    told = found.savings
+    assert (told["per_run"]["smallest"], told["per_run"]["largest"]) == (60 - k, 60 - k)
+    assert told["note"] == "cost: linear in tasks for 15 of 17 agents, implausible for 2 of 17 agents"
+    assert (told["so_far"]["n_runs"], told["so_far"]["saved"], told["so_far"]["n_not_measured"]) == (
+        1,
+        None,
+        1,
+    )
+    assert found.trials.options[0].cost_usd == k
+    lines = by_name(found)
+    assert (lines["a03"].cost_usd, lines["a03"].cost_basis) == (pytest.approx(0.6), "linear")
+
+
 def test_a_cost_of_the_cheap_trials_alone_is_marked(history):
     """The best agent states what its five cheapest tasks cost; then, of each task, one trial."""
     outcomes, _ = history

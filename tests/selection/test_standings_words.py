@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from analytics.differences.rows import Facet
+from analytics.record import Counting
 from selection.given import Given, Variances
 from selection.rules import Rules
 from selection.standings import answer, printed, table, terms, words
@@ -322,6 +323,41 @@ def test_a_cost_below_a_fiftieth_of_the_median_is_not_believed():
     assert [row["Cost"] for row in table.rows(standings(*lines))] == ["?", "?", "$100", "$100"]
 
 
+def test_what_stands_for_a_cost_that_is_not_believed_is_explained_where_it_stands():
+    at = {"full": AtTarget(rank=1, score=0.5)}
+    stated = {"a": 1.0, "b": 100.0, "c": 100.0}
+    lines = [line(name, 1, 0.5, cost=cost, at=at) for name, cost in stated.items()]
+    believed = standings(*lines[1:])
+    assert "?" not in printed.legend(believed, "full", table.columns(believed))
+    doubted = standings(*lines)
+    told = printed.legend(doubted, "full", table.columns(doubted))
+    assert told["?"].startswith("A stated cost of 0 or below a fiftieth of the board’s median.")
+    without_interval = line("d", 1, 0.5, at=at, icc={"icc": 0.61, "note": "no interval"})
+    doubted = standings(*lines[1:], without_interval)
+    told = printed.legend(doubted, "full", table.columns(doubted))
+    assert "?" not in told
+    assert told["ICC"].endswith("Behind it, ?: without an interval.")
+
+
+def test_bounds_are_told_of_what_is_missing_in_part():
+    """Where nothing counts of an agent they are 0 to 1, and say nothing."""
+    open_ = AtTarget(n_valid=10, n_missing=30, bounds=(0.2, 0.95))
+    nothing = AtTarget(n_valid=0, n_missing=40, bounds=(0.0, 1.0))
+    ran = [
+        line("a", None, None, at={"full": open_}),
+        line("b", None, None, at={"full": nothing}, marks=("elsewhere",)),
+    ]
+    assert [row["Bounds"] for row in table.rows(standings(*ran))] == ["20.0–95.0", "–"]
+
+
+def test_that_missing_outcomes_count_as_failures_is_among_the_notices():
+    outcomes = board(16, 60)
+    gap, zero = (answer(record_of(outcomes, counting=Counting(missing=how))) for how in ("gap", "zero"))
+    said = "Outcomes that are missing or invalid count as failures."
+    assert [one for one in (*gap.notices, *zero.notices) if "failures" in one] == [said]
+    assert said in printed.text(zero).splitlines()
+
+
 @pytest.mark.parametrize(
     ("amount", "text"),
     [(0.294, "$0.29"), (10.42, "$10.4"), (99.96, "$100.0"), (1686.2, "$1,686"), (0, "$0.00")],
@@ -346,7 +382,7 @@ def test_savings_in_words():
     two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
     assert words.savings_text(two).endswith(
         "So far 2 runs went without 1 task of a full evaluation, $5.00 at their own mean cost of a task, "
-        "1 of them without a stated cost left out."
+        "1 of them without a plausible cost left out."
     )
     assert words.savings_text(two, with_money=False).endswith(
         "So far 2 runs went without 1 task of a full evaluation."

@@ -122,7 +122,7 @@ def cost(line: Line) -> SafeString | str:
     text = line.cells.get("Cost", table.NOTHING)
     if text == table.NOTHING:
         return HIDDEN if line.entry.cost_basis == words.HIDDEN else NOT_STATED
-    if text == "?":
+    if text == words.UNBELIEVED:
         return NOT_BELIEVED
     return cell(line, "Cost")
 
