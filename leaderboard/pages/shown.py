@@ -1,11 +1,14 @@
-"""What every page of a benchmark begins with: who may see it, and how long the answer holds."""
+"""What every page of a benchmark begins with: its address, who may see it, how long the answer holds."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Subquery
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponsePermanentRedirect
+from django.urls import resolve
+from django.views.decorators.common import no_append_slash
+from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Benchmark
@@ -53,3 +56,13 @@ def visible(slug: str) -> Benchmark:
     if found is None:
         raise Http404("There is no such benchmark.")
     return found
+
+
+@no_append_slash
+@require_safe
+@for_all
+def unslashed(request: HttpRequest, rest: str) -> HttpResponsePermanentRedirect:
+    """Lead to the page whose address this is but for slashes at its end; 404 where there is none."""
+    resolve(request.path_info.rstrip("/"))
+    path, mark, query = request.get_full_path().partition("?")
+    return HttpResponsePermanentRedirect(f"{path.rstrip('/')}{mark}{query}")

@@ -22,6 +22,7 @@ from leaderboard.pages.invitations import invitation
 from leaderboard.pages.markdown import markdown
 from leaderboard.pages.methods import methods
 from leaderboard.pages.reporting import reported
+from leaderboard.pages.shown import unslashed
 from leaderboard.pages.signing import signing_key
 from leaderboard.pages.task import task
 from leaderboard.pages.tasks import tasks
@@ -49,6 +50,7 @@ urlpatterns = [
     path("b/<slug:slug>/tasks/<int:pk>", task, name="task"),
     path("b/<slug:slug>/agents/<int:pk>", agent, name="agent"),
     path("b/<slug:slug>/plots/<slug:name>.svg", plot, name="plot"),
+    path("b/<path:rest>/", unslashed, name="unslashed"),
     path("methods", methods, name="methods"),
     path("robots.txt", robots, name="robots"),
     path("sitemap.xml", sitemap, name="sitemap"),

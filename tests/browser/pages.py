@@ -17,6 +17,7 @@ ROWS = "#ranking tbody tr:not(.divider)"
 NOT_PAGES = {
     *("plot", "feed", "badge", "card", "cite", "board_markdown", "robots", "sitemap", "signing_key"),
     *("account", "token_made", "token_revoked", "mail", "submission", "withdrawn", "report", "invitation"),
+    "unslashed",
 }
 
 

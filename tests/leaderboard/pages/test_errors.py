@@ -30,6 +30,27 @@ def test_an_unknown_benchmark(client, db):
     assert client.get("/b/none").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("address", "page"),
+    [
+        ("/b/toy/", "/b/toy"),
+        ("/b/toy/tasks/", "/b/toy/tasks"),
+        ("/b/toy/agents/7//?a=1&b=%C3%A9%20c", "/b/toy/agents/7?a=1&b=%C3%A9%20c"),
+        ("/b/toy/badge.svg/", "/b/toy/badge.svg"),
+    ],
+)
+def test_a_slash_at_the_end_leads_to_the_page_without_it(client, db, address, page):
+    response = client.get(address)
+    assert (response.status_code, response["Location"]) == (301, page)
+
+
+@pytest.mark.parametrize(
+    "address", ["/b/", "/b//", "/b//evil.example/", "/b/toy/nowhere/", "/b/toy/nowhere", "/b/%2F%2Fevil/"]
+)
+def test_no_slash_leads_to_what_is_not_there(client, db, address):
+    assert client.get(address).status_code == 404
+
+
 def test_a_foreign_host(client, db):
     response = client.get("/", headers={"host": "elsewhere.example"})
     assert response.status_code == 400
