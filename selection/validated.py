@@ -72,6 +72,11 @@ FIGURES = {
 }
 LEADING, FURTHER = tuple(FIGURES)[:7], tuple(FIGURES)[7:]
 WITH_ERROR = ("pairs_correct", "skill", "pairs_correct_full", "random_difference", "kappa")
+OF_FOLDS = (
+    "Each is the interval of its fold, from the fold’s own agents: where fewer than 19 of these have an "
+    "estimate in time, from agents left out one at a time. A board with 19 prints intervals in time, which "
+    "are others, and says so where those surely held less often than 95%."
+)
 LEGEND = {
     "Pairs in order": "What a board is read for: of the pairs of a new agent and an older one whose full "
     "scores differ, the share that the subset puts in the same order; a tie on the subset counts half. The "
@@ -92,7 +97,7 @@ LEGEND = {
     "R²": "Of the estimated full score against the measured one. Below 0 the mean of all agents would be the "
     "better guess.",
     "95% intervals hit": "How often the interval of the estimated score held the measured one. New scaffolds "
-    "and the passing of time make it fall short of 95%.",
+    f"and the passing of time make it fall short of 95%. {OF_FOLDS}",
     "±": "A jackknife standard error; for random 80/20 the spread over its draws.",
     "Held out": "Agents taken for new and scored; of random 80/20, over all of its draws together.",
 }

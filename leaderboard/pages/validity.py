@@ -268,7 +268,7 @@ def coverage_chart(tests: list[Test]) -> Chart | None:
         name="coverage",
         title="Intervals that held",
         lede="How often the 95% interval of an estimated score held the measured one. Left of the line they "
-        "are too narrow for what is new there.",
+        f"are too narrow for what is new there. {validated.OF_FOLDS}",
         heads=("Test", "Held", "Intervals"),
         rows=tuple((test.label, _percent(_held(test)), f"{test.of['n_intervals']:,}") for test in tests),
         svg=drawn[0],
