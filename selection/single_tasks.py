@@ -1,4 +1,4 @@
-"""What single tasks tell: pass rates, discrimination, and what neighbours in rank lead one to expect.
+"""What single tasks tell: pass rates, discrimination, what neighbours lead one to expect, what counts.
 
 Model
 -----
@@ -48,6 +48,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analytics.arrays import CountArray, FloatArray, IndexArray, Mask, read_only
+from analytics.record import AgentRow
 from selection.bands import EDGE_TOLERANCE, pass_rates
 
 REACH = 5
@@ -56,6 +57,23 @@ SELDOM, OFTEN = 0.2, 0.8
 FEWEST_NEIGHBOURS = 4
 FEWEST_AGENTS = 3
 LEAST_VARIANCE = 1e-12  # below it all are equal but for rounding
+
+
+def n_counted(row: AgentRow, *, zero: bool) -> int | None:
+    """Return how many of the outcomes that an agent delivered count, gaps of the harness among them.
+
+    Parameters
+    ----------
+    row : AgentRow
+    zero : bool
+        Whether absent outcomes count as failures too: then the passes are Σ_j R_j·X_j, where one condition is
+        compared, and None stands where outcomes lie between 0 and 1.
+    """
+    if not zero:
+        return int(row.n_valid.sum() + row.n_gaps.sum())
+    if row.n_graded:
+        return None
+    return row.n_failed + round(float(np.nansum(row.means * row.n_valid)))
 
 
 def on_equal_terms(outcomes: FloatArray) -> Mask:

@@ -31,8 +31,9 @@ WORDED = {
     "model": "The model that the scaffold calls.",
     "version": "Version of the agent; empty: not stated.",
     "organisation": "Who made the agent; empty: not stated.",
-    "n_trials": "Counted valid trials.",
-    "n_invalid": "Counted trials that the harness failed.",
+    "n_trials": "Counted trials with an outcome, which a missing or invalid one has where it counts as a "
+    "failure.",
+    "n_invalid": "Counted trials that were delivered as invalid.",
     "n_submissions": "Submissions that count.",
     "cost_basis": "How the cost was found: per task, linear, in part, not stated; or hidden by the policy.",
     "marks": "Words for its state, separated by blanks; chosen tasks: it was asked for tasks chosen for it.",
@@ -41,7 +42,7 @@ WORDED = {
     "rank_upper": "Worst rank it may hold; 95%, all agents at once.",
     "lower": "Lower end of the 95% interval of the score, clipped to [0, 1].",
     "upper": "Its upper end.",
-    "n_valid": "Tasks with a valid outcome.",
+    "n_valid": "Tasks with an outcome, as in n_tasks.",
     "n_missing": "Places (task × trial) without one.",
 }
 BEHIND = {

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
-from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Task
+from leaderboard.catalog.models import Agent, Benchmark, Duplicates, MissingPlaces, Task
 from leaderboard.pages.caching import kept
 from leaderboard.pages.placed import Placed, placed
 from leaderboard.pages.shown import for_all, visible
@@ -161,7 +161,7 @@ class AgentPage:
             return
         yield "Date", self.line.submitted_at or "not stated"
         yield "Run by", "an operator" if self.line.run_by == "operator" else "its submitter"
-        yield "Tasks", _tasks_text(self.line)
+        yield "Tasks", _tasks_text(self.line, zero=self._is_zero)
         yield "Invalid trials", f"{self.line.n_invalid:,}" if self.line.n_invalid else "none"
         yield "Cost", dict(words.about(self.line)).get("Cost", self.line.cost_basis)
         yield "Repeated trials", icc_text(self.line)
@@ -173,6 +173,11 @@ class AgentPage:
             yield "Conditions", self.line.condition
         for flag in self.line.flags:
             yield "Flag", words.sentence(flag)
+
+    @property
+    def _is_zero(self) -> bool:
+        """Whether the board counts missing outcomes as failures."""
+        return self.of.board is not None and self.of.board.policy.missing == MissingPlaces.ZERO
 
     @cached_property
     def people(self) -> People | None:
@@ -328,11 +333,38 @@ class AgentPage:
 
     @property
     def submissions_text(self) -> str:
-        n = len(self.delivered)
+        n, policy = len(self.delivered), self.of.outcomes.policy
         if n == 1:
             return "One submission."
-        counts = THAT_COUNT[Duplicates(self.of.outcomes.policy.duplicates)]
-        return f"{n:,} submissions; none was chosen by us: {counts}."
+        all_count = self.n_counted is not None and self.n_counted >= self.n_delivered
+        said = all_count or policy.duplicates != Duplicates.MEAN
+        counts = f": {THAT_COUNT[Duplicates(policy.duplicates)]}" if said else ""
+        return f"{n:,} submissions; none was chosen by us{counts}."
+
+    @property
+    def counted_text(self) -> str:
+        """How many of the outcomes count; empty where all do, and where that is not known."""
+        if self.n_counted is None or self.n_counted >= self.n_delivered:
+            return ""
+        return (
+            f"{self.n_counted:,} of {words.counted(self.n_delivered, 'outcome')} "
+            f"count{'s' if self.n_counted == 1 else ''}: the others are trials beyond those that each of its "
+            "tasks has, or of tasks, conditions or submissions that the board leaves out."
+        )
+
+    @property
+    def n_delivered(self) -> int:
+        """Outcomes of the submissions that stand."""
+        return sum(one.n_outcomes for one in self.delivered if one.status == Status.ACCEPTED)
+
+    @property
+    def n_counted(self) -> int | None:
+        """Those of them that count; None where that is not known."""
+        policy, standings = self.of.outcomes.policy, self.of.standings
+        alone = standings is not None and not standings.conditions.compared
+        if self.row is None or not (alone or policy.missing == MissingPlaces.GAP):
+            return None
+        return self.of.outcomes.n_counted[self.row]
 
 
 def _shared(rank: int | None, held: Counter[int | None]) -> str:
@@ -344,11 +376,18 @@ def _share(value: float | None) -> str:
     return "none" if value is None else f"{words.percent(value)}%"
 
 
-def _tasks_text(line: Line) -> str:
-    told = f"{line.n_tasks:,} with a valid outcome"
+def _tasks_text(line: Line, *, zero: bool) -> str:
+    """An invalid trial is among those that count where it counts as a failure."""
     if "elsewhere" in line.marks and not line.n_trials:
-        return f"{told} under {line.condition}, none of which this board counts"
-    return f"{told}, {words.counted(line.n_trials, 'valid trial')}"
+        return (
+            f"{line.n_tasks:,} with a valid outcome under {line.condition}, none of which this board counts"
+        )
+    if zero:
+        trials = words.counted(line.n_trials, "trial")
+        return f"{line.n_tasks:,}, with {trials}; those missing or invalid count as failures"
+    if line.n_invalid:
+        return f"{line.n_tasks:,} with an outcome, {words.counted(line.n_trials, 'trial')} that count"
+    return f"{line.n_tasks:,} with a valid outcome, {words.counted(line.n_trials, 'valid trial')}"
 
 
 def convergence_text(line: Line) -> str:

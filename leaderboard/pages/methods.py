@@ -53,6 +53,27 @@ SCORES = Part(
             f"{NDZOMGA}, Eq. 1; analytics/outcome_table.py",
         ),
         Method(
+            "counted",
+            "Which outcomes count",
+            "Of each task as many trials count as an agent has of every task that it was first asked for "
+            "together with it: trying again what failed gains nothing. Those delivered first count first, "
+            "of one delivery the lowest outcomes. Other tasks count once it has run all of them. All that an "
+            "operator loads counts. Nothing counts of retired tasks, of conditions that are not compared, or "
+            "of submissions that the policy leaves out.",
+            (
+                "trials of a task = min(max(n, n₀), the fewest delivered of any of these tasks)",
+                "n: those asked for; n₀: those there once all tasks asked for first were",
+            ),
+            "analytics/record",
+            {
+                "Invalid": "It counts as a failure until an operator confirms that the harness failed; then "
+                "it is missing, and may be delivered again.",
+                "Missing": "It leaves a gap, which may cost the agent its rank. Where the policy says "
+                f"`missing = zero`, {words.ZERO}; while a task that was asked for has none, as many trials "
+                "of each count as any of them has.",
+            },
+        ),
+        Method(
             "estimated",
             "Estimated score, ~",
             f"{SAID['~']} Of an agent that ran the subset S, k of m tasks, what it knows is kept and the "
@@ -257,8 +278,7 @@ MONEY = Part(
             ),
             "",
             {
-                "?": f"Not believed: a cost of 0, or below the board’s median over {words.IMPLAUSIBLE}. It "
-                "is left out of the sentence above the board.",
+                words.UNBELIEVED: SAID[words.UNBELIEVED],
                 "–": "Not stated.",
             },
         ),

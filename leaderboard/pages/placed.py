@@ -121,8 +121,8 @@ class Placed:
             return f"Pass rates are mean outcomes of {agents}, none of which has run all tasks."
         left_out = f"; {words.counted(rest, 'agent')} with fewer {'is' if rest == 1 else 'are'} left out"
         return (
-            f"Pass rates are mean outcomes of the {agents} with a valid outcome on at least 95% of the tasks"
-            f"{left_out if rest else ''}."
+            f"Pass rates are mean outcomes of the {agents} with an outcome that counts on at least 95% of "
+            f"the tasks{left_out if rest else ''}."
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
+from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, Task
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import AgentScores
 from leaderboard.studies.parts import by_agent, keys_of
@@ -27,6 +27,7 @@ from selection.single_tasks import discriminations as discriminations
 from selection.single_tasks import expected as expected
 from selection.single_tasks import group_means as group_means
 from selection.single_tasks import in_band as in_band
+from selection.single_tasks import n_counted as n_counted
 from selection.single_tasks import on_equal_terms as on_equal_terms
 from selection.single_tasks import rates as rates
 from selection.single_tasks import weaker_passing as weaker_passing
@@ -46,6 +47,8 @@ class Outcomes:
         NaN where there is no valid outcome.
     n_invalid : int array, shape (n_agents, n_tasks)
         Trials that the harness failed.
+    n_counted : list of (int or None), length n_agents
+        Delivered outcomes that count, as `selection.single_tasks.n_counted` tells.
     n_unread : int
         Agents whose outcomes have changed since they were last read.
     """
@@ -56,12 +59,19 @@ class Outcomes:
     agents: list[Agent]
     means: FloatArray
     n_invalid: npt.NDArray[np.int32]
+    n_counted: list[int | None]
     n_unread: int
 
     def in_order(self, rows: Sequence[int]) -> "Outcomes":
         """The same agents in another order."""
         agents = [self.agents[row] for row in rows]
-        return replace(self, agents=agents, means=self.means[rows], n_invalid=self.n_invalid[rows])
+        return replace(
+            self,
+            agents=agents,
+            means=self.means[rows],
+            n_invalid=self.n_invalid[rows],
+            n_counted=[self.n_counted[row] for row in rows],
+        )
 
 
 def read_outcomes(benchmark: Benchmark) -> Outcomes:
@@ -80,6 +90,7 @@ def read_outcomes(benchmark: Benchmark) -> Outcomes:
         agents=[agent for agent, _ in rows],
         means=_stacked([row.means for _, row in rows], len(tasks), np.float64),
         n_invalid=_stacked([row.n_invalid for _, row in rows], len(tasks), np.int32),
+        n_counted=[n_counted(row, zero=policy.missing == MissingPlaces.ZERO) for _, row in rows],
         n_unread=sum(pk not in {one.agent_id for one in right} for pk in delivered),
     )
 

@@ -117,7 +117,7 @@ class AtTarget:
     estimated : bool
         Whether `score` is predicted, from the subset or from tasks chosen for the agent.
     n_valid, n_missing : int
-        Tasks of the target with a valid outcome; places (task × trial) without one.
+        Tasks of the target with an outcome, as for `Line.n_tasks`; places (task × trial) without one.
     bounds : (float, float) or None
         What the missing outcomes could make of the score, as `Record.bounds`; for unranked agents.
     tied_with : tuple of (int, int)
@@ -165,9 +165,10 @@ class Line:
     condition : str
         The conditions it ran under, where it lacks those that are compared; else empty.
     n_tasks : int
-        Active tasks with a valid outcome; of an agent with a `condition`, the most under one of those.
+        Active tasks with an outcome, which a missing or invalid one has where it counts as a failure; of an
+        agent with a `condition`, the most under one of those.
     n_trials, n_invalid : int
-        Counted valid trials; counted trials that the harness failed.
+        Counted trials with such an outcome; counted trials that were delivered as invalid.
     n_submissions : int
     cost_usd : float or None
         Of a run of all active tasks, one trial each, at the mean of its trials; US dollars.

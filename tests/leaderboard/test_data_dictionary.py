@@ -23,6 +23,13 @@ def test_every_column_is_described_in_words():
         assert "None" not in column.told.split(":")[0]
 
 
+def test_trials_that_count_as_failures_are_not_called_valid():
+    told = {column.name: column.told for column in columns()}
+    for name in ("n_tasks", "n_trials"):
+        assert "which a missing or invalid one has where it counts as a failure" in told[name]
+        assert "valid trial" not in told[name]
+
+
 def test_boards_have_the_columns_of_their_rows():
     blank = dict.fromkeys(Line.__dataclass_fields__, ())
     line = Line(**blank | {"icc": {}, "at": {target: AtTarget() for target in ("full", "subset", "domain")}})

@@ -245,6 +245,66 @@ def test_every_submission_is_told(client, publish):
     assert "One submission." in text_of(seen(client, "b"))
 
 
+NEW = {"name": "new", "scaffold": "Loop", "model": "Model 9"}
+
+
+def delivered(post, tasks, trial=1):
+    outcomes = [{"task": f"t{j:02d}", "trial": trial, "outcome": 1} for j in tasks]
+    assert post({"agent": NEW, "outcomes": outcomes}).status_code == 201
+    recomputed(as_of=AS_OF)
+
+
+@pytest.mark.parametrize("missing", ["gap", "zero"])
+def test_how_many_outcomes_count_where_not_all_do(client, post, toy, missing):
+    Policy.objects.create(benchmark=toy, number=2, missing=missing)
+    delivered(post, range(17))
+    assert "outcomes count" not in text_of(seen(client, "new"))
+    delivered(post, range(17, 20))
+    text = text_of(seen(client, "new"))
+    assert "2 submissions; none was chosen by us: the mean of all that stand counts. 1st submission" in text
+    # Of the other tasks one trial each is there.
+    delivered(post, range(12), trial=2)
+    response = seen(client, "new")
+    assert (
+        "3 submissions; none was chosen by us. 20 of 32 outcomes count: the others are trials beyond those "
+        "that each of its tasks has, or of tasks, conditions or submissions that the board leaves out. "
+        "Which outcomes count" in text_of(response)
+    )
+    assert '<a href="/methods#counted">' in response.content.decode()
+    assert 'id="counted"' in client.get("/methods").content.decode()
+
+
+def test_of_one_submission_it_is_said_too(client, post, toy):
+    delivered(post, [*range(20)])
+    Task.objects.filter(name="t00").update(retired_at=AS_OF, retired_reason="broken")
+    Benchmark.objects.update(data_version=100)
+    recomputed(as_of=AS_OF)
+    assert "One submission. 19 of 20 outcomes count: the others" in text_of(seen(client, "new"))
+
+
+def test_where_nothing_tells_them_apart_nothing_is_claimed(client, publish):
+    """Under missing = zero, of graded outcomes."""
+    publish(csv_text({"a": "11111.....", "b": "1111100000"}), csv_text({"a": ".....1000x"}, day="2026-02-01"))
+    Policy.objects.create(benchmark=Benchmark.objects.get(), number=2, missing="zero")
+    half = [{"agent": "b", "task": "t09", "trial": 2, "outcome": 0.5}]
+    load_text(rows_text([*half, {"agent": "a", "task": "t00", "trial": 2, "outcome": 0.5}]))
+    recomputed(as_of=LATER)
+    text = text_of(seen(client, "a"))
+    assert "3 submissions; none was chosen by us. 1st submission" in text
+    assert "outcomes count" not in text
+
+
+def test_trials_that_are_missing_or_invalid_are_not_called_valid(client, publish):
+    publish(csv_text({"a": "11111000xx", "b": "1111100000", "c": "11111110.."}))
+    assert "Tasks 8 with an outcome, 8 trials that count Invalid trials 2" in text_of(seen(client, "a"))
+    assert "Tasks 8 with a valid outcome, 8 valid trials Invalid trials none" in text_of(seen(client, "c"))
+    Policy.objects.create(benchmark=Benchmark.objects.get(), number=2, missing="zero")
+    recomputed(as_of=LATER)
+    failed = "Tasks 10, with 10 trials; those missing or invalid count as failures Invalid trials"
+    assert f"{failed} 2" in text_of(seen(client, "a"))
+    assert f"{failed} none" in text_of(seen(client, "c"))
+
+
 def test_of_a_withdrawn_submission_a_line_without_numbers_stays(client, publish):
     publish(csv_text({"a": "11111.....", "b": "1111100000"}), csv_text({"a": ".....1000x"}, day="2026-02-01"))
     second = Submission.objects.get(agent__name="a", n_invalid=1)

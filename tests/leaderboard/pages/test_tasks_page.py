@@ -39,7 +39,9 @@ def test_how_many_tell_agents_apart(client, publish):
     )
     assert "and 2 by none." in text
     assert "No subset is in use" in text
-    assert "Pass rates are mean outcomes of the 4 agents with a valid outcome on at least 95% of" in text
+    assert (
+        "Pass rates are mean outcomes of the 4 agents with an outcome that counts on at least 95% of" in text
+    )
 
 
 def test_the_subset_is_the_band(client, publish):
