@@ -120,6 +120,7 @@ PAGES = {
     "report": "reports",
     # No data of a benchmark stands on these.
     "invitation": None,
+    "unslashed": None,
     "account": None,
     "token_made": None,
     "token_revoked": None,
