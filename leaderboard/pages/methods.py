@@ -62,7 +62,7 @@ SCORES = Part(
             "of submissions that the policy leaves out.",
             (
                 "trials of a task = min(max(n, n₀), the fewest delivered of any of these tasks)",
-                "n: those asked for; n₀: those there once all tasks asked for first were",
+                "n: those asked for with them; n₀: those there once all of these tasks were",
             ),
             "analytics/record",
             {
