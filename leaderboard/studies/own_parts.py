@@ -106,6 +106,9 @@ def conditions_counted(outcomes: pa.Table, of: OfAgent) -> dict[int, Condition |
     here = of.on_active(outcomes)
     if not here.num_rows:
         return dict.fromkeys(of.settings)
+    if not of.is_open:  # then how much was run under each setting decides nothing
+        _, first = np.unique(here["setting"].to_numpy(), return_index=True)
+        here = here.take(pa.array(first))
     source = _source(here, of, np.zeros(here.num_rows))
     compared = _compared(source, of)
     found = conditions_of(source["settings"], compared.by_temperature, source["counting"])
