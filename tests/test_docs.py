@@ -193,7 +193,7 @@ def readable():
             yield pytest.param(page, marks=[pytest.mark.slow(each=True)] if name_of(page) in LONG else [])
 
 
-@pytest.mark.parametrize("page", readable(), ids=name_of)
+@pytest.mark.parametrize("page", list(readable()), ids=name_of)
 def test_what_a_page_shows_runs_as_printed(page, request, capsys):
     text = page.read_text()
     commands = "with_server" if "manage.py" in text else "reader"
