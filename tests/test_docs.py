@@ -37,8 +37,6 @@ POLICY = (ROOT / "docs" / "policy.md").read_text()
 COMMAND_LINES = (ROOT / "docs" / "command-lines.md").read_text()
 RUN, SHOWN = {"sh", "python"}, {"csv", "json", "ndjson", "text"}
 APART = ("make ", "pip install ", "gunicorn ")
-LONG = ("README.md", "docs/command-lines.md", "docs/deployment.md", "docs/operator.md")
-"""Pages that take a quarter of a minute and more: `make test-slow` reads them."""
 PRINTED_ADDRESS = "localhost:8000"
 PATIENCE = 300
 TELLS = {
@@ -187,13 +185,11 @@ def served(at_home):
     server.wait(PATIENCE)
 
 
-def readable():
-    for page in PAGES:
-        if RUN & {language for language, _ in blocks(page.read_text())}:
-            yield pytest.param(page, marks=[pytest.mark.slow(each=True)] if name_of(page) in LONG else [])
+READ = [page for page in PAGES if RUN & {language for language, _ in blocks(page.read_text())}]
 
 
-@pytest.mark.parametrize("page", list(readable()), ids=name_of)
+@pytest.mark.slow(each=True)
+@pytest.mark.parametrize("page", READ, ids=name_of)
 def test_what_a_page_shows_runs_as_printed(page, request, capsys):
     text = page.read_text()
     commands = "with_server" if "manage.py" in text else "reader"

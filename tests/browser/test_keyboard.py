@@ -1,5 +1,6 @@
 """By keyboard alone: find an agent, make it the reference, compare it with the leader."""
 
+import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -23,6 +24,7 @@ def wait_for(browser, selector):
     wait_until(browser, lambda it: it.find_elements(By.CSS_SELECTOR, selector))
 
 
+@pytest.mark.slow
 def test_an_agent_is_found_made_the_reference_and_compared(board):  # noqa: F811 - the fixture
     agent = Agent.objects.get(name="a07")
     tab_to(board, "#bar [name=find]").send_keys("a07")

@@ -30,6 +30,7 @@ def settings(service, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_delivering_and_downloading(service, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("BANDSTAND_TOKEN", service.token("toy"))
     (tmp_path / "run.json").write_text(json.dumps(full_run("new", "1" * 20)))

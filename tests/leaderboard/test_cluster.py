@@ -61,6 +61,7 @@ def n_workers(address):
         return len(client.nthreads())
 
 
+@pytest.mark.slow
 def test_the_numbers_do_not_depend_on_where_they_are_made(db, few, dask, settings):
     address, workers = dask
     load_text(csv_text(graded(12, 40)))

@@ -43,6 +43,7 @@ def deliver_all(world, request):
 # ------------------------------------------------------------------------------------------- from end to end
 
 
+@pytest.mark.slow
 def test_a_capability_jump_to_its_end(db):
     world = World()
     token("grace@example.org", "operate")
@@ -95,6 +96,7 @@ def test_a_capability_jump_to_its_end(db):
     assert Event.objects.filter(kind="rerun.requested").count() == 1
 
 
+@pytest.mark.slow
 def test_a_new_scaffold_that_costs_more(db):
     """Dearer runs alarm and ask for none, a new scaffold only warns; asked by hand, its first is there."""
     world = World(cost=0.5)
@@ -119,6 +121,7 @@ def test_a_new_scaffold_that_costs_more(db):
     assert "cost per task: closed, quiet again" in looked(world)
 
 
+@pytest.mark.slow
 def test_a_broken_harness_is_repaired(db):
     world = World()
     world.board()

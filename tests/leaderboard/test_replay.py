@@ -48,6 +48,7 @@ def done(flat):
     return replay(flat=flat(), slug="toy", policy=policy)
 
 
+@pytest.mark.slow
 def test_a_report_is_what_the_service_did(done, flat):
     """One replay, for it takes seconds; each part is a check of its own."""
     what_was_run_is_what_was_stored(done)
@@ -110,6 +111,7 @@ def test_every_agent_needs_a_date(flat):
     assert not Benchmark.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_command_replays_by_the_rules_of_the_benchmark(flat, tmp_path, capsys):
     """The subset is fixed by the fifth agent, and a second replay has a benchmark of its own."""
     flat()

@@ -74,6 +74,7 @@ def has_board_of_now(service):
     return any(of == version for _, of, _ in service.boards("toy"))
 
 
+@pytest.mark.slow
 def test_a_submission_shows_on_the_page_by_itself(service, scheduler):
     wait_until(lambda: has_board_of_now(service))
     deliver(service, "newcomer", 1)
