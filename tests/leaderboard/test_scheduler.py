@@ -210,6 +210,7 @@ def test_postgres_stops_and_comes_back(service, scheduler):
     assert service.get("/readyz")[0] == 200
 
 
+@pytest.mark.slow
 def test_web_and_scheduler_start_on_matching_tables_only(service, monkeypatch, tmp_path):
     monkeypatch.setitem(service.environment, "TMPDIR", str(tmp_path))
     with service.connect() as database:
