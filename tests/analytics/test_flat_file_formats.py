@@ -627,6 +627,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
     return bytes(out)
 
 
+@pytest.mark.slow(each=True)
 @pytest.mark.parametrize(
     "write",
     [as_csv, as_ndjson, lambda rows: as_csv(rows, csv.QUOTE_ALL), lambda rows: gzip.compress(as_csv(rows))],

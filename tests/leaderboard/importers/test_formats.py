@@ -360,7 +360,8 @@ def read_or_refused(path, name, stated):
         return refused
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.slow
+@settings(max_examples=400, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutated())
 def test_any_document_is_read_or_refused(case):
     name, content = case
@@ -377,7 +378,8 @@ def test_any_document_is_read_or_refused(case):
         assert "".join(found.notes).replace("\n", "").isprintable()
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=200, derandomize=True, deadline=None)
 @given(st.sampled_from(FOREIGN), st.integers(0, 10_000), st.binary(max_size=4))
 def test_any_damage_to_the_bytes_is_refused_or_read(name, at, new):
     with tempfile.TemporaryDirectory() as folder:
