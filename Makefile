@@ -9,6 +9,8 @@ PART ?= all
 DATABASE ?=
 
 PY := .venv/bin/python
+# Tests wait for browsers, servers and clocks: workers are more than processors, for the slow ones twice as many.
+PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 
 .PHONY: help demo serve test test-slow lint perf soak sbom audit lock
 .DEFAULT_GOAL := help
@@ -29,10 +31,10 @@ lint: .venv/dev  ## ruff, mypy and the import contracts
 	.venv/bin/lint-imports
 
 test: lint  ## everything deterministic
-	$(PY) -m pytest -n auto --dist worksteal -m "not slow"
+	$(PY) -m pytest -n $$(( $(PROCESSORS) + 1 )) --dist worksteal -m "not slow"
 
 test-slow: .venv/dev  ## crash, crowd, simulation tests and whole walks; SEEDS=1 takes one parameter set of each
-	$(PY) -m pytest -n 4 --dist worksteal -m slow $(if $(SEEDS),--seeds $(SEEDS))
+	$(PY) -m pytest -n $$(( 2 * $(PROCESSORS) )) --dist worksteal -m slow $(if $(SEEDS),--seeds $(SEEDS))
 
 perf: .venv/run  ## ratios against named rivals
 	@for benchmark in perf/[a-z]*.py; do $(PY) -m perf.$$(basename $$benchmark .py) || exit 1; done

@@ -60,6 +60,7 @@ def servers(tmp_path_factory):
     return quiet, server
 
 
+@pytest.mark.slow
 def test_a_finished_task_is_delivered(servers):
     _, server = servers
     assert [path for _, path, _, _ in server.asked] == ["/api/v1/benchmarks/toy/submissions"] * 2
@@ -73,6 +74,7 @@ def test_a_finished_task_is_delivered(servers):
         assert row["seconds_execution"] >= 0
 
 
+@pytest.mark.slow
 def test_without_a_benchmark_it_does_nothing(servers):
     quiet, _ = servers
     assert quiet.asked == []

@@ -412,6 +412,7 @@ def test_foreign_files_in_place_of_the_data_are_refused(new_home):
     assert (new_home / "data" / "letter").read_text() == "dear"
 
 
+@pytest.mark.slow
 def test_unfinished_cluster_is_created_anew(new_home):
     (new_home / "data.new").mkdir()
     (new_home / "data.new" / "PG_VERSION").write_text("18\n")

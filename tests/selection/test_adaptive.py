@@ -264,6 +264,7 @@ def chosen(found):
     return {one["strategy"]: round(one["pairs_correct_full"], 3) for one in found["chosen"]}
 
 
+@pytest.mark.slow(each=True)
 @pytest.mark.parametrize(
     ("name", "at_10", "k", "pairs"),
     [

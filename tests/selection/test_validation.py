@@ -670,6 +670,7 @@ def test_hysteresis_carries_the_subset_through_time():
     assert found["temporal"].k_mean > plain["temporal"].k_mean
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_same_numbers():
     seen, alone = [], []
     options = {"seeds": 3, "n_null_draws": 10}
@@ -704,6 +705,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_two_workers_told_to_end_leave_no_files_and_no_warning_behind(tmp_path):
     (tmp_path / "told.py").write_text(TOLD_TO_END)
     folder = tmp_path / "folder"

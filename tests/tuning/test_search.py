@@ -68,6 +68,7 @@ def test_killed_at_random_moments_it_ends_as_if_undisturbed(tmp_path, sampler):
     assert len(found.rough_files) <= found.n_asked <= len(found.rough_files) + found.n_kills
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path):
     (tmp_path / "hang.sh").write_text("#!/bin/sh\nsleep 600 & echo $! > child.pid\nsleep 600\n")
     path = study_file(tmp_path, runs='command = ["sh", "hang.sh"]')
