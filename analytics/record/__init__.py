@@ -23,7 +23,7 @@ Order of evaluation: universe (which tasks are active) → conditions (which set
 two; not stated is a level; `run` is a replicate); `analytics.record.conditions` says which are compared. A
 place is delivered, and a cell valid, only under every compared condition; the cell is the mean over them::
 
-    X[i, j] = mean over conditions of ( mean over runs of ( mean over trials of outcome ) )
+    X[i, j] = mean over conditions of ( mean over trials, of whatever run, of outcome )
 
 =============  ==============================================================================================
 module         holds

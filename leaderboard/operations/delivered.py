@@ -1,5 +1,6 @@
 """A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -118,14 +119,15 @@ class Delivered:
 
     def _n_at_once(self, part: Mapping[int, str]) -> int:
         """The fewest trials that there were as the last task of a part came; 0: not before this."""
-        n_compared = len({one for one in self.conditions.values() if one is not None})
+        n_places = len({one for one in self.conditions.values() if one is not None}) * len(part)
         ids, none = list(self.submissions)[:-1], self.rows.slice(0, 0)
-        for n in range(1, len(ids) + 1):
-            there = self.before.filter(pc.is_in(self.before["submission"], pa.array(ids[:n], pa.int32())))
-            found = asking.trials(standing(none, there, self.conditions), part)
-            if len(found) == n_compared * len(part):
-                return min(found.values(), default=0)
-        return 0
+
+        def there(n: int) -> dict[tuple[int, str], int]:
+            first = pc.is_in(self.before["submission"], pa.array(ids[:n], pa.int32()))
+            return asking.trials(standing(none, self.before.filter(first), self.conditions), part)
+
+        n = bisect_left(range(len(ids) + 1), n_places, key=lambda n: len(there(n)))
+        return min(there(n).values(), default=0) if n <= len(ids) else 0
 
     @cached_property
     def standing(self) -> pa.Table:
