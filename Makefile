@@ -11,6 +11,8 @@ DATABASE ?=
 PY := .venv/bin/python
 # Tests wait for browsers, servers and clocks: workers are more than processors, for the slow ones twice as many.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
+# Where nothing is cached, each of the many processes of a run compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo serve test test-slow lint perf soak sbom audit lock
 .DEFAULT_GOAL := help

@@ -198,6 +198,9 @@ def speaking(speak):
                 connection.settimeout(10)
                 try:
                     speak(connection, over)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(65536):  # closed with something unread, it would be reset
+                        pass
                 except OSError:  # the other has gone, as it should
                     return
 
