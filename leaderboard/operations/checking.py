@@ -21,7 +21,7 @@ from leaderboard.catalog.models import Policy, Review
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.operations import asking
 from leaderboard.operations.corrections import CountsNoMore, has_been_shown, locked_submissions
-from leaderboard.operations.delivered import Delivered, divided, is_again, outcomes_of
+from leaderboard.operations.delivered import Delivered, divided, outcomes_of
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.reviewing import let_count
 from leaderboard.operations.secrets_in import secrets_in
@@ -140,20 +140,16 @@ def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> No
     agent, token = submission.agent, submission.token
     by_operator = token is None or operates(token, agent.benchmark)
     decided = max(filter(None, (submission.received_at, submission.embargo_until)))
-    shown = not by_operator and has_been_shown(agent, before=decided)
+    delivered = None if by_operator or not has_been_shown(agent, before=decided) else _stored(submission)
     let_count(
         submission=submission,
         by=None,
         reason=reason,
         as_of=as_of,
-        taken_back=shown and submission.replaces_id is not None,
-        again=shown and _ran_again(submission),
+        taken_back=delivered is not None and submission.replaces_id is not None,
+        again=delivered is not None and delivered.is_again,
+        counts_fewer=delivered is not None and delivered.counts_fewer,
     )
-
-
-def _ran_again(submission: Submission) -> bool:
-    delivered = _stored(submission)
-    return is_again(delivered.rows, delivered.before, settings=delivered.settings, policy=delivered.policy)
 
 
 def _stored(submission: Submission) -> Delivered:

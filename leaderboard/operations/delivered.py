@@ -2,17 +2,17 @@
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderboard.catalog.models import Duplicates, Policy
+from leaderboard.catalog.models import Duplicates, MissingPlaces, Policy
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.operations import asking, assignments
 from leaderboard.operations.models import Assignment
-from leaderboard.studies.own_parts import OfAgent, conditions_counted
+from leaderboard.studies.own_parts import OfAgent, conditions_counted, places_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import by_arrival
@@ -129,6 +129,30 @@ class Delivered:
         n = bisect_left(range(len(ids) + 1), n_places, key=lambda n: len(there(n)))
         return min(there(n).values(), default=0) if n <= len(ids) else 0
 
+    @property
+    def is_again(self) -> bool:
+        """Whether the agent has delivered such tasks before; any, where the last delivery counts alone."""
+        before = self.before.filter(pc.invert(self.before["free"]))
+        if self.policy.duplicates == Duplicates.LATEST:
+            return bool(before.num_rows)
+        return not _ran(self.rows, self.settings).isdisjoint(_ran(before, self.settings))
+
+    @cached_property
+    def counts_fewer(self) -> bool:
+        """Whether fewer trials count of some task delivered before, where the agent had a score by then.
+
+        It had one of a part of its tasks where those that lack count as failed; whatever came with the last
+        of them can leave it with the trials of its first run.
+        """
+        if self.policy.missing != MissingPlaces.ZERO or not self.before.num_rows:
+            return False
+        new, of = self.submission.pk or 0, self.of_agent
+        earlier = {pk: one for pk, one in self.submissions.items() if pk != new}
+        before = places_of(outcomes_of(self, new), replace(of, submissions=earlier))
+        after = places_of(outcomes_of(self, new), of)
+        delivered = set(pc.unique(self.before["task"]).to_pylist())
+        return any(after[task] < n for task, n in before.items() if task in delivered)
+
     @cached_property
     def standing(self) -> pa.Table:
         return standing(self.rows, self.before, self.conditions)
@@ -152,16 +176,6 @@ def standing(rows: pa.Table, before: pa.Table, conditions: Mapping[int, object])
     condition = [None if (one := conditions[pk]) is None else str(one) for pk in n["setting"].to_pylist()]
     named = pa.table({"task": n["task"], "condition": pa.array(condition, pa.string()), "n": n["count_all"]})
     return named.group_by(["task", "condition"]).aggregate([("n", "sum")]).rename_columns(named.column_names)
-
-
-def is_again(
-    rows: pa.Table, before: pa.Table, *, settings: Mapping[int, tuple[object, ...]], policy: Policy
-) -> bool:
-    """Whether the agent has delivered such tasks before; any, where the last delivery counts alone."""
-    before = before.filter(pc.invert(before["free"]))
-    if policy.duplicates == Duplicates.LATEST:
-        return bool(before.num_rows)
-    return not _ran(rows, settings).isdisjoint(_ran(before, settings))
 
 
 def _ran(rows: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> set[tuple[object, ...]]:

@@ -19,7 +19,7 @@ from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations import asking, assignments, checking, quotas
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.corrections import NotYourSubmission, has_been_shown
-from leaderboard.operations.delivered import Delivered, divided, is_again, outcomes_of
+from leaderboard.operations.delivered import Delivered, divided, outcomes_of
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.stated import Stated, stated_in
 from leaderboard.studies import conditions
@@ -182,10 +182,7 @@ class _Delivery:
             agent=agent, named=self.parsed.envelope.assignment, replaces=part.replaces, as_of=as_of
         )
         before, replaced = divided(placed.stored, [old.pk for old in part.replaces])
-        again = shown and is_again(part.rows, before, settings=placed.settings, policy=policy)
-        terms = self._terms(
-            agent, part, policy, assignment, taken_back=bool(part.replaces) and shown, again=again
-        )
+        terms = self._terms(agent, part, policy, assignment, taken_back=bool(part.replaces) and shown)
         submission, changes = (proposed if dry_run else record)(part, placed=placed, terms=terms)
         delivered = Delivered(
             submission=submission,
@@ -196,6 +193,8 @@ class _Delivery:
             settings=placed.settings,
             assignment=assignment,
         )
+        if shown and submission.status == Status.ACCEPTED:
+            changes[-1].after_board, changes[-1].counts_fewer = delivered.is_again, delivered.counts_fewer
         if assignment and not dry_run:
             assignments.settle(
                 assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
@@ -224,7 +223,6 @@ class _Delivery:
         assignment: Assignment | None,
         *,
         taken_back: bool,
-        again: bool,
     ) -> Terms:
         embargo = self.parsed.envelope.embargo_until
         status, reason = checking.status_now(
@@ -241,7 +239,6 @@ class _Delivery:
             study=assignment.study_id if assignment else None,
             embargo_until=embargo,
             taken_back_after_board=taken_back,
-            again_after_board=again,
         )
 
     def _quotas(self, policy: Policy, agent: Agent, *, dry_run: bool) -> quotas.Quotas | None:
@@ -397,14 +394,17 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
             " the harness failed"
         )
     after_board = {change.status for change in changes if change.after_board}
-    if after_board.intersection(taking_back(policy)) or submission.agent_id in withheld(
-        policy.benchmark, policy=policy
+    counts_fewer = bool(taking_back(policy)) and any(change.counts_fewer for change in changes)
+    if (
+        counts_fewer
+        or after_board.intersection(taking_back(policy))
+        or submission.agent_id in withheld(policy.benchmark, policy=policy)
     ):
-        latest = (
-            " (of its deliveries the last counts alone)" if policy.duplicates == Duplicates.LATEST else ""
-        )
+        latest = "of its deliveries the last counts alone" * (policy.duplicates == Duplicates.LATEST)
+        fewer = "of tasks delivered before fewer trials count with this delivery" * counts_fewer
+        how = f" ({latest or fewer})" if latest or fewer else ""
         yield (
-            f"outcomes of this agent were taken back after a board had shown it{latest}: it is listed "
+            f"outcomes of this agent were taken back after a board had shown it{how}: it is listed "
             "without a rank until an operator approves"
         )
     elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.record import Compared, Condition, Delivery, Rows, compare, held
+from analytics.record import Compared, Condition, Delivery, Rows, agent_rows, compare, held
 from analytics.record.conditions import conditions_of
 from leaderboard.catalog.models import Policy
 from leaderboard.studies import conditions
@@ -79,6 +79,22 @@ def means_of(outcomes: pa.Table, of: OfAgent, *, n_trials: int) -> dict[str, flo
     from selection.adaptive_steps import means_so_far
 
     return means_so_far(**own_part(here, of), n_trials=n_trials)
+
+
+def places_of(outcomes: pa.Table, of: OfAgent) -> dict[int, int]:
+    """How many trials of each task count, by its id, with those that count as failed since they are lacking.
+
+    Parameters
+    ----------
+    outcomes : table
+        With submission, task, setting, trial, value, valid and free.
+    of : OfAgent
+    """
+    here = of.on_active(outcomes)
+    if not here.num_rows:
+        return {}
+    (own,) = agent_rows(**own_part(here, of), n_agents=1)
+    return dict(zip(of.names, own.n_places.tolist(), strict=True))
 
 
 def own_part(here: pa.Table, of: OfAgent) -> dict[str, Any]:

@@ -87,7 +87,6 @@ class Terms:
     `asked` and `n_trials`: what the agent was asked to run; None: all active tasks, as often as it did.
     `study`: the id of that by which these tasks were chosen for it, in that order.
     `taken_back_after_board`: what this replaces is its owner's, and a board has shown the agent.
-    `again_after_board`: its owner has delivered tasks of it before, and a board has shown the agent.
     """
 
     as_of: datetime
@@ -101,7 +100,6 @@ class Terms:
     study: int | None = None
     embargo_until: datetime | None = None
     taken_back_after_board: bool = False
-    again_after_board: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +117,7 @@ class Part:
 def record(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, list[StatusChange]]:
     """Store a part; what it replaces is superseded once it counts.
 
-    Returns the submission and the changes that are to be appended at the end of the transaction.
+    Returns the submission and the changes to append at the end of the transaction, its own last.
     """
     submission = _submission(part, placed, terms)
     changes: list[StatusChange] = []
@@ -132,16 +130,8 @@ def record(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, lis
             reason=f"by {submission.uuid}",
             after_board=terms.taken_back_after_board,
         )
-    changes.append(
-        record_submission(
-            submission=submission,
-            rows=part.rows,
-            by=terms.by,
-            reason=terms.reason,
-            after_board=terms.again_after_board,
-        )
-    )
-    return submission, changes
+    stored = record_submission(submission=submission, rows=part.rows, by=terms.by, reason=terms.reason)
+    return submission, [*changes, stored]
 
 
 def proposed(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, list[StatusChange]]:
@@ -151,7 +141,7 @@ def proposed(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, l
         StatusChange(status=Status.SUPERSEDED, after_board=terms.taken_back_after_board)
         for _ in part.replaces
     ]
-    changes.append(StatusChange(status=submission.status, after_board=terms.again_after_board))
+    changes.append(StatusChange(status=submission.status))
     return submission, changes if submission.status == Status.ACCEPTED else []
 
 

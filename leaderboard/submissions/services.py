@@ -42,7 +42,7 @@ def ensure_settings(
 
 
 def record_submission(
-    *, submission: Submission, rows: pa.Table, by: User | None, reason: str = "", after_board: bool = False
+    *, submission: Submission, rows: pa.Table, by: User | None, reason: str = ""
 ) -> StatusChange:
     """Store a submission and its outcomes, and return its first status, not yet appended to its history.
 
@@ -61,7 +61,6 @@ def record_submission(
         at=submission.received_at,
         by=by,
         reason=reason,
-        after_board=after_board and submission.status == Status.ACCEPTED,
     )
 
 
@@ -73,6 +72,7 @@ def change_status(
     by: User | None,
     reason: str = "",
     after_board: bool = False,
+    counts_fewer: bool = False,
 ) -> list[StatusChange]:
     """Set the status and return what is to be appended to each submission's history."""
     Submission.objects.filter(pk__in=[s.pk for s in submissions]).update(status=status)
@@ -84,6 +84,7 @@ def change_status(
             by=by,
             reason=reason,
             after_board=after_board and s.status == Status.ACCEPTED,
+            counts_fewer=counts_fewer,
         )
         for s in submissions
     ]

@@ -472,6 +472,21 @@ class TestEmbargo:
         assert bool(withheld(toy)) == (way == "replaces")
         assert bool(run_again(toy, policy=policy_in_force(toy))) == (way == "run")
 
+    @pytest.mark.parametrize("waits", ["embargo", "checking"])
+    def test_what_leaves_fewer_trials_counting_takes_back_once_it_counts(self, ada, toy, short, waits):
+        Policy.objects.create(benchmark=toy, number=2, missing="zero")
+        first, last = marks_of(WHOLE)[:9], marks_of(WHOLE)[9:]
+        deliver(ada, first)
+        deliver(ada, [one | {"run": "2"} for one in first])
+        recompute(benchmark=toy, as_of=AS_OF)
+        more = {"embargo_until": self.UNTIL} if waits == "embargo" else {}
+        receipt = deliver(ada, last, as_of=AS_OF + timedelta(hours=1), **more)
+        assert (receipt["status"], withheld(toy)) == ("checking", {})
+        checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF + timedelta(hours=1))
+        assert bool(withheld(toy)) == (waits == "checking")
+        run("embargo", self.AT)
+        assert withheld(toy)
+
     def test_no_operator_lets_it_count_before(self, ada, toy):
         Policy.objects.create(benchmark=toy, number=2, review=Review.MANUAL)
         uuid = UUID(deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)["id"])

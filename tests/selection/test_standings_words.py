@@ -547,14 +547,18 @@ def test_intervals_of_estimated_scores_are_about_a_full_run():
 
 
 def test_a_measured_coverage_stands_in_the_place_of_95():
-    """44 of 60: Wilson's upper bound is .81. 57 of 60 and no score at all leave the 95% as they are."""
+    """44 of 60: Wilson's upper bound is .81. 57 of 60 leave the 95% as they are."""
     told = standings(line("a", 1, 0.5))
     short = CoverageLine("completion", 60, 44, 44 / 60, 0.81, falls_short=True)
     said = "to be read as 73.3% intervals, not 95%: of 60 full scores that came later they held 44."
     assert words.coverage_text(replace(told, coverage=short)).endswith(said)
     assert said in words.covers_text(replace(told, coverage=short))
-    for fine in (None, replace(short, falls_short=False), CoverageLine("ridge", 0, 0, None, None, False)):
+    for fine in (None, replace(short, falls_short=False)):
         assert words.coverage_text(replace(told, coverage=fine)) == ""
+    unknown = CoverageLine("ridge", 0, 0, None, None, falls_short=False)
+    assert words.coverage_text(replace(told, coverage=unknown)) == (
+        "How often those of estimated scores held is not measured: too few full scores came after others."
+    )
 
 
 def test_coverage_is_told_of_boards_with_estimates_and_survives_plain_form():
