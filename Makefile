@@ -14,7 +14,7 @@ PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 # Where nothing is cached, each of the many processes of a run compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test test-slow lint perf soak sbom audit lock
+.PHONY: help demo serve test collected test-slow lint perf soak sbom audit lock
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -32,8 +32,13 @@ lint: .venv/dev  ## ruff, mypy and the import contracts
 	$(PY) -m mypy
 	.venv/bin/lint-imports
 
-test: lint  ## everything deterministic
+test: .venv/dev  ## everything deterministic
+	@$(MAKE) --no-print-directory -j 2 lint collected
 	$(PY) -m pytest -n $$(( $(PROCESSORS) + 1 )) --dist worksteal -m "not slow"
+
+# One reads and compiles the tests while mypy keeps one processor, before as many workers as there are do it all at once.
+collected: .venv/dev
+	@told=$$($(PY) -m pytest --collect-only -qq -m "not slow") || { echo "$$told"; exit 1; }
 
 test-slow: .venv/dev  ## crash, crowd, simulation tests and whole walks; SEEDS=1 takes one parameter set of each
 	$(PY) -m pytest -n $$(( 2 * $(PROCESSORS) )) --dist worksteal -m slow $(if $(SEEDS),--seeds $(SEEDS))

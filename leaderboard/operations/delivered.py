@@ -1,6 +1,5 @@
 """A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask."""
 
-from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -101,13 +100,15 @@ class Delivered:
             return {}
         return {pk: name for pk, name in everything.items() if pk not in asked}
 
-    def most_trials(self, part: Mapping[int, str]) -> int | None:
-        """How many trials of each task of a block, or of the rest, count at most; None: all."""
-        asked = self.n_trials_asked(part)
-        if asked is None or self.is_capped:
-            return asked
-        before = self._n_at_once(part)
-        return max(asked, before) if before else None
+    def most_trials(self, part: Mapping[int, str]) -> int:
+        """How many trials of each task of a block, or of the rest, the board counts; 0: none of any."""
+        n_conditions = len({one for one in self.conditions.values() if one is not None})
+        counted = [n for task, n in self._places.items() if n and task in part]
+        return min(counted, default=0) // max(n_conditions, 1)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return places_of(outcomes_of(self, self.submission.pk or 0), self.of_agent)
 
     def n_trials_asked(self, part: Mapping[int, str]) -> int | None:
         """Of each task, by whoever asked for a block first, and later more; None: as many as came."""
@@ -116,18 +117,6 @@ class Delivered:
         if not of or of[0].n_trials is None:
             return None
         return max(one.n_trials or 0 for one in of)
-
-    def _n_at_once(self, part: Mapping[int, str]) -> int:
-        """The fewest trials that there were as the last task of a part came; 0: not before this."""
-        n_places = len({one for one in self.conditions.values() if one is not None}) * len(part)
-        ids, none = list(self.submissions)[:-1], self.rows.slice(0, 0)
-
-        def there(n: int) -> dict[tuple[int, str], int]:
-            first = pc.is_in(self.before["submission"], pa.array(ids[:n], pa.int32()))
-            return asking.trials(standing(none, self.before.filter(first), self.conditions), part)
-
-        n = bisect_left(range(len(ids) + 1), n_places, key=lambda n: len(there(n)))
-        return min(there(n).values(), default=0) if n <= len(ids) else 0
 
     @property
     def is_again(self) -> bool:
@@ -149,9 +138,8 @@ class Delivered:
         new, of = self.submission.pk or 0, self.of_agent
         earlier = {pk: one for pk, one in self.submissions.items() if pk != new}
         before = places_of(outcomes_of(self, new), replace(of, submissions=earlier))
-        after = places_of(outcomes_of(self, new), of)
         delivered = set(pc.unique(self.before["task"]).to_pylist())
-        return any(after[task] < n for task, n in before.items() if task in delivered)
+        return any(self._places[task] < n for task, n in before.items() if task in delivered)
 
     @cached_property
     def standing(self) -> pa.Table:

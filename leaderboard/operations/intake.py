@@ -400,9 +400,11 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
         or after_board.intersection(taking_back(policy))
         or submission.agent_id in withheld(policy.benchmark, policy=policy)
     ):
-        latest = "of its deliveries the last counts alone" * (policy.duplicates == Duplicates.LATEST)
-        fewer = "of tasks delivered before fewer trials count with this delivery" * counts_fewer
-        how = f" ({latest or fewer})" if latest or fewer else ""
+        how = ""
+        if policy.duplicates == Duplicates.LATEST:
+            how = " (of its deliveries the last counts alone)"
+        elif counts_fewer:
+            how = " (of tasks delivered before fewer trials count with this delivery)"
         yield (
             f"outcomes of this agent were taken back after a board had shown it{how}: it is listed "
             "without a rank until an operator approves"
@@ -416,7 +418,12 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
 def _counted_again(of: Delivered) -> str:
     """What becomes of a second run: an assignment bounds the trials of each task."""
     flagged = "and the board flags the agent for the operator"
-    if (most := of.most_trials(of.blocks[0])) is None:
+    there = asking.trials(of.standing, of.blocks[0]).values()
+    most = of.most_trials(of.blocks[0])
+    if not most or most == max(there, default=0):
         return f"both runs count, {flagged}"
-    why = "as its assignment asked" if most == of.n_trials_asked(of.blocks[0]) else "as many as came at once"
+    if most == of.n_trials_asked(of.blocks[0]):
+        why = "as its assignment asked"
+    else:
+        why = "as many as there are of the fewest" if most == min(there) else "as many as came at once"
     return f"on each task at most {asking.counting(most)}, {why}, {flagged}; {asking.IN_ORDER}"

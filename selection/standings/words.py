@@ -263,11 +263,13 @@ def first_text(board: Standings, target: str = "") -> str:
 def coverage_text(board: Standings) -> str:
     """Say how often intervals of estimated scores held, if that is less than 95% or unknown; else empty."""
     told = board.coverage
-    if told is not None and told.share is None:
+    if told is None:
+        return ""
+    if told.share is None:
         return (
             "How often those of estimated scores held is not measured: too few full scores came after others."
         )
-    if told is None or not told.falls_short:
+    if not told.falls_short:
         return ""
     return (
         f"Those of estimated scores are to be read as {percent(told.share)}% intervals, not 95%: of "
