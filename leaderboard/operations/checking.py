@@ -21,7 +21,7 @@ from leaderboard.catalog.models import Policy, Review
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.operations import asking
 from leaderboard.operations.corrections import CountsNoMore, has_been_shown, locked_submissions
-from leaderboard.operations.delivered import Delivered, divided, outcomes_of
+from leaderboard.operations.delivered import Delivered, divided
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.reviewing import let_count
 from leaderboard.operations.secrets_in import secrets_in
@@ -239,9 +239,8 @@ def _too_few(of: Delivered) -> Iterator[str]:
 
 
 def _flags(of: Delivered) -> Iterator[Found]:
-    new = of.submission.pk or 0  # a dry run has no id
     earlier = of.replaced if of.replaced.num_rows else _latest(of.before)
-    found = flags(outcomes_of(of, new), earlier, of.of_agent)
+    found = flags(of.outcomes, earlier, of.of_agent, of.row)
     others = ", ".join(map(repr, found.identical[:N_NAMED]))
     alike = [f"the same outcome as {others} on every task"] if found.identical else []
     yield from _told("copies", filter(None, [found.copies]), "its trials do not repeat each other")

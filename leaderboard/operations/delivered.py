@@ -11,7 +11,7 @@ from leaderboard.catalog.models import Duplicates, MissingPlaces, Policy
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.operations import asking, assignments
 from leaderboard.operations.models import Assignment
-from leaderboard.studies.own_parts import OfAgent, conditions_counted, places_of
+from leaderboard.studies.own_parts import AgentRow, OfAgent, conditions_counted, own_row, places_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import by_arrival
@@ -85,7 +85,21 @@ class Delivered:
     @cached_property
     def conditions(self) -> Mapping[int, object]:
         """By setting, as the board compares them."""
-        return conditions_counted(outcomes_of(self, self.submission.pk or 0), self.of_agent)
+        return conditions_counted(self.outcomes, self.of_agent)
+
+    @cached_property
+    def outcomes(self) -> pa.Table:
+        """All that stands for the agent, in order of delivery; what is not stored under the id 0."""
+        n = self.rows.num_rows
+        ids = pa.repeat(pa.scalar(self.submission.pk or 0, pa.int32()), n)
+        rows = self.rows.select(OUTCOME).add_column(0, "submission", ids)
+        rows = rows.append_column("free", pa.repeat(pa.scalar(False), n))
+        return pa.concat_tables([self.before.select(rows.column_names), rows], promote_options="permissive")
+
+    @cached_property
+    def row(self) -> AgentRow | None:
+        """The agent's part of the record, were this to count."""
+        return own_row(self.outcomes, self.of_agent)
 
     @property
     def is_capped(self) -> bool:
@@ -103,12 +117,8 @@ class Delivered:
     def most_trials(self, part: Mapping[int, str]) -> int:
         """How many trials of each task of a block, or of the rest, the board counts; 0: none of any."""
         n_conditions = len({one for one in self.conditions.values() if one is not None})
-        counted = [n for task, n in self._places.items() if n and task in part]
+        counted = [n for task, n in places_of(self.row, self.of_agent).items() if n and task in part]
         return min(counted, default=0) // max(n_conditions, 1)
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return places_of(outcomes_of(self, self.submission.pk or 0), self.of_agent)
 
     def n_trials_asked(self, part: Mapping[int, str]) -> int | None:
         """Of each task, by whoever asked for a block first, and later more; None: as many as came."""
@@ -135,11 +145,12 @@ class Delivered:
         """
         if self.policy.missing != MissingPlaces.ZERO or not self.before.num_rows:
             return False
-        new, of = self.submission.pk or 0, self.of_agent
-        earlier = {pk: one for pk, one in self.submissions.items() if pk != new}
-        before = places_of(outcomes_of(self, new), replace(of, submissions=earlier))
-        delivered = set(pc.unique(self.before["task"]).to_pylist())
-        return any(self._places[task] < n for task, n in before.items() if task in delivered)
+        earlier = dict(list(self.submissions.items())[:-1])
+        of = replace(self.of_agent, submissions=earlier)
+        before, now = places_of(own_row(self.outcomes, of), of), places_of(self.row, of)
+        return any(
+            now[task] < before[task] for task in pc.unique(self.before["task"]).to_pylist() if task in before
+        )
 
     @cached_property
     def standing(self) -> pa.Table:
@@ -170,12 +181,3 @@ def _ran(rows: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> set[tupl
     """Tasks with prompt and judge; a few outcomes at another temperature are a run like any other."""
     pairs = rows.group_by(["task", "setting"]).aggregate([]).to_pylist()
     return {(one["task"], *settings[one["setting"]][:2]) for one in pairs}
-
-
-def outcomes_of(delivered: Delivered, new: int) -> pa.Table:
-    """All that stands for the agent, in order of delivery; what is new as of the submission `new`."""
-    n = delivered.rows.num_rows
-    ids = pa.repeat(pa.scalar(new, pa.int32()), n)
-    rows = delivered.rows.select(OUTCOME).add_column(0, "submission", ids)
-    rows = rows.append_column("free", pa.repeat(pa.scalar(False), n))
-    return pa.concat_tables([delivered.before.select(rows.column_names), rows], promote_options="permissive")

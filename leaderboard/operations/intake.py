@@ -19,7 +19,7 @@ from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations import asking, assignments, checking, quotas
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.corrections import NotYourSubmission, has_been_shown
-from leaderboard.operations.delivered import Delivered, divided, outcomes_of
+from leaderboard.operations.delivered import Delivered, divided
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.stated import Stated, stated_in
 from leaderboard.studies import conditions
@@ -275,7 +275,7 @@ class _Delivery:
                 *_doubts(delivered, changes),
             ],
             "assignment": assignments.told(
-                delivered.assignment, as_of, lambda: (outcomes_of(delivered, submission.pk or 0), submission)
+                delivered.assignment, as_of, lambda: (delivered.outcomes, submission)
             ),
             "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),
             "checks": None if in_background else checking.as_plain(found),
@@ -375,7 +375,7 @@ def _uncounted(of: Delivered) -> list[str]:
     if not conditions.several(of.settings.values()):
         return []
     return conditions.uncounted(
-        outcomes_of(of, of.submission.pk or 0),
+        of.outcomes,
         agent=of.submission.agent_id,
         policy=of.policy,
         subset=active_subset(of.policy.benchmark),

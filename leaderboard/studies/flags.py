@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from django.db.models import BinaryField
 from django.db.models.functions import Substr
 
-from analytics.record import AgentRow, agent_rows
+from analytics.record import AgentRow
 from analytics.record.alike import only_better
 from analytics.trials.flags import identical_agents
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores
-from leaderboard.studies.own_parts import OfAgent, as_told, own_part
+from leaderboard.studies.own_parts import OfAgent, as_told
 from leaderboard.studies.scores import KINDS, means_of
 from leaderboard.submissions.rows import standing
 
@@ -35,7 +35,7 @@ class Flags:
     identical: tuple[str, ...]
 
 
-def flags(outcomes: pa.Table, earlier: pa.Table, of: OfAgent) -> Flags:
+def flags(outcomes: pa.Table, earlier: pa.Table, of: OfAgent, row: AgentRow | None) -> Flags:
     """Look at all that stands for an agent.
 
     Parameters
@@ -46,14 +46,15 @@ def flags(outcomes: pa.Table, earlier: pa.Table, of: OfAgent) -> Flags:
         The delivery before it, or what it replaces; the same columns.
     of : OfAgent
         With the submissions of `outcomes`.
+    row : AgentRow or None
+        What `own_row` makes of `outcomes`.
     """
     on_active = pa.array(list(of.tasks), pa.int32())
     here, before = (standing(rows.filter(pc.is_in(rows["task"], on_active))) for rows in (outcomes, earlier))
     new = here.filter(pc.equal(here["submission"], list(of.submissions)[-1]))
     gains = _gains(before, new) if before.num_rows and new.num_rows else ""
-    if not here.num_rows:
+    if row is None:
         return Flags("", gains, ())
-    (row,) = agent_rows(**own_part(here, of), n_agents=1)
     return Flags(row.repeats.copies, gains, _identical(row, of.agent, of.policy))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analytics.record import AgentRow as AgentRow
 from analytics.record import Compared, Condition, Delivery, Rows, agent_rows, compare, held
 from analytics.record.conditions import conditions_of
 from leaderboard.catalog.models import Policy
@@ -81,8 +82,8 @@ def means_of(outcomes: pa.Table, of: OfAgent, *, n_trials: int) -> dict[str, flo
     return means_so_far(**own_part(here, of), n_trials=n_trials)
 
 
-def places_of(outcomes: pa.Table, of: OfAgent) -> dict[int, int]:
-    """How many trials of each task count, by its id, with those that count as failed since they are lacking.
+def own_row(outcomes: pa.Table, of: OfAgent) -> AgentRow | None:
+    """The agent's part of the record; None where it has nothing on an active task.
 
     Parameters
     ----------
@@ -91,10 +92,12 @@ def places_of(outcomes: pa.Table, of: OfAgent) -> dict[int, int]:
     of : OfAgent
     """
     here = of.on_active(outcomes)
-    if not here.num_rows:
-        return {}
-    (own,) = agent_rows(**own_part(here, of), n_agents=1)
-    return dict(zip(of.names, own.n_places.tolist(), strict=True))
+    return agent_rows(**own_part(here, of), n_agents=1)[0] if here.num_rows else None
+
+
+def places_of(row: AgentRow | None, of: OfAgent) -> dict[int, int]:
+    """How many trials of each task count, by its id, with those that are lacking and count as failed."""
+    return {} if row is None else dict(zip(of.names, row.n_places.tolist(), strict=True))
 
 
 def own_part(here: pa.Table, of: OfAgent) -> dict[str, Any]:
