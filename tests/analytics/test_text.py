@@ -315,10 +315,12 @@ def test_what_does_not_move_is_not_said_again_every_few_seconds(capsys, monkeypa
         time.sleep(0.2)
     assert capsys.readouterr().err == "work: 0 of 900 folds\n"
     monkeypatch.setattr(progress, "STILL", 3)
+    begun, said = time.monotonic(), 0
     with progress_bar("work", "folds") as show:
         show(0, 900)
-        time.sleep(0.3)
-    assert 2 <= capsys.readouterr().err.count("work: 0 of 900 folds\n") <= 11
+        while said < 5 and time.monotonic() - begun < 10:
+            said += capsys.readouterr().err.count("work: 0 of 900 folds\n")
+    assert 5 <= said <= 1 + (time.monotonic() - begun) / 0.03
 
 
 def wait_for_line(capsys, line):
