@@ -267,7 +267,8 @@ def coverage_text(board: Standings) -> str:
         return ""
     if told.share is None:
         return (
-            "How often those of estimated scores held is not measured: too few full scores came after others."
+            "How often those of estimated scores held what full runs showed later is not measured: too few "
+            "came later."
         )
     if not told.falls_short:
         return ""

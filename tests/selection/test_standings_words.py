@@ -557,7 +557,8 @@ def test_a_measured_coverage_stands_in_the_place_of_95():
         assert words.coverage_text(replace(told, coverage=fine)) == ""
     unknown = CoverageLine("ridge", 0, 0, None, None, falls_short=False)
     assert words.coverage_text(replace(told, coverage=unknown)) == (
-        "How often those of estimated scores held is not measured: too few full scores came after others."
+        "How often those of estimated scores held what full runs showed later is not measured: too few "
+        "came later."
     )
 
 
