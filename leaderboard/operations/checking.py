@@ -140,24 +140,24 @@ def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> No
     agent, token = submission.agent, submission.token
     by_operator = token is None or operates(token, agent.benchmark)
     decided = max(filter(None, (submission.received_at, submission.embargo_until)))
-    delivered = None if by_operator or not has_been_shown(agent, before=decided) else _stored(submission)
+    shown = not by_operator and has_been_shown(agent, before=decided)
     let_count(
         submission=submission,
         by=None,
         reason=reason,
         as_of=as_of,
-        taken_back=delivered is not None and submission.replaces_id is not None,
-        again=delivered is not None and delivered.is_again,
-        counts_fewer=delivered is not None and delivered.counts_fewer,
+        taken_back=shown and submission.replaces_id is not None,
+        again=shown and _stored(submission, overtaken=True).is_again,
     )
 
 
-def _stored(submission: Submission) -> Delivered:
-    """A stored submission beside what was delivered before it."""
+def _stored(submission: Submission, *, overtaken: bool = False) -> Delivered:
+    """A stored submission beside what was delivered before it; `overtaken`: or since, while it waited."""
     agent = submission.agent
     live = live_outcomes([agent.pk])
     rows = live.filter(pc.equal(live["submission"], submission.pk))
-    earlier = live.filter(pc.less(live["submission"], submission.pk))
+    compare = pc.not_equal if overtaken else pc.less
+    earlier = live.filter(compare(live["submission"], submission.pk))
     before, replaced = divided(earlier, [submission.replaces_id] if submission.replaces_id else [])
     return Delivered(
         submission=submission,

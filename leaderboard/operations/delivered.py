@@ -1,19 +1,19 @@
 """A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderboard.catalog.models import Duplicates, MissingPlaces, Policy
+from leaderboard.catalog.models import Duplicates, Policy
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.operations import asking, assignments
 from leaderboard.operations.models import Assignment
 from leaderboard.studies.own_parts import AgentRow, OfAgent, conditions_counted, own_row, places_of
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.models import Submission
+from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.queries import by_arrival
 from leaderboard.submissions.rows import KEY, OUTCOME
 
@@ -130,27 +130,13 @@ class Delivered:
 
     @property
     def is_again(self) -> bool:
-        """Whether the agent has delivered such tasks before; any, where the last delivery counts alone."""
-        before = self.before.filter(pc.invert(self.before["free"]))
+        """Whether such tasks of the agent count already; any, where the last delivery counts alone."""
+        counting = [pk for pk, one in self.submissions.items() if one.status == Status.ACCEPTED]
+        before = self.before.filter(pc.is_in(self.before["submission"], pa.array(counting, pa.int32())))
+        before = before.filter(pc.invert(before["free"]))
         if self.policy.duplicates == Duplicates.LATEST:
             return bool(before.num_rows)
         return not _ran(self.rows, self.settings).isdisjoint(_ran(before, self.settings))
-
-    @cached_property
-    def counts_fewer(self) -> bool:
-        """Whether fewer trials count of some task delivered before, where the agent had a score by then.
-
-        It had one of a part of its tasks where those that lack count as failed; whatever came with the last
-        of them can leave it with the trials of its first run.
-        """
-        if self.policy.missing != MissingPlaces.ZERO or not self.before.num_rows:
-            return False
-        earlier = dict(list(self.submissions.items())[:-1])
-        of = replace(self.of_agent, submissions=earlier)
-        before, now = places_of(own_row(self.outcomes, of), of), places_of(self.row, of)
-        return any(
-            now[task] < before[task] for task in pc.unique(self.before["task"]).to_pylist() if task in before
-        )
 
     @cached_property
     def standing(self) -> pa.Table:

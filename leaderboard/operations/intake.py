@@ -194,7 +194,7 @@ class _Delivery:
             assignment=assignment,
         )
         if shown and submission.status == Status.ACCEPTED:
-            changes[-1].after_board, changes[-1].counts_fewer = delivered.is_again, delivered.counts_fewer
+            changes[-1].after_board = delivered.is_again
         if assignment and not dry_run:
             assignments.settle(
                 assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
@@ -394,19 +394,14 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
             " the harness failed"
         )
     after_board = {change.status for change in changes if change.after_board}
-    counts_fewer = bool(taking_back(policy)) and any(change.counts_fewer for change in changes)
-    if (
-        counts_fewer
-        or after_board.intersection(taking_back(policy))
-        or submission.agent_id in withheld(policy.benchmark, policy=policy)
+    if after_board.intersection(taking_back(policy)) or submission.agent_id in withheld(
+        policy.benchmark, policy=policy
     ):
-        how = ""
-        if policy.duplicates == Duplicates.LATEST:
-            how = " (of its deliveries the last counts alone)"
-        elif counts_fewer:
-            how = " (of tasks delivered before fewer trials count with this delivery)"
+        latest = (
+            " (of its deliveries the last counts alone)" if policy.duplicates == Duplicates.LATEST else ""
+        )
         yield (
-            f"outcomes of this agent were taken back after a board had shown it{how}: it is listed "
+            f"outcomes of this agent were taken back after a board had shown it{latest}: it is listed "
             "without a rank until an operator approves"
         )
     elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):

@@ -45,12 +45,11 @@ def let_count(
     as_of: datetime,
     taken_back: bool = False,
     again: bool = False,
-    counts_fewer: bool = False,
 ) -> None:
     """Let a locked submission count from now on, at the end of the caller's transaction.
 
     `taken_back`: after a board had shown the agent, its owner takes back what this replaces; `again`: and
-    had delivered such tasks before; `counts_fewer`: and of some of these fewer trials count with this.
+    had delivered such tasks before.
     """
     benchmark = submission.agent.benchmark
     replaced = [old for old in (submission.replaces,) if old and old.status in LIVE]
@@ -71,7 +70,6 @@ def let_count(
             by=by,
             reason=reason,
             after_board=again,
-            counts_fewer=counts_fewer,
         )
         tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of, by_mail=True)
         append_changes(benchmark=benchmark, changes=changes)

@@ -158,10 +158,6 @@ class StatusChange(models.Model):
         help_text="After a board had shown the agent, its owner took an accepted submission back, or had "
         "tasks accepted that it had delivered before.",
     )
-    counts_fewer = models.BooleanField(
-        default=False,
-        help_text="After a board had shown the agent, this left fewer trials of a task counting than before.",
-    )
     at = models.DateTimeField()
     by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
     reason = models.TextField(blank=True)
@@ -177,10 +173,6 @@ class StatusChange(models.Model):
             models.CheckConstraint(
                 condition=Q(after_board=False) | Q(status__in=COUNTING),
                 name="statuschange_after_board_counts",
-            ),
-            models.CheckConstraint(
-                condition=Q(counts_fewer=False) | Q(status="accepted"),
-                name="statuschange_counts_fewer_accepted",
             ),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="statuschange_is_append_only", operation=APPEND_ONLY)]

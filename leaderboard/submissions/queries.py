@@ -204,10 +204,7 @@ def withheld(
 ) -> dict[int, str]:
     """Why an agent may not be ranked, by its id: it took outcomes back, and nobody has approved since."""
     statuses = taking_back(policy or policy_in_force(benchmark))
-    if not statuses:
-        return {}
-    changes = _upto(StatusChange.objects.filter(submission__agent__benchmark=benchmark), upto)
-    changes = changes.filter(Q(after_board=True, status__in=statuses) | Q(counts_fewer=True))
+    changes = _after_board(benchmark, upto).filter(status__in=statuses)
     taken_back = _latest(changes, "submission__agent_id", benchmark, upto)
     approved = approvals(benchmark, upto) if taken_back else {}
     return {
@@ -233,11 +230,15 @@ def run_again(benchmark: Benchmark, *, policy: Policy, upto: int | None = None) 
     """Ids of agents that ran their tasks again after a board had shown them, where all deliveries count."""
     if policy.resubmission == Resubmission.FREE or policy.duplicates != Duplicates.MEAN:
         return set()
-    changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark, after_board=True)
-    again = _upto(changes, upto).filter(status=Status.ACCEPTED)
+    again = _after_board(benchmark, upto).filter(status=Status.ACCEPTED)
     found = set(again.values_list("submission__agent_id", flat=True))
     merged = merged_agents(benchmark, upto) if found else {}
     return {merged.get(pk, pk) for pk in found}
+
+
+def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChange]:
+    changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark, after_board=True)
+    return _upto(changes, upto)
 
 
 def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:

@@ -72,7 +72,6 @@ def change_status(
     by: User | None,
     reason: str = "",
     after_board: bool = False,
-    counts_fewer: bool = False,
 ) -> list[StatusChange]:
     """Set the status and return what is to be appended to each submission's history."""
     Submission.objects.filter(pk__in=[s.pk for s in submissions]).update(status=status)
@@ -84,7 +83,6 @@ def change_status(
             by=by,
             reason=reason,
             after_board=after_board and s.status == Status.ACCEPTED,
-            counts_fewer=counts_fewer,
         )
         for s in submissions
     ]

@@ -472,20 +472,26 @@ class TestEmbargo:
         assert bool(withheld(toy)) == (way == "replaces")
         assert bool(run_again(toy, policy=policy_in_force(toy))) == (way == "run")
 
-    @pytest.mark.parametrize("waits", ["embargo", "checking"])
-    def test_what_leaves_fewer_trials_counting_takes_back_once_it_counts(self, ada, toy, short, waits):
-        Policy.objects.create(benchmark=toy, number=2, missing="zero")
-        first, last = marks_of(WHOLE)[:9], marks_of(WHOLE)[9:]
-        deliver(ada, first)
-        deliver(ada, [one | {"run": "2"} for one in first])
+    @pytest.mark.parametrize("duplicates", ["mean", "latest"])
+    def test_what_was_sent_first_and_waited_comes_after_what_a_board_showed(self, ada, toy, duplicates):
+        """Its owner could choose which run the board shows, as long as it waited."""
+        Policy.objects.create(benchmark=toy, number=2, duplicates=duplicates)
+        deliver(ada, marks_of("1" * 20), embargo_until=self.UNTIL)
+        deliver(ada, marks_of(WHOLE, run="2"))
         recompute(benchmark=toy, as_of=AS_OF)
-        more = {"embargo_until": self.UNTIL} if waits == "embargo" else {}
-        receipt = deliver(ada, last, as_of=AS_OF + timedelta(hours=1), **more)
-        assert (receipt["status"], withheld(toy)) == ("checking", {})
-        checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF + timedelta(hours=1))
-        assert bool(withheld(toy)) == (waits == "checking")
+        assert (withheld(toy), run_again(toy, policy=policy_in_force(toy))) == ({}, set())
         run("embargo", self.AT)
-        assert withheld(toy)
+        assert bool(withheld(toy)) == (duplicates == "latest")
+        assert bool(run_again(toy, policy=policy_in_force(toy))) == (duplicates == "mean")
+
+    def test_what_waits_was_not_run_before(self, ada, toy):
+        deliver(ada, marks_of(WHOLE))
+        recompute(benchmark=toy, as_of=AS_OF)
+        deliver(ada, marks_of(WHOLE, judge="J"), embargo_until=self.UNTIL)
+        deliver(ada, marks_of(WHOLE, judge="J", run="2"))
+        assert run_again(toy, policy=policy_in_force(toy)) == set()
+        run("embargo", self.AT)
+        assert run_again(toy, policy=policy_in_force(toy))
 
     def test_no_operator_lets_it_count_before(self, ada, toy):
         Policy.objects.create(benchmark=toy, number=2, review=Review.MANUAL)

@@ -166,10 +166,8 @@ class TestReceipts:
             "as failed"
         )
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.425
-        said, taken_back = deliver(ada, {task: [0] for task in ("t17", "t18", "t19")})["warnings"]
+        (said,) = deliver(ada, {task: [0] for task in ("t17", "t18", "t19")})["warnings"]
         assert "tasks have from 1 to 2 trials: on each only one trial counts" in said
-        assert "fewer trials count with this delivery" in taken_back  # of t00 a board has shown two
-        approve(benchmark=toy, agent="newcomer", reason="one task was run twice", as_of=AS_OF)
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.8
 
     def test_only_the_first_names_are_told(self, ada):
@@ -523,56 +521,6 @@ class TestResubmission:
         line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
         assert "ran its tasks again after a board had shown it" in line.flags
         assert (line.at["full"].score, line.at["full"].rank is None) == (0.5, False)
-
-    def but_for_one(self, ada, toy, missing="zero", **policy):
-        """Twice all tasks but one, passed and then failed, and a board of both runs."""
-        Policy.objects.create(benchmark=toy, number=2, missing=missing, **policy)
-        deliver(ada, {task: [1] for task in every_task(n=19)})
-        deliver(ada, {task: [0] for task in every_task(n=19)}, first=2)
-        return lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
-
-    def test_the_last_task_run_less_often_than_a_board_showed_the_others_takes_back(self, ada, toy):
-        """Of the others the first run would count alone, once the mean of both has been seen."""
-        before = self.but_for_one(ada, toy)
-        assert before.at["full"].score == pytest.approx(19 / 40)
-        said = (
-            "outcomes of this agent were taken back after a board had shown it (of tasks delivered before "
-            "fewer trials count with this delivery): it is listed without a rank until an operator approves"
-        )
-        assert said in deliver(ada, {"t19": [1]}, dry_run=True)["warnings"]
-        assert withheld(toy) == {}
-        receipt = deliver(ada, {"t19": [1]})
-        assert said in receipt["warnings"]
-        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
-        assert (line.at["full"].rank, "withheld" in line.marks) == (None, True)
-        approve(benchmark=toy, agent="newcomer", reason="the second run broke off", as_of=AS_OF)
-        board, _ = recompute(benchmark=toy, as_of=AS_OF)
-        line, asked = (
-            lines_of(board)["newcomer"],
-            in_subset(board),
-        )  # its tasks keep both runs, and t19 is of the rest
-        score = (len(asked) / 2 + (20 - len(asked))) / 20
-        assert ("t19" in asked, line.at["full"].score, line.at["full"].rank is None) == (False, score, False)
-
-    def test_the_last_task_run_as_often_takes_nothing_back(self, ada, toy):
-        self.but_for_one(ada, toy)
-        assert deliver(ada, {"t19": [1, 0]})["warnings"] == []
-        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
-        assert (line.at["full"].score, line.at["full"].rank is None) == (0.5, False)
-
-    @pytest.mark.parametrize("policy", [{"missing": "gap"}, {"resubmission": "free"}])
-    def test_nothing_is_taken_back_that_had_no_score_or_may_be(self, ada, toy, policy):
-        """Where gaps are no failures, an agent that lacks a task is listed without a rank."""
-        before = self.but_for_one(ada, toy, **policy)
-        assert (before.at["full"].rank is None) == ("missing" in policy)
-        receipt = deliver(ada, {"t19": [1]})
-        assert not any("taken back" in one for one in receipt["warnings"])
-        assert withheld(toy) == {}
-
-    def test_an_operator_may_deliver_the_last_task(self, ada, toy):
-        self.but_for_one(ada, toy)
-        deliver(token("olga@example.org", "operate"), {"t19": [1]})
-        assert withheld(toy) == {}
 
     def test_a_second_run_that_no_assignment_asked_for_is_not_said_to_count(self, ada, toy):
         described = AgentDescription("newcomer", "Loop", "Model 9")

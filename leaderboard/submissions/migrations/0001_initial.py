@@ -97,14 +97,13 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('checking', 'Checking'), ('waiting', 'Waiting'), ('accepted', 'Accepted'), ('refused', 'Refused'), ('superseded', 'Superseded'), ('withdrawn', 'Withdrawn')], max_length=16)),
                 ('data_version', models.BigIntegerField(help_text='The data version of the benchmark that was reached with this; empty where it changed nothing that counts.', null=True)),
                 ('after_board', models.BooleanField(default=False, help_text='After a board had shown the agent, its owner took an accepted submission back, or had tasks accepted that it had delivered before.')),
-                ('counts_fewer', models.BooleanField(default=False, help_text='After a board had shown the agent, this left fewer trials of a task counting than before.')),
                 ('at', models.DateTimeField()),
                 ('reason', models.TextField(blank=True)),
                 ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('submission', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='status_changes', to='submissions.submission')),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('status__in', ['checking', 'waiting', 'accepted', 'refused', 'superseded', 'withdrawn'])), name='statuschange_status_known'), models.CheckConstraint(condition=models.Q(models.Q(('data_version__isnull', False), ('status__in', ('accepted', 'superseded', 'withdrawn'))), models.Q(models.Q(('status__in', ('accepted', 'superseded', 'withdrawn')), _negated=True), ('data_version__isnull', True)), _connector='OR'), name='statuschange_counts_with_version'), models.CheckConstraint(condition=models.Q(('after_board', False), ('status__in', ('accepted', 'superseded', 'withdrawn')), _connector='OR'), name='statuschange_after_board_counts'), models.CheckConstraint(condition=models.Q(('counts_fewer', False), ('status', 'accepted'), _connector='OR'), name='statuschange_counts_fewer_accepted')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('status__in', ['checking', 'waiting', 'accepted', 'refused', 'superseded', 'withdrawn'])), name='statuschange_status_known'), models.CheckConstraint(condition=models.Q(models.Q(('data_version__isnull', False), ('status__in', ('accepted', 'superseded', 'withdrawn'))), models.Q(models.Q(('status__in', ('accepted', 'superseded', 'withdrawn')), _negated=True), ('data_version__isnull', True)), _connector='OR'), name='statuschange_counts_with_version'), models.CheckConstraint(condition=models.Q(('after_board', False), ('status__in', ('accepted', 'superseded', 'withdrawn')), _connector='OR'), name='statuschange_after_board_counts')],
             },
         ),
         migrations.CreateModel(
