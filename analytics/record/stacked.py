@@ -119,6 +119,15 @@ class Record:
         return np.asarray(~self.operator & ~_elsewhere(self.condition) & undelivered, dtype=np.bool_)
 
     @cached_property
+    def ran_all(self) -> Mask:
+        """Agents ranked directly on all tasks, each of which they delivered, (n_agents,).
+
+        Where gaps count as failures a submitter's agent may be ranked on tasks it never ran.
+        """
+        direct = self.is_direct(np.arange(self.n_tasks))
+        return np.asarray(direct & (self.operator | (self.completed >= 0)), dtype=np.bool_)
+
+    @cached_property
     def _bounds(self) -> dict[bytes, tuple[FloatArray, FloatArray, CodeArray]]:
         """Bounds on the tasks asked for so far."""
         return {}
@@ -370,15 +379,10 @@ def offer(found: Record) -> str:
 
 
 def _complete(stacked: Record) -> Mask:
-    """Ranked directly on all tasks that it delivered, not withheld, not under other conditions, no copy.
-
-    Where gaps count as failures a submitter's agent may be ranked on tasks it never ran; it teaches nothing
-    of them.
-    """
+    """Ran all tasks, is not withheld, not under other conditions, and no copy."""
     told = zip(stacked.about, stacked.condition, stacked.copy_of or stacked.condition, strict=True)
     allowed = [not (one.withheld or said or copied) for one, said, copied in told]
-    direct = stacked.is_direct(np.arange(stacked.n_tasks))
-    return direct & (stacked.operator | (stacked.completed >= 0)) & np.array(allowed, dtype=np.bool_)
+    return stacked.ran_all & np.array(allowed, dtype=np.bool_)
 
 
 def _copies(stacked: Record) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 Model
 -----
 Such an agent is placed on no task set: not on S, whatever of it was among its tasks, nor on all tasks before
-it is complete. Once its assignment has come to its end, its score on all tasks is ŷ of `selection.adaptive`
+it ran them. Once its assignment has come to its end, its score on all tasks is ŷ of `selection.adaptive`
 with the interval of the look, ŷ ± q·c_t·se_t. For comparisons its error is s_cal = c_t·se_t, with one
 χ²_{n−1} for all agents of one study, n its past agents.
 
@@ -29,7 +29,7 @@ from selection.standings.terms import CHOSEN_TASKS
 
 
 def marked(record: Record, adaptive: Mapping[str, Adaptive]) -> Record:
-    """Say of these agents why they are placed on no task set; not of those that are complete.
+    """Say of these agents why they are placed on no task set; not of those that ran all tasks.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ def marked(record: Record, adaptive: Mapping[str, Adaptive]) -> Record:
     """
     if not adaptive:
         return record
-    both = zip(record.about, record.complete, strict=True)
+    both = zip(record.about, record.ran_all.tolist(), strict=True)
     about = tuple(
-        one if is_complete or one.name not in adaptive else replace(one, chosen_for=adaptive[one.name].reason)
-        for one, is_complete in both
+        one if ran_all or one.name not in adaptive else replace(one, chosen_for=adaptive[one.name].reason)
+        for one, ran_all in both
     )
     return replace(record, about=about)
 

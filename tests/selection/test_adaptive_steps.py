@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -142,15 +143,21 @@ def test_agents_of_one_study_share_a_calibration_of_their_own(record):
         for i, study in enumerate([(3, 1), (3, 1), (9, 1)])
     }
     told["a03"] = Adaptive((3, 1), 20, "under way")
-    incomplete = chosen_for.marked(_without_complete(record), told)
+    incomplete = chosen_for.marked(_on_the_way(record), told)
     found = chosen_for.estimates(incomplete, told)
     assert [found[i].calibration for i in range(3)] == [2, 2, 3]
     assert {one.df for one in found.values()} == {19.0}
     assert 3 not in found
-    assert chosen_for.estimates(chosen_for.marked(record, told), told) == {}  # complete ones are measured
+    assert chosen_for.estimates(chosen_for.marked(record, told), told) == {}  # who ran all is measured
 
 
-def _without_complete(record):
-    from dataclasses import replace
+def test_a_copy_that_ran_all_tasks_is_measured_too(record):
+    """It teaches nothing, and is not complete; its score is its own."""
+    told = {record.table.agents[0]: Adaptive((3, 1), 20, "chosen", 10, 0.5, 0.4, 0.6, 0.02)}
+    copied = replace(record, complete=np.arange(record.n_agents) > 0)
+    assert chosen_for.estimates(chosen_for.marked(copied, told), told) == {}
 
-    return replace(record, complete=np.zeros(record.n_agents, bool))
+
+def _on_the_way(record):
+    n = record.n_agents
+    return replace(record, operator=np.zeros(n, bool), completed=np.full(n, -1))
