@@ -18,7 +18,8 @@ Refused, with the term and the reason
 -------------------------------------
 A factor of one level; a random term with a level for each row (the cell without replicates: it and the
 residual are one, `pooled`); two terms that group the rows alike; a random term inside the fixed ones; fixed
-columns that depend on each other; more parameters than rows; an outcome that is constant or not a number.
+columns that depend on each other, or are too many for the memory; more parameters than rows; an outcome that
+is constant or not a number.
 
 Source
 ------
@@ -47,6 +48,8 @@ from analytics.reml.unbalanced import UnbalancedLikelihood
 from analytics.reml.variance_components import Facet, VarianceFit
 
 SMALLEST_SPREAD = 1e-12
+FEW_FIXED = 50
+MOST_FIXED_NUMBERS = 20_000_000  # of a column for each fixed effect: 160 MB
 
 
 def fit(
@@ -114,6 +117,7 @@ def _fit_balanced(design: Model, y: FloatArray) -> VarianceFit:
 
 
 def _fit_unbalanced(design: Model, y: FloatArray) -> VarianceFit:
+    _check_size(design, y.size)
     rows, groups = design.rows(), [design.groups(term.factors) for term in design.random]
     check_groupings(design, groups, y.size)
     _check_noise(design, groups, y)
@@ -137,6 +141,16 @@ def _fit_unbalanced(design: Model, y: FloatArray) -> VarianceFit:
         facets=_facets(design),
         likelihood=UnbalancedLikelihood(criterion, groups, rows),
     )
+
+
+def _check_size(design: Model, n_rows: int) -> None:
+    """Refuse so many fixed effects that their columns alone would fill the memory."""
+    p, most = len(design.fixed_names), max(FEW_FIXED, MOST_FIXED_NUMBERS // n_rows)
+    if p > most:
+        raise FitRefused(
+            f"{p:,} fixed effects in {n_rows:,} rows that are not balanced; at most {most:,} are fitted",
+            code="too_many_fixed_effects",
+        )
 
 
 def _facets(design: Model) -> tuple[Facet, ...]:

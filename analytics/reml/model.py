@@ -37,7 +37,7 @@ class FitRefused(CoreError):
 
     Codes: ``no_random_term``, ``one_level``, ``pooled``, ``confounded``, ``rank_deficient``,
     ``lengths_differ``, ``more_parameters_than_rows``, ``outcome_constant``,
-    ``outcome_missing``, ``no_residual_noise``.
+    ``outcome_missing``, ``no_residual_noise``, ``too_many_fixed_effects``.
     """
 
 

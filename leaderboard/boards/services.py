@@ -20,6 +20,10 @@ def board_with_key(decided: Decided) -> Board | None:
     return Board.objects.filter(**_key(decided)).first()
 
 
+class CalledOtherwise(Exception):
+    """An agent was renamed or erased after the data was read that a board rests on."""
+
+
 @transaction.atomic
 def publish(
     *,
@@ -31,6 +35,10 @@ def publish(
     """Store the board under the next number, unless one with its key, or of later data, is there already.
 
     Nothing is stored either while the latest board is younger than `every`.
+
+    Raises
+    ------
+    CalledOtherwise
     """
     benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=decided.benchmark.pk)
     if board := board_with_key(decided):
@@ -42,6 +50,9 @@ def publish(
         return latest, False
     plain = standings.as_plain()
     agents = plain.pop("agents")
+    ids = dict(benchmark.agents.values_list("name", "id"))
+    if any(line["agent"] not in ids for line in agents):
+        raise CalledOtherwise
     board = Board.objects.create(
         **_key(decided),
         number=latest.number + 1 if latest else 1,
@@ -59,7 +70,6 @@ def publish(
         ),
         published_at=published_at,
     )
-    ids = dict(benchmark.agents.values_list("name", "id"))
     copy_new([_entry(board, position, line, ids[line["agent"]]) for position, line in enumerate(agents)])
     return board, True
 

@@ -1,7 +1,7 @@
 """What an operator or a clock does."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from django.db import transaction
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import latest_board, promises_of
-from leaderboard.boards.services import board_with_key, publish
+from leaderboard.boards.services import CalledOtherwise, board_with_key, publish
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Refusal
 from leaderboard.operations.people import issue_token as issue_token
@@ -60,22 +60,24 @@ def recompute(
 
     Subset and calibration follow from the order of deliveries, and each step is stored under a key that
     names what it came from: a process may die between any two and the next one goes on, and two at once do
-    the same work twice but cannot disagree. Returns the board with the present key and whether it is new.
+    the same work twice but cannot disagree. Where an agent got another name
+    meanwhile it begins anew. Returns the board with the present key and whether it is new.
     `paced`, as the clock does it, returns the latest board while that is younger than the policy's
     `publish_every`. `hold` is called in the transaction that stores the board.
     """
     if paced and as_of < may_publish_at(benchmark):
         return latest_board(benchmark), False
-    now, known = _present(benchmark)
-    if board := board_with_key(known):
-        return board, False
-    standings, every = answered(now, known), pace(benchmark) if paced else timedelta(0)
-    with transaction.atomic():
-        hold()
-        board, is_new = publish(decided=known, standings=standings, published_at=as_of, every=every)
-        if is_new:
-            tell_of_board(board=board, standings=standings, as_of=as_of)
-    return board, is_new
+    while True:
+        now, known = _present(benchmark)
+        if board := board_with_key(known):
+            return board, False
+        standings, every = answered(now, known), pace(benchmark) if paced else timedelta(0)
+        with suppress(CalledOtherwise), transaction.atomic():
+            hold()
+            board, is_new = publish(decided=known, standings=standings, published_at=as_of, every=every)
+            if is_new:
+                tell_of_board(board=board, standings=standings, as_of=as_of)
+            return board, is_new
 
 
 @_computing()

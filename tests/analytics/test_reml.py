@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.reml import FitRefused, fit
+from analytics.reml import FitRefused, fit, fitting
 from analytics.reml.factors import FactorRefused
 from analytics.reml.strata import StrataRefused
 from analytics.reml.variance_components import VarianceRefused, asymptotic_intervals
@@ -345,6 +345,18 @@ def test_outcomes_without_an_answer_are_refused(outcome, refusal, code, message)
 def test_rows_that_never_differ_within_a_term_are_refused_in_unbalanced_designs_too():
     with refused(FitRefused, "no_residual_noise", match="odd:half: rows of one level never differ"):
         fit(GRID, [1, 2, 1, 1, 3, 5, 3, 5], random="half + odd:half")
+
+
+def test_fixed_effects_that_would_fill_the_memory_are_refused(monkeypatch):
+    columns = {"a": [0, 0, 0, 1, 1, 1, 2, 2, 2, 3], "b": [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]}
+    y = [1, 2, 4, 3, 1, 5, 2, 2, 6, 1]
+    monkeypatch.setattr(fitting, "FEW_FIXED", 2)
+    monkeypatch.setattr(fitting, "MOST_FIXED_NUMBERS", 29)
+    said = "3 fixed effects in 10 rows that are not balanced; at most 2 are fitted"
+    with refused(FitRefused, "too_many_fixed_effects", match=said):
+        fit(columns, y, random="a", fixed="b")
+    monkeypatch.setattr(fitting, "MOST_FIXED_NUMBERS", 30)
+    assert len(fit(columns, y, random="a", fixed="b").fixed) == 3
 
 
 def test_outcomes_are_one_column():

@@ -7,6 +7,7 @@ from django.core.management import call_command
 
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark
 from leaderboard.catalog.services import AgentDescribedOtherwise, LooksLikeAnother
+from leaderboard.operations import services
 from leaderboard.operations.corrections import unload_latest
 from leaderboard.operations.naming import (
     CannotMerge,
@@ -46,6 +47,21 @@ class TestRename:
         assert set(lines_of(first)) - set(lines_of(second)) == {"a03"}
         assert lines_of(second)["Aster"].at["full"].score == lines_of(first)["a03"].at["full"].score
         assert first.entries.get(name="a03").agent == agent("Aster")
+
+    def test_while_a_board_is_computed_the_board_is_computed_anew(self, toy, monkeypatch):
+        answered, n_before = services.answered, toy.boards.count()
+
+        def slowly(*arguments):
+            told = answered(*arguments)
+            if toy.agents.filter(name="a03"):
+                renamed("a03", "Aster")
+            return told
+
+        monkeypatch.setattr(services, "answered", slowly)
+        board = recomputed()
+        assert "Aster" in lines_of(board)
+        assert "a03" not in lines_of(board)
+        assert (toy.boards.count(), recomputed()) == (n_before + 1, board)
 
     def test_a_file_under_the_old_name_is_the_agents_own(self, toy):
         renamed("a03", "Aster")
