@@ -210,8 +210,10 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not (equals and value) or name not in known or name in found:
-            raise PairMalformed(f"{part.strip()!r}: {', '.join(known)} are given once each, as NAME=COLUMN")
+        if equals and name not in known:
+            raise PairMalformed(f"{part.strip()!r}: {name!r} is none of {', '.join(known)}")
+        if not (equals and value) or name in found:
+            raise PairMalformed(f"{part.strip()!r}: {', '.join(known)} are given once each, as NAME=VALUE")
         found[name] = value
     return found
 

@@ -35,7 +35,7 @@ class Rules:
     widening : bool
         Whether a band with under a tenth of the tasks is widened to 25-75%, then 15-85%.
     history_window : int or None
-        Pass rates come from the latest so many complete agents; None: from all.
+        Pass rates come from the latest so many complete agents, at least 5; None: from all.
     hysteresis : float
         How far outside the band a task of the subset may lie and stay, 0 to 0.5.
     strategy : str
@@ -80,7 +80,7 @@ class Rules:
         ranges = {
             "lo": 0 <= self.lo < self.hi,
             "hi": self.hi <= 1,
-            "history_window": self.history_window is None or self.history_window >= 1,
+            "history_window": self.history_window is None or self.history_window >= 5,
             "hysteresis": 0 <= self.hysteresis < 0.5,
             "estimator": self.estimator in ("", *ESTIMATORS),
             "target": self.target is None or self.target in TARGETS,

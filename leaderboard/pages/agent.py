@@ -238,7 +238,7 @@ class AgentPage:
             return ""
         told = self.expected
         if not told.n_seldom:
-            return "None: on no task at most 20% was expected."
+            return "None: at most 20% was expected on no task that it ran."
         return (
             f"{len(told.passes):,} of the {words.counted(told.n_seldom, 'task')} on which at most 20% was "
             f"expected; {told.passes_by_chance:.1f} would come by chance."
@@ -250,7 +250,7 @@ class AgentPage:
             return ""
         told = self.expected
         if not told.n_often:
-            return "None: on no task at least 80% was expected."
+            return "None: at least 80% was expected on no task that it ran."
         return (
             f"{len(told.failures):,} of the {words.counted(told.n_often, 'task')} on which at least 80% was "
             f"expected; {told.failures_by_chance:.1f} would come by chance."

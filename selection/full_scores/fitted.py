@@ -198,6 +198,7 @@ class _Completion:
 
     def predict(self, outcomes: FloatArray) -> FloatArray:
         k, everyone = self.tasks.size, np.arange(self.agents.n)
+        ridge.checked_agents(self.outcomes, self.agents.scores, ridge.ALPHA)
         whole = np.where(np.isnan(outcomes), np.nanmean(self.outcomes, axis=0), outcomes)
         if k == self.m:
             return np.asarray(whole.sum(axis=1) / self.m)

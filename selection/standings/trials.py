@@ -52,7 +52,8 @@ def recommended(n_tasks: int, k: int) -> int:
 def trials(record: Record, tasks: IndexArray) -> Trials | None:
     """Tell what 1, 2 and R trials of each task would be worth, and cost.
 
-    None under two tasks: ȳ(1 − ȳ) of one pass or one failure is 0 and bounds nothing.
+    None under two tasks: ȳ(1 − ȳ) of one pass or one failure is 0 and bounds nothing; and without a complete
+    agent, as on a board whose tasks became more since its subset was chosen.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def trials(record: Record, tasks: IndexArray) -> Trials | None:
     tasks : int array, shape (k,)
         The subset.
     """
-    if tasks.size < N_TASKS_BOUND:
+    if tasks.size < N_TASKS_BOUND or not record.complete.any():
         return None
     table, complete = record.table, np.flatnonzero(record.complete)
     on_subset = np.ix_(complete, tasks)

@@ -391,7 +391,7 @@ def test_refusals_of_harness(refusal, real_data, tmp_path):
     assert "no column 'colour'; there are model, task, run" in refusal(
         "harness", path, "--columns", "model=model,task=task,run=run,outcome=colour"
     )
-    assert "given once each" in refusal("harness", path, "--columns", "agent=model")
+    assert "'agent' is none of model, task, run" in refusal("harness", path, "--columns", "agent=model")
     assert "occur twice" in refusal(
         "harness", path, "--columns", "model=model,task=task,run=task,outcome=score"
     )

@@ -122,6 +122,18 @@ def test_an_unsuited_benchmark_ranks_full_runs(db):
     assert best.at["subset"].score is None
 
 
+def test_a_board_goes_on_when_its_tasks_become_so_many_that_nobody_is_complete(toy):
+    """The subset stays; nothing can be learnt from agents of which none ran all tasks."""
+    before = standings_of(recomputed())
+    assert before.n_complete > 5
+    load_text(csv_text({"of the new tasks": "." * 20 + "1011"}))
+    board = standings_of(recomputed())
+    assert (board.n_complete, board.n_tasks, board.trials) == (0, 24, None)
+    assert board.subset.tasks == before.subset.tasks
+    assert (board.target, board.targets["subset"].n_ranked) == ("subset", before.targets["subset"].n_ranked)
+    assert "a calibration needs at least 2 agents; there are 0" in board.why_target
+
+
 def test_again_without_new_data_is_the_same_board(toy):
     first, is_new = recompute(benchmark=toy, as_of=AS_OF)
     second, is_new_again = recompute(benchmark=toy, as_of=AS_OF)

@@ -422,7 +422,10 @@ def test_universe_and_settings(answer, refusal, tmp_path):
     assert {line["how"] for line in common["agents"]} == {"measured"}
     (tmp_path / "tasks.txt").write_text("\n".join(f"t{j:02d}" for j in range(12)))
     assert answer("standings", path, "--universe", tmp_path / "tasks.txt")["n_tasks"] == 12
-    assert "NAME=COLUMN" in refusal("ranks", path, "--settings", "judge")
+    assert "NAME=VALUE" in refusal("ranks", path, "--settings", "judge")
+    assert "'juge' is none of prompt_variant, judge, temperature" in refusal(
+        "ranks", path, "--settings", "juge=j1"
+    )
     assert "is no number" in refusal("ranks", path, "--settings", "temperature=hot")
 
 
