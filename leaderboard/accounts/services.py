@@ -66,6 +66,15 @@ def confirm_address(*, user: User) -> None:
     )
 
 
+def lock_account(*, user: User) -> None:
+    """Let what the account does at the same time wait until the transaction ends.
+
+    Rows are locked in one order, so that nobody waits in a circle: the account, agents by id, and the
+    benchmark last.
+    """
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+
+
 @transaction.atomic
 def create_token(
     *,

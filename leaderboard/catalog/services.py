@@ -104,9 +104,10 @@ def ensure_agents(
 ) -> dict[str, Agent]:
     """Return the agents by the names given, made where new, each locked until the transaction ends.
 
-    The lock makes two deliveries for one agent wait for each other; it is taken in order of id, so that two
-    loads cannot wait in a circle. An agent is found under a name that it had before, too, and in the place of
-    one that was merged stands the other.
+    The lock makes two deliveries for one agent wait for each other; it is taken in order of id, and after
+    that of the owner's account, which the caller holds (`lock_account`), so that nobody waits in a circle. An
+    agent is found under a name that it had before, too, and in the place of one that was merged stands the
+    other.
     """
     stated = list(descriptions)
     descriptions = _under_present_names(benchmark, stated)
@@ -189,9 +190,8 @@ def _check_no_second_name(
     """Refuse an agent that its owner has delivered under another name, whatever became of it; a scaffold,
     model or version that reads the same is the same here.
 
-    The owner is locked, so that two such names that come at once wait for each other.
+    The owner's account is locked, so that two such names that come at once wait for each other.
     """
-    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     told = benchmark.agents.filter(owner=owner).order_by("-id")
     rows = told.values_list("name", "scaffold__name", "model__name", "version")
     theirs = {_identity(AgentDescription(*row)): row[0] for row in rows}

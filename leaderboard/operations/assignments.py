@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import User
+from leaderboard.accounts.services import lock_account
 from leaderboard.boards.queries import NoBoardYet, latest_board
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
@@ -107,10 +108,13 @@ def agent_of(
     by_operator: bool,
     as_of: datetime,
 ) -> Agent:
-    """Return the agent, locked and made if it is new; to others than its owner and operators it is closed.
+    """Return the agent, made if it is new, and locked after the account that asks; to others than its owner
+    and operators it is closed.
 
     Of one that nobody may know of yet, they are not told either how it is described.
     """
+    if by:
+        lock_account(user=by)
     claims.free_unused(benchmark=benchmark, names=[described.name], by=by, as_of=as_of)
     try:
         agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=by)[described.name]

@@ -10,7 +10,7 @@ from django.core.validators import validate_email
 from django.db import transaction
 
 from leaderboard.accounts.models import ApiToken, Scope, User
-from leaderboard.accounts.services import create_token, get_or_create_user, open_account
+from leaderboard.accounts.services import create_token, get_or_create_user, lock_account, open_account
 from leaderboard.catalog.models import Agent, Benchmark, Invitation, Membership, Role
 from leaderboard.catalog.queries import benchmark_of, role_of
 from leaderboard.catalog.services import grant
@@ -203,7 +203,7 @@ def make_token(
 ) -> tuple[ApiToken, str]:
     """Make a token for oneself, and return its secret too; a scope includes the lesser ones."""
     _require_name(name, "a token's name")
-    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    lock_account(user=user)
     if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MOST_TOKENS:
         raise TooManyTokens
     scopes = [*Scope.values][: [*Scope].index(scope) + 1]

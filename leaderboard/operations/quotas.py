@@ -1,8 +1,8 @@
 """How many submissions an account makes, and an agent gets, in a UTC day. Those that are stored count.
 
 All tokens of an account count together, for whoever has one makes more of them. They are counted in the
-submission's own transaction: deliveries of one agent wait for each other since its row is locked, those of
-one account at the end, when its row is. Operators and what they load are exempt.
+submission's own transaction, in which the account and the agent are locked: two deliveries of either wait for
+each other. Operators and what they load are exempt.
 """
 
 from collections.abc import Mapping
@@ -83,12 +83,7 @@ def _left(policy: Policy, token: ApiToken, agent: Agent | None, as_of: datetime)
 def count_one(
     *, policy: Policy, token: ApiToken, agent: Agent, as_of: datetime, stored: bool
 ) -> Quotas | None:
-    """Refuse a submission that would be one too many; `stored`: it is in the database and counts itself.
-
-    A stored one is counted while the account is locked, until the transaction ends.
-    """
-    if stored:
-        User.objects.select_for_update(no_key=True).get(pk=token.user_id)
+    """Refuse a submission that would be one too many; `stored`: it is in the database and counts itself."""
     if operates(token, policy.benchmark):
         return None
     found = _left(policy, token, agent, as_of)

@@ -13,7 +13,7 @@ from tests.toys import csv_text, graded
 
 pytestmark = pytest.mark.slow
 
-N_TASKS, N_TWINS, N_OTHERS = 20, 20, 50
+N_TASKS, N_TWINS, N_OTHERS, N_FIRST = 20, 20, 50, 8
 BOUNDARY = "part"
 
 
@@ -35,8 +35,8 @@ def service():
         service.close()
 
 
-def file_of(agent):
-    lines = ["task,trial,outcome", *(f"t{j:02d},1,{j % 2}" for j in range(N_TASKS))]
+def file_of(agent, trial):
+    lines = ["task,trial,outcome", *(f"t{j:02d},{trial},{j % 2}" for j in range(N_TASKS))]
     fields = {"agent.name": agent, "agent.scaffold": "Loop", "agent.model": f"M {agent}"}
     parts = [
         f'Content-Disposition: form-data; name="{name}"\r\n\r\n{value}' for name, value in fields.items()
@@ -47,7 +47,7 @@ def file_of(agent):
     return ("".join(f"--{BOUNDARY}\r\n{part}\r\n" for part in parts) + f"--{BOUNDARY}--\r\n").encode()
 
 
-def post(service, agent, **headers):
+def post(service, agent, *, trial=1, **headers):
     """The status, the headers and the body of the answer; None where the connection broke."""
     asked = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE)
     kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
@@ -55,7 +55,7 @@ def post(service, agent, **headers):
         asked.request(
             "POST",
             "/api/v1/benchmarks/toy/submissions",
-            file_of(agent),
+            file_of(agent, trial),
             kind | {"Authorization": f"Bearer {service.key}"} | headers,
         )
         answer = asked.getresponse()
@@ -100,6 +100,16 @@ def test_fifty_others_at_once(service):
     scores = {one["agent"]: one["at"]["full"]["score"] for one in board["agents"]}
     assert {score for agent, score in scores.items() if agent.startswith("other")} == {0.5}
     assert (number, sum(agent.startswith("other") for agent in scores)) == (1, N_OTHERS)
+
+
+@pytest.mark.parametrize("again", range(4))
+def test_eight_first_deliveries_of_one_agent(service, again):
+    agent = f"first{again}"
+    _, before = state(service, agent)
+    with ThreadPoolExecutor(N_FIRST) as pool:
+        answers = list(pool.map(lambda i: post(service, agent, trial=i + 1), range(N_FIRST)))
+    assert [(code, text[:300]) for code, _, text in answers if code != 201] == []
+    assert state(service, agent) == (N_FIRST, before + N_FIRST)
 
 
 @pytest.mark.parametrize("again", range(3))

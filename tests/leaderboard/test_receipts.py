@@ -768,8 +768,8 @@ class TestUnload:
         assert len(deliveries(toy)) == 15
 
 
-def at_once(n, call):
-    """Call with 0 … n−1 in n threads; return what came back, exceptions included."""
+def at_once(n, call, n_threads=None):
+    """Call with 0 … n−1, by default all at once; return what came back, exceptions included."""
 
     def one(i):
         try:
@@ -779,7 +779,7 @@ def at_once(n, call):
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(n) as pool:
+    with ThreadPoolExecutor(n_threads or n) as pool:
         return list(pool.map(one, range(n)))
 
 
@@ -802,6 +802,22 @@ def test_two_names_at_once_are_one_agent():
     answers = at_once(4, lambda i: deliver(ada, every_task(), agent=f"n{i}"))
     assert sum(isinstance(answer, SecondName) for answer in answers) == 3
     assert Agent.objects.exclude(owner=None).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("names", [["newcomer"], ["newcomer", "fresh"]])
+def test_first_deliveries_of_one_agent_at_once_never_wait_in_a_circle(names):
+    load_text(csv_text(ladder(6, 20)))
+    ada = token("ada@example.org")
+
+    def first(i):
+        return deliver(ada, every_task(), agent=names[i % len(names)], first=i + 1)
+
+    answers = at_once(12, first, n_threads=3)
+    refused = [type(answer) for answer in answers if isinstance(answer, Exception)]
+    assert refused == [SecondName] * (12 - 12 // len(names))
+    assert Agent.objects.exclude(owner=None).count() == 1
+    assert Submission.objects.filter(loaded=False).count() == 12 // len(names)
 
 
 @pytest.mark.django_db(transaction=True)
