@@ -5,10 +5,12 @@ from datetime import datetime
 from django.db import transaction
 
 from leaderboard.accounts.models import User
+from leaderboard.accounts.services import lock_account
 from leaderboard.catalog.models import Agent
-from leaderboard.errors import Conflict, Refusal
+from leaderboard.errors import Conflict, Faulty, Refusal
 from leaderboard.operations.acting import acting, require_seen
 from leaderboard.operations.models import Dispute
+from leaderboard.submissions.parsing.flat import Fault
 
 LONGEST = 5_000  # characters
 MOST_OPEN = 50  # reports of one person that wait for operators
@@ -34,6 +36,7 @@ class DecidedAlready(Conflict):
     """This report has been decided already."""
 
 
+@transaction.atomic
 def report(
     *, agent: Agent, text: str, by: User | None, as_of: datetime, board: int | None = None, contact: str = ""
 ) -> Dispute:
@@ -43,6 +46,9 @@ def report(
     if len(text) > LONGEST:
         raise SaidTooMuch
     require_seen(text)
+    if board is not None and not agent.benchmark.boards.filter(number=board).exists():
+        fault = Fault(None, "board", str(board), "is the number of no board of this benchmark")
+        raise Faulty("The report has a fault; nothing was stored.", faults=(fault,))
     if by is not None:
         _refuse_again(agent, text.strip(), by)
     return Dispute.objects.create(
@@ -57,7 +63,11 @@ def report(
 
 
 def _refuse_again(agent: Agent, text: str, by: User) -> None:
-    """Whatever is sent twice, or by a machine, would bury what others report."""
+    """Whatever is sent twice, or by a machine, would bury what others report.
+
+    The account is locked, so that two at once wait for each other.
+    """
+    lock_account(user=by)
     waiting = Dispute.objects.filter(by=by, decided_at=None)
     if waiting.filter(agent=agent, text=text).exists():
         raise ReportedAlready

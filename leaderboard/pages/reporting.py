@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Agent
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.errors import Refusal
+from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations.disputes import LONGEST, report
 from leaderboard.pages.account import personal
 from leaderboard.submissions.queries import ever_counted
@@ -47,6 +47,10 @@ def reported(request: HttpRequest, user: User, slug: str, pk: int) -> HttpRespon
             return render(request, "pages/report.html", context, status=422)
         try:
             stored = report(agent=agent, by=user, as_of=timezone.now(), **form.cleaned_data)
+        except Faulty as faulty:
+            for fault in faulty.faults:
+                form.add_error(fault.field, f"This {fault.rule}.")
+            return render(request, "pages/report.html", context, status=422)
         except Refusal as refusal:
             return render(request, "pages/report.html", context | {"refusal": refusal}, status=409)
         return render(request, "pages/report.html", context | {"stored": stored}, status=201)

@@ -1,18 +1,28 @@
 """Benchmarks are opened and switched, submissions reviewed, reports decided."""
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 
-from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force, visible_benchmarks
-from leaderboard.errors import Frozen
+from leaderboard.errors import Faulty, Frozen
 from leaderboard.operations.acting import ReasonMissing
 from leaderboard.operations.benchmarks import AlreadySo, NotASlug, SlugTaken, Switch, create_benchmark, turn
 from leaderboard.operations.corrections import CountsNoMore
-from leaderboard.operations.disputes import DecidedAlready, NothingSaid, SaidTooMuch, decide, report
+from leaderboard.operations.disputes import (
+    DecidedAlready,
+    NothingSaid,
+    ReportedAlready,
+    SaidTooMuch,
+    decide,
+    report,
+)
 from leaderboard.operations.intake import submit
+from leaderboard.operations.models import Dispute
 from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.reviewing import NotWaiting, accept, refuse
 from leaderboard.operations.services import recompute
@@ -20,7 +30,7 @@ from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.task_list import ListedTask
 from tests.leaderboard.desk import person, recorded
 from tests.leaderboard.world import token
-from tests.toys import AS_OF, lines_of, recomputed
+from tests.toys import AS_OF, csv_text, ladder, lines_of, load_text, recomputed
 
 
 class TestBenchmarks:
@@ -148,6 +158,7 @@ class TestReview:
 class TestReports:
     def test_one_is_decided_once_with_a_reason(self, toy):
         agent = toy.agents.get(name="a03")
+        recompute(benchmark=toy, as_of=AS_OF)
         dispute = report(agent=agent, text=" it read the answers ", by=None, as_of=AS_OF, board=1)
         assert (dispute.text, dispute.board_number) == ("it read the answers", 1)
         with pytest.raises(ReasonMissing):
@@ -163,6 +174,32 @@ class TestReports:
             report(agent=agent, text=" ", by=None, as_of=AS_OF)
         with pytest.raises(SaidTooMuch):
             report(agent=agent, text="x" * 5_001, by=None, as_of=AS_OF)
+
+    def test_only_of_boards_that_there_are(self, toy):
+        agent = toy.agents.get(name="a03")
+        with pytest.raises(Faulty) as refused:
+            report(agent=agent, text="it read the answers", by=None, as_of=AS_OF, board=1)
+        assert [(fault.field, fault.value) for fault in refused.value.faults] == [("board", "1")]
+        assert not toy.disputes.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_reports_at_once_are_one():
+    load_text(csv_text(ladder(6, 20)))
+    agent, ada = Agent.objects.get(name="a03"), person("ada@example.org")
+
+    def once(_):
+        try:
+            report(agent=agent, text="it read the answers", by=ada, as_of=AS_OF)
+        except ReportedAlready:
+            return 409
+        finally:
+            connection.close()
+        return 201
+
+    with ThreadPoolExecutor(20) as pool:
+        assert sorted(pool.map(once, range(20))) == [201] + [409] * 19
+    assert Dispute.objects.count() == 1
 
 
 def test_a_policy_knows_who_set_it_and_why(toy):

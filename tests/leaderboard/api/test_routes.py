@@ -447,6 +447,14 @@ def test_a_reported_entry_waits_for_an_operator(ask, kept):
     assert stored.decided_at is None
 
 
+def test_a_report_of_a_board_that_there_is_not_is_refused_by_name(ask, kept):
+    answer = ask("reports", "POST", STRANGER, body=BODIES["post_reports"] | {"board": 999999})
+    assert (answer.status_code, answer["Content-Type"]) == (422, "application/problem+json")
+    (fault,) = answer.json()["faults"]
+    assert (fault["field"], fault["value"]) == ("board", "999999")
+    assert not Dispute.objects.exists()
+
+
 def test_a_proposal_is_decided_once(ask, kept):
     told = ask("reselection").json()
     assert told["status"] == "proposed"

@@ -370,6 +370,14 @@ def test_a_report_that_says_nothing_is_refused(signed_in, delivered, said):
     assert not Dispute.objects.exists()
 
 
+def test_a_report_of_a_board_that_there_is_not_says_so_at_its_number(signed_in, delivered):
+    at = f"/b/toy/agents/{delivered.agent.pk}/report"
+    answer = signed_in.post(at, {"text": "It knew the answers.", "board": "999999"})
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["board"] == ["This is the number of no board of this benchmark."]
+    assert not Dispute.objects.exists()
+
+
 def test_the_same_report_is_taken_once_and_many_are_not(signed_in, delivered, monkeypatch):
     at = f"/b/toy/agents/{delivered.agent.pk}/report"
     first, again = (signed_in.post(at, {"text": "It knew the answers."}) for _ in range(2))
