@@ -12,11 +12,13 @@ import pyarrow as pa
 from analytics.flat_file import streams
 from analytics.flat_file.columns import ALIASES, MAX_COLUMNS
 from analytics.flat_file.faults import Fault, excerpt, refuse
+from analytics.flat_file.limits import Limits
 from analytics.flat_file.table import Batch, Table
 from analytics.flat_file.texts import empty_as_null, kind_of, text_of
 from analytics.flat_file.values import name_rule
 
 ALIASED = frozenset(ALIASES.values())
+BLANKS = " \t\r\n"  # of JSON
 LINE = re.compile(rb"\S[^\n]*")  # from the first character that is no white space
 MAX_BRACKETS = 10_000  # opening ones in a line: a record needs one, and each may be an object to parse
 MAX_LAYOUTS = 1000  # remembered at a time
@@ -69,6 +71,23 @@ class End:
             raise refuse(f"the file ends by saying that it has {excerpt(str(self.n_told))} rows, not {n:,}")
 
 
+def check_number(opened: streams.Opened, limits: Limits) -> None:
+    """Refuse more lines than there may be rows and a mark of the end, before any is parsed.
+
+    What else is wrong with the text is told by its reader.
+    """
+    with streams.once_more(opened, limits) as text:
+        while text.n_lines <= limits.n_rows:
+            if not text.read(streams.BLOCK_BYTES):
+                return
+    with streams.once_more(opened, limits) as text:
+        text.head()
+        n = 0
+        for lines in _blocks_of_lines(text):  # without blank ones
+            n += len(lines)
+            limits.check_rows(n - 1)
+
+
 def _batches_of_lines(text: streams.Text) -> Iterator[list[str]]:
     """Give lines in batches of no more than a block: a line may hold a hundred thousand values."""
     for lines in _blocks_of_lines(text):
@@ -96,7 +115,9 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 # Numbers stay the text that stands in the file.
-_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=str, parse_int=str, parse_constant=str)
+_scan = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=str, parse_int=str, parse_constant=str
+).scan_once  # `decode` would word an error of each line
 
 
 class Unread(str):
@@ -105,16 +126,17 @@ class Unread(str):
 
 def _parsed(line: str) -> object:
     """Read one line, or give it back unread."""
-    if line[0] != "{" or _is_nested(line):
+    if line[0] != "{" or line.rstrip(BLANKS)[-1] != "}" or _is_nested(line):
         return Unread(line)
     try:
-        return _decoder.decode(line)
-    except (ValueError, RecursionError):
+        record, end = _scan(line, 0)
+    except (ValueError, RecursionError, StopIteration):
         return Unread(line)
+    return Unread(line) if line[end:].strip(BLANKS) else record
 
 
 def _is_nested(line: str) -> bool:
-    return line.count("[") + line.count("{") > MAX_BRACKETS
+    return len(line) > MAX_BRACKETS and line.count("[") + line.count("{") > MAX_BRACKETS
 
 
 def _no_object_rule(record: object) -> str:
@@ -158,7 +180,7 @@ class Records:
         """Turn the next objects into a batch; `n_before` came before them."""
         rows, records, others = [], [], []
         for row, record in enumerate(found, n_before + 1):
-            if isinstance(record, Mapping):
+            if isinstance(record, dict | Mapping):  # of the two the first is told at once
                 rows.append(row)
                 records.append(self._laid_out(row, record))
             else:

@@ -198,6 +198,8 @@ def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[Batch]
         return parquet_rows.batches(opened, table)
     text = streams.Text(opened, table.limits)
     if text.head().lstrip()[:1] == b"{" or name.lower().endswith(NDJSON_NAMES):
+        if opened.n_bytes is not None:
+            json_rows.check_number(opened, table.limits)
         return json_rows.batches(text, table)
     return csv_rows.batches(text, table)
 

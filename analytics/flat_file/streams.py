@@ -210,6 +210,17 @@ class Text(io.RawIOBase):
                 self.quotes.close()
 
 
+@contextmanager
+def once_more(opened: Opened, limits: Limits) -> Iterator[Text]:
+    """Read the text from its beginning beside the reading that has begun, which then goes on where it was."""
+    place = opened.file.tell()
+    opened.file.seek(opened.start)
+    try:
+        yield Text(_opened(opened.file), limits)
+    finally:
+        opened.file.seek(place)
+
+
 class Quotes:
     """The quotes of CSV: around a whole field, and doubled inside it; then their number tells where one is.
 

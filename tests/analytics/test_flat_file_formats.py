@@ -232,6 +232,47 @@ def test_the_decompressed_size_of_parquet_can_be_limited():
         parse(data, limits=replace(FILE, n_rows=1999))
 
 
+@pytest.mark.parametrize("line", [b'{"a":1\n', b'{"a":}\n', b'{"agent":1}\n', b"{}\n\n"])
+def test_no_line_is_parsed_where_there_are_too_many(monkeypatch, line):
+    parsed = []
+    monkeypatch.setattr(json_rows, "_parsed", parsed.append)
+    monkeypatch.setattr(streams, "BLOCK_BYTES", 256)
+    for data in (line * 1000, gzip.compress(line * 1000), b"\xef\xbb\xbf" + line * 1000):
+        with pytest.raises(FlatFileError, match="there are more than 900 rows"):
+            parse(data, limits=replace(FILE, n_rows=900))
+    assert not parsed
+
+
+def test_lines_that_are_no_rows_are_not_among_too_many():
+    rows, limits = as_ndjson(rows_of(200)), replace(FILE, n_rows=200)
+    end = json.dumps({"end": True, "n": 200, "sha256": "0" * 64}).encode()
+    for data in (rows + end, b"\xef\xbb\xbf\n" + rows.replace(b"\n", b"\n \r\n\t\n") + end + b"\n\n"):
+        assert parse(data, limits=limits).n_rows == 200
+        assert parse(gzip.compress(data), limits=limits).n_rows == 200
+    with pytest.raises(FlatFileError, match="there are more than 199 rows"):
+        parse(rows + end, limits=replace(FILE, n_rows=199))
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"a":1', "Expecting ',' delimiter, character 7"),
+        ('{"a":}', "Expecting value, character 6"),
+        ('{"a":1,}', "Expecting property name enclosed in double quotes, character 8"),
+        ('{"a":1} {}', "Extra data, character 9"),
+        ('{"a":1}\x0c', "Extra data, character 8"),
+        ('{"a":"\x01"}', "Invalid control character at, character 7"),
+    ],
+)
+def test_a_line_that_is_no_json_is_told_with_its_place(line, told):
+    row = as_ndjson(rows_of(1))
+    with pytest.raises(FlatFileError) as caught:
+        parse(row + line.encode() + b"\n" + row.replace(b"\n", b" \t\r\n"))
+    assert [str(fault) for fault in caught.value.faults][:1] == [
+        f"row 2: the line is no JSON object ({told})"
+    ]
+
+
 def test_a_file_name_helps_only_where_the_content_does_not_tell():
     row = as_ndjson(rows_of(1))
     assert parse(row, name="x.csv").n_rows == 1
