@@ -31,6 +31,7 @@ COMPRESSED = (b"\x1f\x8b", b"PAR1", b"PK")  # may be large, however short
 WAITED, COME_AGAIN = 10, 5  # seconds
 
 _reading = threading.Lock()
+_waiting = threading.Semaphore()  # one delivery of a process: the other threads are for all else
 
 
 class ReadingBusy(Busy):
@@ -116,12 +117,22 @@ def _in_turn(upload: UploadedPart) -> Iterator[None]:
     if upload.n_bytes <= LARGE and not is_compressed:
         yield
         return
-    if not _reading.acquire(timeout=WAITED):
+    if not (_reading.acquire(blocking=False) or _waited()):
         raise ReadingBusy(retry_after=COME_AGAIN)
     try:
         yield
     finally:
         _reading.release()
+
+
+def _waited() -> bool:
+    """Wait for the turn unless another does, and tell whether it came."""
+    if not _waiting.acquire(blocking=False):
+        return False
+    try:
+        return _reading.acquire(timeout=WAITED)
+    finally:
+        _waiting.release()
 
 
 def _told(request: Request, benchmark: Benchmark, receipt: Receipt, asked: _Asked) -> Response:

@@ -1,5 +1,6 @@
 """Real gunicorn under odd requests: no fault of ours, no header that moves the address, bounded memory."""
 
+import gzip
 import http.client
 import json
 import os
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from leaderboard.operations.tries import MOST
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.api.test_body_fields import DEEP, ODD, PATHS, body, body_with
 from tests.leaderboard.desk import person
-from tests.leaderboard.service import migrated_home
+from tests.leaderboard.service import migrated_home, wait_until
 from tests.toys import AS_OF, csv_text, ladder, load_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,14 +92,14 @@ def wait_for(port):
     raise AssertionError(f"nothing listens on port {port}")
 
 
-def ask(port, method, path, content=None, headers=()):
+def ask(port, method, path, content=None, headers=(), kind="application/json"):
     """The status, media type and body of the answer."""
     asked = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         asked.putrequest(method, path)
         if content is not None:
             asked.putheader("Content-Length", str(len(content)))
-            asked.putheader("Content-Type", "application/json")
+            asked.putheader("Content-Type", kind)
         for name, value in headers:
             asked.putheader(name, value)
         asked.endheaders(content)
@@ -182,6 +184,31 @@ def odd_bodies():
         json.dumps(body() | {"outcomes": [{f"k{i}": 1} for i in range(20_000)]}).encode(),
     ]
     yield from (large * 5)[:50]
+
+
+@pytest.mark.slow
+def test_probes_are_answered_while_more_files_come_than_there_are_threads(served):
+    """One is read and one waits; all others are told at once to come again."""
+    port, _, token = served
+    faulty = gzip.compress(b'{"a":}\n' * 2_000_000)
+    part = b'Content-Disposition: form-data; name="file"; filename="a.ndjson.gz"'
+    content = b"--B\r\n" + part + b"\r\n\r\n" + faulty + b"\r\n--B--\r\n"
+    headers, kind = [("Authorization", f"Bearer {token}")], "multipart/form-data; boundary=B"
+    answers = []
+
+    def deliver():
+        answers.append(ask(port, "POST", f"{SUBMISSIONS}?dry_run=true", content, headers, kind)[0])
+
+    senders = [threading.Thread(target=deliver) for _ in range(12)]
+    for sender in senders:
+        sender.start()
+    wait_until(lambda: len(answers) >= 10)
+    assert ask(port, "GET", "/healthz")[0] == 200
+    assert answers == [503] * 10
+    for sender in senders:
+        sender.join()
+    assert set(answers[10:]) <= {422, 503}  # the second where it waited for too long
+    assert 422 in answers
 
 
 @pytest.mark.slow

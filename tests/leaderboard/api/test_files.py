@@ -1,7 +1,9 @@
 """Outcomes as a file: the same rules, whatever the format; what stands beside it, the file need not say."""
 
 import gzip
+import io
 import json
+import threading
 from typing import ClassVar
 
 import pytest
@@ -20,6 +22,7 @@ from leaderboard.submissions.models import (
     Setting,
     Submission,
 )
+from leaderboard.submissions.parsing.files import UploadedPart
 from leaderboard.submissions.parsing.importers import FORMATS
 from tests.leaderboard.api.deliver import (
     ADDRESS,
@@ -34,6 +37,7 @@ from tests.leaderboard.api.deliver import (
     send_file,
     today,
 )
+from tests.leaderboard.service import wait_until
 from tests.toys import AS_OF, lines_of
 
 WHOLE = {"benchmark": "Toy", "agent": "newcomer", "scaffold": "Loop", "model": "Model 9"}
@@ -75,6 +79,26 @@ class TestLargeFiles:
         assert response.json()["type"] == "urn:bandstand:problem:reading_busy"
         assert not Tries.objects.exists()
         assert not Submission.objects.filter(loaded=False).exists()
+
+    def test_a_third_is_to_come_again_while_the_second_waits(self, submit_token, monkeypatch):
+        monkeypatch.setattr(delivering, "WAITED", 60)
+        came = []
+
+        def deliver():
+            with delivering._in_turn(UploadedPart(io.BytesIO(b"PAR1"), "second.parquet", 4)):
+                came.append("second")
+
+        second = threading.Thread(target=deliver)
+        second.start()
+        wait_until(lambda: delivering._waiting._value == 0)
+        third = send_file(parquet_of(rows()), AGENT, token=submit_token, name="third.parquet")
+        assert (third.status_code, third["Retry-After"]) == (503, "5")
+        assert Client().get("/healthz").status_code == 200
+        assert (second.is_alive(), came) == (True, [])  # it would have given up, had the third waited too
+        delivering._reading.release()
+        second.join()
+        assert delivering._reading.acquire(blocking=False)
+        assert (came, delivering._waiting._value) == (["second"], 1)
 
     def test_a_small_one_does_not_wait(self, submit_token):
         assert send_file(csv_of(rows()), AGENT, token=submit_token).status_code == 201
