@@ -114,10 +114,9 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-# Numbers stay the text that stands in the file.
-_scan = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_float=str, parse_int=str, parse_constant=str
-).scan_once  # `decode` would word an error of each line
+# Numbers stay the text that stands in the file. `decode` would word an error for each line.
+_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=str, parse_int=str, parse_constant=str)
+_scan = _decoder.scan_once  # type: ignore[attr-defined]
 
 
 class Unread(str):

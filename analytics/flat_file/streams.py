@@ -16,6 +16,8 @@ from analytics.flat_file.faults import FlatFileError, refuse
 from analytics.flat_file.limits import Limits
 
 GZIP = b"\x1f\x8b"
+MEMBER = GZIP + b"\x08"
+MAX_MEMBERS = 100_000  # a compressor of blocks makes one for every 64 KB
 PARQUET = b"PAR1"
 MAX_RECORD_BYTES = 1 << 20  # of a header or a line of JSON
 BLOCK_BYTES = 1 << 20  # read at a time, and at most in a row of CSV
@@ -49,6 +51,23 @@ class Metered(io.RawIOBase):
         buffer[: len(data)] = data
         self.n_read += len(data)
         return len(data)
+
+
+class GzipMembers(Metered):
+    """Gzip data with a bound on their members: each takes its time, however little it holds."""
+
+    n_members = 0
+    _tail = b""  # of the part before, too short for a whole mark
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer` as far as one read of the source goes, and count the members that begin in it."""
+        n = super().readinto(buffer)
+        data = self._tail + bytes(buffer[:n])
+        self._tail = data[1 - len(MEMBER) :]
+        self.n_members += data.count(MEMBER)
+        if self.n_members > MAX_MEMBERS:
+            raise refuse(f"the gzip data have more than {MAX_MEMBERS:,} members; compress them as one")
+        return n
 
 
 @dataclass(frozen=True)
@@ -105,7 +124,7 @@ class Text(io.RawIOBase):
         self.zipped = opened.stream.peek(2)[:2] == GZIP
         self.source: BinaryIO | gzip.GzipFile | io.BufferedReader = opened.stream
         if self.zipped:
-            self.source = gzip.GzipFile(fileobj=opened.stream, mode="rb")
+            self.source = gzip.GzipFile(fileobj=GzipMembers(opened.stream), mode="rb")
         self.meter = opened.meter
         self.limits = limits
         self.n_bytes = 0

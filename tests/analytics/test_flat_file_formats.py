@@ -232,6 +232,16 @@ def test_the_decompressed_size_of_parquet_can_be_limited():
         parse(data, limits=replace(FILE, n_rows=1999))
 
 
+@pytest.mark.parametrize("write", [as_csv, as_ndjson])
+def test_gzip_may_have_members_but_not_too_many(monkeypatch, write):
+    monkeypatch.setattr(streams, "MAX_MEMBERS", 1000)
+    data = write(rows_of(100))
+    parts = b"".join(gzip.compress(data[i : i + 100]) for i in range(0, len(data), 100))
+    assert parse(parts).n_rows == 100
+    with pytest.raises(FlatFileError, match="the gzip data have more than 1,000 members"):
+        parse(parts + gzip.compress(b"") * 100_000)
+
+
 @pytest.mark.parametrize("line", [b'{"a":1\n', b'{"a":}\n', b'{"agent":1}\n', b"{}\n\n"])
 def test_no_line_is_parsed_where_there_are_too_many(monkeypatch, line):
     parsed = []

@@ -20,17 +20,35 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from analytics.flat_file import DELIVERED, SUBMISSION, Beside, Fault, FlatFile, FlatFileError, read, text_of
+from analytics.flat_file import (
+    DELIVERED,
+    SUBMISSION,
+    Beside,
+    Fault,
+    FlatFile,
+    FlatFileError,
+    GzipMembers,
+    read,
+    text_of,
+)
 from leaderboard.errors import Refusal
 from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.body import Body, together
-from leaderboard.submissions.parsing.envelope import COLUMN, columns_of, envelope_of, fault, faults_of
+from leaderboard.submissions.parsing.envelope import (
+    AGENT_OPTIONAL,
+    COLUMN,
+    columns_of,
+    envelope_of,
+    fault,
+    faults_of,
+)
 from leaderboard.submissions.parsing.known_tasks import KnownTasks
 
 FLAT = "flat"
 GZIP = b"\x1f\x8b"
 BLOCK_BYTES = 1 << 20
 TABLES = (".csv", ".csv.gz", ".parquet")  # what ends so is a flat file, whatever stands in it
+OF_AGENT = COLUMN | {name: name for name in AGENT_OPTIONAL}
 SUFFIXES = (".csv", ".gz", ".ndjson", ".jsonl", ".json", ".parquet", ".zip", ".eval")
 
 
@@ -63,6 +81,14 @@ class Form:
     name: str | None = None
     metric: str | None = None
     filter: str | None = None
+
+
+class _InEnvelope(importers.Stated):
+    """What the envelope says beside a file of another format."""
+
+    def place(self, field: str) -> str:
+        """Where a field is stated: its path in the envelope, or the parameter of the address."""
+        return next((f"agent.{key}" for key, of in OF_AGENT.items() if of == field), field)
 
 
 def read_upload(
@@ -131,7 +157,7 @@ def _imported(
     """Let an importer read the file, which needs one with a path; as bounded as a JSON body."""
     agent = fields.get("agent") or {}
     said = {key: agent.get(key) or None for key in ("scaffold", "model", "version", "organisation")}
-    stated = importers.Stated(
+    stated = _InEnvelope(
         agent=agent.get("name") or None,
         **said,
         submitted_at=_text(fields, "submitted_at"),
@@ -200,7 +226,7 @@ def _looked_through(file: BinaryIO) -> bytes:
     file.seek(0)
     is_zipped = file.read(len(GZIP)) == GZIP
     file.seek(0)
-    plain = GzipFile(fileobj=file) if is_zipped else file
+    plain = GzipFile(fileobj=GzipMembers(file)) if is_zipped else file
     with suppress(EOFError, OSError, zlib.error):
         while block := plain.read(BLOCK_BYTES):
             digest.update(block)

@@ -37,6 +37,7 @@ from tests.leaderboard.api.deliver import (
     send_file,
     today,
 )
+from tests.leaderboard.importers.shapes import inspect_log, inspect_sample, swe_report
 from tests.leaderboard.service import wait_until
 from tests.toys import AS_OF, lines_of
 
@@ -217,6 +218,35 @@ def test_unknown_tasks_and_other_faults_come_at_once(submit_token):
     }
     (task,) = [one for one in response.json()["faults"] if one["field"] == "task"]
     assert "is not a task of this benchmark" in task["rule"]
+
+
+@pytest.mark.parametrize("name", ["outcomes.csv.gz", "log.json.gz"])
+def test_gzip_of_too_many_members_is_not_read(submit_token, name):
+    content = gzip.compress(csv_of(rows())) + gzip.compress(b"") * 101_000
+    response = send_file(content, token=submit_token, name=name)
+    assert faults_of(response) == [(None, None)]
+    assert "more than 100,000 members" in response.json()["faults"][0]["rule"]
+
+
+def test_what_another_format_lacks_is_asked_for_by_path(submit_token):
+    content = json.dumps(swe_report(resolved=["t01"], submitted=["t01"])).encode()
+    response = send_file(content, {}, token=submit_token, name="run.json")
+    assert response.status_code == 422
+    wanted = "state what is lacking: agent.name, agent.scaffold, agent.model, submitted_at."
+    assert response.json()["detail"].endswith(wanted)
+    assert [one["rule"] for one in response.json()["faults"]] == [
+        f"is not in the file; {place} states it"
+        for place in ("agent.name", "agent.scaffold", "agent.model", "submitted_at")
+    ]
+
+
+def test_another_model_than_that_of_the_file_is_told_by_path(submit_token):
+    content = json.dumps(inspect_log([inspect_sample("t01", value="C")], model="openai/gpt")).encode()
+    response = send_file(
+        content, AGENT | {"agent.scaffold": "basic_agent"}, token=submit_token, name="log.json"
+    )
+    (one,) = response.json()["faults"]
+    assert one["rule"] == 'the file names model "openai/gpt"; leave agent.model out if that is right'
 
 
 def test_near_tasks_are_named(submit_token):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from leaderboard.submissions.parsing.flat import COLUMNS, Fault, Limits, Progress, read_file, refused
 from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Stated
-from leaderboard.submissions.parsing.importers.settling import flag
 
 ENDINGS = (".csv", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
 PARQUET = b"PAR1"
@@ -29,7 +28,7 @@ def imported(
     given = [field for field, value in vars(stated).items() if value is not None]
     if given:
         rule = "is said by a column of a flat file; leave {} out"
-        faults = [Fault(None, field, None, rule.format(flag(field))) for field in given]
+        faults = [Fault(None, field, None, rule.format(stated.place(field))) for field in given]
         raise refused(called or path.name, faults)
     read = read_file(path, as_of=as_of, progress=progress, only=only, limits=limits, called=called)
     return Imported(read, "flat", [])

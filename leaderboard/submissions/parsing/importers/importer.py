@@ -27,6 +27,10 @@ class Stated:
     metric: str | None = None
     filter: str | None = None
 
+    def place(self, field: str) -> str:
+        """Where a field is stated, as a refusal names it: an option of the command line."""
+        return f"--{field.replace('_', '-')}"
+
 
 @dataclass(frozen=True)
 class Carried:

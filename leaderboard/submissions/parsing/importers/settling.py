@@ -31,18 +31,13 @@ PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
 ROW = re.compile(r"\brow (\d+)")
 
 
-def flag(field: str) -> str:
-    """How the command line states a field."""
-    return f"--{field.replace('_', '-')}"
-
-
 def settled(runs: Iterable[Run], stated: Stated, called: str) -> list[tuple[Run, dict[str, str | None]]]:
     """Give each run with the columns that all its rows share."""
     found = list(runs)
     check_stated(stated, called)
     _check_agreement([run.carried for run in found], stated, called)
     columns = [_of_run(run.carried, stated) for run in found]
-    _ask(columns, called)
+    _ask(columns, stated, called)
     _check_one_run(columns, stated, called)
     return list(zip(found, columns, strict=True))
 
@@ -76,7 +71,8 @@ def _check_agreement(carried: list[Carried], stated: Stated, called: str) -> Non
         )
         for name in names:
             if said is not None and said != name:
-                rule = f'the file names {field} "{excerpt(name)}"; leave {flag(field)} out if that is right'
+                place = stated.place(field)
+                rule = f'the file names {field} "{excerpt(name)}"; leave {place} out if that is right'
                 faults.append(Fault(None, field, excerpt(said), printable(rule)))
     if faults:
         raise Faulty(
@@ -86,7 +82,7 @@ def _check_agreement(carried: list[Carried], stated: Stated, called: str) -> Non
         )
 
 
-def _ask(columns: list[dict[str, str | None]], called: str) -> None:
+def _ask(columns: list[dict[str, str | None]], stated: Stated, called: str) -> None:
     """Refuse runs of which something is not known, and name all of it at once.
 
     An agent needs no name where scaffold and model are known; where neither is, all three are asked for.
@@ -96,12 +92,13 @@ def _ask(columns: list[dict[str, str | None]], called: str) -> None:
         lacking.add("agent")
     if lacking:
         listed = [field for field in ASKED if field in lacking]
-        flags = ", ".join(flag(field) for field in listed)
+        places = ", ".join(map(stated.place, listed))
         faults = [
-            Fault(None, field, None, f"is not in the file; {flag(field)} states it") for field in listed
+            Fault(None, field, None, f"is not in the file; {stated.place(field)} states it")
+            for field in listed
         ]
         raise Faulty(
-            f"{called} does not carry {', '.join(listed)}; state what is lacking: {flags}.",
+            f"{called} does not carry {', '.join(listed)}; state what is lacking: {places}.",
             faults=tuple(faults),
         )
 
@@ -110,7 +107,7 @@ def _check_one_run(columns: list[dict[str, str | None]], stated: Stated, called:
     """One label cannot stand for several runs of an agent: their trials would be the same."""
     agents = [one["agent"] for one in columns]
     if stated.run is not None and len(set(agents)) < len(agents):
-        rule = f"one label cannot stand for the {len(agents):,} runs in it; leave {flag('run')} out"
+        rule = f"one label cannot stand for the {len(agents):,} runs in it; leave {stated.place('run')} out"
         raise refused(called, (Fault(None, "run", excerpt(stated.run), rule),))
 
 
