@@ -200,7 +200,9 @@ def test_numbers_and_marks_name_the_row_at_fault():
 
 def test_pairs_of_names_and_columns():
     assert pairs("model = m,task=t", ("model", "task", "run")) == {"model": "m", "task": "t"}
-    for text in ("model", "model=", "other=x", "model=a,model=b", ""):
+    with pytest.raises(PairMalformed, match="'other=x': 'other' is none of model, task"):
+        pairs("other=x", ("model", "task"))
+    for text in ("model", "model=", "model=a,model=b", ""):
         with pytest.raises(PairMalformed, match="model, task are given once each"):
             pairs(text, ("model", "task"))
 
