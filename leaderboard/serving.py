@@ -32,6 +32,7 @@ preload_app = True
 # A worker keeps what its largest requests took; a new one begins small.
 max_requests = 1_000
 max_requests_jitter = 200
+QUIT_WITHIN = 5  # seconds, once told to end by SIGINT or SIGQUIT
 graceful_timeout = 30  # seconds for requests under way, once told to end by SIGTERM
 # No header names the place of the application: a client's SCRIPT_NAME would be believed, and answer 500.
 forwarder_headers = ""
@@ -111,10 +112,13 @@ def post_fork(server: Any, worker: Any) -> None:
 def post_worker_init(worker: Any) -> None:
     """Let a worker end at the first signal; Ctrl-C in a terminal tells it twice, by itself and its parent.
 
-    gunicorn's answer takes the lock of the pool of threads, for which a second one in its midst would wait.
+    gunicorn's answer takes the lock of the pool of threads, for which a second one in its midst would wait,
+    and the first, where it comes while a request is given to the pool: such a worker ends by an alarm.
     """
 
     def quit_once(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(QUIT_WITHIN)
         answer_by(lambda *_: None)  # not SIG_IGN, of which Python complains where the second one has come
         worker.handle_quit(number, frame)
 

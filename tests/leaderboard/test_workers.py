@@ -109,6 +109,25 @@ def ask(port, method, path, content=None, headers=(), kind="application/json"):
         asked.close()
 
 
+WAITS_FOR_ITSELF = """
+import os, signal, threading, time
+from types import SimpleNamespace
+from leaderboard import serving
+serving.QUIT_WITHIN = 1
+lock = threading.Lock()
+lock.acquire()
+serving.post_worker_init(SimpleNamespace(handle_quit=lambda *_: lock.acquire()))
+os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_a_worker_ends_though_its_answer_to_ctrl_c_waits_for_a_lock_that_it_holds_itself():
+    ended = subprocess.run(
+        [sys.executable, "-c", WAITS_FOR_ITSELF], cwd=ROOT, capture_output=True, timeout=PATIENCE
+    )
+    assert (ended.returncode, ended.stderr) == (-signal.SIGALRM, b"")
+
+
 @pytest.mark.parametrize(
     "header", ["SCRIPT_NAME", "Script_Name", "SCRIPT-NAME", "PATH_INFO", "PATH-INFO", "REMOTE_USER"]
 )
