@@ -77,18 +77,19 @@ class Rules:
     counting: Counting = field(default_factory=Counting)
 
     def __post_init__(self) -> None:
+        window = self.history_window
         ranges = {
-            "lo": 0 <= self.lo < self.hi,
-            "hi": self.hi <= 1,
-            "history_window": self.history_window is None or self.history_window >= 5,
-            "hysteresis": 0 <= self.hysteresis < 0.5,
-            "estimator": self.estimator in ("", *ESTIMATORS),
-            "target": self.target is None or self.target in TARGETS,
-            "subset_from": 5 <= self.subset_from <= 50,
-            "refit_every": 5 <= self.refit_every <= 10,
-            "n_trials": self.n_trials >= 1,
-            "seed": self.seed >= 0,
+            "lo": (0 <= self.lo < self.hi, "from 0 to below the upper edge"),
+            "hi": (self.hi <= 1, "at most 1"),
+            "history_window": (window is None or window >= 5, "at least 5"),
+            "hysteresis": (0 <= self.hysteresis < 0.5, "from 0 to below 0.5"),
+            "estimator": (self.estimator in ("", *ESTIMATORS), f"one of {', '.join(ESTIMATORS)}"),
+            "target": (self.target is None or self.target in TARGETS, f"one of {', '.join(TARGETS)}"),
+            "subset_from": (5 <= self.subset_from <= 50, "from 5 to 50"),
+            "refit_every": (5 <= self.refit_every <= 10, "from 5 to 10"),
+            "n_trials": (self.n_trials >= 1, "at least 1"),
+            "seed": (self.seed >= 0, "at least 0"),
         }
-        for name, holds in ranges.items():
+        for name, (holds, rule) in ranges.items():
             if not holds:
-                raise RulesRefused(f"{name} = {getattr(self, name)!r} is out of range")
+                raise RulesRefused(f"{name} = {getattr(self, name)!r} is out of range: it has to be {rule}")

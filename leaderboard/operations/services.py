@@ -60,10 +60,10 @@ def recompute(
 
     Subset and calibration follow from the order of deliveries, and each step is stored under a key that
     names what it came from: a process may die between any two and the next one goes on, and two at once do
-    the same work twice but cannot disagree. Where an agent got another name
-    meanwhile it begins anew. Returns the board with the present key and whether it is new.
-    `paced`, as the clock does it, returns the latest board while that is younger than the policy's
-    `publish_every`. `hold` is called in the transaction that stores the board.
+    the same work twice but cannot disagree. Where an agent got another name meanwhile it begins anew, from
+    names that are read again. Returns the board with the present key and whether it is new. `paced`, as the
+    clock does it, returns the latest board while that is younger than the policy's `publish_every`. `hold` is
+    called in the transaction that stores the board.
     """
     if paced and as_of < may_publish_at(benchmark):
         return latest_board(benchmark), False

@@ -83,14 +83,7 @@ def means_of(outcomes: pa.Table, of: OfAgent, *, n_trials: int) -> dict[str, flo
 
 
 def own_row(outcomes: pa.Table, of: OfAgent) -> AgentRow | None:
-    """The agent's part of the record; None where it has nothing on an active task.
-
-    Parameters
-    ----------
-    outcomes : table
-        With submission, task, setting, trial, value, valid and free.
-    of : OfAgent
-    """
+    """The agent's part of the record, of what `means_of` takes; None where nothing is on an active task."""
     here = of.on_active(outcomes)
     return agent_rows(**own_part(here, of), n_agents=1)[0] if here.num_rows else None
 
