@@ -29,7 +29,9 @@ REFERENCES = [
     ("tbcore", "score", "agent + task + agent:task", "", "tbcore.lmer-tight"),
     ("Penicillin", "diameter", "plate + sample", "", "Penicillin.reml"),
     ("Pastes", "strength", "batch + sample", "", "Pastes.reml"),
-    ("InstEval", "y", "s + d + dept:service", "", "InstEval.reml"),
+    pytest.param(
+        *("InstEval", "y", "s + d + dept:service", "", "InstEval.reml"), marks=pytest.mark.slow(each=True)
+    ),
 ]
 
 

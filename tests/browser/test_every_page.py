@@ -30,6 +30,7 @@ from tests.browser.pages import NOT_PAGES, PAGES, ROUTES, ROWS, SHOWN
 
 pytestmark = pytest.mark.django_db
 EXPECTED = {"nowhere": ["404 (Not Found)"]}  # in the console
+TWO_LOOKS = {(1440, "light"), (390, "dark")}
 MOST_SCRIPT = 6 * 1024  # bytes
 
 
@@ -69,20 +70,26 @@ def test_the_scripts_are_small():
     assert sum(path.stat().st_size for path in folder("static").glob("js/*.js")) <= MOST_SCRIPT
 
 
-@pytest.mark.parametrize("name", SHOWN)
-def test_nobody_is_kept_out(opened, name):
-    """No violation of any impact, at each width, in light and in the dark; other views of a page twice.
-
-    What is folded is open.
-    """
-    browser, found = opened(name), {}
+def kept_out(browser, looks):
+    """By width and scheme whatever violates a rule, of any impact. What is folded is open."""
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    looks = [(1440, "light"), (390, "dark")] if "," in name else product(SIZES, SCHEMES)
+    found = {}
     for width, scheme in looks:
         emulate(browser, width, scheme)
         if told := violations(browser):
             found[width, scheme] = told
-    assert not found, name
+    return found
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_nobody_is_kept_out(opened, name):
+    assert not kept_out(opened(name), TWO_LOOKS), name
+
+
+@pytest.mark.slow(each=True)
+@pytest.mark.parametrize("name", [name for name in SHOWN if "," not in name])
+def test_nobody_is_kept_out_at_any_width_in_light_and_in_the_dark(opened, name):
+    assert not kept_out(opened(name), set(product(SIZES, SCHEMES)) - TWO_LOOKS), name
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -218,6 +218,7 @@ def test_a_retired_task_leaves_the_subset_and_the_same_agents_are_fitted_anew(db
     assert Calibration.objects.count() == 2
 
 
+@pytest.mark.slow(each=True)
 @pytest.mark.parametrize(
     "step", ["settle_subset", "store_scores", "settle_calibration", "answered", "publish"]
 )

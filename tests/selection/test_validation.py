@@ -162,7 +162,7 @@ def names_of(table):
 # --------------------------------------------------------------------------- by the slow, obvious reference
 
 
-BOARDS = ("toy", "hal_corebench_hard", "hal_taubench_airline", "hal_gaia", "terminal_bench_core_011")
+REAL = ("hal_corebench_hard", "hal_taubench_airline", "hal_gaia", "terminal_bench_core_011")
 SLOW_GREEDY = [("hal_gaia", p) for p in ("loao", "within_scaffold", "lomo", "temporal")]
 
 
@@ -199,7 +199,9 @@ def agrees(board, name, protocol, strategies):
     return n_compared
 
 
-@pytest.mark.parametrize("name", BOARDS)
+@pytest.mark.parametrize(
+    "name", ["toy", *(pytest.param(name, marks=pytest.mark.slow(each=True)) for name in REAL)]
+)
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_equal_to_the_reference(board, name, protocol):
     strategies = [s for s in DETERMINISTIC if s != "greedy" or (name, protocol) not in SLOW_GREEDY]

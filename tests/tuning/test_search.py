@@ -32,8 +32,11 @@ def searched(path):
     "how",
     [
         'sampler = "random"\nn_trials = 4\npatience = 9',
-        "n_trials = 4\npatience = 9\nhyperband = {min = 2, max = 4, factor = 2}",
-        'sampler = "nsga2"\nn_trials = 4',
+        pytest.param(
+            "n_trials = 4\npatience = 9\nhyperband = {min = 2, max = 4, factor = 2}",
+            marks=pytest.mark.slow(each=True),
+        ),
+        pytest.param('sampler = "nsga2"\nn_trials = 4', marks=pytest.mark.slow(each=True)),
     ],
 )
 def test_in_two_sittings_it_finds_what_one_finds(tmp_path, how):
@@ -269,7 +272,9 @@ def test_a_spent_budget_ends_it(tmp_path):
     assert len(store.trials()) == 2
 
 
-@pytest.mark.parametrize(("usd", "is_paid"), [(100, True), (3, False)])
+@pytest.mark.parametrize(
+    ("usd", "is_paid"), [pytest.param(100, True, marks=pytest.mark.slow(each=True)), (3, False)]
+)
 def test_ablations_search_anew_within_the_budget(tmp_path, capsys, usd, is_paid):
     how = 'sampler = "random"\nn_trials = 1'
     path = study_file(tmp_path, search=how, top=f"budget = {{usd = {usd}}}")

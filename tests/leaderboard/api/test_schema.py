@@ -114,7 +114,7 @@ def test_styles_in_the_page_are_allowed_here_alone(client, db):
 # ------------------------------------------------------------------------------------------------ is it true
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-FEW, MANY = 6, 150  # examples of each kind for each operation
+FEW, MANY = 3, 150  # examples of each kind for each operation
 STEADY = {
     "deadline": None,
     "derandomize": True,
