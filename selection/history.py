@@ -88,6 +88,7 @@ class History:
     nested: Subsets  # chosen without each founder
     rho_null: float | None
     n_invalid: CodeArray
+    n_unconfirmed: CodeArray  # of them
     n_trials: CodeArray
     costs: FloatArray  # of a trial, mean over the tasks of S that state it; NaN where none does
     promises: Mapping[str, Promise]
@@ -223,6 +224,7 @@ def history_of(record: Record, rules: Rules, given: Given) -> History:
         nested=_nested(founding, rules),
         rho_null=rho_null(table.means[founders], in_subset[None], rules.seed)[0] if founders.any() else None,
         n_invalid=record.n_invalid.sum(axis=1, dtype=np.int64)[order],
+        n_unconfirmed=np.array(record.n_unconfirmed or (0,) * record.n_agents, dtype=np.int64)[order],
         n_trials=record.n_places.sum(axis=1, dtype=np.int64)[order],
         costs=_costs(record, in_subset)[order],
         promises=given.promises,

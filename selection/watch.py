@@ -20,14 +20,14 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6; each monitor give
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any
 
 import numpy as np
 
 from analytics import drift
-from analytics.arrays import IndexArray
+from analytics.arrays import CodeArray, IndexArray
 from analytics.drift import Audit, Invalid, Noise, OnAndOff
 from analytics.drift.looks import FIRST_LOOK, last_look
 from analytics.drift.monitor import N_LATEST, Monitor
@@ -38,6 +38,7 @@ from selection.history import History, columns_of, history_of
 from selection.rules import Rules
 
 DAYS_A_YEAR = 365.25
+UNCONFIRMED = "it alerts by what an operator confirmed alone, not by what submitters call invalid"
 NO_SUBSET = "no subset is in use, so nothing can drift away from it"
 
 
@@ -207,8 +208,15 @@ def _novelty(history: History, n: int) -> Monitor:
 def _failures(history: History, n: int) -> Monitor:
     ran = history.n_trials > 0
     rows, before = history.seen(ran & history.since, n), np.flatnonzero(ran & ~history.since)
-    reference, since = (Invalid(history.n_invalid[part], history.n_trials[part]) for part in (before, rows))
-    return drift.harness_failures(reference, since, history.names_of(rows), history.days_of(rows))
+
+    def told(n_invalid: CodeArray) -> Monitor:
+        reference, since = (Invalid(n_invalid[part], history.n_trials[part]) for part in (before, rows))
+        return drift.harness_failures(reference, since, history.names_of(rows), history.days_of(rows))
+
+    found, confirmed = told(history.n_invalid), told(history.n_invalid - history.n_unconfirmed)
+    if found.state == "alert" and confirmed.state != "alert":
+        return replace(found, state="warn", reason=f"{found.reason}; {UNCONFIRMED}")
+    return found
 
 
 def _noise(history: History, n: int) -> Monitor:

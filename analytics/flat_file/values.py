@@ -34,7 +34,10 @@ NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 CONTROL = r"\p{Cc}"
 # Drawn as nothing or as a blank, though Unicode counts them among letters, marks and symbols, or has yet to
 # assign them: blank ones and the default ignorable code points (DerivedCoreProperties.txt).
-BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"
+BLANK = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u2d7f\u3164\ufe00-\ufe0f\uffa0"
+    "\U0001107f\U00016fe4\U0001d159\U000e0000-\U000e0fff"
+)
 INVISIBLE = re.compile(f"[{BLANK}]")
 KINDS = {
     "Cc": "control character",

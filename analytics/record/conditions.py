@@ -6,11 +6,12 @@ An agent *has* a condition when at least 95% of the tasks that it was asked to r
 Compared are the conditions that at least 95% of the agents with full runs have; a full run has outcomes on at
 least 95% of the active tasks under one condition. If there is none, compared are the one that most of them
 have (ties: more outcomes, then name) and those that at least 95% of its holders have. Without full runs all
-agents are asked.
+agents are asked; where an operator loaded five full runs or more, these alone.
 
 Temperature is part of a condition where some agent has two levels of it, each with outcomes on at least 95%
-of the tasks that it was asked to run; or, where no agent has even one so, where an operator loaded two of one
-agent. A few outcomes at another temperature count like those of another run.
+of the tasks that it was asked to run (one that an operator loaded, where five full runs or more are); or,
+where no agent has even one so, where an operator loaded two of one agent. A few outcomes at another
+temperature count like those of another run.
 
 Symbols
 -------
@@ -22,6 +23,7 @@ of them asked for   ``n_asked_tasks``       (n_agents, n_conditions)
 tasks asked for     ``n_asked``             (n_agents,)
 of them at a level  ``n_ran``               (n_agents, n_levels)
 outcomes            ``n_outcomes``          (n_agents, n_conditions)
+loaded              ``operator``            (n_agents,)
 ==================  ======================  =============================================
 
 Not done here
@@ -55,6 +57,7 @@ from analytics.record.rows import (
 
 FACETS = ("prompt", "judge", "temperature")
 N_NAMED = 10  # of the conditions of one agent
+N_LOADED = 5  # full runs of an operator, from which on only these choose
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,8 @@ class Held:
         Active tasks, m.
     n_asked : int array, shape (n_agents,)
         Active tasks that the agent was asked to run.
+    operator : bool array, shape (n_agents,)
+        An operator loaded all that it has.
     n_tasks, n_asked_tasks, n_outcomes : int array, shape (n_agents, n_conditions)
         Tasks with an outcome under the condition; those of them that were asked for; outcomes.
     """
@@ -79,6 +84,7 @@ class Held:
     by_temperature: bool
     n_active: int
     n_asked: CodeArray
+    operator: Mask
     n_tasks: CodeArray
     n_asked_tasks: CodeArray
     n_outcomes: CodeArray
@@ -160,6 +166,7 @@ def held(
         by_temperature=by_temperature,
         n_active=len(tasks),
         n_asked=np.asarray(asked.sum(axis=1), dtype=np.int64),
+        operator=operated(deliveries, n_agents),
         n_tasks=_counts(of_cell, shape),
         n_asked_tasks=_counts(of_cell[wanted], shape),
         n_outcomes=_counts(column, shape),
@@ -233,7 +240,9 @@ def _two_temperatures(
     )
     n_ran = _counts(of_cell[asked[of_cell // len(levels), task]], (len(asked), len(levels)))
     full = (20 * n_ran >= 19 * asked.sum(axis=1)[:, None]) & (n_ran > 0)
-    ran = full if full.any() else (n_ran > 0) & operated(deliveries, len(asked))[:, None]
+    operator = operated(deliveries, len(asked))
+    choosing = _choosing(np.asarray(full.any(axis=1)), operator)
+    ran = full & choosing[:, None] if full.any() else (n_ran > 0) & operator[:, None]
     return bool((ran.sum(axis=1) > 1).any())
 
 
@@ -245,8 +254,8 @@ def _comparable(found: Held, has: Mask) -> list[int]:
     """Positions of the conditions that the rule of this module compares."""
     if not found.conditions:
         return []
-    full = (20 * found.n_tasks >= 19 * found.n_active).any(axis=1)
-    voters = full if full.any() else np.ones_like(full)
+    full = np.asarray((20 * found.n_tasks >= 19 * found.n_active).any(axis=1))
+    voters = _choosing(full, found.operator) if full.any() else np.ones_like(found.operator)
     nearly_all = _nearly_all(has[voters])
     if nearly_all.any():
         return np.flatnonzero(nearly_all).tolist()
@@ -254,6 +263,12 @@ def _comparable(found: Held, has: Mask) -> list[int]:
     most = max(range(len(found.conditions)), key=lambda c: (n_holders[c], n_outcomes[c], -c))
     holders = voters & has[:, most]
     return sorted({most, *np.flatnonzero(_nearly_all(has[holders]) & holders.any()).tolist()})
+
+
+def _choosing(full: Mask, operator: Mask) -> Mask:
+    """Of the agents with full runs those that choose: whoever submits more of them gains no say."""
+    loaded = full & operator
+    return loaded if np.count_nonzero(loaded) >= N_LOADED else full
 
 
 def _nearly_all(has: Mask) -> Mask:

@@ -64,6 +64,8 @@ class AgentRow:
         Counted rows without an outcome of 1.
     n_uncosted : int
         Counted trials that state no cost, but for confirmed failures of the harness.
+    n_unconfirmed : int
+        Counted rows that a submitter calls invalid, and that no operator confirmed.
     n_tokens, seconds : float or None
         Of a run of all tasks that state them.
     repeats : Repeats
@@ -87,6 +89,7 @@ class AgentRow:
     n_graded: int
     n_failed: int
     n_uncosted: int
+    n_unconfirmed: int
     n_tokens: float | None
     seconds: float | None
     repeats: Repeats
@@ -186,7 +189,7 @@ def agent_rows(
     costs, tokens, seconds = _spent(counted, frame)
     arrival, n_deliveries = _arrivals(rows, frame)
     n_graded, n_failed = _graded(counted.rows, n_agents), _failed(counted.rows, n_agents)
-    n_uncosted = _uncosted(counted.rows, n_agents)
+    n_uncosted, n_unconfirmed = _uncosted(counted.rows, n_agents), _unconfirmed(counted.rows, n_agents)
     said = people(counted.rows, n_agents=n_agents, settings=settings)
     asked = frame.asked
     return tuple(
@@ -207,6 +210,7 @@ def agent_rows(
             n_graded=int(n_graded[i]),
             n_failed=int(n_failed[i]),
             n_uncosted=int(n_uncosted[i]),
+            n_unconfirmed=int(n_unconfirmed[i]),
             n_tokens=total(tokens[i]),
             seconds=total(seconds[i]),
             repeats=alike[i],
@@ -498,6 +502,11 @@ def _uncosted(rows: Rows, n_agents: int) -> CodeArray:
     stands = rows.valid | ~rows.confirmed
     without = stands if rows.cost_usd is None else stands & np.isnan(rows.cost_usd)
     return np.bincount(rows.agent[without], minlength=n_agents)
+
+
+def _unconfirmed(rows: Rows, n_agents: int) -> CodeArray:
+    """Count rows that are invalid by a submitter's word alone, (n_agents,)."""
+    return np.bincount(rows.agent[~rows.valid & ~rows.confirmed], minlength=n_agents)
 
 
 def _spent(counted: _Slots, frame: _Frame) -> tuple[FloatArray, FloatArray, FloatArray]:

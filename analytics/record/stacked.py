@@ -67,6 +67,8 @@ class Record:
         Counted valid trials strictly between 0 and 1.
     n_uncosted : tuple of int, length n_agents
         Counted trials that state no cost, but for confirmed failures of the harness.
+    n_unconfirmed : tuple of int, length n_agents
+        Counted rows that a submitter calls invalid, and that no operator confirmed.
     graded_share : float
         Those of complete agents, which others' scores are learnt from, as a share of their valid trials.
     """
@@ -96,6 +98,7 @@ class Record:
     copy_of: tuple[str, ...] = ()
     n_graded: tuple[int, ...] = ()
     n_uncosted: tuple[int, ...] = ()
+    n_unconfirmed: tuple[int, ...] = ()
     graded_share: float = 0.0
 
     @property
@@ -346,6 +349,7 @@ def record(
         ),
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),
+        n_unconfirmed=tuple(row.n_unconfirmed for row in lines),
     )
     stacked = replace(stacked, copy_of=_copies(stacked))
     complete = _complete(stacked)

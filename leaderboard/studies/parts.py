@@ -256,6 +256,7 @@ def split(found: Held) -> list[dict[str, Any]]:
     return [
         {
             "n_asked": int(n_asked),
+            "operator": bool(found.operator[i]),
             "conditions": [list(condition) for condition in found.conditions],
             **{name: getattr(found, name)[i].tolist() for name in CELLS},
         }
@@ -278,6 +279,7 @@ def joined(parts: Sequence[dict[str, Any]], n_active: int, by_temperature: bool)
         by_temperature=by_temperature,
         n_active=n_active,
         n_asked=np.array([part["n_asked"] for part in parts], np.int64),
+        operator=np.array([part["operator"] for part in parts], np.bool_),
         **cells,
     )
 

@@ -36,7 +36,7 @@ from selection.standings import answer
 from selection.standings.answering import Basis, basis
 from selection.standings.choice import band_of, chosen_tasks, counted_agents, how_chosen, rule_of, training
 from selection.standings.lines import Line, Standings
-from selection.standings.savings import plausible
+from selection.standings.savings import of_runs, plausible
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
 from selection.validation.replacing import KEPT, PLAIN, Expected, Replaced, expected
@@ -230,7 +230,7 @@ def _told(record: Record, band: Band, one: Proposal[None], rates_then: Mapping[s
 
 def _cost(record: Record, tasks: IndexArray) -> Plain:
     """Tell what a run costs and spares, US dollars; None where no cost is believed."""
-    found = saving(record.costs, tasks, plausible(record))
+    found = saving(of_runs(record), tasks, plausible(record))
     return {
         "subset_run": asdict(found.subset_run) if found.subset_run else None,
         "per_run": asdict(found.per_run) if found.per_run else None,

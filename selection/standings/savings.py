@@ -4,7 +4,8 @@ What a full evaluation would have run and the agent did not counts as spared, wh
 was asked to run, of the subset or of tasks chosen for it: a complete agent that lacks 3 of 50 tasks is spared
 3; one that delivered part of its assignment, or is not at the end of its batches, nothing. Money is what one
 trial of each task that was not run would have cost at the agent's own mean. A cost that is not plausible
-beside the others is left out, and counted.
+beside the others is left out, and counted. What an agent stated that ran less than a tenth of what it was
+asked for is of no run: it decides neither what is plausible nor what is saved.
 
 Source
 ------
@@ -17,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from analytics.arrays import IndexArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.record import Record
 from selection.cost import LINEAR, MEASURED, saving
 from selection.standings.placing import Placed
-from selection.standings.terms import believed
+from selection.standings.terms import IN_PART, believed
 
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
-IN_PART, NOT_STATED = "in part", "not stated"
+NOT_STATED = "not stated"
 
 
 def savings(
@@ -48,7 +49,7 @@ def savings(
         ``n_tasks``, ``k``, ``reduction``, ``per_run`` and ``subset_run`` in US dollars or None, ``note``,
         ``so_far``; where some of its ``n_runs`` are on tasks chosen for the agent, with their ``n_chosen``.
     """
-    saved = saving(record.costs, tasks, plausible(record))
+    saved = saving(of_runs(record), tasks, plausible(record))
     return {
         "n_tasks": saved.n_tasks,
         "k": saved.k,
@@ -63,20 +64,31 @@ def savings(
 def run_costs(record: Record) -> list[tuple[float | None, str]]:
     """Return the cost of each agent's run of all active tasks in US dollars, and how it was found.
 
-    Stated of some of its trials alone, whichever way it is reckoned: these may be the cheap ones.
+    Stated of some of its trials or tasks alone, whichever way it is reckoned: these may be the cheap ones.
     """
     found = saving(record.costs, np.arange(record.n_tasks))
-    n_uncosted = record.n_uncosted or (0,) * record.n_agents
+    n_uncosted = np.array(record.n_uncosted or (0,) * record.n_agents)
+    in_part = (n_uncosted > 0) | ~_ran(record)
     return [
-        (None, NOT_STATED) if np.isnan(cost) else (float(cost), IN_PART if n else BASIS[basis])
-        for cost, basis, n in zip(found.subset_costs, found.basis, n_uncosted, strict=True)
+        (None, NOT_STATED) if np.isnan(cost) else (float(cost), IN_PART if part else BASIS[basis])
+        for cost, basis, part in zip(found.subset_costs, found.basis, in_part, strict=True)
     ]
 
 
 def plausible(record: Record) -> Mask:
     """Tell whose stated cost of a run is believed, (n_agents,)."""
-    stated = {i: cost for i, (cost, _) in enumerate(run_costs(record)) if cost is not None}
+    stated = {i: (cost, how) for i, (cost, how) in enumerate(run_costs(record)) if cost is not None}
     return np.isin(np.arange(record.n_agents), list(believed(stated)))
+
+
+def of_runs(record: Record) -> FloatArray:
+    """Return the costs of agents that ran at least a tenth of what they were asked for; NaN of the others."""
+    return np.where(_ran(record)[:, None], record.costs, np.nan)
+
+
+def _ran(record: Record) -> Mask:
+    n_ran = np.count_nonzero((record.n_places > 0) & record.asked, axis=1)
+    return np.asarray(10 * n_ran >= np.count_nonzero(record.asked, axis=1), dtype=np.bool_)
 
 
 def _so_far(record: Record, placed: Sequence[Placed], chosen: Collection[int]) -> dict[str, Any]:

@@ -195,13 +195,15 @@ def is_reckoned(line: Line) -> bool:
 
 def costs(board: Standings) -> dict[str, float]:
     """Return the costs that are believed, by agent: not 0, nor below a fiftieth of the board's median."""
-    return believed({line.agent: line.cost_usd for line in board.agents if line.cost_usd is not None})
+    stated = [(line.agent, line.cost_usd, line.cost_basis) for line in board.agents]
+    return believed({agent: (cost, basis) for agent, cost, basis in stated if cost is not None})
 
 
-def believed(stated: Mapping[Key, float]) -> dict[Key, float]:
-    """Return those of the costs of runs that are plausible beside the others."""
-    least = median(stated.values()) / IMPLAUSIBLE if stated else 0.0
-    return {key: cost for key, cost in stated.items() if cost > 0 and cost >= least}
+def believed(stated: Mapping[Key, tuple[float, str]]) -> dict[Key, float]:
+    """Return those of the costs, each with its basis, that are plausible beside those of whole runs."""
+    whole = [cost for cost, basis in stated.values() if basis != IN_PART]
+    least = median(whole or [cost for cost, _ in stated.values()] or [0.0]) / IMPLAUSIBLE
+    return {key: cost for key, (cost, _) in stated.items() if cost > 0 and cost >= least}
 
 
 def whole_costs(board: Standings) -> dict[str, float]:

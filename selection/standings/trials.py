@@ -38,7 +38,7 @@ from analytics.differences.trial_variances import (
 from analytics.record import Record
 from selection.cost import saving
 from selection.standings.lines import Trials, TrialsLine
-from selection.standings.savings import plausible
+from selection.standings.savings import of_runs, plausible
 from selection.standings.targets import one_trial
 
 N_TASKS_BOUND = 2
@@ -105,5 +105,5 @@ def _why_unknown(k: int, n_often: int) -> str:
 
 def _cost(record: Record, tasks: IndexArray) -> float | None:
     """Median cost of a run of S with one trial a task, in US dollars; None where none is believed."""
-    found = saving(record.costs, tasks, plausible(record)).subset_run
+    found = saving(of_runs(record), tasks, plausible(record)).subset_run
     return found.median if found else None

@@ -463,6 +463,7 @@ NAMED = ["benchmark", "agent", "scaffold", "model", "task", "category", "prompt_
         ("x\u3000y", r"x\u3000y", "has no special space U+3000 (character 2)"),
         ("x\u034fy", "x\u034fy", "has no invisible character U+034F (character 2)"),
         ("x\u2800", "x\u2800", "has no invisible character U+2800 (character 2)"),
+        ("x\U0001d159", "x\U0001d159", "has no invisible character U+1D159 (character 2)"),
         ("x\ufe0fy\u200b", "x\ufe0fy\\u200b", "has no invisible character U+FE0F (character 2)"),
         ("x\U000e0101", "x\U000e0101", "has no invisible character U+E0101 (character 2)"),
         ("x\ue000", r"x\ue000", "has no private character U+E000 (character 2)"),
@@ -485,7 +486,7 @@ def test_names_have_rules(column, name, shown, rule):
 def test_a_name_holds_what_can_be_seen():
     """By the definition: no category C or Z but single spaces, none of the blank or ignorable code points."""
     blank = [
-        0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0,
+        0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x2D7F, 0x3164, 0xFFA0, 0x1107F, 0x16FE4, 0x1D159,
         *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000),
     ]  # fmt: skip
     for code in {*range(0x3400), *range(0xD7F0, 0x10000), *range(0xE0000, 0xE1010), *blank, 0x1F600}:

@@ -510,6 +510,33 @@ def test_only_full_runs_choose():
     assert not found.short.any()  # told by the condition
 
 
+@pytest.mark.parametrize(("n_loaded", "compared"), [(4, "judge mine"), (5, "judge j")])
+def test_where_five_full_runs_were_loaded_whoever_submits_more_chooses_nothing(n_loaded, compared):
+    deliveries = [*map(Delivery, range(n_loaded)), *(self_run(i) for i in range(n_loaded, n_loaded + 6))]
+    rows = [row for i, one in enumerate(deliveries) for row in full(i, [1, 0, 0], 1, int(not one.operator))]
+    found = made(rows, levels=judged("j", "mine"), deliveries=deliveries)
+    assert found.compared == (compared,)
+    assert [bool(said) for said in found.condition] == [one.operator == (n_loaded == 4) for one in deliveries]
+
+
+def test_leaving_out_the_stricter_judge_takes_it_from_nobody():
+    """Five were loaded under both judges; one of six with a full run is more than 5%."""
+    rows = [row for i in range(5) for s in (0, 1) for row in full(i, [1, 1 - s, 0], 1, s)]
+    deliveries = [*map(Delivery, range(5)), self_run(5)]
+    found = made([*rows, *full(5, [1, 1, 0])], levels=judged("easy", "strict"), deliveries=deliveries)
+    assert found.compared == ("judge easy", "judge strict")
+    assert found.condition == (*[""] * 5, "judge easy")
+    assert found.complete.tolist() == [True] * 5 + [False]
+
+
+def test_where_five_full_runs_were_loaded_who_submits_two_temperatures_makes_it_no_condition():
+    deliveries = [*map(Delivery, range(5)), self_run(5)]
+    rows = [row for i in range(5) for row in full(i, [1, 0, 1], 1, i % 2)]
+    both = [*full(5, [1, 0, 1]), *full(5, [0, 0, 1], 1, 1)]
+    assert made([*rows, *both], levels=HEATS, deliveries=deliveries).compared == ()
+    assert made([*rows, *both], levels=HEATS).compared != ()
+
+
 def test_a_run_of_the_assigned_tasks_has_a_condition():
     deliveries = [self_run(0), assigned("t000", agent=1)]
     found = made([*full(0, [1, 0, 1]), (1, 0, 1)], deliveries=deliveries)

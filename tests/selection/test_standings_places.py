@@ -402,6 +402,28 @@ def test_savings_in_money_are_at_the_agents_own_mean(history):
     assert (lines["a01"].cost_usd, lines["a01"].cost_basis) == (None, "not stated")
 
 
+@pytest.mark.parametrize("stated", [1e-4, 2e4])
+def test_a_cost_of_a_few_tasks_decides_nothing(history, stated):
+    """Forty that ran one task of sixty, and one that ran all at a cent, beside sixteen at a dollar a task."""
+    outcomes, _ = history
+    few = np.full((40, 60), NAN)
+    few[:, 0] = 1.0
+    costs = np.full((57, 60), 1.0)
+    costs[16] = 0.01
+    costs[17:] = np.where(np.isnan(few), NAN, stated)
+    found = answer(record_of(np.vstack([outcomes, outcomes[:1], few]), costs=costs))
+    told, lines = found.savings, by_name(found)
+    assert told["per_run"]["median"] == 60 - told["k"]
+    assert told["note"] == (
+        "cost: linear in tasks for 16 of 57 agents, implausible for 1 of 57 agents, "
+        "not measured for 40 of 57 agents"
+    )
+    assert (lines["a16"].cost_usd, lines["a17"].cost_basis) == (pytest.approx(0.6), "in part")
+    believed = words.costs(found)
+    assert believed.keys() >= {f"a{i:02d}" for i in range(16)}
+    assert "a16" not in believed
+
+
 def test_savings_leave_out_a_cost_that_is_not_believed(history):
     """By hand: 15 runs at a dollar a task, one at a cent; the newcomer at a cent too."""
     outcomes, tasks = history

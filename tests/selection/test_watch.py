@@ -91,8 +91,9 @@ def record_of(table, *, n_invalid=None, n_places=None, costs=None):
     )
 
 
-def replay(table, *, progress=None, **more):
-    return replay_record(record_of(table, **more), Rules(), progress=progress)
+def replay(table, *, progress=None, n_unconfirmed=(), **more):
+    record = replace(record_of(table, **more), n_unconfirmed=tuple(n_unconfirmed))
+    return replay_record(record, Rules(), progress=progress)
 
 
 def board(n_agents, n_tasks=100, *, jump_at=None, jump=0.0, seed=1, spread=0.5, difficulty=0.7):
@@ -249,6 +250,22 @@ def test_failures_of_the_harness_and_cost_are_watched_where_they_are_known():
     silent = replay(table_of(board(n)))
     assert monitor(silent, "harness failures").final.state == "ok"
     assert monitor(silent, "cost per task").final.reason == "not measured: no cost was stated"
+
+
+def test_what_submitters_call_invalid_only_warns():
+    """Ten agents lose 29 of 100 trials: alerts where an operator confirmed it of one in two."""
+    n = 35
+    n_invalid = np.zeros((n, 100), np.int32)
+    n_invalid[25:, 1:30] = 1
+    lost = n_invalid.sum(axis=1)
+    table = table_of(board(n))
+    told = [
+        monitor(replay(table, n_invalid=n_invalid, n_unconfirmed=unconfirmed), "harness failures")
+        for unconfirmed in (lost, np.where(np.arange(n) % 2, lost, 0), 0 * lost)
+    ]
+    assert [one.final.state for one in told] == ["warn", "alert", "alert"]
+    assert told[0].final.reason.endswith("not by what submitters call invalid")
+    assert told[0].final.statistic == told[2].final.statistic
 
 
 def test_noisier_trials_are_found_at_a_look():
