@@ -29,6 +29,7 @@ from leaderboard.studies.services import CoreError, Hold, answered, free, one_bl
 from leaderboard.studies.subsets import settle_subset
 from leaderboard.studies.validations import settle_validation
 from leaderboard.studies.variances import settle_variance
+from leaderboard.submissions.models import Status, Submission
 
 Progress = Callable[[int, int], None]
 SCORES = KeptScores()  # of the benchmark that this process computed last
@@ -40,6 +41,10 @@ class CannotCompute(Refusal):
 
 class NothingToRank(Refusal):
     """This benchmark has no outcomes yet, so there is nothing to rank."""
+
+
+class AllWithdrawn(NothingToRank):
+    """All outcomes of this benchmark were taken back, so there is nothing to rank: the last board stands."""
 
 
 @contextmanager
@@ -135,13 +140,18 @@ def compute_reselection(
     return known.subset, now.data_version, proposal_of(now, known, known.subset, progress)
 
 
+def _is_taken_back(benchmark: Benchmark) -> bool:
+    counted = Submission.objects.filter(agent__benchmark=benchmark, status=Status.ACCEPTED)
+    return benchmark.boards.exists() and not counted.exists()
+
+
 def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
     """Settle what follows from the deliveries, and read what there is now."""
     reader = Reader(benchmark, SCORES)
     subset = settle_subset(reader)
     now = reader.now(subset)
     if now is None:
-        raise NothingToRank
+        raise AllWithdrawn if _is_taken_back(benchmark) else NothingToRank
     store_scores(now.stale, SCORES)
     calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
     now = replace(now, stale=())  # they are stored, and hold each agent's rows

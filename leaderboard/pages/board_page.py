@@ -66,6 +66,11 @@ class BoardPage:
         return self.board.data_version < self.board.benchmark.data_version
 
     @property
+    def is_gone(self) -> bool:
+        """Whether all of its agents were withdrawn since: then no board follows until outcomes come."""
+        return self.withdrawn.issuperset(line.agent for line in self.standings.agents)
+
+    @property
     def verdict_parts(self) -> tuple[str, str]:
         return words.headline_parts(self.standings, self.target)
 

@@ -8,6 +8,7 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from leaderboard.boards.models import Board
+from leaderboard.boards.queries import withdrawn_since
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.studies.answers import (
@@ -53,8 +54,17 @@ def fault_lines(faulty: Faulty) -> list[str]:
 def board_text(board: Board, standings: Standings, target: str) -> str:
     """Return the board for a target: what a file's own answer prints, under a head and over a digest."""
     head = f"{board.benchmark.title}: board {board.number}, {board.published_at:%Y-%m-%d}"
-    parts = [head, printed.text(standings, target), advice(board.benchmark, standings.verdict)]
+    gone = _withdrawn(board, len(standings.agents))
+    parts = [head, gone, printed.text(standings, target), advice(board.benchmark, standings.verdict)]
     return "\n\n".join([*filter(None, parts), f"Digest {board.digest}"])
+
+
+def _withdrawn(board: Board, n_agents: int) -> str:
+    """Say how many of a board's agents were withdrawn since."""
+    n = len(withdrawn_since([board]).get(board.pk, []))
+    if n == n_agents:
+        return "All outcomes were withdrawn since: the next board comes with the next outcomes."
+    return f"{n:,} of its {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since." if n else ""
 
 
 def changes_text(older: Board, newer: Board, told: Changes) -> str:

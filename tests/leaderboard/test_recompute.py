@@ -16,7 +16,7 @@ from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.errors import Refusal
 from leaderboard.operations import services
-from leaderboard.operations.services import NothingToRank, recompute
+from leaderboard.operations.services import AllWithdrawn, recompute
 from leaderboard.studies import parts, records
 from leaderboard.studies.models import AgentScores, Calibration, TaskSubset
 from leaderboard.studies.parts import KeptScores
@@ -213,7 +213,7 @@ def test_withdrawn_submissions_do_not_count(toy):
     withdraw(toy, toy.agents.filter(name="a15"))
     assert "a15" not in lines_of(recomputed())
     withdraw(toy, toy.agents.all())
-    with pytest.raises(NothingToRank):
+    with pytest.raises(AllWithdrawn, match="All outcomes of this benchmark were taken back"):
         recompute(benchmark=toy, as_of=AS_OF)
 
 

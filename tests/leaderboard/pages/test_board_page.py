@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 from html import unescape
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.studies.answers import gaps, printed, table, words
+from leaderboard.submissions.models import Submission
 from tests.leaderboard.stored_validation import store
 from tests.seen import Tables, rows_of, text_of
 from tests.toys import csv_text, graded, in_subset, ladder, load_text, only, recomputed, rows_text
@@ -733,6 +735,23 @@ def test_frozen_intake_and_changed_data_are_told(client, publish):
     text = text_of(client.get("/b/toy"))
     assert "Intake is frozen since 2026-06-01 : the season is over" in text
     assert "The data have changed" in text
+
+
+def test_that_all_was_withdrawn_is_told(client, publish, capsys):
+    """On the page and in the terminal; no board follows, so that none is promised."""
+    board = publish(ladder(3, 20))
+    uuids = [str(uuid) for uuid in Submission.objects.values_list("uuid", flat=True)]
+    call_command("unload", *uuids, "--reason", "the wrong file")
+    text = text_of(client.get("/b/toy"))
+    assert "All outcomes were withdrawn since this board was published" in text
+    assert "The data have changed" not in text
+    capsys.readouterr()
+    call_command("standings", "toy")
+    told = capsys.readouterr().out
+    assert f"board {board.number}," in told
+    assert "All outcomes were withdrawn since: the next board comes with the next outcomes." in told
+    with pytest.raises(CommandError, match="All outcomes of this benchmark were taken back"):
+        call_command("recompute", "toy")
 
 
 def test_an_unchanged_page_is_not_sent_again(client, ongoing):
