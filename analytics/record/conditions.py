@@ -208,6 +208,11 @@ def compare(found: Held, counting: Counting) -> Compared:
     )
 
 
+def loaded_choose(found: Held) -> bool:
+    """Return whether what an operator loaded chooses alone, so that nobody who submits has a say."""
+    return bool(np.count_nonzero(_full(found) & found.operator) >= N_LOADED)
+
+
 def conditions_of(
     settings: Sequence[Setting], by_temperature: bool, counting: Counting
 ) -> tuple[Condition, ...]:
@@ -254,7 +259,7 @@ def _comparable(found: Held, has: Mask) -> list[int]:
     """Positions of the conditions that the rule of this module compares."""
     if not found.conditions:
         return []
-    full = np.asarray((20 * found.n_tasks >= 19 * found.n_active).any(axis=1))
+    full = _full(found)
     voters = _choosing(full, found.operator) if full.any() else np.ones_like(found.operator)
     nearly_all = _nearly_all(has[voters])
     if nearly_all.any():
@@ -263,6 +268,11 @@ def _comparable(found: Held, has: Mask) -> list[int]:
     most = max(range(len(found.conditions)), key=lambda c: (n_holders[c], n_outcomes[c], -c))
     holders = voters & has[:, most]
     return sorted({most, *np.flatnonzero(_nearly_all(has[holders]) & holders.any()).tolist()})
+
+
+def _full(found: Held) -> Mask:
+    """Agents with full runs."""
+    return np.asarray((20 * found.n_tasks >= 19 * found.n_active).any(axis=1))
 
 
 def _choosing(full: Mask, operator: Mask) -> Mask:

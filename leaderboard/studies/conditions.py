@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analytics.record import Compared, Condition, Delivery, Held, Rows, compare, held
+from analytics.record import Compared, Condition, Delivery, Held, Rows, compare, held, loaded_choose
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.parts import TEMPERATURE, joined, positions, split
@@ -64,7 +64,8 @@ def uncounted(
     mine = held(**source, by_temperature=temperatures)
     every = joined([*others, *split(mine)], len(names), temperatures)
     told = _told(mine, every, compare(every, counting))
-    if counting.settings == "comparable" and not temperatures and held(**source).by_temperature:
+    is_open = counting.settings == "comparable" and not temperatures and not loaded_choose(every)
+    if is_open and held(**source).by_temperature:
         told.append(TWO_TEMPERATURES)
     return told
 

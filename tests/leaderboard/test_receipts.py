@@ -326,10 +326,21 @@ class TestConditions:
         ) in said
         assert {places_of(toy)[task] for task in tasks} == {n}
 
-    def test_full_runs_at_two_temperatures_may_be_told_apart(self, ada, toy):
+    def test_full_runs_at_two_temperatures_choose_nothing_where_five_were_loaded(self, db):
+        load_text(csv_text(ladder(8, 20)))
+        toy, ada = Benchmark.objects.get(), token("ada@example.org")
+        recompute(benchmark=toy, as_of=AS_OF)  # it has no subset yet
+        assert deliver(ada, under(every_task(), temperature=0.1))["warnings"] == []
+        assert deliver(ada, under(every_task(), temperature=0.9))["warnings"] == []
+        assert set(places_of(toy).values()) == {2}
+
+    def test_full_runs_at_two_temperatures_may_be_told_apart(self, db):
+        load_text(csv_text(ladder(4, 20)))
+        toy, ada = Benchmark.objects.get(), token("ada@example.org")
         assert deliver(ada, under(every_task(), temperature=0.1))["warnings"] == []
         assert deliver(ada, under(every_task(), temperature=0.9))["warnings"] == [TWO_TEMPERATURES]
         assert set(places_of(toy).values()) == {0}
+        load_text(csv_text({f"later {name}": marks for name, marks in ladder(16, 20).items()}))
         first_board(toy)  # it fixes a subset, of which every temperature counts
         assert set(places_of(toy).values()) == {2}
         assert TWO_TEMPERATURES not in deliver(ada, under(every_task(), temperature=0.5))["warnings"]
