@@ -246,8 +246,8 @@ def _two_temperatures(
     n_ran = _counts(of_cell[asked[of_cell // len(levels), task]], (len(asked), len(levels)))
     full = (20 * n_ran >= 19 * asked.sum(axis=1)[:, None]) & (n_ran > 0)
     operator = operated(deliveries, len(asked))
-    choosing = _choosing(np.asarray(full.any(axis=1)), operator)
-    ran = full & choosing[:, None] if full.any() else (n_ran > 0) & operator[:, None]
+    who = choosing(np.asarray(full.any(axis=1)), operator)
+    ran = full & who[:, None] if full.any() else (n_ran > 0) & operator[:, None]
     return bool((ran.sum(axis=1) > 1).any())
 
 
@@ -260,7 +260,7 @@ def _comparable(found: Held, has: Mask) -> list[int]:
     if not found.conditions:
         return []
     full = _full(found)
-    voters = _choosing(full, found.operator) if full.any() else np.ones_like(found.operator)
+    voters = choosing(full, found.operator) if full.any() else np.ones_like(found.operator)
     nearly_all = _nearly_all(has[voters])
     if nearly_all.any():
         return np.flatnonzero(nearly_all).tolist()
@@ -275,8 +275,11 @@ def _full(found: Held) -> Mask:
     return np.asarray((20 * found.n_tasks >= 19 * found.n_active).any(axis=1))
 
 
-def _choosing(full: Mask, operator: Mask) -> Mask:
-    """Of the agents with full runs those that choose: whoever submits more of them gains no say."""
+def choosing(full: Mask, operator: Mask) -> Mask:
+    """Return those of the agents with full runs that decide for others: who submits more gains no say.
+
+    Where an operator loaded five or more, these; else all.
+    """
     loaded = full & operator
     return loaded if np.count_nonzero(loaded) >= N_LOADED else full
 

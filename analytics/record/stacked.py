@@ -16,7 +16,7 @@ from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
 from analytics.record.absent import absent_trials, fewer_trials, passes_alone, uneven, with_failures
-from analytics.record.conditions import Compared, compare, held
+from analytics.record.conditions import Compared, choosing, compare, held
 from analytics.record.counting import Counting, RecordRefused
 from analytics.record.files import contents
 from analytics.record.reduction import AgentRow, agent_rows
@@ -139,6 +139,11 @@ class Record:
     def _usual(self) -> CodeArray:
         """Places of most tasks of each agent, (n_agents,)."""
         return np.array([_usual(row) for row in self.n_places], dtype=np.int64)
+
+    @property
+    def telling_noise(self) -> Mask:
+        """Complete agents by whose trials the noise of others is judged, (n_agents,); see `choosing`."""
+        return choosing(self.complete, self.operator)
 
     def is_direct(self, tasks: CodeArray) -> Mask:
         """Agents that are ranked directly on these tasks: every place delivered, at most 5% of them gaps.

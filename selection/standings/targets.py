@@ -68,14 +68,15 @@ class Bench:
     noises: dict[bytes, TrialNoise] = field(default_factory=dict)
 
     def noise(self, tasks: IndexArray) -> TrialNoise:
-        """Return what complete agents tell of the noise of trials on these tasks."""
+        """Return what `Record.telling_noise` tell of the noise of trials on these tasks."""
         key = tasks.tobytes()
         if key not in self.noises:
             self.noises[key] = self._noise(tasks)
         return self.noises[key]
 
     def _noise(self, tasks: IndexArray) -> TrialNoise:
-        table, at = self.record.table, np.ix_(np.flatnonzero(self.record.complete), tasks)
+        table, telling = self.record.table, self.record.telling_noise
+        at = np.ix_(np.flatnonzero(telling), tasks)
         variances = None if table.trial_variances is None else table.trial_variances[at]
         if variances is None or np.isnan(variances).all():
             return TrialNoise()
@@ -83,7 +84,7 @@ class Bench:
             table.means[at],
             variances,
             None if table.n_trials is None else table.n_trials[at],
-            one_trial=one_trial(self.record)[self.record.complete],
+            one_trial=one_trial(self.record)[telling],
         )
 
     def row(self, i: int, tasks: IndexArray, placed: Placed) -> Row:
