@@ -98,7 +98,8 @@ def _add_band(commands: Any) -> None:
 def _band(arguments: argparse.Namespace) -> Answer:
     rules = rules_of(arguments)
     record = _record(arguments, rules)
-    band, chosen = band_of(record, rules), choice(record, rules, given_of(arguments, rules))
+    given = given_of(arguments, rules)
+    band, chosen = band_of(record, rules), choice(record, rules, given)
     band = replace(band, tasks=chosen.tasks)
     values = {
         "agents": band.n_complete,
@@ -109,7 +110,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "pass_rates": _by_task(record, band.pass_rates),
         "p_in_band": _by_task(record, band.p_in_band),
     }
-    told = trials(record, band.tasks)
+    told = trials(record, band.tasks, given.variances.facets)
     values["trials"] = plain(told)
     return Answer(values, _band_shown(values, band, record) | {"trials": words.trials_text(told) or "–"})
 

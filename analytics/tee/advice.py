@@ -2,8 +2,8 @@
 
 Model
 -----
-A run of N tasks with one prompt, one judge and one trial a task has Var(θ̂) as `analytics.tee.dstudy`
-projects it. Twice as many levels of any one facet make twice as many outcomes, so that these changes cost the
+Var(θ̂) of N tasks with one prompt, one judge and one trial a task is that of `analytics.tee.agent_projection`.
+Twice as many levels of any one facet make twice as many outcomes, so that these changes cost the
 same where outcomes do. They are compared for these tasks (`finite`, where more tasks would be another target)
 and for tasks like these (`domain`)::
 
@@ -23,28 +23,31 @@ Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3 and 8-10 (projectio
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from analytics.tee.components import Component, Components
-from analytics.tee.dstudy import DStudyRefused, Reading, project
+from analytics.tee.agent_projection import agent_contributions
+from analytics.tee.dstudy import DStudyRefused, Reading
 
 Estimand = Literal["finite", "domain"]
 ESTIMANDS: tuple[Estimand, ...] = ("finite", "domain")
 TARGETS = {"finite": "these tasks", "domain": "tasks like these"}
 CHANGES = {"N": "tasks", "V": "prompts", "M": "judges", "R": "trials a task"}
 FACETS = {"prompt": "V", "judge": "M"}
-ITEMS = ("task", "agent:task")
 
 
 def doubled(
-    components: Components, design: Mapping[str, int], reading: Reading, letters: Iterable[str]
+    se_of: Callable[[Mapping[str, int]], float],
+    design: Mapping[str, int],
+    reading: Reading,
+    letters: Iterable[str],
 ) -> dict[str, float]:
     """Project the standard error with twice as many levels of each facet, the smallest first.
 
     Parameters
     ----------
-    components : Components
+    se_of : callable
+        The standard error of a design.
     design : mapping of str to int
     reading : Reading
     letters : iterable of str
@@ -55,7 +58,7 @@ def doubled(
         if letter == "N" and reading.estimand == "finite":
             continue  # more tasks would be another target
         try:
-            found[letter] = project(components, {**design, letter: 2 * design[letter]}, reading).se
+            found[letter] = se_of({**design, letter: 2 * design[letter]})
         except DStudyRefused:
             continue
     return dict(sorted(found.items(), key=lambda one: one[1]))
@@ -86,38 +89,26 @@ def advice(
     repeated = "agent:task" in variances
     measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
     unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
-    components = _components(variances)
-    design = {"N": n_tasks, "R": 1} | {FACETS[facet]: 1 for facet in measured}
-    letters = [letter for letter in design if letter != "R" or repeated]
+    design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
+    letters = ["N", *(["R"] if repeated else []), *(FACETS[facet] for facet in measured)]
     told: dict[str, Any] = {"now": {}, "changes": {}, "unknown": unknown + ([] if repeated else ["trials"])}
     for estimand in ESTIMANDS if repeated else ESTIMANDS[1:]:
+        reading = Reading(estimand=estimand)
+
+        def se_of(changed: Mapping[str, int], reading: Reading = reading) -> float:
+            return math.sqrt(math.fsum(agent_contributions(variances, {}, changed, reading)[0].values()))
+
         try:
-            now = project(components, design, Reading(estimand=estimand)).se
+            now = se_of(design)
         except DStudyRefused:
             continue
         told["now"][estimand] = now
-        ses = doubled(components, design, Reading(estimand=estimand), letters)
+        ses = doubled(se_of, design, reading, letters)
         told["changes"][estimand] = [
             {"change": f"twice as many {CHANGES[letter]}", "se": se, "share": se / now}
             for letter, se in ses.items()
         ]
     return told | {"sentences": list(_sentences(told, levels, sensitivity))}
-
-
-def _components(variances: Mapping[str, float]) -> Components:
-    """Gather what varies in one agent's mean by the facets that it is averaged over."""
-    entries = [Component("item", _sum(variances, *ITEMS), frozenset("N"))]
-    for facet, letter in FACETS.items():
-        if f"agent:{facet}" in variances:
-            own = _sum(variances, facet, f"agent:{facet}")
-            entries.append(Component(facet, own, frozenset(letter)))
-        if f"task:{facet}" in variances:
-            entries.append(Component(f"item:{facet}", variances[f"task:{facet}"], frozenset(f"N{letter}")))
-    return Components((*entries, Component("Residual", variances["Residual"], frozenset("R"))))
-
-
-def _sum(variances: Mapping[str, float], *names: str) -> float:
-    return math.fsum(variances.get(name, 0.0) for name in names)
 
 
 def _sentences(

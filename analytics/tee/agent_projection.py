@@ -5,13 +5,15 @@ Model
 `analytics.tee.benchmark` fits all agents at once. For the mean of one agent a component and its interaction
 with the agent are one: what shifts all agents alike shifts this one too. So the terms of the D-study are::
 
-    item         N    σ²_task + σ²_agent:task              judge         M    σ_λ² + σ²_agent:judge
-    prompt       V    σ²_prompt + σ²_agent:prompt          temperature   H    σ_τ² + σ²_agent:temperature
-    item:prompt  NV   σ²_task:prompt                       item:judge    NM   σ²_task:judge
-    Residual     NVMHR                                     run           R    σ²_agent:run
+    item         N    σ²_task + σ²_agent:task           judge (fixed)        M    σ_λ²
+    prompt       V    σ²_prompt + σ²_agent:prompt       temperature (fixed)  H    σ_τ² + σ²_agent:temperature
+    item:prompt  NV   σ²_task:prompt                    item:judge           NM   σ²_task:judge
+    Residual     NVMHR                                  judge                M    σ²_agent:judge
+                                                        run                  R    σ²_agent:run
 
 σ²_agent is what a leaderboard is for, and no error. A run shifts all tasks of one replicate at once, so that
-its part is σ²_agent:run/R, which no number of tasks averages out; it is added to what
+its part is σ²_agent:run/R, which no number of tasks averages out. It and σ²_agent:judge/M are random parts of
+v_a (`analytics.differences.rows`), which every reading counts: both are added to what
 `analytics.tee.dstudy.project` gives.
 
 Symbols
@@ -50,13 +52,14 @@ RANDOM = {
     "item:prompt": (("task:prompt",), "NV"),
     "item:judge": (("task:judge",), "NM"),
 }
-PANELS = {"judge": "M", "temperature": "H"}
+PANELS = {"judge": ((), "M"), "temperature": (("agent:temperature",), "H")}
+ADDED = {"judge": ("agent:judge", "M"), RUN: ("agent:run", "R")}
 
 
 def project_agent(
     result: Mapping[str, Any], design: Mapping[str, int], *, estimand: str, sensitivity: str
 ) -> dict[str, Any]:
-    """Project Var(θ̂) of one agent's mean, + σ²_agent:run/R.
+    """Project Var(θ̂) of one agent's mean, + σ²_agent:judge/M + σ²_agent:run/R.
 
     Parameters
     ----------
@@ -81,10 +84,7 @@ def project_agent(
     whole = {letter: result["levels"][facet] for letter, facet in LEVELS.items()} | {"R": 1} | dict(design)
     reading = Reading(estimand=cast(Any, estimand), sensitivity=cast(Any, sensitivity))
     parts = {one["name"]: float(one["variance"]) for one in result["components"]}
-    projection = project(agent_components(parts, result["fixed"]), whole, reading)
-    contributions = dict(projection.contributions)
-    if "agent:run" in parts:
-        contributions[RUN] = parts["agent:run"] / whole["R"]
+    contributions, left_out = agent_contributions(parts, result["fixed"], whole, reading)
     variance = sum(contributions.values())
     return {
         "design": whole,
@@ -94,8 +94,48 @@ def project_agent(
         "variance": variance,
         "se": float(np.sqrt(variance)),
         "shares": {name: part / variance for name, part in contributions.items()}
-        | dict.fromkeys(projection.left_out, 0.0),
+        | dict.fromkeys(left_out, 0.0),
         "not_measured": list(result["not_measured"]),
+    }
+
+
+def agent_contributions(
+    parts: Mapping[str, float], fixed: Mapping[str, float], design: Mapping[str, int], reading: Reading
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Return the parts of Var(θ̂) of one agent's mean, and the components that the reading conditions on.
+
+    Parameters
+    ----------
+    parts, fixed : mapping of str to float
+        As in `agent_components`.
+    design : mapping of str to int
+    reading : Reading
+
+    Raises
+    ------
+    DStudyRefused
+        As `analytics.tee.dstudy.project`.
+    """
+    projection = project(agent_components(parts, fixed), design, reading)
+    added = {
+        name: parts[term] / design.get(letter, 1) for name, (term, letter) in ADDED.items() if term in parts
+    }
+    return dict(projection.contributions) | added, projection.left_out
+
+
+def as_seen(levels: Mapping[str, int], parts: Mapping[str, float]) -> dict[str, int]:
+    """Return N, V, M and H of a study; 1 of a facet without a term of its own in the fit.
+
+    Parameters
+    ----------
+    levels : mapping of str to int
+        By facet, "task" among them.
+    parts : mapping of str to float
+        Term → variance.
+    """
+    return {
+        letter: levels[facet] if facet == "task" or f"agent:{facet}" in parts else 1
+        for letter, facet in LEVELS.items()
     }
 
 
@@ -125,10 +165,10 @@ def _random(parts: Mapping[str, float]) -> Iterator[Component]:
 
 
 def _panels(parts: Mapping[str, float], fixed: Mapping[str, float]) -> Iterator[Component]:
-    for facet, letter in PANELS.items():
+    for facet, (terms, letter) in PANELS.items():
         effects = [effect for name, effect in fixed.items() if name.startswith(f"{facet}[")]
         if effects or f"agent:{facet}" in parts:
-            variance = _panel(effects) + parts.get(f"agent:{facet}", 0.0)
+            variance = _panel(effects) + sum(parts.get(term, 0.0) for term in terms)
             yield Component(f"{facet}{FIXED}", variance, frozenset(letter), fixed=True)
 
 

@@ -37,9 +37,9 @@ from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit
 from analytics.tee.advice import ESTIMANDS, advice
-from analytics.tee.components import Component, Components
+from analytics.tee.agent_projection import agent_contributions, as_seen
 from analytics.tee.design import Declaration
-from analytics.tee.dstudy import DStudyRefused, Reading, project
+from analytics.tee.dstudy import DStudyRefused, Reading
 from analytics.tee.report import paragraph
 from analytics.tee.total_error import TotalError, sensitivity, total_error
 
@@ -195,7 +195,7 @@ def _fitted(fitted: VarianceFit, dropped: list[str], outcomes: Outcomes, n_tasks
         "converged": fitted.converged,
         "facets": facets,
         "not_measured": _not_measured(parts, outcomes, dropped),
-        "projections": _projections(parts, n_tasks),
+        "projections": _projections(parts, fitted.fixed, {**levels, "task": n_tasks}),
         "advice": advice(parts, levels=levels, n_tasks=n_tasks, sensitivity=sensitive),
         "logit": _logit(fitted, outcomes),
     }
@@ -256,25 +256,31 @@ def _not_measured(parts: Mapping[str, float], outcomes: Outcomes, dropped: list[
     return missing + dropped
 
 
-def _projections(parts: Mapping[str, float], n_tasks: int) -> list[dict[str, Any]]:
-    """Project the standard error of one agent's mean over the tasks, by trials, for both estimands."""
+def _projections(
+    parts: Mapping[str, float], fixed: Mapping[str, float], levels: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Project the standard error of one agent's mean over the tasks, by trials, for both estimands.
+
+    It is averaged over as many prompts, judges and temperatures as were seen.
+    """
     if "agent:task" not in parts:
         return []
-    items = parts["task"] + parts["agent:task"]
-    components = Components(
-        (Component("item", items, frozenset("N")), Component("Residual", parts["Residual"], frozenset("R")))
-    )
+    seen = as_seen(levels, parts)
     return [
-        {"n_trials": n} | {name: _projected(components, n_tasks, n, Reading(name)) for name in ESTIMANDS}
+        {"n_trials": n}
+        | {name: _projected(parts, fixed, {**seen, "R": n}, Reading(name)) for name in ESTIMANDS}
         for n in TRIALS
     ]
 
 
-def _projected(components: Components, n_tasks: int, n_trials: int, reading: Reading) -> float | None:
+def _projected(
+    parts: Mapping[str, float], fixed: Mapping[str, float], design: Mapping[str, int], reading: Reading
+) -> float | None:
     try:
-        return project(components, {"N": n_tasks, "R": n_trials}, reading).se
+        contributions, _ = agent_contributions(parts, fixed, design, reading)
     except DStudyRefused:
         return None
+    return float(np.sqrt(sum(contributions.values())))
 
 
 def _agents(outcomes: Outcomes, complete: Collection[str]) -> Iterator[dict[str, Any]]:

@@ -15,10 +15,11 @@ Source
 Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from analytics.tee.advice import doubled
 from analytics.tee.components import FACETS, RESIDUAL
+from analytics.tee.dstudy import project
 from analytics.tee.total_error import TotalError
 
 
@@ -66,7 +67,11 @@ def _best_change(study: TotalError) -> str:
     """Compare changes that cost the same, over facets that the study measured."""
     design = study.layout.design
     measured = [letter for letter, count in design.items() if count > 1 and letter in "NVMR"]
-    found = doubled(study.components, design, study.reading, measured)
+
+    def se_of(changed: Mapping[str, int]) -> float:
+        return project(study.components, changed, study.reading).se
+
+    found = doubled(se_of, design, study.reading, measured)
     helpful = [letter for letter, se in found.items() if se < study.projection.se]
     if not helpful:
         return "No change of the design that can be projected would reduce it."

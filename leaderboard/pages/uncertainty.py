@@ -15,7 +15,7 @@ from leaderboard.errors import Refusal
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.stacked import Part, stacked
-from leaderboard.studies.answers import words
+from leaderboard.studies.answers import averaged_over, varied, words
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.queries import latest_study
 
@@ -155,7 +155,22 @@ class UncertaintyPage:
         steps = result.get("projections") or []
         if not steps or steps[0]["finite"] is None:
             return "How much is trial noise is not known:", "no trial of a task was repeated."
-        return halving(steps, n_tasks=result["levels"]["task"])
+        return halving(steps, n_tasks=result["levels"]["task"], averaged=self.averaged)
+
+    @property
+    def averaged(self) -> str:
+        """Over what the mean of the projections is, beside tasks and trials."""
+        return averaged_over(self.study.result)
+
+    @property
+    def at_random(self) -> str:
+        """One sentence: what is at random on these tasks, and what was never measured."""
+        names = {part["name"] for part in self.study.result.get("components") or []}
+        facets = ("prompt", "judge", "run")
+        known = [f"{facet}s" for facet in facets if f"agent:{facet}" in names]
+        unknown = [f"{facet}s" for facet in facets if f"agent:{facet}" not in names]
+        told = f"What is at random here: {_listed(['trials', *known])}."
+        return f"{told} Never measured, so not in this table: {_listed(unknown)}." if unknown else told
 
     @property
     def variance(self) -> Chart | None:
@@ -201,7 +216,7 @@ class UncertaintyPage:
         return int(self.study.result["levels"]["agent"]) - len(self.study.result["agents"])
 
 
-def halving(steps: Sequence[Mapping[str, Any]], *, n_tasks: int) -> tuple[str, str]:
+def halving(steps: Sequence[Mapping[str, Any]], *, n_tasks: int, averaged: str = "") -> tuple[str, str]:
     """Say how many trials a task halve the error bar on these tasks.
 
     Its square is a part that no trial moves and one over their number, a + b/R: two steps tell both.
@@ -211,9 +226,8 @@ def halving(steps: Sequence[Mapping[str, Any]], *, n_tasks: int) -> tuple[str, s
     kept = first - moved / one
     left = first / 4 - kept
     n = ceil(round(moved / left, 9)) if left > 0 else ENOUGH + 1
-    mean = (
-        f"one agent’s mean over all {n_tasks:,} has a standard error of {words.percent(sqrt(first))} points"
-    )
+    over = f"all {n_tasks:,}, {averaged}," if averaged else f"all {n_tasks:,}"
+    mean = f"one agent’s mean over {over} has a standard error of {words.percent(sqrt(first))} points"
     if n > ENOUGH:
         return (
             "No number of trials would halve the error bar on these tasks:",
@@ -287,12 +301,12 @@ def uncertainty_page(benchmark: Benchmark, asked: QueryDict | None = None) -> Un
 
 def what_if(study: VarianceStudy, asked: QueryDict) -> WhatIf:
     """Project the design of the address; without one the form alone."""
-    levels = study.result["levels"]
+    seen = varied(study.result)
     levers = (
         _lever("trials", "R", "Trials", 1, asked),
-        _lever("tasks", "N", "Tasks", levels["task"], asked),
-        _lever("prompts", "V", "Prompts", levels["prompt"], asked, is_varied=levels["prompt"] > 1),
-        _lever("judges", "M", "Judges", levels["judge"], asked, is_varied=levels["judge"] > 1),
+        _lever("tasks", "N", "Tasks", study.result["levels"]["task"], asked),
+        _lever("prompts", "V", "Prompts", seen.get("prompt", 1), asked, is_varied="prompt" in seen),
+        _lever("judges", "M", "Judges", seen.get("judge", 1), asked, is_varied="judge" in seen),
     )
     estimand = asked.get("estimand", "")
     form = WhatIf(levers, estimand if estimand in ESTIMANDS else "finite")
@@ -319,6 +333,11 @@ def _lever(key: str, letter: str, label: str, n: int, asked: QueryDict, *, is_va
     number = int(said) if said.isascii() and said.isdecimal() else 0
     told = number if 1 <= number <= MOST_LEVELS else None
     return Lever(key, letter, label, n, said, told, is_varied)
+
+
+def _listed(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _second(pair: tuple[str, float]) -> float:

@@ -3,6 +3,9 @@
 Nothing heavy is imported.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from analytics.ending import orderly_end
 from analytics.programs import use_no_pandas
 from analytics.progress import progress_bar
@@ -24,6 +27,24 @@ from selection.standings.lines import (
 )
 from selection.standings.verdict import advice_text, random_text, verdict, why_text
 
+AVERAGED = {
+    "prompt": "under each of {n} prompts",
+    "judge": "by each of {n} judges",
+    "temperature": "at each of {n} temperatures",
+}
+
+
+def varied(result: Mapping[str, Any]) -> dict[str, int]:
+    """Return the facets whose variation with the agent a variance study measured, with their levels."""
+    names = {part["name"] for part in result.get("components") or ()}
+    return {facet: result["levels"][facet] for facet in AVERAGED if f"agent:{facet}" in names}
+
+
+def averaged_over(result: Mapping[str, Any]) -> str:
+    """Say what the mean of a variance study's projections is over, beside tasks and trials; may be empty."""
+    return ", ".join(AVERAGED[facet].format(n=n) for facet, n in varied(result).items())
+
+
 __all__ = [
     "AtTarget",
     "Changes",
@@ -41,6 +62,7 @@ __all__ = [
     "adaptive_told",
     "advice_text",
     "as_text",
+    "averaged_over",
     "changes",
     "compared",
     "gaps",
@@ -51,6 +73,7 @@ __all__ = [
     "table",
     "use_no_pandas",
     "validated",
+    "varied",
     "verdict",
     "why_text",
     "words",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analytics.errors import CoreError
-from analytics.tee.agent_projection import project_agent
+from analytics.tee.agent_projection import as_seen, project_agent
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.studies.models import VarianceStudy
 
@@ -24,6 +24,8 @@ def projected(
     if not study.result["available"]:
         raise NoComponents(f"The latest variance study has no components: {study.result['reason']}.")
     try:
+        parts = {one["name"]: one["variance"] for one in study.result["components"]}
+        design = {**as_seen(study.result["levels"], parts), **design}
         found = project_agent(study.result, design, estimand=estimand, sensitivity=sensitivity)
     except CoreError as refusal:
         raise CannotProject(f"The components do not carry this design: {refusal}.") from refusal

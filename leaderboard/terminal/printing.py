@@ -18,6 +18,7 @@ from leaderboard.studies.answers import (
     adaptive_told,
     advice_text,
     as_text,
+    averaged_over,
     printed,
     validated,
     verdict,
@@ -103,7 +104,7 @@ def variance_text(study: VarianceStudy) -> str:
     result = study.result
     if not result["available"]:
         return f"{study.benchmark}: no variance components: {result['reason']}."
-    levels = result["levels"]
+    levels, averaged = result["levels"], averaged_over(result)
     shown = as_text(
         {
             "outcomes": f"{result['n_rows']:,} of {words.counted(levels['agent'], 'agent')} on "
@@ -111,7 +112,7 @@ def variance_text(study: VarianceStudy) -> str:
             "REML": f"{result['method']}; {result['message']}",
             "never measured": "; ".join(result["not_measured"]) or "nothing that is asked for",
             "\ncomponents": [_component(part) for part in result["components"]],
-            "\nstandard error of one agent's mean on all tasks, in points": [
+            f"\nstandard error of one agent's mean on all tasks{averaged and f', {averaged}'}, in points": [
                 _step(step) for step in result["projections"]
             ],
         }

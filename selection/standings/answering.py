@@ -213,7 +213,7 @@ def _standings(
         conditions=Conditions(record.compared, record.left_out),
         why_target=why_target,
         verdict=verdict(given.validation, chosen.line.strategy) if chosen.line else no_subset(why),
-        trials=trials(record, found.subset),
+        trials=trials(record, found.subset, given.variances.facets),
         targets={name: one.line for name, one in told.items()},
         agents=lines(record, found.on_all, found.on_subset, told, target),
         not_measured=_not_measured(record, given),

@@ -86,6 +86,9 @@ def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, 
         told["ICC"] += " Behind it, ?: without an interval."
     if methods:
         told["± SE"] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
+        varies = [terms.VARIES[one] for one in board.measured if one in terms.VARIES]
+        if varies and methods != ["calibration"]:
+            told["± SE"] += f" A measured score’s holds how much agents vary {', '.join(varies)}, too."
     return told
 
 

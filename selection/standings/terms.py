@@ -64,6 +64,11 @@ MEASURED = {
     "prompt": "The wording of the prompt was measured",
     "judge": "The judge was measured",
 }
+VARIES = {
+    MEASURED["run"]: "from run to run",
+    MEASURED["prompt"]: "with the wording of the prompt",
+    MEASURED["judge"]: "with the judge",
+}
 UNMEASURED = {
     "trials": "how much the trials of one task vary: no agent has two valid trials of a task in one setting",
     "run": "how much an agent varies from run to run beyond its trials",

@@ -6,28 +6,34 @@ With m active tasks, k of them in S, C compared conditions and ȳ_a the mean of 
 has R trials of each task under each condition::
 
     R = max(1, ⌊m/k⌋)
-    SE(R)² = ω̂_S · mean_a ȳ_a(1 − ȳ_a) / (k·C·R)
-           ≤       mean_a ȳ_a(1 − ȳ_a) / (k·R)           where ω̂_S is not told
+    SE(R)² = ω̂_S · mean_a ȳ_a(1 − ȳ_a) / (k·C·R) + v
+           ≤       mean_a ȳ_a(1 − ȳ_a) / (k·R) + v       where ω̂_S is not told
+    v      = mean_a[(σ²_agent:prompt + σ²_prompt)/V_a + (σ²_agent:judge + σ²_judge)/M_a] + σ²_agent:run/R
 
 ω̂_S is the variance of trials over the binomial one, from the agents with repeats on S
 (`analytics.differences`). The upper bound holds however outcomes under several conditions depend on one
-another: two judges of one answer may agree. The cost is C·R times the median cost of a run of S with one
+another: two judges of one answer may agree. v is what a score varies by beyond its trials, as in the ± SE of
+the board: what was measured of facets, over the prompts and judges of the complete agents; trials are runs of
+their own. The cost is C·R times the median cost of a run of S with one
 trial a task.
 
 Symbols: ω̂ ``omega``, R ``n_trials``, C ``n_conditions``, SE ``se`` in score, cost in US dollars.
 
 Not done here
 -------------
-Runs, prompts and judges that vary, and the calibration of the full score, are in no error told here.
+The calibration of the full score is in no error told here, nor a facet that was never measured.
 
 Source
 ------
 This project's own.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from analytics.arrays import IndexArray
+from analytics.differences.rows import NEVER_MEASURED, Facet, Row, facet_terms
 from analytics.differences.trial_variances import (
     N_AGENTS_OMEGA,
     N_TASKS_OMEGA,
@@ -49,7 +55,7 @@ def recommended(n_tasks: int, k: int) -> int:
     return max(1, n_tasks // k)
 
 
-def trials(record: Record, tasks: IndexArray) -> Trials | None:
+def trials(record: Record, tasks: IndexArray, facets: Sequence[Facet] = NEVER_MEASURED) -> Trials | None:
     """Tell what 1, 2 and R trials of each task would be worth, and cost.
 
     None under two tasks: ȳ(1 − ȳ) of one pass or one failure is 0 and bounds nothing; and without a complete
@@ -60,6 +66,8 @@ def trials(record: Record, tasks: IndexArray) -> Trials | None:
     record : Record
     tasks : int array, shape (k,)
         The subset.
+    facets : sequence of Facet
+        Those never measured are left out.
     """
     if tasks.size < N_TASKS_BOUND or not record.complete.any():
         return None
@@ -79,13 +87,24 @@ def trials(record: Record, tasks: IndexArray) -> Trials | None:
     options = tuple(
         TrialsLine(
             n_trials=n,
-            se=float(np.sqrt(noise / (k * n))),
+            se=float(np.sqrt(noise / (k * n) + _beyond(record, facets, n))),
             cost_usd=None if cost is None else cost * n_conditions * n,
         )
         for n in sorted({1, 2, most})
     )
     why = _why_unknown(k, n_repeat_often(*cells, one_trial=once)) if omega is None else ""
     return Trials(most, omega, omega is None, options, n_conditions, why)
+
+
+def _beyond(record: Record, facets: Sequence[Facet], n_trials: int) -> float:
+    """Return the mean over complete agents of the facet terms of a score, each trial being a run."""
+    apart, nothing = {facet.name: False for facet in facets}, np.empty(0)
+    rows = [
+        Row(nothing, levels={**record.repeats[i].levels, "run": n_trials})
+        for i in np.flatnonzero(record.complete)
+    ]
+    of_agents = [facet_terms((row,), facets, apart)[0] for row in rows]
+    return sum(term.variance for terms in of_agents for term in terms) / len(rows)
 
 
 def _why_unknown(k: int, n_often: int) -> str:

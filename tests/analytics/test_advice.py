@@ -73,3 +73,15 @@ def test_the_judges_are_a_sensitivity_of_the_panel():
 def test_where_nothing_varies_nothing_is_advised():
     found = told({"task": 0.0, "agent:task": 0.0, "Residual": 0.0})
     assert found["changes"] == {}
+
+
+def test_judges_and_runs_are_in_the_error_that_is_compared():
+    """Twice as many judges halve agent:judge, twice as many trials the runs; 50 tasks, these alone."""
+    parts = {"task": 0.06, "agent:task": 0.04, "agent:judge": 0.002, "agent:run": 0.001, "Residual": 0.08}
+    found = told(parts, levels={"prompt": 1, "judge": 2}, sensitivity=0.0009)
+    assert found["now"]["finite"] == pytest.approx(math.sqrt(0.002 + 0.001 + 0.08 / 50))
+    by_change = {one["change"]: one["se"] for one in found["changes"]["finite"]}
+    assert by_change["twice as many judges"] == pytest.approx(math.sqrt(0.002 / 2 + 0.001 + 0.08 / 100))
+    assert by_change["twice as many trials a task"] == pytest.approx(
+        math.sqrt(0.002 + 0.001 / 2 + 0.08 / 100)
+    )

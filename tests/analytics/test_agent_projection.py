@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from analytics.tee.agent_projection import agent_components, project_agent
+from analytics.tee.agent_projection import agent_components, as_seen, project_agent
 from analytics.tee.benchmark import Outcomes, variance_study
 from analytics.tee.dstudy import DStudyRefused
 
@@ -47,7 +47,8 @@ def test_a_pilot_by_hand():
         "prompt": 0.016 / 2,
         "item:prompt": 0.020 / 20,
         "item:judge": 0.030 / 20,
-        "judge (fixed)": (0.01 + 0.004) / 2,  # effects 0 and 0.2: variance 0.01
+        "judge (fixed)": 0.01 / 2,  # effects 0 and 0.2: variance 0.01
+        "judge": 0.004 / 2,
         "Residual": 0.12 / 120,
         "run": 0.009 / 3,
     }
@@ -66,7 +67,7 @@ def test_a_run_is_averaged_by_runs_alone():
         for n in (10, 10**6)
     )
     assert few["shares"]["run"] < many["shares"]["run"]
-    assert many["variance"] == pytest.approx(0.009 / 3 + 0.016 / 2, rel=1e-3)
+    assert many["variance"] == pytest.approx(0.009 / 3 + 0.016 / 2 + 0.004 / 2, rel=1e-3)
 
 
 def test_the_agents_own_spread_is_no_error():
@@ -94,3 +95,48 @@ def test_it_is_what_the_study_itself_projects_by_trials(estimand):
     for row in study["projections"]:
         told = project_agent(study, {"R": row["n_trials"]}, estimand=estimand, sensitivity="exclude")
         assert told["se"] == pytest.approx(row[estimand], rel=1e-12)
+
+
+def pilot_study():
+    """Six agents, 20 tasks, two prompts, which suit them differently, and three trials of each."""
+    rng = np.random.default_rng(5)
+    agent, task, prompt, _ = (axis.ravel() for axis in np.indices((6, 20, 2, 3)))
+    chance = np.clip(
+        0.3 + 0.06 * agent + 0.01 * task + rng.normal(0, 0.15, (6, 2))[agent, prompt], 0.02, 0.98
+    )
+    columns = {
+        name: np.char.mod(f"{name[0]}%02d", code)
+        for name, code in (("agent", agent), ("task", task), ("prompt", prompt))
+    }
+    columns |= {facet: np.full(agent.size, "") for facet in ("judge", "temperature", "run")}
+    return variance_study(
+        Outcomes(columns, (rng.random(agent.size) < chance).astype(float)), complete=[], n_tasks=20
+    )
+
+
+def test_projections_hold_what_agents_vary_by_with_the_prompt():
+    """By hand: (σ²_prompt + σ²_agent:prompt)/2 + σ²_task:prompt/40 + σ²/(40·R), and tasks."""
+    study = pilot_study()
+    parts = {part["name"]: part["variance"] for part in study["components"]}
+    assert parts["agent:prompt"] > 0.001
+    for row in study["projections"]:
+        finite = (parts["prompt"] + parts["agent:prompt"]) / 2
+        finite += parts["task:prompt"] / 40 + parts["Residual"] / (40 * row["n_trials"])
+        assert row["finite"] == pytest.approx(math.sqrt(finite), rel=1e-9)
+        domain = finite + (parts["task"] + parts["agent:task"]) / 20
+        assert row["domain"] == pytest.approx(math.sqrt(domain), rel=1e-9)
+
+
+def test_a_facet_that_the_fit_left_out_averages_nothing():
+    levels = {"task": 20, "prompt": 7, "judge": 3, "temperature": 2}
+    assert as_seen(levels, PARTS) == {"N": 20, "V": 1, "M": 1, "H": 1}
+    assert as_seen(levels, PILOT) == {"N": 20, "V": 7, "M": 3, "H": 1}
+
+
+def test_judges_that_suit_agents_differently_are_error_under_every_reading():
+    """v_a holds σ²_agent:judge/M: with no other part than it and trials, 0.004/2 + 0.12/(10·2·3)."""
+    parts = {"agent": 0.05, "task": 0.06, "agent:task": 0.04, "agent:judge": 0.004, "task:judge": 0.0}
+    parts |= {"Residual": 0.12}
+    design = {"N": 10, "V": 1, "M": 2, "H": 1, "R": 3}
+    told = project_agent(result(parts, JUDGES), design, estimand="finite", sensitivity="exclude")
+    assert told["variance"] == pytest.approx(0.004 / 2 + 0.12 / 60)

@@ -300,6 +300,10 @@ def test_what_was_measured_is_said_beside_what_was_not():
     assert Standings.of_plain(found.as_plain()) == found
     assert found.as_plain()["measured"] == ["The judge was measured"]
     assert words.measured_text(answer(record_of(board()))) == ""
+    legend = printed.legend(found, "full", table.columns(found))["± SE"]
+    assert legend.endswith("A measured score’s holds how much agents vary with the judge, too.")
+    without = answer(record_of(board()))
+    assert "vary with" not in printed.legend(without, "full", table.columns(without))["± SE"]
 
 
 def test_without_rank_intervals_the_headline_says_why():

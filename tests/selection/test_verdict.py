@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from selection.given import Given
+from analytics.differences.rows import Facet
+from selection.given import Given, Variances
 from selection.rules import Rules
 from selection.standings import answer, terms, words
 from selection.standings.lines import Standings, Verdict
@@ -453,3 +454,21 @@ def test_nothing_is_said_of_random_tasks_where_no_difference_is_known():
     unavailable = compared_with_random(loao=0.5)
     unavailable["protocols"]["loao"]["available"] = False
     assert random_text(unavailable, "mid_range") == ""
+
+
+def test_what_was_measured_of_facets_is_in_the_error_of_a_run():
+    """By hand: of two prompts and one judge, (.006 + .001)/2 + .002 + .004, and .003/R of as many runs."""
+    outcomes = board(16, 60)
+    record, tasks = record_of(outcomes), band(outcomes)
+    record = replace(record, repeats=tuple(replace(one, levels={"prompt": 2}) for one in record.repeats))
+    facets = (Facet("run", 0.003), Facet("prompt", 0.006, 0.001), Facet("judge", 0.002, 0.004))
+    for plain, told in zip(trials(record, tasks).options, trials(record, tasks, facets).options, strict=True):
+        beyond = 0.0035 + 0.006 + 0.003 / told.n_trials
+        assert told.se == pytest.approx(math.sqrt(plain.se**2 + beyond), rel=1e-12)
+
+
+def test_a_board_recommends_trials_by_the_facets_it_was_given():
+    measured = Given(variances=Variances((Facet("run"), Facet("prompt", 0.01, 0.0), Facet("judge"))))
+    record = record_of(board(16, 60))
+    with_prompts, without = answer(record, given=measured).trials, answer(record).trials
+    assert with_prompts.options[0].se == pytest.approx(math.sqrt(without.options[0].se ** 2 + 0.01))

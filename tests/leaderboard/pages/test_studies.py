@@ -11,6 +11,7 @@ from leaderboard.operations.services import measure_variance, recompute, validat
 from leaderboard.pages.uncertainty import UncertaintyPage, halving
 from leaderboard.studies.answers import validated, why_text
 from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
+from leaderboard.terminal.printing import variance_text
 from selection.standings.verdict import verdict
 from tests.leaderboard.stored_validation import store
 from tests.leaderboard.stored_validation import stored as the_stored
@@ -389,6 +390,43 @@ def test_how_many_trials_halve_the_error_bar(values, said):
     assert first.startswith(start)
     assert f"over all 20 has a standard error of {before} points" in then
     assert after in then
+
+
+@pytest.fixture
+def prompted(db):
+    """Eight agents, each of which one of two prompts suits by far: of 20 tasks, 2 trials under each."""
+    rows = [
+        {"agent": f"a{i}", "task": f"t{j:02d}", "prompt_variant": prompt, "trial": trial, "outcome": outcome}
+        for i in range(8)
+        for j in range(20)
+        for v, prompt in enumerate(("plain", "terse"))
+        for trial in (1, 2)
+        for outcome in [int((7 * j + 3 * i + trial) % 20 < 6 + i + 5 * ((i + v) % 2))]
+    ]
+    load_text(rows_text(rows))
+    return Benchmark.objects.get()
+
+
+def test_the_headline_and_the_table_hold_what_prompts_do(client, prompted):
+    """By hand from the stored components: two prompts leave an error that no number of trials halves."""
+    study, _ = measure_variance(benchmark=prompted, as_of=AS_OF)
+    parts = {part["name"]: part["variance"] for part in study.result["components"]}
+    kept = (parts["prompt"] + parts["agent:prompt"]) / 2 + parts["task:prompt"] / 40
+    se = [(kept + parts["Residual"] / (40 * n)) ** 0.5 for n in (1, 2, 3, 4)]
+    assert kept > 0.25 * se[0] ** 2
+    response = client.get("/b/toy/uncertainty?trials=4")
+    text = text_of(response)
+    assert (
+        "No number of trials would halve the error bar on these tasks: one agent’s mean over all 20, under "
+        f"each of 2 prompts, has a standard error of {100 * se[0]:.1f} points with one trial a task."
+    ) in text
+    table = cells(response.content.decode(), "steps")
+    assert [row[1].split()[0] for row in table[:4]] == [f"±{100 * one:.1f}" for one in se]
+    assert f"would be {100 * se[3]:.1f} points" in text
+    assert (
+        "What is at random here: trials and prompts. Never measured, so not in this table: judges and" in text
+    )
+    assert "all tasks, under each of 2 prompts, in points" in variance_text(study)
 
 
 def test_the_sources_of_variance_are_one_bar_of_which_some_cancel(client, repeated):
