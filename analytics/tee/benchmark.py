@@ -11,7 +11,9 @@ judge and temperature fixed, all else random; agent:task only where a task was r
 tell these terms apart is made again with agent and task alone, and says so. The sensitivity to the panel of
 judges is σ_λ² = (1/M)·Σ(λ_m − λ̄)² of the fitted effects: two agents that did not share judges differ by it.
 Degrees of freedom of a component are Satterthwaite's 2σ⁴/Var(σ̂²), at least 1; a sensitivity counts as known.
-Agents whose trials repeat or that ran a pilot have a decomposition of their own (`total_error`).
+Agents whose trials repeat or that ran a pilot have a decomposition of their own (`total_error`). Its mean and
+standard error are those of a board where that states the same mean; else they rest on the agent's outcomes
+alone, all of them.
 
 Not done here
 -------------
@@ -23,7 +25,7 @@ Messing, *Hidden Measurement Error in LLM Pipelines*, §3 and Eq. 7. The terms w
 own.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,7 +42,7 @@ from analytics.tee.advice import ESTIMANDS, advice
 from analytics.tee.agent_projection import agent_contributions, as_seen
 from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading
-from analytics.tee.report import paragraph
+from analytics.tee.report import SCORES, Stated, paragraph
 from analytics.tee.total_error import TotalError, sensitivity, total_error
 
 FACETS = ("prompt", "judge", "temperature", "run")
@@ -60,6 +62,7 @@ MEANING = {
 }
 TRIALS = (1, 2, 3, 4, 5, 10)
 MOST_LOGIT_ROWS = 10**6
+OnBoard = Callable[[Sequence[Facet]], Mapping[str, Stated]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,9 @@ class Outcomes:
         }
 
 
-def variance_study(outcomes: Outcomes, *, complete: Collection[str], n_tasks: int) -> dict[str, Any]:
+def variance_study(
+    outcomes: Outcomes, *, complete: Collection[str], n_tasks: int, on_board: OnBoard | None = None
+) -> dict[str, Any]:
     """Fit a benchmark and its agents, and tell the result as objects of JSON.
 
     Parameters
@@ -98,6 +103,9 @@ def variance_study(outcomes: Outcomes, *, complete: Collection[str], n_tasks: in
         Agents with full runs: to the others, tasks are a selection and no sample.
     n_tasks : int
         Active tasks, m.
+    on_board : callable, optional
+        From the facets that were measured to what a board states of the agents whose outcomes here are under
+        the conditions that it compares.
 
     Returns
     -------
@@ -107,16 +115,17 @@ def variance_study(outcomes: Outcomes, *, complete: Collection[str], n_tasks: in
         ``projections``, ``advice`` and ``logit``: where outcomes are 0 and 1, `analytics.glmm.LogitCheck` of
         one agent's mean, or the reason that there is none.
     """
-    described = {
+    told: dict[str, Any] = {"available": True, "reason": ""}
+    try:
+        told |= _fitted(*_fit(outcomes), outcomes, n_tasks)
+    except CoreError as refusal:
+        told = {"available": False, "reason": str(refusal)}
+    stated = on_board(facets_of(told)) if on_board else {}
+    return told | {
         "n_rows": int(outcomes.outcome.size),
         "levels": {column: outcomes.n_levels(column) for column in ("agent", "task", *FACETS)},
-        "agents": list(_agents(outcomes, complete)),
+        "agents": list(_agents(outcomes, complete, stated)),
     }
-    try:
-        fitted, dropped = _fit(outcomes)
-    except CoreError as refusal:
-        return {"available": False, "reason": str(refusal), **described}
-    return {"available": True, "reason": "", **described, **_fitted(fitted, dropped, outcomes, n_tasks)}
 
 
 def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:
@@ -283,7 +292,9 @@ def _projected(
     return float(np.sqrt(sum(contributions.values())))
 
 
-def _agents(outcomes: Outcomes, complete: Collection[str]) -> Iterator[dict[str, Any]]:
+def _agents(
+    outcomes: Outcomes, complete: Collection[str], stated: Mapping[str, Stated]
+) -> Iterator[dict[str, Any]]:
     """Total evaluation error of each agent whose trials repeat or that ran a pilot."""
     for name in np.unique(outcomes.columns["agent"]).tolist():
         mine = outcomes.of_agent(name)
@@ -291,7 +302,8 @@ def _agents(outcomes: Outcomes, complete: Collection[str]) -> Iterator[dict[str,
         if not facets and np.unique(mine["task"]).size == mine["task"].size:
             continue
         try:
-            yield _agent(name, total_error(mine, _declared(facets, name in complete), Reading("finite")))
+            study = total_error(mine, _declared(facets, name in complete), Reading("finite"))
+            yield _agent(name, study, stated.get(name))
         except CoreError as refusal:
             yield {"agent": name, "reason": str(refusal)}
 
@@ -302,17 +314,19 @@ def _declared(facets: list[str], is_complete: bool) -> Declaration:
     return Declaration(outcome="outcome", item="task", items=items, **columns)
 
 
-def _agent(name: str, study: TotalError) -> dict[str, Any]:
+def _agent(name: str, study: TotalError, stated: Stated | None) -> dict[str, Any]:
     return {
         "agent": name,
         "reason": "",
-        "theta": study.theta,
-        "se": study.se,
+        "theta": stated.score if stated else study.theta,
+        "se": stated.se if stated else study.se,
+        "on_board": stated is not None,
         "naive_se": study.naive_se,
         "levels": dict(study.layout.levels),
+        "replicates": list(study.layout.replicates),
         "table": [
             {"name": row.name, "variance": row.variance, "share_of_mean": row.share_of_mean}
             for row in study.table()
         ],
-        "paragraph": paragraph(study),
+        "paragraph": paragraph(study, SCORES, stated),
     }

@@ -110,6 +110,8 @@ class Layout:
     n_rows : int
     not_measured : tuple of str
         What the design cannot tell, in words.
+    replicates : (int, int)
+        The fewest and the most outcomes of an observed cell.
     """
 
     declaration: Declaration
@@ -120,6 +122,7 @@ class Layout:
     balanced: bool
     n_rows: int
     not_measured: tuple[str, ...]
+    replicates: tuple[int, int] = (1, 1)
 
     @property
     def design(self) -> dict[str, int]:
@@ -169,6 +172,7 @@ def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> La
         balanced=bool(counts.min() == counts.max()),
         n_rows=n_rows,
         not_measured=_not_measured(levels, pooled),
+        replicates=(int(counts[counts > 0].min()), int(counts.max())),
     )
 
 

@@ -4,6 +4,10 @@ Model
 -----
 Nothing is computed here. The paragraph says what was measured, what the standard error is made of, how it
 compares with the naive one, which single change of the design would help most, and what was never measured.
+Where the same mean is stated elsewhere with more to go by, as on a board, the paragraph has the figures of
+there; what the standard error is made of is then told of these outcomes alone, and not at all where a facet
+has so few levels that its variance has next to no degrees of freedom. An interval that holds every score from
+0 to 1 is none.
 
 Not done here
 -------------
@@ -15,31 +19,83 @@ Source
 Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5).
 """
 
+import math
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from analytics.tee.advice import doubled
 from analytics.tee.components import FACETS, RESIDUAL
 from analytics.tee.dstudy import project
 from analytics.tee.total_error import TotalError
 
-
-def paragraph(study: TotalError) -> str:
-    """Tell a study in plain language, with its figures."""
-    return " ".join(_sentences(study))
+SCORES = (0.0, 1.0)
+ANY = (-math.inf, math.inf)
 
 
-def _sentences(study: TotalError) -> Iterator[str]:
-    levels = study.layout.levels
-    crossed = [_counted(levels[letter], letter) for letter in "NVMHR" if levels[letter] > 1]
-    yield f"The mean over {_listed(crossed)} ({study.layout.n_rows} outcomes) is {study.theta:.4g}."
-    yield _error_of(study)
-    yield _interval(study)
-    yield _made_of(study)
-    yield _best_change(study)
+class Stated(NamedTuple):
+    """The mean of a study as a board states it.
+
+    Attributes
+    ----------
+    score : float
+    se, lower, upper : float or None
+        None where no standard error is told.
+    reason : str
+        Why not; else empty.
+    """
+
+    score: float
+    se: float | None
+    lower: float | None
+    upper: float | None
+    reason: str = ""
+
+
+def paragraph(study: TotalError, within: tuple[float, float] = ANY, stated: Stated | None = None) -> str:
+    """Tell a study in plain language, with its figures.
+
+    Parameters
+    ----------
+    study : TotalError
+    within : (float, float)
+        What the mean can be; `SCORES` for outcomes from 0 to 1.
+    stated : Stated, optional
+        The mean, its standard error and interval as a board has them, in place of the study's own.
+    """
+    return " ".join(_sentences(study, within, stated))
+
+
+def _sentences(study: TotalError, within: tuple[float, float], stated: Stated | None) -> Iterator[str]:
+    layout = study.layout
+    crossed = [_counted(layout.levels[letter], letter) for letter in "NVMH" if layout.levels[letter] > 1]
+    crossed += [_replicates(*layout.replicates)] if layout.replicates[1] > 1 else []
+    theta = stated.score if stated else study.theta
+    yield f"The mean over {_listed(crossed)} ({layout.n_rows} outcomes) is {theta:.4g}."
+    yield _error_of(study, stated)
+    yield _interval(study, within) if stated is None else _interval_of(stated)
+    if stated is None:
+        yield _made_of(study)
+        yield _best_change(study)
+    elif few := study.few_levels:
+        counted = " and ".join(_counted(layout.levels[letter], letter) for letter in few)
+        yield (
+            f"{counted[:1].upper()}{counted[1:]} of one agent are too few to tell what it is made of; the "
+            "components over all agents tell that."
+        )
+    else:
+        yield f"By these outcomes alone: {_made_of(study)[0].lower()}{_made_of(study)[1:]}"
+        yield _best_change(study)
     yield from (f"{note[0].upper()}{note[1:]}." for note in study.notes)
 
 
-def _error_of(study: TotalError) -> str:
+def _replicates(fewest: int, most: int) -> str:
+    return _counted(most, "R") if fewest == most else f"{fewest} to {_counted(most, 'R')}"
+
+
+def _error_of(study: TotalError, stated: Stated | None) -> str:
+    se = stated.se if stated else study.se
+    if se is None:
+        return f"It has no standard error: {stated.reason if stated else ''}."
     about = {
         "domain": "for items drawn from the same domain",
         "finite": "for exactly these items",
@@ -47,13 +103,24 @@ def _error_of(study: TotalError) -> str:
     panel = "counting" if study.reading.sensitivity == "include" else "setting aside"
     chosen = " and ".join(FACETS[letter] for letter in "MH" if study.layout.levels[letter] > 1)
     choice = f" and {panel} the choice of {chosen}" if chosen else ""
-    naive = f"the naive one is {study.naive_se:.4g}, so that the ratio is {study.se_ratio:.2f}"
-    return f"Its standard error, {about}{choice}, is {study.se:.4g}; {naive}."
+    naive = f"the naive one is {study.naive_se:.4g}, so that the ratio is {se / study.naive_se:.2f}"
+    known = ", as on the board" if stated else ""
+    return f"Its standard error, {about}{choice if not stated else ''}, is {se:.4g}{known}; {naive}."
 
 
-def _interval(study: TotalError) -> str:
-    found = study.interval()
-    how = "normal quantile" if found.df is None else f"{found.method} t, {found.df:.3g} degrees of freedom"
+def _interval_of(stated: Stated) -> str:
+    if stated.lower is None or stated.upper is None:
+        return "No interval is told."
+    return f"The 95% interval is {stated.lower:.4g} to {stated.upper:.4g}."
+
+
+def _interval(study: TotalError, within: tuple[float, float]) -> str:
+    found = study.interval(within=within)
+    if (found.lower, found.upper) == within:
+        few = " and ".join(_counted(study.layout.levels[letter], letter) for letter in study.few_levels)
+        return f"No 95% {found.name} is told: {few or 'so few outcomes'} leave every score from 0 to 1."
+    degrees = "" if found.df is None else f"{found.df:.3g} degree{'' if found.df == 1 else 's'} of freedom"
+    how = "normal quantile" if found.df is None else f"{found.method} t, {degrees}"
     return f"The {found.level:.0%} {found.name} is {found.lower:.4g} to {found.upper:.4g} ({how})."
 
 
@@ -66,16 +133,18 @@ def _made_of(study: TotalError) -> str:
 def _best_change(study: TotalError) -> str:
     """Compare changes that cost the same, over facets that the study measured."""
     design = study.layout.design
-    measured = [letter for letter, count in design.items() if count > 1 and letter in "NVMR"]
+    measured = [letter for letter, count in design.items() if count > 1 and letter in "NVM"]
+    measured += ["R"] if study.layout.replicates[1] > 1 else []
 
     def se_of(changed: Mapping[str, int]) -> float:
         return project(study.components, changed, study.reading).se
 
     found = doubled(se_of, design, study.reading, measured)
-    helpful = [letter for letter, se in found.items() if se < study.projection.se]
+    now = se_of(design)
+    helpful = [letter for letter, se in found.items() if se < now]
     if not helpful:
         return "No change of the design that can be projected would reduce it."
-    less = 1.0 - (found[helpful[0]] / study.projection.se) ** 2
+    less = 1.0 - (found[helpful[0]] / now) ** 2
     return (
         f"At the cost of twice as many outcomes, twice as many {FACETS[helpful[0]]} would help most: "
         f"{less:.0%} less variance."

@@ -9,6 +9,13 @@ is the population variance of its fitted effects::
 
     σ_λ² = Σ_m (λ̂_m − mean λ̂)²/M
 
+Under ``finite`` the items are the target, so that each weighs the same, and in it each observed cell::
+
+    θ̂ = Σ_c w_c·ȳ_c,  w_c = 1/(N·cells of c's item)
+    SE² = Σ_T σ_T²·Σ_l (Σ_{c in level l of T} w_c)² + σ²·Σ_c w_c²/R_c
+
+which is the D-study's where the design is balanced: unequal R_c are neither floored nor averaged.
+
 Under ``domain`` and ``exclude`` SE² is c'Cov(β̂)c of the fit, right for missing cells, too, and equal to the
 D-study's Var(θ̂) where the design is balanced. Other readings, fixed categories among them (a fit has random
 ones), are projected at the design's levels. Beside it stands the naive s/√N of the item means.
@@ -28,8 +35,9 @@ Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendice
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +46,17 @@ from scipy.special import ndtri, stdtrit
 from analytics.arrays import FloatArray
 from analytics.reml import VarianceFit, check_level, fit, satterthwaite_df, small_facets, theta_slopes
 from analytics.tee.components import FIXED, RESIDUAL, Component, Components
-from analytics.tee.design import LETTERS, PANELS, WORDS, Declaration, DesignRefused, Layout, in_words, layout
+from analytics.tee.design import (
+    CROSSED,
+    LETTERS,
+    PANELS,
+    WORDS,
+    Declaration,
+    DesignRefused,
+    Layout,
+    in_words,
+    layout,
+)
 from analytics.tee.dstudy import Projection, Reading, counted_terms, project
 from analytics.tee.interventions import VarianceRow, variance_table
 
@@ -83,6 +101,8 @@ class TotalError:
     reading : Reading
     projection : Projection
         At the design's own levels.
+    slopes : mapping of str to float
+        ∂SE²/∂σ_T² of the components that count.
     theta : float
         θ̂.
     se : float
@@ -98,18 +118,33 @@ class TotalError:
     components: Components
     reading: Reading
     projection: Projection
+    slopes: Mapping[str, float]
     theta: float
     se: float
     naive_se: float
     notes: tuple[str, ...]
 
     @property
+    def few_levels(self) -> tuple[str, ...]:
+        """Letters of the random facets with so few levels that the interval is `conservative` for them."""
+        words = {word for facet in small_facets(self.fit, _slopes(self)) for word in facet.factors}
+        return tuple(letter for letter in "NVMH" if WORDS[letter] in words)
+
+    @property
     def se_ratio(self) -> float:
         """SE over naive SE."""
         return self.se / self.naive_se
 
-    def interval(self, level: float = 0.95) -> ThetaInterval:
+    def interval(
+        self, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
+    ) -> ThetaInterval:
         """Return θ̂ ± t·SE, named after the reading.
+
+        Parameters
+        ----------
+        level : float
+        within : (float, float)
+            What θ can be; the ends are clipped to it.
 
         Raises
         ------
@@ -117,12 +152,11 @@ class TotalError:
         """
         check_level(level)
         df, method = _degrees_of_freedom(self)
-        upper = (1.0 + level) / 2.0
-        half = float(ndtri(upper) if df is None else stdtrit(df, upper)) * self.se
+        share = (1.0 + level) / 2.0
+        half = float(ndtri(share) if df is None else stdtrit(df, share)) * self.se
         name = self.reading.interval_name
-        return ThetaInterval(
-            name, self.theta, self.se, self.theta - half, self.theta + half, df, level, method
-        )
+        lower, upper = max(self.theta - half, within[0]), min(self.theta + half, within[1])
+        return ThetaInterval(name, self.theta, self.se, lower, upper, df, level, method)
 
     def table(self) -> tuple[VarianceRow, ...]:
         """Return the decomposition per observation, of Var(θ̂), and tier."""
@@ -151,16 +185,26 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
     fitted = fit_layout(columns, outcome, found)
     components = components_of(fitted, found)
     projection = project(components, found.design, reading)
+    terms = counted_terms(components, found.design, reading)
+    slopes = {term.name: 1.0 / math.prod(found.design[letter] for letter in term.facets) for term in terms}
+    theta = float(fitted.contrast @ fitted.beta)
+    if reading.estimand == "finite":
+        weights = _weights(columns, declaration)
+        theta = math.fsum(weights * outcome)
+        slopes = _of_weights(weights, columns, declaration, components, slopes)
+        shares = {term.name: slopes[term.name] * term.variance for term in terms}
+        projection = replace(projection, contributions=MappingProxyType(shares))
     return TotalError(
         layout=found,
         fit=fitted,
         components=components,
         reading=reading,
         projection=projection,
-        theta=float(fitted.contrast @ fitted.beta),
+        slopes=MappingProxyType(slopes),
+        theta=theta,
         se=_standard_error(fitted, found, projection),
         naive_se=naive_standard_error(np.asarray(columns[declaration.item]), outcome),
-        notes=_notes(found, reading, fitted),
+        notes=_notes(found, reading, fitted, columns),
     )
 
 
@@ -262,10 +306,7 @@ def _slopes(study: TotalError) -> FloatArray:
     """∂Var(θ̂)/∂φ in the order of the fit, residual last: one over the divisor, 0 for terms left out."""
     if _is_fitted(study.layout, study.reading):
         return theta_slopes(study.fit)
-    design = study.layout.design
-    terms = counted_terms(study.components, design, study.reading)
-    divisors = {term.name: math.prod(design[letter] for letter in term.facets) for term in terms}
-    return np.array([1.0 / divisors[name] if name in divisors else 0.0 for name in study.fit.names])
+    return np.array([study.slopes.get(name, 0.0) for name in study.fit.names])
 
 
 def _degrees_of_freedom(study: TotalError) -> tuple[float | None, str]:
@@ -285,11 +326,57 @@ def _degrees_of_freedom(study: TotalError) -> tuple[float | None, str]:
     return satterthwaite_df(study.fit, slopes) * (study.se**2 / random) ** 2, "satterthwaite"
 
 
-def _notes(found: Layout, reading: Reading, fitted: VarianceFit) -> tuple[str, ...]:
+def _cells(columns: Columns, declaration: Declaration, letters: Iterable[str]) -> npt.NDArray[np.int64]:
+    """Give each row the number of its level, or combination of levels, of some facets; 0 without any."""
+    declared = declaration.facets()
+    code = np.zeros(np.asarray(columns[declaration.outcome]).size, np.int64)
+    for letter in sorted(set(letters) & set(declared)):
+        labels, mine = np.unique(np.asarray(columns[declared[letter]]), return_inverse=True)
+        code = code * labels.size + mine
+    return np.unique(code, return_inverse=True)[1].astype(np.int64)
+
+
+def _weights(columns: Columns, declaration: Declaration) -> FloatArray:
+    """Return the weight of each row where items weigh the same, and in them the observed cells."""
+    item, cell = _cells(columns, declaration, "N"), _cells(columns, declaration, CROSSED)
+    _, first = np.unique(cell, return_index=True)
+    n_cells, n_rows = np.bincount(item[first]), np.bincount(cell)
+    return np.asarray(1.0 / (n_cells.size * n_cells[item] * n_rows[cell]), dtype=np.float64)
+
+
+def _of_weights(
+    weights: FloatArray,
+    columns: Columns,
+    declaration: Declaration,
+    components: Components,
+    counted: Iterable[str],
+) -> dict[str, float]:
+    """Return Σ_l w_l² over the levels of each term that counts; over rows for the residual."""
+    facets = {entry.name: entry.facets for entry in components.entries}
+    by_level = {
+        name: weights
+        if facets[name] == {"R"}
+        else np.bincount(_cells(columns, declaration, facets[name]), weights)
+        for name in counted
+    }
+    return {name: math.fsum(found**2) for name, found in by_level.items()}
+
+
+def _lacks_cells(columns: Columns, found: Layout) -> bool:
+    n_cells = math.prod(found.levels[letter] for letter in CROSSED)
+    return int(_cells(columns, found.declaration, CROSSED).max()) + 1 < n_cells
+
+
+def _notes(found: Layout, reading: Reading, fitted: VarianceFit, columns: Columns) -> tuple[str, ...]:
     notes = [f"not measured: {what}" for what in found.not_measured]
     if fitted.boundary:
         notes.append(f"estimated as exactly 0: {', '.join(fitted.boundary)}")
-    if not (found.balanced or _is_fitted(found, reading)):
+    if reading.estimand == "finite":
+        if found.fixed and _lacks_cells(columns, found):
+            notes.append(
+                f"cells are missing: the levels of {' and '.join(found.fixed)} do not weigh the same"
+            )
+    elif not (found.balanced or _is_fitted(found, reading)):
         notes.append("cells are missing or unequal: Var(θ̂) is that of the full design")
     if found.pooled and reading.estimand == "finite":
         notes.append("the pooled residual may hold item variance, too: an upper bound")

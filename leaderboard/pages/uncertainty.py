@@ -204,7 +204,10 @@ class UncertaintyPage:
     def measured(self) -> list[dict[str, Any]]:
         """Agents with a decomposition of their own; `ratio` is their standard error over the naive one."""
         told = [agent for agent in self.study.result["agents"] if not agent["reason"]]
-        return [agent | {"ratio": _ratio(agent["se"], agent["naive_se"])} for agent in told]
+        return [
+            agent | {"ratio": _ratio(agent["se"], agent["naive_se"]), "trials": _trials(agent)}
+            for agent in told
+        ]
 
     @property
     def refused(self) -> list[dict[str, Any]]:
@@ -342,6 +345,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def _second(pair: tuple[str, float]) -> float:
     return pair[1]
+
+
+def _trials(agent: Mapping[str, Any]) -> str:
+    """How many outcomes a cell has: 3, or 1–5."""
+    fewest, most = agent.get("replicates") or (agent["levels"]["R"],) * 2  # older studies tell one number
+    return f"{fewest:,}" if fewest == most else f"{fewest:,}–{most:,}"
 
 
 def _ratio(value: float | None, to: float | None) -> float | None:

@@ -1,18 +1,23 @@
 """Variance components of a benchmark, stored as a study: rows in, `analytics.tee.benchmark`, JSON out."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analytics.differences.rows import Facet
 from analytics.tee.benchmark import FACETS, Outcomes, variance_study
+from analytics.tee.report import Stated
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import Hold, free, keep, kept
 from leaderboard.submissions.models import Setting
 from leaderboard.submissions.queries import outcomes_of, settings_of
+from selection.standings.targets import on_all_tasks
 
+CONDITION = ("prompt", "judge", "temperature")
 STATED = dict(zip(FACETS, Setting.FACETS, strict=True))
 
 
@@ -22,8 +27,26 @@ def settle_variance(*, snapshot: Snapshot, as_of: datetime, hold: Hold = free) -
         return study, False
     record = snapshot.record
     complete = [name for name, has_all in zip(record.table.agents, record.complete, strict=True) if has_all]
-    result = variance_study(_outcomes(snapshot), complete=complete, n_tasks=record.n_tasks)
+    outcomes = _outcomes(snapshot)
+
+    def on_board(facets: Sequence[Facet]) -> dict[str, Stated]:
+        return _on_board(snapshot, outcomes, facets)
+
+    result = variance_study(outcomes, complete=complete, n_tasks=record.n_tasks, on_board=on_board)
     return keep(VarianceStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True
+
+
+def _on_board(snapshot: Snapshot, outcomes: Outcomes, facets: Sequence[Facet]) -> dict[str, Stated]:
+    """What the board states of agents that ran nothing but the conditions it compares."""
+    ran = np.unique(np.stack([outcomes.columns[name] for name in ("agent", *CONDITION)]), axis=1)[0]
+    names, n_conditions = np.unique(ran, return_counts=True)
+    n_compared = max(1, len(snapshot.compared))
+    same = {name for name, n in zip(names.tolist(), n_conditions.tolist(), strict=True) if n == n_compared}
+    return {
+        name: Stated(at.score, at.se, at.lower, at.upper, at.reason)
+        for name, at in on_all_tasks(snapshot.record, facets).items()
+        if name in same and at.score is not None
+    }
 
 
 def _outcomes(snapshot: Snapshot) -> Outcomes:

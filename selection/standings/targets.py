@@ -42,7 +42,7 @@ from analytics.trials.flags import unclaimed_orders
 from selection.standings import terms
 from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget, TargetLine
-from selection.standings.placing import Placed
+from selection.standings.placing import Placed, place_on_all, rated_tasks
 
 N_DECIMALS = 9
 RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors of scores and resampled tasks"
@@ -209,6 +209,25 @@ def tell(
 
 
 # ------------------------------------------------------------------------------------------------- one agent
+
+
+def on_all_tasks(record: Record, facets: Sequence[Facet]) -> dict[str, AtTarget]:
+    """Return what the target `full` says of the agents that are measured on all tasks, ranks aside.
+
+    Parameters
+    ----------
+    record : Record
+    facets : sequence of Facet
+        Those never measured are left out.
+    """
+    bench, tasks = Bench(record, tuple(facets), seed=0), rated_tasks(record)
+    placed = place_on_all(record)
+    rows = bench.rows(range(len(placed)), tasks, placed)
+    return {
+        name: at_target(bench, "full", tasks, row, one, None)
+        for name, row, one in zip(record.table.agents, rows, placed, strict=True)
+        if one.score is not None
+    }
 
 
 def at_target(

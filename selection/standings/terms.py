@@ -146,8 +146,8 @@ def clause(text: str) -> str:
 
 
 def percent(value: float) -> str:
-    """Return 86.6 for 0.8659."""
-    return f"{round(100 * value, 1) + 0.0:.1f}".replace("-", "−")
+    """Return 86.6 for 0.8659; the same for all values that agree to 1e-9."""
+    return f"{round(100 * round(value, 9), 1) + 0.0:.1f}".replace("-", "−")
 
 
 def money(amount: float) -> str:

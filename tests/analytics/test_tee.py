@@ -14,11 +14,13 @@ from analytics.tee import (
     Reading,
     by_stratum,
     interventions,
+    paragraph,
     project,
     read_components,
     total_error,
     with_residual,
 )
+from analytics.tee.report import SCORES
 from analytics.tee.total_error import naive_standard_error
 from tests.analytics.factorial import factorial
 
@@ -249,3 +251,70 @@ def test_refusals():
         by_stratum(columns, DECLARED, "category")
     with pytest.raises(DesignRefused, match="needs two items"):
         naive_standard_error(np.array(["a", "a"]), np.array([0.0, 1.0]))
+
+
+# ---------------------------------------------------------------------------- these items, unequal outcomes
+
+
+def unequal(n_items=12, n_prompts=1, seed=1):
+    """Items with one to four outcomes under each prompt, in which item 0 lacks the last of several."""
+    rng, rows = np.random.default_rng(seed), []
+    for item in range(n_items):
+        for prompt in range(n_prompts):
+            if item == 0 and prompt == n_prompts - 1 > 0:
+                continue
+            chance = 0.15 + 0.06 * item + 0.1 * prompt
+            rows += [(item, prompt, float(rng.random() < chance)) for _ in range(1 + (item + prompt) % 4)]
+    item, prompt, score = map(np.array, zip(*rows, strict=True))
+    return {"item": item, "prompt": prompt, "score": score}
+
+
+def test_the_mean_of_these_items_is_that_of_their_means_with_each_R_as_it_is():
+    """By hand: the mean of task means, N⁻²·Σ σ̂²/R, in which R is neither floored nor averaged."""
+    columns = unequal()
+    found = total_error(columns, Declaration("score", "item"), FINITE)
+    by_item = [columns["score"][columns["item"] == item] for item in range(12)]
+    assert found.theta == pytest.approx(np.mean([one.mean() for one in by_item]), abs=1e-15)
+    assert found.theta != pytest.approx(columns["score"].mean(), abs=1e-3)
+    variance = found.fit.residual * sum(1 / one.size for one in by_item) / 12**2
+    assert found.se == pytest.approx(math.sqrt(variance), rel=1e-12)
+    text = paragraph(found)
+    assert "The mean over 12 items and 1 to 4 replicates (30 outcomes) is" in text
+    assert "cells are missing" not in text
+
+
+def test_a_lost_cell_leaves_its_item_the_others():
+    """By hand, cell by cell: item 0 has one prompt of two."""
+    columns = unequal(n_prompts=2)
+    found = total_error(columns, Declaration("score", "item", "prompt"), FINITE)
+    parts = {entry.name: entry.variance for entry in found.components.entries}
+    cells = {}
+    for item, prompt, score in zip(*columns.values(), strict=True):
+        cells.setdefault((item, prompt), []).append(score)
+    weight = {cell: 1 / 12 if cell[0] == 0 else 1 / 24 for cell in cells}
+    assert found.theta == pytest.approx(sum(weight[c] * np.mean(cells[c]) for c in cells))
+    of_prompt = [sum(w for cell, w in weight.items() if cell[1] == v) for v in (0, 1)]
+    variance = parts["prompt"] * sum(w**2 for w in of_prompt)
+    variance += parts["item:prompt"] * sum(w**2 for w in weight.values())
+    variance += parts["Residual"] * sum(weight[c] ** 2 / len(cells[c]) for c in cells)
+    assert found.se == pytest.approx(math.sqrt(variance), rel=1e-12)
+    assert math.fsum(found.projection.shares.values()) == pytest.approx(1.0)
+
+
+def test_of_these_items_the_rows_of_a_balanced_study_weigh_the_same():
+    columns = factorial()
+    found = total_error(columns, DECLARED, FINITE)
+    assert found.theta == pytest.approx(columns["score"].mean(), rel=1e-12)
+    projected = project(found.components, found.layout.design, FINITE)
+    assert dict(found.projection.contributions) == pytest.approx(dict(projected.contributions), rel=1e-12)
+
+
+def test_an_interval_is_clipped_to_what_the_mean_can_be():
+    found = total_error(unequal(n_prompts=2), Declaration("score", "item", "prompt"), FINITE)
+    whole, clipped = found.interval(), found.interval(within=(0.0, 1.0))
+    assert whole.lower < 0 < clipped.estimate < 1 < whole.upper
+    assert (clipped.lower, clipped.upper) == (0.0, 1.0)
+    assert "No 95% confidence interval is told: 2 prompts leave every score from 0 to 1." in paragraph(
+        found, SCORES
+    )
+    assert (found.interval(0.2, (0.0, 1.0)).lower, whole.df) == (found.interval(0.2).lower, 1.0)

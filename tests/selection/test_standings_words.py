@@ -591,3 +591,10 @@ def test_of_many_conditions_ten_are_named():
         assert "j10" not in text
         assert "and 490 more" in text
     assert "under x and y are not counted" in words.uncounted_beside(["x", "y"], ["judge a"])
+
+
+def test_values_that_agree_to_a_billionth_are_set_alike():
+    """A half is set the same from whatever side an earlier sum missed it."""
+    for value in (0.2125, 0.0625, 0.8475):
+        below, above = np.nextafter(value, 0), np.nextafter(value, 1)
+        assert words.percent(float(below)) == words.percent(value) == words.percent(float(above))

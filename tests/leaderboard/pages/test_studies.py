@@ -4,12 +4,14 @@ import html
 import re
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
+from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.pages.uncertainty import UncertaintyPage, halving
-from leaderboard.studies.answers import validated, why_text
+from leaderboard.studies.answers import validated, why_text, words
 from leaderboard.studies.models import ESTIMATOR_VERSION, ValidationStudy, VarianceStudy
 from leaderboard.terminal.printing import variance_text
 from selection.standings.verdict import verdict
@@ -507,3 +509,91 @@ def test_one_sentence_where_the_logit_scale_names_another_source():
         assert UncertaintyPage(VarianceStudy(result=none), is_behind=False).scales == ""
     alike = UncertaintyPage(VarianceStudy(result={"logit": logit | {"sentence": ""}}), is_behind=False)
     assert alike.scales == ""
+
+
+def published(benchmark):
+    """What the board says at `full`, by agent, after a study that it takes into account."""
+    recompute(benchmark=benchmark, as_of=AS_OF)
+    study, _ = measure_variance(benchmark=benchmark, as_of=AS_OF)
+    board, _ = recompute(benchmark=benchmark, as_of=AS_OF)
+    return {line.agent: line.at["full"] for line in standings_of(board).agents}, study
+
+
+def trial(i, j, *, chance=0.0, **stated):
+    """An outcome that depends on agent, task and trial as if by chance, the same at every call."""
+    drawn = np.random.default_rng([i, j, *map(len, stated), stated.get("trial", 1)]).random()
+    outcome = int(drawn < 0.1 + 0.06 * i + 0.02 * (j % 20) + chance)
+    return {"agent": f"a{i}", "task": f"t{j:02d}", "outcome": outcome, **stated}
+
+
+@pytest.fixture
+def unequal(db):
+    """Eight agents with one to four trials of each of 20 tasks."""
+    load_text(
+        rows_text(
+            [trial(i, j, trial=u) for i in range(8) for j in range(20) for u in range(1, 2 + (i + 3 * j) % 4)]
+        )
+    )
+    return Benchmark.objects.get()
+
+
+def test_each_agent_stands_with_the_figures_of_the_board(client, unequal):
+    """Unequal trials: the mean of task means, and the standard error that the board has."""
+    on_board, study = published(unequal)
+    rows = cells(client.get("/b/toy/uncertainty").content.decode(), "agents")
+    assert len(rows) == 8
+    for row, told in zip(rows, study.result["agents"], strict=True):
+        at = on_board[told["agent"]]
+        assert (told["theta"], told["se"]) == (at.score, at.se)
+        assert row[1:3] == [words.percent(at.score), f"±{words.percent(at.se)}"]
+        assert row[6] == "1–4"
+        assert "not the board" not in row[0]
+        assert f"The 95% interval is {at.lower:.4g} to {at.upper:.4g}." in row[0]
+
+
+def test_each_agents_mean_is_that_of_its_task_means(unequal):
+    """By hand from the outcomes alone."""
+    _, study = published(unequal)
+    for i, told in enumerate(study.result["agents"]):
+        means = [
+            np.mean([trial(i, j, trial=u)["outcome"] for u in range(1, 2 + (i + 3 * j) % 4)])
+            for j in range(20)
+        ]
+        assert told["theta"] == pytest.approx(np.mean(means), abs=1e-12)
+
+
+def test_each_agent_under_two_compared_prompts_has_the_boards_error(client, prompted):
+    """The variance of prompts is that over all agents: one agent's two prompts tell next to nothing of it."""
+    on_board, study = published(prompted)
+    prompt = {part["name"]: part["variance"] for part in study.result["components"]}
+    beyond = (prompt["prompt"] + prompt["agent:prompt"]) / 2
+    assert beyond > 0.001
+    for told in study.result["agents"]:
+        at = on_board[told["agent"]]
+        assert (told["theta"], told["se"]) == (at.score, at.se)
+        assert told["se"] ** 2 > beyond
+    text = text_of(client.get("/b/toy/uncertainty"))
+    assert "2 prompts of one agent are too few to tell what it is made of" in text
+    assert not re.search(r"interval is −|interval is -", text)
+
+
+def test_an_agent_with_more_than_the_board_compares_is_marked(client, db):
+    """Two of eight agents ran a second prompt on half of the tasks; the board compares the first alone."""
+    rows = [trial(i, j, trial=u, prompt_variant="plain") for i in range(8) for j in range(20) for u in (1, 2)]
+    rows += [trial(i, j, trial=1, prompt_variant="terse", chance=0.3) for i in (1, 2) for j in range(10)]
+    load_text(rows_text(rows))
+    on_board, study = published(Benchmark.objects.get())
+    shown = cells(client.get("/b/toy/uncertainty").content.decode(), "agents")
+    for row, told in zip(shown, study.result["agents"], strict=True):
+        is_pilot = told["agent"] in ("a1", "a2")
+        assert told["on_board"] is not is_pilot
+        assert ("not the board’s score: all that it ran" in row[0]) is is_pilot
+        assert (told["theta"] == on_board[told["agent"]].score) is not is_pilot
+        assert not re.search(r"interval is -", told["paragraph"])
+
+
+def test_of_an_older_study_the_one_number_of_trials_is_shown():
+    told = {"agent": "a", "reason": "", "se": 0.04, "naive_se": 0.05, "levels": {"R": 3}}
+    study = VarianceStudy(result={"agents": [told, told | {"replicates": [1, 5]}]})
+    shown = UncertaintyPage(study, is_behind=False).measured
+    assert [agent["trials"] for agent in shown] == ["3", "1–5"]
