@@ -21,15 +21,14 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from analytics import harness, tee, trials
 from analytics.command_line import (
     Answer,
     Parser,
     add_command,
     copied_trials,
-    csv_columns,
+    csv_header,
+    csv_valid,
     flat_file,
     numbers,
     pairs,
@@ -249,8 +248,8 @@ def _add_harness(commands: Any) -> None:
         _harness,
         summary="Reliability, discriminability, coverage and detectable difference of a harness.",
         about="Without --columns FILE is a flat file: a model is an agent, a run each combination of setting "
-        "and trial. With it FILE is any CSV. Its outcomes that are not valid are missing; a mark named "
-        "covered counts in coverage alone.",
+        "and trial. With it FILE is any CSV. Its outcomes that are not valid (by a column valid, or the one "
+        "named so) are missing; a mark named covered counts in coverage alone.",
     )
     parser.add_argument(
         "--columns",
@@ -284,13 +283,11 @@ def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
     missing = [name for name in HARNESS_COLUMNS if name not in named]
     if missing:
         raise harness.HarnessRefused(f"--columns does not say which column is {missing[0]}")
-    columns = csv_columns(arguments.file, list(named.values()))
+    columns, valid = csv_valid(arguments.file, list(named.values()), csv_header(arguments.file))
     model, task, run = (columns[named[name]] for name in HARNESS_COLUMNS[:3])
     marks = {name: truths(named[name], columns[named[name]]) for name in HARNESS_MARKS if name in named}
-    valid = marks.get("valid", np.ones(len(model), dtype=np.bool_))
-    score = np.full(len(model), np.nan)
-    kept = np.flatnonzero(valid).tolist()
-    score[kept] = numbers(named["outcome"], [columns[named["outcome"]][row] for row in kept])
+    valid = marks.get("valid", valid)
+    score = numbers(named["outcome"], columns[named["outcome"]], valid)
     tensor = harness.tensor_of_columns(model, task, run, score, valid)
     if "covered" not in marks:
         return tensor

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
-from analytics.arrays import FloatArray
+from analytics.arrays import FloatArray, Mask
 from analytics.ending import orderly_end
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, read
 from analytics.flat_file.columns import separator_hint
+from analytics.flat_file.values import TRUTH, VALID_RULE
 from analytics.outcome_table import OutcomeTable
 from analytics.progress import progress_bar as progress_bar
 from analytics.record import Record
@@ -38,6 +38,8 @@ LARGEST = 1e100  # of which a square is still a number
 BLOCK_BYTES = 1 << 20
 MOST_BYTES, MOST_ROWS, MOST_COLUMNS = 512 << 20, 5_000_000, 1_000  # of a CSV, decompressed
 TABLE = "a CSV with a header, plain or compressed by gzip"
+VALID = "valid"  # column of a table whose rows with 0 are failures of the harness: missing, never zero
+LEFT_OUT = "rows left out, not valid"
 
 
 class NoCsv(CoreError):
@@ -304,6 +306,49 @@ def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     return {name: table[name].to_pylist() for name in wanted}
 
 
+def csv_valid(path: Path, names: Sequence[str], there: Sequence[str]) -> tuple[dict[str, list[str]], Mask]:
+    """Read some columns of a CSV, and which of its rows are valid by a column `valid` that is not among them.
+
+    Parameters
+    ----------
+    path : path
+    names : sequence of str
+    there : sequence of str
+        The columns of the file.
+
+    Returns
+    -------
+    tuple of dict of str to list of str, and bool array of shape (n_rows,)
+        All rows are valid where there is no such column.
+
+    Raises
+    ------
+    ColumnUnknown, NoCsv, NumberRefused, OSError
+    """
+    if VALID not in there or VALID in names:
+        columns = csv_columns(path, names)
+        return columns, np.ones(len(columns[names[0]]), dtype=np.bool_)
+    columns = csv_columns(path, [*names, VALID])
+    return columns, validity(columns.pop(VALID))
+
+
+def validity(texts: Sequence[str]) -> Mask:
+    """Read a column `valid` as the flat file does: 1, 0, true or false, empty for true, shape (n_rows,).
+
+    Raises
+    ------
+    NumberRefused
+    """
+    known = TRUTH | {"": True}
+    for row, text in enumerate(texts):
+        if text not in known:
+            raise NumberRefused(f"row {row + 1}: {VALID} is {named(text)}; {VALID_RULE}")
+    found = np.array([known[text] for text in texts], dtype=np.bool_)
+    if found.size and not found.any():
+        raise NumberRefused(f"{VALID} is 0 in every row: no outcome is left")
+    return found
+
+
 def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
     """Refuse a column that is not there."""
     for name in wanted:
@@ -311,8 +356,8 @@ def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
             raise ColumnUnknown(f"no column {name!r}; there are {', '.join(there)}")
 
 
-def numbers(name: str, texts: Sequence[str]) -> FloatArray:
-    """Read a column of texts as finite numbers, shape (n_rows,).
+def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> FloatArray:
+    """Read a column of texts as finite numbers, shape (n_rows,); NaN where a row is not `valid`.
 
     Raises
     ------
@@ -325,7 +370,9 @@ def numbers(name: str, texts: Sequence[str]) -> FloatArray:
             values[row] = float(text)
         except ValueError:
             values[row] = np.nan
-    wrong = ~np.isfinite(values)
+    if valid is not None:
+        values[~valid] = np.nan
+    wrong = ~np.isfinite(values) & (True if valid is None else valid)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise NumberRefused(f"row {row + 1}: {name} is {named(texts[row])}, not a finite number")
@@ -335,8 +382,8 @@ def numbers(name: str, texts: Sequence[str]) -> FloatArray:
     return values
 
 
-def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Read a column of 1 and 0, true and false, shape (n_rows,).
+def truths(name: str, texts: Sequence[str], valid: Mask | None = None) -> Mask:
+    """Read a column of 1 and 0, true and false, shape (n_rows,); false where a row is not `valid`.
 
     Raises
     ------
@@ -344,9 +391,9 @@ def truths(name: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
     """
     known = {"1": True, "true": True, "0": False, "false": False}
     for row, text in enumerate(texts):
-        if text.lower() not in known:
+        if text.lower() not in known and (valid is None or valid[row]):
             raise NumberRefused(f"row {row + 1}: {name} is {named(text)}, not 1 or 0, true or false")
-    return np.array([known[text.lower()] for text in texts], dtype=np.bool_)
+    return np.array([known.get(text.lower(), False) for text in texts], dtype=np.bool_)
 
 
 def _refuse_large(path: Path) -> None:

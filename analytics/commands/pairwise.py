@@ -4,12 +4,15 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from analytics.command_line import (
+    LEFT_OUT,
     Answer,
     add_command,
     check_columns,
-    csv_columns,
     csv_header,
+    csv_valid,
     flat_file,
     progress_bar,
     table_of,
@@ -21,8 +24,8 @@ from analytics.pairwise.report import bootstrapped
 
 ABOUT = (
     "FILE is a CSV of verdicts: item, a, b, winner (a, b or tie), and if there are any first (who was shown "
-    "first: a or b), judge, prompt_variant, run and category. With --from-outcomes it is a flat file: "
-    "an agent wins a task where its outcome is larger."
+    "first: a or b), judge, prompt_variant, run and category; where there is a column valid, rows of 0 are "
+    "left out. With --from-outcomes it is a flat file: an agent wins a task where its outcome is larger."
 )
 
 
@@ -56,7 +59,7 @@ def add(commands: Any) -> None:
 
 
 def _pairwise(arguments: argparse.Namespace) -> Answer:
-    battles = _outcomes(arguments) if arguments.from_outcomes else _rows(arguments)
+    battles, n_invalid = (_outcomes(arguments), 0) if arguments.from_outcomes else _rows(arguments)
     with progress_bar("cells", "draws") as show:
         found = pairwise(
             battles,
@@ -65,7 +68,7 @@ def _pairwise(arguments: argparse.Namespace) -> Answer:
             cells=bootstrapped(arguments.seed, arguments.prior, show) if arguments.cells else None,
             human=arguments.human is not None,
         )
-    values = found.values()
+    values = found.values() | {"n_invalid": n_invalid}
     return Answer(values, _shown(values))
 
 
@@ -78,14 +81,18 @@ def _outcomes(arguments: argparse.Namespace) -> Battles:
     return Outcomes.of(table.agents, table.tasks, table.means)
 
 
-def _rows(arguments: argparse.Namespace) -> Battles:
+def _rows(arguments: argparse.Namespace) -> tuple[Battles, int]:
+    """Return the battles, and how many rows are not valid."""
     if arguments.only is not None:
         raise OptionRefused("--only names a benchmark of a flat file: --from-outcomes reads one")
     there = csv_header(arguments.file)
     human = [] if arguments.human is None else [arguments.human]
     check_columns([*REQUIRED, *human], there)
     wanted = [*REQUIRED, *(name for name in OPTIONAL if name in there), *human]
-    return read_comparisons(csv_columns(arguments.file, wanted), arguments.human)
+    columns, valid = csv_valid(arguments.file, wanted, there)
+    kept = {name: np.array(texts, dtype=object)[valid].tolist() for name, texts in columns.items()}
+    rows = (np.flatnonzero(valid) + 1).tolist()
+    return read_comparisons(kept, arguments.human, rows=rows), valid.size - len(rows)
 
 
 def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,6 +103,7 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
         "log-likelihood": values["log_likelihood"],
         "items": values["n_items"],
         "comparisons": values["n_comparisons"],
+        **({LEFT_OUT: values["n_invalid"]} if values["n_invalid"] else {}),
         "critical value": values["critical_value"],
         "cells": [
             {name: one[name] for name in ("pipeline", "ratio", "n_draws", "n_left_out", "reason")}

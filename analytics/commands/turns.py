@@ -10,11 +10,12 @@ import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.command_line import (
+    LEFT_OUT,
     Answer,
     add_command,
     check_columns,
-    csv_columns,
     csv_header,
+    csv_valid,
     numbers,
     truths,
 )
@@ -28,7 +29,8 @@ CONVERSATION = ("item", "prompt_variant", "run")
 FIGURES = ("n_at_risk", "n_crossed", "hazard", "survival", "se", "lower", "upper")
 ABOUT = (
     "FILE is a CSV with agent, item, turn (1, 2, …) and either crossed (1 or 0) or score, which crosses "
-    "above --threshold; prompt_variant and run tell conversations on one item apart."
+    "above --threshold; prompt_variant and run tell conversations on one item apart. Rows "
+    "whose valid is 0 are left out, where there is such a column."
 )
 
 
@@ -80,31 +82,35 @@ def _turns(arguments: argparse.Namespace) -> Answer:
         raise TurnRowsRefused(f"--threshold is {threshold:g}, not a finite number")
     check_columns(["agent", "item", "turn", column], there)
     wanted = ["agent", "item", "turn", column, *(n for n in ("prompt_variant", "run") if n in there)]
-    rows = _rows(csv_columns(arguments.file, wanted), column)
+    columns, valid = csv_valid(arguments.file, wanted, there)
+    rows = _rows(columns, column, valid)
     values = {
         "agents": [
             _agent_values(agent, _conversations(rows, agent, threshold), threshold)
             for agent in sorted(set(rows.agent))
         ],
+        "n_invalid": int((~valid).sum()),
         "notes": ["hazard_published is the probability of crossing at a turn; a hazard if nothing persists"],
     }
     return Answer(values, _shown(values))
 
 
-def _rows(columns: Mapping[str, list[str]], column: str) -> _Rows:
-    """Read all rows, so that a fault names the row of the file."""
+def _rows(columns: Mapping[str, list[str]], column: str, valid: Mask) -> _Rows:
+    """Read all valid rows, so that a fault names the row of the file."""
     if not columns["agent"]:
         raise TurnRowsRefused("there are no rows")
+    kept = np.flatnonzero(valid).tolist()
     for name in ("agent", "item"):
-        if "" in columns[name]:
-            raise TurnRowsRefused(f"row {columns[name].index('') + 1}: no name in column {name}")
+        if (row := next((row for row in kept if not columns[name][row]), None)) is not None:
+            raise TurnRowsRefused(f"row {row + 1}: no name in column {name}")
     blank = [""] * len(columns["agent"])
     read = truths if column == "crossed" else numbers
+    conversation = list(zip(*(columns.get(name, blank) for name in CONVERSATION), strict=True))
     return _Rows(
-        agent=columns["agent"],
-        conversation=list(zip(*(columns.get(name, blank) for name in CONVERSATION), strict=True)),
-        turn=_turn_numbers(columns["turn"]),
-        value=np.asarray(read(column, columns[column]), dtype=np.float64),
+        agent=[columns["agent"][row] for row in kept],
+        conversation=[conversation[row] for row in kept],
+        turn=_turn_numbers(columns["turn"], valid),
+        value=np.asarray(read(column, columns[column], valid)[valid], dtype=np.float64),
     )
 
 
@@ -139,15 +145,15 @@ def _check_turns(agent: str, names: list[tuple[str, ...]], n_rows: CodeArray) ->
             raise TurnRowsRefused(f"{where}: {rule.format(t + 1)}")
 
 
-def _turn_numbers(texts: list[str]) -> CodeArray:
-    turn = numbers("turn", texts)
-    wrong = (turn < 1) | (turn != np.rint(turn)) | (turn > MOST_TURNS)
+def _turn_numbers(texts: list[str], valid: Mask) -> CodeArray:
+    turn = numbers("turn", texts, valid)
+    wrong = valid & ((turn < 1) | (turn != np.rint(turn)) | (turn > MOST_TURNS))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise TurnRowsRefused(
             f"row {row + 1}: turn is {named(texts[row])}, not a whole number from 1 to {MOST_TURNS:,}"
         )
-    return turn.astype(np.int64)
+    return turn[valid].astype(np.int64)
 
 
 def _agent_values(agent: str, told: _Conversations, threshold: float | None) -> dict[str, Any]:
@@ -206,4 +212,5 @@ def _modelled(
 def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {line["agent"]: line["turns"] for line in values["agents"]}
     reasons = {line["agent"]: line["reason"] for line in values["agents"] if line["reason"]}
-    return {**shown, "without a model": reasons, "notes": "; ".join(values["notes"])}
+    left_out = {LEFT_OUT: values["n_invalid"]} if values["n_invalid"] else {}
+    return {**shown, "without a model": reasons, **left_out, "notes": "; ".join(values["notes"])}

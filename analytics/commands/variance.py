@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics import glmm, tee
-from analytics.arrays import FloatArray
+from analytics.arrays import FloatArray, Mask
 from analytics.command_line import (
+    LEFT_OUT,
     Answer,
     add_command,
     check_columns,
-    csv_columns,
     csv_header,
+    csv_valid,
     numbers,
     plain,
 )
@@ -40,7 +41,8 @@ def add(commands: Any) -> None:
         summary="Variance components by REML, as lme4's lmer gives them.",
         file="FILE",
         about="FILE is any CSV with a header, plain or compressed by gzip; only the columns named are read. "
-        "Every column named in --random or --fixed is a factor, even if it holds numbers.",
+        "Every column named in --random or --fixed is a factor, even if it holds numbers. Where there is a "
+        "column valid that is not named, rows whose valid is 0 are left out.",
     )
     parser.add_argument("--outcome", required=True, metavar="COLUMN", help="column of numbers")
     parser.add_argument(
@@ -72,12 +74,13 @@ def _variance(arguments: argparse.Namespace) -> Answer:
     check_columns([arguments.outcome, *facets.values()], there)
     declared = list(facets.values()) if arguments.by else []
     factors = dict.fromkeys([*(name for term in terms for name in term.columns), *declared])
-    columns = csv_columns(arguments.file, [*factors, arguments.outcome])
-    outcome = numbers(arguments.outcome, columns[arguments.outcome])
-    labels = {name: _labels(name, columns[name]) for name in factors}
+    columns, valid = csv_valid(arguments.file, [*factors, arguments.outcome], there)
+    outcome = numbers(arguments.outcome, columns[arguments.outcome], valid)[valid]
+    labels = {name: _labels(name, columns[name], valid) for name in factors}
     start = time.perf_counter()
     found, logit = _fits(arguments, labels, outcome, facets)
-    values = _fit_values(found) | {"seconds": time.perf_counter() - start}
+    told = {"n_invalid": int((~valid).sum()), "seconds": time.perf_counter() - start}
+    values = _fit_values(found) | told
     shown = _fit_shown(found, values)
     if logit is not None:
         values["logit"] = logit.as_json()
@@ -101,10 +104,11 @@ def _fits(
     return found, glmm.logit_check(found, logit, glmm.Facets(facets.get("C"), facets.get("N")))
 
 
-def _labels(name: str, texts: list[str]) -> list[str]:
-    if "" in texts:
-        raise FactorRefused(f"row {texts.index('') + 1}: no label in column {name}", code="label_missing")
-    return texts
+def _labels(name: str, texts: list[str], valid: Mask) -> list[str]:
+    kept = np.flatnonzero(valid).tolist()
+    if (row := next((row for row in kept if not texts[row]), None)) is not None:
+        raise FactorRefused(f"row {row + 1}: no label in column {name}", code="label_missing")
+    return [texts[row] for row in kept]
 
 
 def _facets(text: str, there: Collection[str]) -> dict[str, str]:
@@ -131,6 +135,7 @@ def _fit_shown(fit: VarianceFit, values: Mapping[str, Any]) -> dict[str, Any]:
         "REML criterion": fit.criterion,
         "method": f"{fit.method} ({fit.message})",
         "rows": fit.n_rows,
+        **({LEFT_OUT: values["n_invalid"]} if values["n_invalid"] else {}),
         "seconds": values["seconds"],
     }
 

@@ -237,6 +237,7 @@ def _number(what: str, **limits: Any) -> Kind:
 OUTCOME = "an outcome is a number from 0 to 1"
 TRIAL = f"a trial is a whole number from 0 to {MAX_TRIAL:,}"
 N_AVERAGED = f"a number of runs is a whole number from 1 to {MAX_TRIAL:,}, or empty for 1"
+VALID_RULE = "valid is 1, 0, true or false, or empty for true"
 TOKENS = "a number of tokens is a whole number of at least 0, or empty"
 LARGEST = 1e12  # of a cost, a time or a temperature: sums over any file stay finite
 METADATA = Kind(check_metadata, metadata_rule, -1, np.int32)
@@ -247,9 +248,7 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
     table = {
         "trial": Kind(check_trial, partial(number_rule, TRIAL), -1, np.int16),
         "outcome": Kind(partial(check_number, high=1.0), outcome_rule, np.nan, np.float64),
-        "valid": Kind(
-            check_valid, lambda _: "valid is 1, 0, true or false, or empty for true", True, np.bool_
-        ),
+        "valid": Kind(check_valid, lambda _: VALID_RULE, True, np.bool_),
         "n_averaged": Kind(check_n_averaged, partial(number_rule, N_AVERAGED), 1.0, np.float64),
         "temperature": _number("a temperature is a number from 0 to 1e12, or empty", high=LARGEST),
         "submitted_at": Kind(

@@ -324,7 +324,9 @@ def tallies_of_wins(wins: FloatArray) -> Tallies:
 # -------------------------------------------------------------------------------------------------- reading
 
 
-def read_comparisons(columns: Mapping[str, Sequence[str]], human: str | None = None) -> Comparisons:
+def read_comparisons(
+    columns: Mapping[str, Sequence[str]], human: str | None = None, *, rows: Sequence[int] | None = None
+) -> Comparisons:
     """Make comparisons of columns of text.
 
     Parameters
@@ -334,31 +336,34 @@ def read_comparisons(columns: Mapping[str, Sequence[str]], human: str | None = N
         ``prompt_variant`` and ``category`` where there are any.
     human : str, optional
         Column with what a person said: a, b, tie or empty.
+    rows : sequence of int, length n_rows, optional
+        Numbers by which faults name the rows; 1, 2, … where not given.
 
     Raises
     ------
     ComparisonsRefused
-        With the row at fault; rows count from 1, the header not among them.
+        With the row at fault.
     """
     n_rows = len(columns["item"])
+    rows = range(1, n_rows + 1) if rows is None else rows
     if not n_rows:
         raise ComparisonsRefused("there are no comparisons", code="no_rows")
     blank = [""] * n_rows
     for name in ("item", "a", "b"):
         if "" in columns[name]:
-            row = list(columns[name]).index("") + 1
+            row = rows[list(columns[name]).index("")]
             raise ComparisonsRefused(f"row {row}: no name in column {name}", code="name_missing")
     agents, sides = _coded([*columns["a"], *columns["b"]])
     a, b = sides[:n_rows], sides[n_rows:]
     if (a == b).any():
         row = int(np.argmax(a == b))
         raise ComparisonsRefused(
-            f"row {row + 1}: {named(columns['a'][row])} against itself", code="same_agent"
+            f"row {rows[row]}: {named(columns['a'][row])} against itself", code="same_agent"
         )
     turned = np.where(a > b, -1.0, 1.0)
     first = columns.get("first", blank)
-    order = _values("first", first, {**ORDER}) * turned
-    points = _turned(_values("winner", columns["winner"], {**POINTS}), turned)
+    order = _values("first", first, {**ORDER}, rows) * turned
+    points = _turned(_values("winner", columns["winner"], {**POINTS}, rows), turned)
     judges, judge = _judges(columns.get("judge", blank), order)
     items, item = _coded(columns["item"])
     cells, cell = _cells(columns.get("judge", blank), columns.get("prompt_variant", blank), first)
@@ -376,7 +381,7 @@ def read_comparisons(columns: Mapping[str, Sequence[str]], human: str | None = N
         order=order,
         points=points,
         categories=_categories(columns.get("category", blank), item, len(items)),
-        human=_turned(_values(human or "human", said, {**POINTS, "": UNTOLD}, "human"), turned),
+        human=_turned(_values(human or "human", said, {**POINTS, "": UNTOLD}, rows, "human"), turned),
     )
 
 
@@ -387,12 +392,14 @@ def _coded(texts: Sequence[str]) -> tuple[tuple[str, ...], IndexArray]:
     return tuple(names), np.array([place[text] for text in texts], dtype=np.intp)
 
 
-def _values(name: str, texts: Sequence[str], known: Mapping[str, float], code: str = "") -> FloatArray:
-    for row, text in enumerate(texts):
+def _values(
+    name: str, texts: Sequence[str], known: Mapping[str, float], rows: Sequence[int], code: str = ""
+) -> FloatArray:
+    for row, text in zip(rows, texts, strict=True):
         if text not in known:
             allowed = ", ".join(repr(value) for value in known if value)
             raise ComparisonsRefused(
-                f"row {row + 1}: {name} is {named(text)}, not one of {allowed}", code=code or name
+                f"row {row}: {name} is {named(text)}, not one of {allowed}", code=code or name
             )
     return np.array([known[text] for text in texts], dtype=np.float64)
 

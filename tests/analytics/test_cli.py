@@ -175,6 +175,62 @@ def test_refusals_of_variance(refusal, real_data, tmp_path):
     assert "row 2: no label in column a" in refusal("variance", cells, "--outcome", "y", "--random", "a")
 
 
+def test_rows_that_are_not_valid_are_missing_and_no_failures(answer, text, refusal, tmp_path):
+    """One-way as above, among rows of which the harness failed: with an outcome, without, without a label."""
+    rows = ["10,1,1", "10,2,", "2,0,0", "2,4,true", "2,5,TRUE", "7,,false", "7,9,1", ",x,0", "7,7,1"]
+    path = tmp_path / "a.csv"
+    formula = ("--outcome", "y", "--random", "group")
+
+    def write(rows):
+        path.write_text("group,y,valid\n" + "\n".join(rows) + "\n")
+
+    write(rows)
+    found = answer("variance", path, *formula)
+    assert (found["n_rows"], found["n_invalid"]) == (6, 3)
+    assert found["residual"] == pytest.approx(1.0)
+    assert found["components"] == pytest.approx({"group": (21.0 + 1 / 6 - 1.0) / 2})
+    assert "rows left out, not valid  3" in text("variance", path, *formula)
+    write(["a,1,1", "a,2,0", "b,3,1", "b,4,1"])
+    named = answer("variance", path, "--outcome", "valid", "--random", "group")
+    assert (named["n_rows"], named["n_invalid"], named["fixed"]) == (4, 0, {"(Intercept)": 0.75})
+
+
+def test_what_valid_may_not_be(refusal, tmp_path):
+    path = tmp_path / "a.csv"
+    formula = ("--outcome", "y", "--random", "group")
+    path.write_text("group,y,valid\na,1,1\na,2,maybe\n")
+    assert "row 2: valid is 'maybe'; valid is 1, 0, true or false, or empty for true" in refusal(
+        "variance", path, *formula
+    )
+    path.write_text("group,y,valid\na,1,0\na,2,0\n")
+    assert "valid is 0 in every row: no outcome is left" in refusal("variance", path, *formula)
+    path.write_text("group,y,valid\na,1,0\na,,1\n")
+    assert "row 2: y is '', not a finite number" in refusal("variance", path, *formula)
+
+
+def test_variance_of_a_flat_file_takes_the_valid_rows_alone(answer, real_data):
+    found = answer(
+        "variance",
+        real_data / "terminal_bench_core_011.csv.gz",
+        *("--outcome", "outcome", "--random", "agent + task + agent:task"),
+    )
+    assert (found["n_rows"], found["n_invalid"]) == (4782, 418)
+
+
+def test_the_harness_of_any_csv_takes_its_column_valid(answer, refusal, tmp_path):
+    rows = [f"m{i},t{j:02d},r{k},{(i + j + k) % 2},1" for i in range(3) for j in range(12) for k in range(3)]
+    rows[7] = "m0,t02,r1,,0"
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["model,task,run,outcome,valid", *rows]) + "\n")
+    named = ("--columns", "model=model,task=task,run=run,outcome=outcome", "--draws", "20")
+    found = answer("harness", path, *named)
+    assert found["coverage"] == pytest.approx(107 / 108)
+    assert found == answer("harness", path, "--columns", f"{named[1]},valid=valid", *named[2:])
+    path.write_text("\n".join(["model,task,run,outcome,valid", "m,t,r,,0", "m,t,s,x,1"]) + "\n")
+    for columns in (named[1], f"{named[1]},valid=valid"):
+        assert "row 2: outcome is 'x', not a finite number" in refusal("harness", path, "--columns", columns)
+
+
 # --------------------------------------------------------------------------------------------------- dstudy
 
 

@@ -41,6 +41,7 @@ KEYS = [
     "agreement",
     "method",
     "notes",
+    "n_invalid",
 ]
 
 
@@ -444,3 +445,18 @@ def test_people_who_contradict_each_other():
         agreement(read_comparisons(of_rows(*rows, names=names), "human"))
     with refused(ComparisonsRefused, "human", "no row has a human verdict"):
         agreement(read_comparisons(of_rows(("i", "x", "y", "a", ""), names=names), "human"))
+
+
+def test_verdicts_that_are_not_valid_are_left_out(answer, refusal, tmp_path):
+    columns = battles(n=3, items=40)
+    n_rows = len(columns["item"])
+    whole = answer(write(tmp_path / "a.csv", columns))
+    more = {
+        name: [*texts, "?" if name == "winner" else texts[0], texts[0]] for name, texts in columns.items()
+    }
+    valid = ["1"] * n_rows + ["0", "false"]
+    found = answer(write(tmp_path / "b.csv", {**more, "valid": valid}))
+    assert (whole["n_invalid"], found["n_invalid"]) == (0, 2)
+    assert found == whole | {"n_invalid": 2}
+    odd = {**more, "valid": ["0", *[""] * (n_rows + 1)]}
+    assert f"row {n_rows + 1}: winner is '?'" in refusal(write(tmp_path / "c.csv", odd))

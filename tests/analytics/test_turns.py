@@ -165,3 +165,17 @@ def test_conversations_that_end_where_they_cross_have_no_model(answer, tmp_path)
     found = answer(path, "--threshold", "-0.2")["agents"][0]
     assert found["turns"][0]["hazard_published"] is None
     assert "conversations end at different turns" in found["reason"]
+
+
+def test_turns_that_are_not_valid_are_left_out(answer, refusal, tmp_path):
+    """A conversation of which the harness failed at the third turn was seen for two."""
+    path = tmp_path / "turns.csv"
+    rows = [f"A,{i},{t},{int(t == 3 and i < 4)},1" for i in range(12) for t in (1, 2, 3)]
+    path.write_text("\n".join(["agent,item,turn,crossed,valid", *rows]) + "\n")
+    assert [turn["n_at_risk"] for turn in answer(path)["agents"][0]["turns"]] == [12, 12, 12]
+    path.write_text("\n".join(["agent,item,turn,crossed,valid", *rows[:-1], "A,11,3,,0"]) + "\n")
+    found = answer(path)
+    assert [turn["n_at_risk"] for turn in found["agents"][0]["turns"]] == [12, 12, 11]
+    assert found["n_invalid"] == 1
+    path.write_text("\n".join(["agent,item,turn,crossed,valid", "A,,x,,0", "A,1,1,?,1"]) + "\n")
+    assert "row 2: crossed is '?', not 1 or 0" in refusal(path)
