@@ -1,7 +1,8 @@
 """How alike the repeated trials of one agent are: consistency, copies, and the facets that its mean is over.
 
-Trials repeat only within one condition (prompt variant, judge, temperature); of several, the one with most
-rows is told. An agent two of whose trials are copies has no consistency: its trials count as one.
+Trials repeat only within one condition (prompt variant, judge, temperature). Where several are compared each
+has a consistency of its own, and there is none of all. An agent two of whose trials are copies has no
+consistency: its trials count as one.
 
 Source
 ------
@@ -27,7 +28,7 @@ class Repeats:
     trials_per_task : float or None
         n₀.
     n_tasks : int
-        Tasks with two or more valid trials.
+        Tasks with two or more valid trials under some condition.
     trials_needed : int or None
         Trials of each task from which on the estimate settles, of the counts 2, 4, 8, … up to half of those
         there are; None where it does not, or where nobody can say.
@@ -42,6 +43,8 @@ class Repeats:
         A latest delivery that is better on some tasks and worse on none, in words; else empty.
     levels : mapping of str to int
         Levels of "run", "prompt" and "judge" that the agent's mean is over.
+    by_condition : tuple of mapping
+        Where several conditions are compared, the fields up to `reason` under each, in their order.
     """
 
     icc: float | None = None
@@ -57,12 +60,14 @@ class Repeats:
     copies: str = ""
     gains: str = ""
     levels: Mapping[str, int] = field(default_factory=dict)
+    by_condition: tuple[Mapping[str, Any], ...] = ()
 
     def as_plain(self) -> dict[str, Any]:
         """Return the fields as objects of JSON."""
-        return vars(self) | {"levels": dict(self.levels)}
+        parts = [dict(one) for one in self.by_condition]
+        return vars(self) | {"levels": dict(self.levels), "by_condition": parts}
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> "Repeats":
         """Return what `as_plain` was made from."""
-        return cls(**plain)
+        return cls(**{**plain, "by_condition": tuple(plain.get("by_condition", ()))})

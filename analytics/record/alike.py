@@ -1,24 +1,32 @@
 """How alike an agent's repeated trials are, from its counted rows; what comes out is `analytics.repeats`.
 
-Trials repeat within one condition: of the compared ones the one in which the agent has most outcomes. Runs
-and trials are repeats. Gains are looked for between the agent's last two deliveries, whatever counts.
+Trials repeat within one condition; runs and trials are repeats. Where several conditions are compared each
+has an estimate of its own and the agent none: which of them is told would decide it. Trials that are copies
+under one condition count as one under all. Gains are looked for between the agent's last two deliveries,
+whatever counts.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from analytics.arrays import CodeArray, FloatArray
+from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.record.rows import Rows, Setting, distinct
 from analytics.repeats import Repeats
 from analytics.trials.convergence import convergence
-from analytics.trials.flags import dependent_trials, only_gains
+from analytics.trials.flags import Dependence, dependent_trials, only_gains
 from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
 
 LEAST_PARTED = 4  # trials of a task: two, and two to compare them with
 SEED = 0  # of the subsets of trials; `python -m analytics icc` takes it by default
+WHERE = "the agent's page, or python -m analytics icc"
+FIGURES = (
+    *("icc", "lower", "upper", "sigma_w2", "trials_per_task", "n_tasks"),
+    *("trials_needed", "needed", "note", "reason"),
+)
 FACETS = {"run": 3, "prompt": 0, "judge": 1}  # places in a setting
 
 
@@ -34,7 +42,13 @@ class Trials(NamedTuple):
 
 
 def repeats(
-    counted: Trials, delivered: Trials, *, n_agents: int, settings: Sequence[Setting], order: CodeArray
+    counted: Trials,
+    delivered: Trials,
+    *,
+    n_agents: int,
+    n_conditions: int,
+    settings: Sequence[Setting],
+    order: CodeArray,
 ) -> list[Repeats]:
     """Return what the repeated trials of each agent tell.
 
@@ -43,6 +57,8 @@ def repeats(
     counted, delivered : Trials
         What counts; what was delivered.
     n_agents : int
+    n_conditions : int
+        Compared.
     settings : sequence of (prompt_variant, judge, temperature, run)
     order : int array, shape (n_deliveries,)
         Place of each delivery in the order of acceptance.
@@ -50,26 +66,41 @@ def repeats(
     levels = _levels(counted.rows, n_agents, settings)
     gains = _gains(delivered, order, n_agents)
     return [
-        _told(part, levels[i], gains[i])
-        for i, part in enumerate(_by_agent(_in_one_condition(counted, n_agents), n_agents))
+        replace(_of_agent(part, n_conditions), levels=levels[i], gains=gains[i])
+        for i, part in enumerate(_by_agent(counted, n_agents))
     ]
 
 
-def _told(part: Trials, levels: dict[str, int], gains: str) -> Repeats:
+def _of_agent(part: Trials, n_conditions: int) -> Repeats:
+    parts = [_where(part, np.flatnonzero(part.condition == c)) for c in range(n_conditions)]
+    copies = _copies(parts)
+    told = [_told(one, copies) for one in parts]
+    if len(told) == 1:
+        return told[0]
+    reasons = {one.reason for one in told}
+    each = f"not measured: each of the {n_conditions} conditions has its own; see {WHERE}"
+    repeated = [one.rows.task[_repeated(one)] for one in parts]
+    return Repeats(
+        n_tasks=len(distinct(np.concatenate(repeated))),
+        reason=reasons.pop() if len(reasons) == 1 and "" not in reasons else each,
+        copies=copies,
+        by_condition=tuple({name: getattr(one, name) for name in FIGURES} for one in told),
+    )
+
+
+def _told(part: Trials, copies: str) -> Repeats:
+    """Tell of the trials under one condition."""
     rows = part.rows
     if not rows.n_rows:
-        return Repeats(reason="not measured: no valid trial", levels=levels, gains=gains)
+        return Repeats(reason="not measured: no valid trial")
     trials = task_trials(rows.task, part.outcome)
     n_tasks = int((trials.n_trials > 1).sum())
-    copies = _copies(part) if n_tasks else ""
     if copies:
-        return Repeats(
-            n_tasks=n_tasks, reason=f"not measured: {copies}", copies=copies, levels=levels, gains=gains
-        )
+        return Repeats(n_tasks=n_tasks, reason=f"not measured: {copies}", copies=copies)
     try:
         found = intraclass_correlation(trials)
     except IccRefused as refusal:
-        return Repeats(n_tasks=n_tasks, reason=str(refusal), levels=levels, gains=gains)
+        return Repeats(n_tasks=n_tasks, reason=str(refusal))
     trials_needed, needed = _needed(part)
     return Repeats(
         icc=found.icc,
@@ -81,9 +112,12 @@ def _told(part: Trials, levels: dict[str, int], gains: str) -> Repeats:
         trials_needed=trials_needed,
         needed=needed,
         note=found.note,
-        levels=levels,
-        gains=gains,
     )
+
+
+def _repeated(part: Trials) -> Mask:
+    """Rows of tasks with two or more, (n_rows,)."""
+    return np.asarray(np.bincount(part.rows.task)[part.rows.task] > 1, dtype=np.bool_)
 
 
 def _needed(part: Trials) -> tuple[int | None, str]:
@@ -104,15 +138,6 @@ def _needed(part: Trials) -> tuple[int | None, str]:
     return found.trials_needed, found.verdict + over
 
 
-def _in_one_condition(trials: Trials, n_agents: int) -> Trials:
-    """Keep of each agent the condition with most outcomes, the first of equals."""
-    n_conditions = int(trials.condition.max(initial=0)) + 1
-    column = trials.rows.agent * n_conditions + trials.condition
-    n_outcomes = np.bincount(column, minlength=n_agents * n_conditions).reshape(n_agents, n_conditions)
-    kept = trials.condition == n_outcomes.argmax(axis=1)[trials.rows.agent]
-    return _where(trials, np.flatnonzero(kept))
-
-
 def _by_agent(trials: Trials, n_agents: int) -> list[Trials]:
     """Split by agent; rows stand in canonical order, agent by agent."""
     ends = np.searchsorted(trials.rows.agent, np.arange(n_agents + 1))
@@ -123,17 +148,22 @@ def _where(trials: Trials, positions: CodeArray | slice) -> Trials:
     return Trials(trials.rows.where(positions), trials.outcome[positions], trials.condition[positions])
 
 
-def _copies(part: Trials) -> str:
-    """Two trials that agree too often to be two draws, in words."""
-    rows = part.rows
-    setting = rows.delivery * (int(rows.setting.max()) + 1) + rows.setting
-    found = dependent_trials(rows.task, setting * (int(rows.trial.max()) + 1) + rows.trial, part.outcome)
-    if found is None:
+def _copies(parts: Sequence[Trials]) -> str:
+    """Two trials of one condition that agree too often to be two draws, in words; of several, most often."""
+    alike = [found for part in parts if _repeated(part).any() and (found := _dependence(part)) is not None]
+    if not alike:
         return ""
+    found = max(alike, key=lambda one: (one.n_agreeing / one.n_tasks, one.n_tasks, -one.chance))
     return (
         f"two trials agree on {found.n_agreeing} of {found.n_tasks} tasks, {found.chance:.0%} expected, "
         "so its trials count as one"
     )
+
+
+def _dependence(part: Trials) -> Dependence | None:
+    rows = part.rows
+    setting = rows.delivery * (int(rows.setting.max()) + 1) + rows.setting
+    return dependent_trials(rows.task, setting * (int(rows.trial.max()) + 1) + rows.trial, part.outcome)
 
 
 def _levels(rows: Rows, n_agents: int, settings: Sequence[Setting]) -> list[dict[str, int]]:

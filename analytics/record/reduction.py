@@ -183,6 +183,7 @@ def agent_rows(
         _trials(counted, frame),
         _trials(delivered, frame),
         n_agents=n_agents,
+        n_conditions=frame.shape[2],
         settings=settings,
         order=frame.order,
     )

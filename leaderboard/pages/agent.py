@@ -1,7 +1,7 @@
 """The page of one agent: which ranks it may hold, what it passes, and all that was delivered of it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,7 @@ from leaderboard.submissions.queries import ever_counted
 
 N_BESIDE = 3  # neighbours on either side
 N_LISTED = 10  # surprises of either kind
+NO_ICC = "not measured: there is no ICC of it"
 OPENED = ("https://", "http://")
 THAT_COUNT = {
     Duplicates.MEAN: "the mean of all that stand counts",
@@ -392,7 +393,11 @@ def _tasks_text(line: Line, *, zero: bool) -> str:
 
 def convergence_text(line: Line) -> str:
     """From how many trials of each task on its ICC settles; or why that is not known."""
-    return words.sentence(line.icc.get("needed") or "not measured: there is no ICC of it")
+    if parts := line.icc.get("by_condition"):
+        return words.sentence(
+            "; ".join(f"under {one['condition']}, {one['needed'] or NO_ICC}" for one in parts)
+        )
+    return words.sentence(line.icc.get("needed") or NO_ICC)
 
 
 def icc_text(line: Line) -> str:
@@ -400,8 +405,15 @@ def icc_text(line: Line) -> str:
     told = line.icc
     if line.condition and not line.n_trials:
         return "Not measured: no trial that this board counts."
+    parts = told.get("by_condition") or ()
+    if any(one["icc"] is not None for one in parts):
+        return words.sentence("; ".join(f"under {one['condition']}, {_one_icc(one)}" for one in parts))
+    return _one_icc(told) if told.get("icc") is not None else words.sentence(_one_icc(told))
+
+
+def _one_icc(told: Mapping[str, Any]) -> str:
     if told.get("icc") is None:
-        return words.sentence(told.get("reason") or "not measured")
+        return told.get("reason") or "not measured"
     between = f" (95%: {told['lower']:.2f} to {told['upper']:.2f})" if told.get("lower") is not None else ""
     n, trials = told.get("n_tasks") or 0, told.get("trials_per_task")
     each = f" with {trials:.1f} trials each" if trials else ""

@@ -256,7 +256,8 @@ NOISE = Part(
         Method(
             "icc",
             "ICC",
-            f"{SAID['ICC']} At 1 a task is always solved or never; at 0 which task it is tells nothing.",
+            f"{SAID['ICC']} At 1 a task is always solved or never; at 0 which task it is tells nothing. "
+            "Where a board compares several conditions each has its own, on the agent’s page.",
             (
                 "ICC(1,1) = (MSB − MSW) / (MSB + (n₀ − 1)·MSW)",
                 "MSB, MSW: mean squares between tasks and within; n₀: trials a task",

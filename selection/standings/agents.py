@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -99,11 +100,21 @@ def _line(
         cost_basis=cost[1],
         n_tokens=record.n_tokens[i],
         seconds=record.seconds[i],
-        icc=record.repeats[i].as_plain(),
+        icc=_icc(record, i),
         marks=_marks(record, i, how, on_subset, flags, at),
         flags=flags,
         at=at,
     )
+
+
+def _icc(record: Record, i: int) -> dict[str, Any]:
+    """Return what its repeated trials tell, where several conditions are compared with the words of each."""
+    told = record.repeats[i].as_plain()
+    parts = told["by_condition"]
+    words = record.compared if parts else ()
+    return told | {
+        "by_condition": [{"condition": name, **one} for name, one in zip(words, parts, strict=True)]
+    }
 
 
 def _elsewhere(record: Record, i: int) -> tuple[str, int]:

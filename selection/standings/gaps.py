@@ -25,12 +25,16 @@ class Gap:
 def gaps(board: Standings, target: str = "") -> tuple[Gap, ...]:
     """Return what the lines do not show, grouped by its reason."""
     target = target or board.target
-    has_icc = any(line.icc.get("icc") is not None for line in board.agents)
+    has_icc = any(_has_icc(line) for line in board.agents)
     found: dict[tuple[str, str], list[str]] = {}
     for line in in_order(board, target):
         for what, reason in _gaps_of(line, board.targets[target], line.at[target], has_icc=has_icc):
             found.setdefault((what, reason), []).append(line.agent)
     return tuple(Gap(what, reason, tuple(names)) for (what, reason), names in found.items())
+
+
+def _has_icc(line: Line) -> bool:
+    return any(one.get("icc") is not None for one in (line.icc, *line.icc.get("by_condition", ())))
 
 
 def _gaps_of(line: Line, told: TargetLine, at: AtTarget, *, has_icc: bool) -> Iterable[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """The record by hand: three agents on few tasks, every rule of counting with its numbers on paper."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from analytics.record import (
     record,
     shared_tasks,
 )
+from analytics.repeats import Repeats
 from analytics.trials.convergence import convergence
 
 NAN = math.nan
@@ -711,7 +713,7 @@ def test_a_failure_called_invalid_hides_no_cost():
     assert made(rows).n_uncosted == (0,)  # what an operator loads is confirmed
 
 
-def test_consistency_is_of_the_condition_with_most_outcomes():
+def test_each_of_several_conditions_has_a_consistency_of_its_own():
     """Twelve tasks under j1 with three trials, under j2 with two that always agree."""
     rng = np.random.default_rng(5)
     draws = rng.integers(0, 2, (12, 3)).astype(float)
@@ -723,10 +725,32 @@ def test_consistency_is_of_the_condition_with_most_outcomes():
     between = n * draws.mean(axis=1).var(ddof=1)
     within = draws.var(axis=1, ddof=1).mean()
     told = found.repeats[0]
-    assert told.icc == pytest.approx(max(0, (between - within) / (between + (n - 1) * within)), rel=1e-12)
-    assert told.sigma_w2 == pytest.approx(within, rel=1e-12)
-    assert (told.trials_per_task, told.n_tasks) == (pytest.approx(3), a)
+    assert (told.icc, told.sigma_w2, told.trials_needed, told.n_tasks) == (None, None, None, a)
+    assert told.reason.startswith("not measured: each of the 2 conditions has its own")
     assert told.levels == {"run": 1, "prompt": 1, "judge": 2}
+    first, second = told.by_condition
+    assert first["icc"] == pytest.approx(max(0, (between - within) / (between + (n - 1) * within)), rel=1e-12)
+    assert first["sigma_w2"] == pytest.approx(within, rel=1e-12)
+    assert (first["trials_per_task"], first["n_tasks"]) == (pytest.approx(3), a)
+    assert (second["icc"], second["n_tasks"]) == (None, a)
+    assert "(MSW = 0)" in second["reason"]
+    turned = made(rows, n_tasks=12, levels=judged("j3", "j2")).repeats[0]
+    assert replace(turned, by_condition=()) == replace(told, by_condition=())
+    assert turned.by_condition == (second, first)
+    assert Repeats.of_plain(json.loads(json.dumps(told.as_plain()))) == told
+
+
+def test_copies_under_any_of_several_conditions_count_as_one():
+    rng = np.random.default_rng(6)
+    draws, other = rng.integers(0, 2, 200).astype(float), rng.integers(0, 2, (2, 200)).astype(float)
+    rows = [
+        row for t in (0, 1) for j in range(200) for row in ((0, j, draws[j], t, 0), (0, j, other[t, j], t, 1))
+    ]
+    for names in (("j1", "j2"), ("j3", "j2")):
+        (told,) = made(rows, n_tasks=200, levels=judged(*names)).repeats
+        assert told.copies.startswith("two trials agree on 200 of 200 tasks, 5")
+        assert told.reason == f"not measured: {told.copies}"
+        assert {one["reason"] for one in told.by_condition} == {told.reason}
 
 
 def test_from_how_many_trials_on_the_consistency_settles():

@@ -547,3 +547,32 @@ def test_python_m_selection(tmp_path):
         refused.stderr
         == "python -m selection drift: 8 complete agents; a subset that can be watched needs 15\n"
     )
+
+
+def test_names_of_prompts_decide_no_consistency(answer, text, tmp_path):
+    """Each of two compared prompts has an ICC of its own: the first by name is not that of the agent."""
+    rng = np.random.default_rng(4)
+    rows = [
+        f"B,a{i},S,M{i},2026-01-{i + 1:02d},t{j:02d},{trial},{int(rng.random() < p)},1,{prompt}"
+        for i in range(6)
+        for j, p in enumerate(np.linspace(0.05, 0.95, 20))
+        for prompt in ("plain", "terse")
+        for trial in (1, 2, 3)
+    ]
+    found = {}
+    for name in ("plain", "zplain"):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join([f"{HEAD},prompt_variant", *rows]).replace(",plain", f",{name}") + "\n")
+        found[name] = {line["agent"]: line["icc"] for line in answer("standings", path)["agents"]}
+        shown = " ".join(text("standings", path).split())
+        assert "No intraclass correlation: " in shown
+        assert (
+            "each of the 2 conditions has its own; see the agent's page, or python -m analytics icc" in shown
+        )
+    for agent, told in found["plain"].items():
+        plain, terse = told.pop("by_condition")
+        renamed = found["zplain"][agent].pop("by_condition")
+        assert (told["icc"], told) == (None, found["zplain"][agent])
+        assert plain["condition"] == "prompt plain"
+        assert plain["icc"] not in (None, terse["icc"])
+        assert renamed == [terse, plain | {"condition": "prompt zplain"}]

@@ -428,11 +428,22 @@ def test_what_is_stated_of_it(client, publish):
     assert reverse("api:agent", args=["toy", agent("a").pk]) in seen(client, "a").content.decode()
 
 
+CALM = {
+    **{"condition": "prompt plain", "icc": 0.22, "lower": 0.1, "upper": 0.4},
+    **{"n_tasks": 40, "trials_per_task": 4.0, "needed": "4 trials per task", "reason": ""},
+}
+NOTHING = {"icc": None, "needed": "", "reason": "one trial a task"}
+
+
 @pytest.mark.parametrize(
     ("icc", "said"),
     [
         ({"icc": 0.8, "needed": "4 trials per task"}, "4 trials per task."),
         ({"icc": None, "needed": ""}, "Not measured: there is no ICC of it."),
+        (
+            {"icc": None, "by_condition": [CALM, {**CALM, **NOTHING, "condition": "prompt terse"}]},
+            "Under prompt plain, 4 trials per task; under prompt terse, not measured: there is no ICC of it.",
+        ),
     ],
 )
 def test_how_many_trials_its_icc_needs(icc, said):
@@ -452,6 +463,15 @@ def test_how_many_trials_its_icc_needs(icc, said):
         ),
         ({"icc": None, "reason": "one trial a task"}, "One trial a task."),
         ({"icc": None}, "Not measured."),
+        (
+            {"icc": None, "by_condition": [CALM, {**CALM, **NOTHING, "condition": "prompt terse"}]},
+            "Under prompt plain, ICC 0.22 (95%: 0.10 to 0.40) over 40 tasks with 4.0 trials each; "
+            "under prompt terse, one trial a task.",
+        ),
+        (
+            {"icc": None, "reason": "one trial", "by_condition": [{**CALM, **NOTHING}, {**CALM, **NOTHING}]},
+            "One trial.",
+        ),
     ],
 )
 def test_how_alike_its_trials_are(icc, said):
