@@ -131,6 +131,16 @@ class Record:
         return np.asarray(direct & (self.operator | (self.completed >= 0)), dtype=np.bool_)
 
     @cached_property
+    def n_lacking(self) -> CodeArray:
+        """Tasks asked for without an outcome under the compared conditions, (n_agents,).
+
+        0 where `condition` says nothing, and for an agent without a row under those.
+        """
+        ran = (self.n_places + self.n_invalid + self.table.n_valid).any(axis=1)
+        lacking = np.count_nonzero(self.asked & ~self.table.valid(), axis=1)
+        return np.where(_elsewhere(self.condition) & ran, lacking, 0) if self.condition else 0 * lacking
+
+    @cached_property
     def _bounds(self) -> dict[bytes, tuple[FloatArray, FloatArray, CodeArray]]:
         """Bounds on the tasks asked for so far."""
         return {}

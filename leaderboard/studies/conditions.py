@@ -63,20 +63,41 @@ def uncounted(
     }
     mine = held(**source, by_temperature=temperatures)
     every = joined([*others, *split(mine)], len(names), temperatures)
-    told = _told(mine, every, compare(every, counting))
+    told = _told(mine, every, compare(every, counting), zero=counting.missing == "zero")
     is_open = counting.settings == "comparable" and not temperatures and not loaded_choose(every)
     if is_open and held(**source).by_temperature:
         told.append(TWO_TEMPERATURES)
     return told
 
 
-def _told(mine: Held, every: Held, compared: Compared) -> list[str]:
+def _told(mine: Held, every: Held, compared: Compared, *, zero: bool) -> list[str]:
+    if compared.condition[-1] and (few := _fewest(mine, compared)):
+        name, n_has, n_asked = few
+        why = words.lacking_under([name], n_asked - n_has, n_asked, zero=zero)
+        return [f"{why}: the agent is listed without a rank"]
     if compared.condition[-1]:
         return [words.uncounted(compared.condition[-1], compared.words)]
     out = [one for one in every.conditions if one not in compared.conditions]
     named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
     beside = [named[one] for one in mine.conditions if one in named]
     return [words.uncounted_beside(beside, compared.words)] if beside else []
+
+
+def _fewest(mine: Held, compared: Compared) -> tuple[str, int, int] | None:
+    """Return the compared condition with fewest outcomes, these, and the tasks asked for.
+
+    None where there is no row under any, and where the outcomes are not too few.
+    """
+    column = {condition: c for c, condition in enumerate(mine.conditions)}
+    has = [
+        (name, int(mine.n_asked_tasks[0, column[one]]) if one in column else 0)
+        for name, one in zip(compared.words, compared.conditions, strict=True)
+    ]
+    if not column.keys() & set(compared.conditions):
+        return None
+    name, n_has = min(has, key=lambda one: one[1])
+    n_asked = int(mine.n_asked[0])
+    return (name, n_has, n_asked) if n_has < n_asked else None
 
 
 def by_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:

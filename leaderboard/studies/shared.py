@@ -19,11 +19,17 @@ def shared_tasks(now: Snapshot) -> tuple[str, ...]:
 
 
 def told_of_load(now: Snapshot, loaded: Collection[str]) -> list[str]:
-    """Say what does not count as it stands: absent trials, and of these agents other conditions."""
-    found, elsewhere = now.record, defaultdict(list)
-    for about, condition in zip(found.about, found.condition, strict=True):
+    """Say what does not count as it stands: absent trials, and outcomes of these agents under conditions."""
+    found, lacking = now.record, list[str]()
+    elsewhere: defaultdict[str, list[str]] = defaultdict(list)
+    for about, condition, n in zip(found.about, found.condition, found.n_lacking.tolist(), strict=True):
         if condition and about.name in loaded:
-            elsewhere[condition].append(about.name)
+            (lacking if n else elsewhere[condition]).append(about.name)
     told = [*found.uneven, words.compared_text(found.compared, found.left_out)]
-    told += [words.uncounted_agents(ran, found.compared, names) for ran, names in sorted(elsewhere.items())]
+    told += [
+        words.uncounted_agents(ran, found.compared, names)
+        for ran, names in sorted(elsewhere.items())
+        if names
+    ]
+    told += [words.lacking_agents(found.compared, lacking)] if lacking else []
     return [words.sentence(one) for one in told if one]

@@ -31,7 +31,7 @@ from analytics.record import Record
 from selection.errors import SelectionError
 from selection.linking import FEWEST_COMPLETE, Reference, complete, reference
 from selection.standings.terms import first_names
-from selection.standings.words import counted, elsewhere
+from selection.standings.words import counted, elsewhere, lacking_under
 
 How = Literal["direct", "completed", "linked", "incomplete"]
 
@@ -139,6 +139,9 @@ def barred_by(record: Record, i: int) -> str:
     if record.about[i].withheld:
         return record.about[i].withheld
     if record.condition and record.condition[i]:
+        n_lacking, n_asked = int(record.n_lacking[i]), int(record.asked[i].sum())
+        if n_lacking:
+            return lacking_under(record.compared, n_lacking, n_asked, zero=record.counting.missing == "zero")
         return elsewhere(record.condition[i], record.compared)
     if record.about[i].chosen_for:
         return record.about[i].chosen_for

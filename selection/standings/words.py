@@ -206,6 +206,8 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
 
 def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     """Verb and rest of the reason that an agent shares with others."""
+    if line.condition and line.at[target].reason.endswith(_too_few(board.conditions.compared)):
+        return "lack", _lacking(board.conditions.compared)
     if line.condition:
         return "ran", f"under {line.condition} alone"
     if "withheld" in line.marks:
@@ -461,6 +463,21 @@ def elsewhere(ran: str, compared: Sequence[str]) -> str:
     return f"ran under {ran} alone{compares}"
 
 
+def lacking_under(compared: Sequence[str], n_lacking: int, n_asked: int, *, zero: bool) -> str:
+    """Say that an agent has too few outcomes under the conditions that are compared."""
+    has, what = "has" if n_lacking == 1 else "have", "outcome" if zero else "valid outcome"
+    of = f"{n_lacking:,} of its {counted(n_asked, 'task')}"
+    return f"{of} {has} no {what} {_too_few(compared)}"
+
+
+def _too_few(compared: Sequence[str]) -> str:
+    return f"under {_and(compared)}, more than 5%"
+
+
+def _lacking(compared: Sequence[str]) -> str:
+    return f"outcomes on more than 5% of tasks under {_and(compared)}"
+
+
 def uncounted(ran: str, compared: Sequence[str]) -> str:
     """Say to whoever delivers that all outcomes of an agent are of conditions that are not compared."""
     return f"{elsewhere(ran, compared)}: these outcomes are not counted, the agent is listed without a rank"
@@ -472,6 +489,16 @@ def uncounted_agents(ran: str, compared: Sequence[str], agents: Sequence[str]) -
     return (
         f"{counted(len(agents), 'agent')} {elsewhere(ran, compared)}: these outcomes are not counted, "
         f"{listed} listed without a rank ({first_names(agents)})"
+    )
+
+
+def lacking_agents(compared: Sequence[str], agents: Sequence[str]) -> str:
+    """Say to an operator who loads agents that they have too few outcomes under what is compared."""
+    lack = "lacks" if len(agents) == 1 else "lack"
+    listed = "it is" if len(agents) == 1 else "they are"
+    return (
+        f"{counted(len(agents), 'agent')} {lack} {_lacking(compared)}: {listed} listed without a rank "
+        f"({first_names(agents)})"
     )
 
 

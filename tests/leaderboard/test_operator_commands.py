@@ -315,6 +315,27 @@ class TestCommonTasks:
         assert "1 of 6 agents have fewer trials on some tasks than on others: " in printed
         assert "left out" not in run("load", str(path), "--benchmark", "toy", "--dry-run")
 
+    def test_load_says_of_which_agents_the_harness_lost_too_much(self, run, tmp_path):
+        rows = [
+            {"agent": agent, "task": f"t{j:02d}", "judge": judge} | outcome
+            for agent, marks in ladder(6, 20).items()
+            for judge in (("j1", "easy") if agent > "a03" else ("j1",))
+            for j, mark in enumerate(marks)
+            for outcome in [
+                {"outcome": "", "valid": 0}
+                if j < 2 and judge == "j1" and agent > "a03"
+                else {"outcome": int(mark), "valid": 1}
+            ]
+        ]
+        path = tmp_path / "judges.csv"
+        path.write_text(rows_text(rows))
+        printed = run("load", str(path), "--benchmark", "toy")
+        assert (
+            "2 agents lack outcomes on more than 5% of tasks under judge j1: they are listed without a rank "
+            "(a04, a05).\n"
+        ) in printed
+        assert "alone" not in printed
+
     def test_load_names_agents_of_which_only_passes_are_there(self, run, tmp_path):
         path = tmp_path / "passes.csv"
         path.write_text(csv_text(ladder(6, 20) | {"lucky": "1" * 8}))

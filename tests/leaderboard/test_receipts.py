@@ -276,6 +276,18 @@ class TestConditions:
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].condition == ""
         assert deliver(ada, under(every_task(), **{field: levels[0]}), agent="b", model="b")["warnings"] == []
 
+    def test_too_few_outcomes_under_what_is_compared(self, ada, toy):
+        """Under both judges; two of the tasks asked for are missing under the one that is compared."""
+        recompute(benchmark=toy, as_of=AS_OF)
+        ours = [row for row in under(every_task()) if row["task"] not in ("t09", "t10")]
+        k = active_subset(toy).tasks.count()
+        few = f"2 of its {k} tasks have no valid outcome under no judge stated, more than 5%"
+        receipt = deliver(ada, [*ours, *under(every_task(), judge="easy")])
+        assert f"{few}: the agent is listed without a rank" in receipt["warnings"]
+        assert not any("alone" in said for said in receipt["warnings"])
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"]
+        assert {at.reason for at in line.at.values()} == {few}
+
     def test_a_temperature_that_is_not_compared(self, db):
         """It is a condition where an agent has two of them."""
         rows = [

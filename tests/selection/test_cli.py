@@ -576,3 +576,31 @@ def test_names_of_prompts_decide_no_consistency(answer, text, tmp_path):
         assert plain["condition"] == "prompt plain"
         assert plain["icc"] not in (None, terse["icc"])
         assert renamed == [terse, plain | {"condition": "prompt zplain"}]
+
+
+def test_an_agent_that_lost_trials_under_what_is_compared_did_not_run_another_prompt_alone(
+    answer, text, tmp_path
+):
+    """a0 and a1 ran both prompts; of 40 tasks under terse the harness lost five, and plain is left out."""
+    rows = [
+        f"B,a{i:02d},S,M{i},2026-01-{i + 1:02d},t{j:02d},1,{'0,0' if lost else f'{(i + j) % 2},1'},{prompt}"
+        for i in range(20)
+        for j in range(40)
+        for prompt in ("plain", "terse")
+        for lost in [j < 5 and (i < 2 if prompt == "terse" else 1 < i < 6)]
+    ]
+    rows += [f"B,b,S,N,2026-01-30,t{j:02d},1,1,1,plain" for j in range(40)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([f"{HEAD},prompt_variant", *rows]) + "\n")
+    lines = {line["agent"]: line for line in answer("standings", path)["agents"]}
+    for agent in ("a00", "a01"):
+        assert {at["reason"] for at in lines[agent]["at"].values()} == {
+            "5 of its 40 tasks have no valid outcome under prompt terse, more than 5%"
+        }
+    assert {at["reason"] for at in lines["b"]["at"].values()} == {
+        "ran under prompt plain alone; this board compares prompt terse"
+    }
+    assert (
+        "3 more are listed without a rank: 2 lack outcomes on more than 5% of tasks under prompt terse, "
+        "1 ran under prompt plain alone."
+    ) in " ".join(text("standings", path).split())
