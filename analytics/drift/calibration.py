@@ -6,7 +6,7 @@ from datetime import date
 import numpy as np
 
 from analytics.arrays import Mask
-from analytics.drift.e_value import ALERT, WARN, e_state, evidence_against
+from analytics.drift.e_value import ALERT, e_state, e_text, first_alert, largest, log_e_values
 from analytics.drift.monitor import Monitor, at, insufficient, same_length
 from analytics.text import counted
 
@@ -32,13 +32,14 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
     if not len(agents):
         return insufficient("calibration", "no full run of an agent with a published interval")
     n = np.arange(1, len(agents) + 1)
-    value, first = evidence_against(np.cumsum(missed), n, MISSES_PROMISED)
+    logs = log_e_values(np.cumsum(missed), n, MISSES_PROMISED)
+    value = largest(logs)
     evidence = {
         "missed": [agents[i] for i in np.flatnonzero(missed).tolist()],
-        "first_alert": at(first, agents, dates),
+        "first_alert": at(first_alert(logs), agents, dates),
     }
     counts = f"{int(missed.sum())} of {counted(len(agents), 'interval')} missed; at most 5% were promised"
-    reason = f"{counts}; e-value {value:.3g}, warns at {WARN:g}"
+    reason = f"{counts}; {e_text(logs)}"
     return Monitor(
         "calibration", e_state(value), value, ALERT, reason, evidence, false_alerts_at_most=1 / ALERT
     )

@@ -109,18 +109,24 @@ def upper_share(n_missed: int, n: int, *, level: float = 0.90) -> float:
     return float(betaincinv(n_missed + 1, n - n_missed, level))
 
 
-def evidence_against(
-    missed: npt.NDArray[np.integer], n: npt.NDArray[np.integer], promised: float
-) -> tuple[float, int | None]:
-    """Return the largest E so far, 1 before the first look, and the position of the first at an alert."""
-    logs = log_e_values(missed, n, promised)
-    alerts = np.flatnonzero(logs >= math.log(ALERT))
-    return largest(logs), int(alerts[0]) if alerts.size else None
+def first_alert(log_values: FloatArray) -> int | None:
+    """Return the position of the first E at an alert, None where there is none."""
+    alerts = np.flatnonzero(log_values >= math.log(ALERT))
+    return int(alerts[0]) if alerts.size else None
 
 
 def largest(log_values: FloatArray) -> float:
     """Return the largest E so far, 1 before the first look; capped where a float ends."""
     return math.exp(min(max([0.0, *log_values.tolist()]), 700.0))
+
+
+def e_text(log_values: FloatArray) -> str:
+    """Say how large E has been, after how many of the events, and where it warns and alerts."""
+    at = int(np.argmax(log_values)) + 1 if log_values.size and log_values.max() > 0.0 else 0
+    after = f"after {at:,} of {log_values.size:,}" if at else "before the first"
+    return (
+        f"largest e-value so far {largest(log_values):.3g} ({after}), warns at {WARN:g}, alerts at {ALERT:g}"
+    )
 
 
 def e_state(value: float) -> Literal["ok", "warn", "alert"]:

@@ -30,7 +30,7 @@ from scipy.special import stdtrit
 
 from analytics.arrays import FloatArray
 from analytics.drift.bets import log_bets
-from analytics.drift.e_value import ALERT, WARN, e_state, largest, upper_share
+from analytics.drift.e_value import ALERT, e_state, e_text, largest, upper_share
 from analytics.drift.monitor import N_FEWEST, Monitor, at, insufficient, same_length
 
 NAME = "harness failures"
@@ -82,7 +82,7 @@ def harness_failures(
         "promised": promised,
         "agents": [agents[i] for i in np.flatnonzero(since.shares > promised).tolist()],
     }
-    reason = f"{shares}; e-value {value:.3g}, warns at {WARN:g}"
+    reason = f"{shares}; {e_text(logs)}"
     return Monitor(NAME, e_state(value), value, ALERT, reason, evidence, false_alerts_at_most=1 / ALERT)
 
 

@@ -348,6 +348,11 @@ def test_calibration_alerts_on_too_many_misses_and_not_on_too_few():
     first = int(np.flatnonzero(logs >= math.log(100))[0])
     assert found.evidence["first_alert"] == {"agent": AGENTS[first], "date": DAYS[first].isoformat()}
     assert drift.calibration(misses[:0], [], []).state == "insufficient"
+    early = drift.calibration(np.array([1] * 7 + [0] * 13, dtype=bool), *of(20))
+    assert early.reason.startswith(
+        "7 of 20 intervals missed; at most 5% were promised; largest e-value so far "
+    )
+    assert early.reason.endswith(" (after 7 of 20), warns at 20, alerts at 100")
 
 
 def test_an_alert_of_an_e_value_stays():
@@ -495,6 +500,8 @@ def test_failures_are_bet_on_against_the_upper_limit_of_the_reference():
     loud = drift.harness_failures(invalid([0.01] * 20), invalid([0.05] * 20), *of(20))
     assert loud.state == "alert"
     assert loud.evidence["agents"] == AGENTS[:20]
+    fell = drift.harness_failures(invalid([0.01] * 20), invalid([0.05] * 20 + [0.0] * 5), *of(25))
+    assert fell.reason.endswith(" (after 20 of 25), warns at 20, alerts at 100")
     assert drift.harness_failures(invalid([0.01] * 9), invalid([0.05] * 20), *of(20)).state == "insufficient"
     assert drift.harness_failures(invalid([1.0] * 20), invalid([0.5]), *of(1)).state == "insufficient"
 

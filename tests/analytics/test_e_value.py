@@ -6,7 +6,14 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from analytics.drift.bets import log_bets
-from analytics.drift.e_value import ShareMalformed, evidence_against, largest, log_e_values, upper_share
+from analytics.drift.e_value import (
+    ShareMalformed,
+    e_text,
+    first_alert,
+    largest,
+    log_e_values,
+    upper_share,
+)
 
 
 def e_values(n_missed, n, promised=0.05):
@@ -85,9 +92,22 @@ def test_largest_is_at_least_one():
 
 def test_the_first_alert_is_where_e_reaches_100():
     missed = np.cumsum([True] * 6)
-    value, first = evidence_against(missed, np.arange(1, 7), 0.05)
-    values = e_values(missed, np.arange(1, 7))
-    assert (value, first) == (pytest.approx(values.max()), int(np.argmax(values >= 100)))
+    logs, values = log_e_values(missed, np.arange(1, 7), 0.05), e_values(missed, np.arange(1, 7))
+    assert largest(logs) == pytest.approx(values.max())
+    assert first_alert(logs) == int(np.argmax(values >= 100))
+    assert first_alert(logs[:1]) is None
+
+
+def test_the_words_are_of_the_largest_and_not_of_the_last():
+    """Seven misses of twelve, then none of eight: E was largest after the twelfth."""
+    missed = np.cumsum([0] * 5 + [1] * 7 + [0] * 8)
+    logs = log_e_values(missed, np.arange(1, 21), 0.05)
+    assert logs[-1] < logs[11]
+    assert e_text(logs) == (
+        f"largest e-value so far {math.exp(logs[11]):.3g} (after 12 of 20), warns at 20, alerts at 100"
+    )
+    none = log_e_values(np.zeros(3), np.arange(1, 4), 0.05)
+    assert e_text(none) == "largest e-value so far 1 (before the first), warns at 20, alerts at 100"
 
 
 def test_bets_by_hand():
