@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
@@ -24,6 +25,7 @@ from analytics.ending import orderly_end
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, read
 from analytics.flat_file.columns import separator_hint
+from analytics.flat_file.streams import GZIP, PARQUET, foreign
 from analytics.flat_file.values import TRUTH, VALID_RULE
 from analytics.outcome_table import OutcomeTable
 from analytics.progress import progress_bar as progress_bar
@@ -258,6 +260,7 @@ def csv_header(path: Path) -> list[str]:
     """
     from pyarrow import ArrowInvalid, csv
 
+    _refuse_foreign(path)
     _refuse_large(path)
     try:
         with csv.open_csv(path, parse_options=_newlines(csv)) as reader:
@@ -394,6 +397,22 @@ def truths(name: str, texts: Sequence[str], valid: Mask | None = None) -> Mask:
         if text.lower() not in known and (valid is None or valid[row]):
             raise NumberRefused(f"row {row + 1}: {name} is {named(text)}, not 1 or 0, true or false")
     return np.array([known.get(text.lower(), False) for text in texts], dtype=np.bool_)
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Refuse what is no CSV in UTF-8 in the words of the flat file's reader."""
+    packed = path.suffix == ".gz"
+    try:
+        with gzip.open(path) if packed else path.open("rb") as file:
+            first = file.read(BLOCK_BYTES).removeprefix(BOM_UTF8)
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return  # pyarrow tells it
+    if first.startswith(PARQUET):
+        raise NoCsv(f"{path.name}: the file is Parquet; read is CSV with a header")
+    if not packed and first.startswith(GZIP):
+        raise NoCsv(f"{path.name}: the file is compressed by gzip; let its name end with .gz")
+    if first.lstrip()[:1] != b"[" and (rule := foreign(first)):
+        raise NoCsv(f"{path.name}: {rule}")
 
 
 def _refuse_large(path: Path) -> None:

@@ -33,7 +33,7 @@ from analytics.record import Record
 from selection import compared, validated
 from selection.bands import Band
 from selection.cli_adaptive import add_adaptive
-from selection.cli_rules import add_rules, given_of, rules_of
+from selection.cli_rules import add_rules, check_settings, given_of, rules_of
 from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
 from selection.replay import Replay, Watched, replay
@@ -82,7 +82,12 @@ def _parser() -> Parser:
 
 
 def _record(arguments: argparse.Namespace, rules: Rules) -> Record:
-    return Record.from_flat(flat_file(arguments.file, arguments.only), rules.counting)
+    return _counted(flat_file(arguments.file, arguments.only), rules)
+
+
+def _counted(flat: FlatFile, rules: Rules) -> Record:
+    check_settings(rules.counting.settings, flat.settings)
+    return Record.from_flat(flat, rules.counting)
 
 
 # ----------------------------------------------------------------------------------------------------- band
@@ -298,7 +303,7 @@ def _add_compare(commands: Any) -> None:
 def _compare(arguments: argparse.Namespace) -> Answer:
     rules = rules_of(arguments)
     flat = flat_file(arguments.file, arguments.only)
-    record = Record.from_flat(flat, rules.counting)
+    record = _counted(flat, rules)
     with progress_bar("comparison", "pairs") as show:
         found = pairs(
             record,

@@ -13,21 +13,24 @@ flag                      rule
 
 import argparse
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
 from analytics.command_line import Parser, pairs
+from analytics.flat_file import Setting
 from analytics.record import Condition, Counting
 from selection.errors import SelectionError
 from selection.given import Given, SubsetVersion
 from selection.rules import ESTIMATORS, TARGETS, Rules
+from selection.standings.terms import first_names
 from selection.strategies import STRATEGIES
 
 Settings = Literal["comparable"] | tuple[Condition, ...]
 MOST_BYTES = 64 << 20  # of a list of tasks, or of versions of the subset
+MOST_TOLD = 10  # conditions of a file
 FACETS = ("prompt_variant", "judge", "temperature")
 
 
@@ -153,6 +156,37 @@ def given_of(arguments: argparse.Namespace, rules: Rules) -> Given:
         told = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise FlagRefused(f"{path.name} is no list of versions with tasks and chosen_from: {told}") from error
     return Given(subsets=versions)
+
+
+def check_settings(stated: Settings, there: Sequence[Setting]) -> None:
+    """Refuse a condition that nothing in the file ran under.
+
+    Parameters
+    ----------
+    stated : Settings
+    there : sequence of Setting
+        Of the file.
+
+    Raises
+    ------
+    FlagRefused
+        With those that there are.
+    """
+    if stated == "comparable":
+        return
+    for one in stated:
+        if not any(one[:2] == its[:2] and one.temperature in (None, its.temperature) for its in there):
+            listed = first_names(sorted({_told(Condition(*its[:3])) for its in there}), MOST_TOLD)
+            raise FlagRefused(f"--settings {_told(one)}: nothing ran under it; there are {listed}")
+
+
+def _told(condition: Condition) -> str:
+    stated = [
+        f"{name}={level:g}" if isinstance(level, float) else f"{name}={level}"
+        for name, level in zip(FACETS, condition, strict=True)
+        if level is not None
+    ]
+    return ",".join(stated) or "nothing stated"
 
 
 def _settings(stated: list[str]) -> Settings:

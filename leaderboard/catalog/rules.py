@@ -119,7 +119,9 @@ RULES: Mapping[str, FieldRule] = {
     "universe": FieldRule("all, common, or a JSON list of names of tasks", _universe),
     "duplicates": _one_of(Duplicates.values),
     "counted_settings": FieldRule(
-        "comparable, or a JSON list of objects with prompt_variant, judge and temperature", _conditions
+        "comparable, or a JSON list of objects with prompt_variant, judge and temperature, each null where "
+        'it is not stated (not "")',
+        _conditions,
     ),
     "n_trials": _whole(1, 32_767),
     "resubmission": _one_of(Resubmission.values),

@@ -1,6 +1,7 @@
 """``python -m analytics``: keys, values of reference files, refusals, and what a reader sees."""
 
 import csv
+import gzip
 import json
 import os
 import subprocess
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analytics.cli import main
@@ -173,6 +176,30 @@ def test_refusals_of_variance(refusal, real_data, tmp_path):
     assert "cells.csv is JSON" in refusal("variance", cells, "--outcome", "y", "--random", "a")
     cells.write_text("a,y\nx,1\n,2\nz,3\n")
     assert "row 2: no label in column a" in refusal("variance", cells, "--outcome", "y", "--random", "a")
+
+
+def test_what_is_no_csv_is_refused_in_the_words_of_the_flat_file(refusal, tmp_path):
+    formula = ("--outcome", "y", "--random", "a")
+    path = tmp_path / "a.csv"
+    table = pa.table({"a": ["x", "x", "z"], "y": [1.0, 2.0, 3.0]})
+    pq.write_table(table, path)
+    assert refusal("variance", path, *formula).endswith(
+        "a.csv: the file is Parquet; read is CSV with a header\n"
+    )
+    text = "a,y\nx,1\nx,2\nz,3\n"
+    for content, told in (
+        (text.encode("utf-16"), "the file is UTF-16 text; save it as UTF-8"),
+        (b"PK\x03\x04" + bytes(99), "the file is a ZIP archive or an Excel workbook; save the sheet as CSV"),
+        (gzip.compress(text.encode()), "the file is compressed by gzip; let its name end with .gz"),
+        (b"", "the file is empty"),
+    ):
+        path.write_bytes(content)
+        assert refusal("variance", path, *formula).endswith(f"a.csv: {told}\n")
+        packed = tmp_path / "b.csv.gz"
+        packed.write_bytes(gzip.compress(content))
+        refusal("variance", packed, *formula)
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert main(["variance", str(path), *formula]) == 0
 
 
 def test_rows_that_are_not_valid_are_missing_and_no_failures(answer, text, refusal, tmp_path):

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -291,10 +292,17 @@ def truncated(path):
     path.write_bytes(whole[: len(whole) // 2])
 
 
+def workbook(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+
+
 BROKEN = {
     "a truncated gzip": (truncated, "gzip"),
     "an empty file": (lambda path: path.write_bytes(b""), "empty"),
     "UTF-16": (lambda path: path.write_text(csv_text({"a": "1"}), encoding="utf-16"), "UTF-16"),
+    "a workbook": (workbook, "a ZIP archive or an Excel workbook; save the sheet as CSV"),
     "no outcome column": (lambda path: path.write_text("benchmark,agent\nx,y\n"), "outcome"),
 }
 

@@ -263,6 +263,10 @@ class TestPolicy:
         run("policy", "toy", "--set", "counted_settings=comparable")
         assert Policy.objects.get(number=3).counted_settings is None
 
+    def test_a_facet_that_is_not_stated_is_null(self, run, toy):
+        with pytest.raises(CommandError, match=r'each null where it is not stated \(not ""\)'):
+            run("policy", "toy", "--set", 'counted_settings=[{"prompt_variant": "p", "judge": ""}]')
+
     def test_two_changes_at_once_do_not_undo_each_other(self, toy):
         first, second = (changed_policy(benchmark=toy, said={"n_trials": n}) for n in "23")
         put_in_force(policy=first)

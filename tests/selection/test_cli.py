@@ -429,6 +429,24 @@ def test_universe_and_settings(answer, refusal, tmp_path):
     assert "is no number" in refusal("ranks", path, "--settings", "temperature=hot")
 
 
+@pytest.mark.parametrize("command", ["band", "standings", "ranks", "compare", "validate"])
+def test_a_condition_that_nothing_ran_under_is_refused(refusal, tmp_path, command):
+    path, _ = board(tmp_path / "a.csv", 8, 40)
+    told = "nothing ran under it; there are nothing stated\n"
+    assert refusal(command, path, "--settings", "judge=j9").endswith(f"--settings judge=j9: {told}")
+    head, *rows = path.read_text().splitlines()
+    levels = [f"{row},{'plain' if i % 2 else 'terse'},{(i % 3) / 2}" for i, row in enumerate(rows)]
+    path.write_text("\n".join([f"{head},prompt_variant,temperature", *levels]) + "\n")
+    assert (
+        "--settings prompt_variant=nope: nothing ran under it; there are prompt_variant=plain,temperature=0, "
+        "prompt_variant=plain,temperature=0.5, prompt_variant=plain,temperature=1, "
+        "prompt_variant=terse,temperature=0"
+    ) in refusal(command, path, "--settings", "prompt_variant=plain", "prompt_variant=nope")
+    assert "prompt_variant=plain,temperature=2: nothing" in refusal(
+        command, path, "--settings", "prompt_variant=plain,temperature=2"
+    )
+
+
 def test_lists_that_are_none_are_refused(refusal, tmp_path):
     path, _ = board(tmp_path / "a.csv", 8, 40)
     odd = tmp_path / "odd.json"

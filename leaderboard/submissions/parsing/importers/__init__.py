@@ -157,7 +157,7 @@ def _beside(delivered: set[str], known: set[str]) -> list[str]:
 def _sniffed(name: str, data: bytes) -> str | None:
     """Tell the format by what stands in a file; what is another project's comes before what is flat."""
     if data[:4] == inspect_logs.ZIP:
-        return inspect_logs.IMPORTER.name
+        return FLAT if flat.is_workbook(name, data) else inspect_logs.IMPORTER.name
     if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
         return FLAT if flat.has_columns(data) else None
     found = keys(data)

@@ -12,6 +12,8 @@ from leaderboard.submissions.parsing.importers.importer import Imported, Importe
 
 ENDINGS = (".csv", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
 PARQUET = b"PAR1"
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".ods")
+OF_WORKBOOK = (b"[Content_Types].xml", b"opendocument.spreadsheet")  # stands in the archive as it is
 SEPARATORS = (",", ";", "\t", "|")
 
 
@@ -32,6 +34,11 @@ def imported(
         raise refused(called or path.name, faults)
     read = read_file(path, as_of=as_of, progress=progress, only=only, limits=limits, called=called)
     return Imported(read, "flat", [])
+
+
+def is_workbook(name: str, data: bytes) -> bool:
+    """Whether an archive is a workbook, which the reader of flat files refuses in its words."""
+    return name.lower().endswith(WORKBOOKS) or any(mark in data for mark in OF_WORKBOOK)
 
 
 def ends_like_one(name: str) -> bool:
