@@ -121,7 +121,7 @@ def _dstudy(arguments: argparse.Namespace) -> Answer:
 
 def _projection_shown(components: tee.Components, projection: tee.Projection) -> dict[str, Any]:
     reading = projection.reading
-    design = " × ".join(f"{count} {tee.FACETS[letter]}" for letter, count in projection.design.items())
+    design = " × ".join(tee.counted_levels(count, letter) for letter, count in projection.design.items())
     return {
         "standard error": projection.se,
         "variance": projection.variance,

@@ -247,7 +247,8 @@ def _answered(arguments: argparse.Namespace) -> Standings:
         strategies = (rules.strategy, "random") if is_default else None
         told = _validated(record, rules, protocols=("loao", "temporal"), strategies=strategies)
         given = replace(given, validation=told)
-    found = answer(record, rules, given)
+    with progress_bar("standings"):
+        found = answer(record, rules, given)
     if rules.target is not None and found.target != rules.target:
         why = found.why if rules.target == "subset" else found.targets[rules.target].reason
         raise TargetSilent(f"nothing is said for the target {rules.target}: {terms.clause(why)}")

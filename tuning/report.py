@@ -177,7 +177,8 @@ def _sentence(told: Mapping[str, Any]) -> str:
     return (
         f"**{top['fingerprint']} {verb} the present settings**: R rose by {top['difference']:.3f} "
         f"({low:.3f} to {high:.3f}), F from {_number(first['F'])} to {_number(top['F'])}, in new runs. "
-        f"{paid}"
+        "ΔR is estimated from the means of the runs, the R of the tables from the variance components of all "
+        f"scores, so that it is not quite their difference. {paid}"
     )
 
 

@@ -27,7 +27,7 @@ from analytics.tee.components import (
 from analytics.tee.design import Declaration, DesignRefused, pilot_rules
 from analytics.tee.dstudy import DStudyRefused, Projection, Reading, as_json, parse_design, project
 from analytics.tee.interventions import interventions, variance_table
-from analytics.tee.report import paragraph
+from analytics.tee.report import counted_levels, paragraph
 from analytics.tee.strata import by_stratum, with_residual
 from analytics.tee.total_error import TotalError, total_error
 
@@ -48,6 +48,7 @@ __all__ = [
     "as_json",
     "by_stratum",
     "cheapest",
+    "counted_levels",
     "frontier",
     "interventions",
     "most_precise",

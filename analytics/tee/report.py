@@ -67,7 +67,9 @@ def paragraph(study: TotalError, within: tuple[float, float] = ANY, stated: Stat
 
 def _sentences(study: TotalError, within: tuple[float, float], stated: Stated | None) -> Iterator[str]:
     layout = study.layout
-    crossed = [_counted(layout.levels[letter], letter) for letter in "NVMH" if layout.levels[letter] > 1]
+    crossed = [
+        counted_levels(layout.levels[letter], letter) for letter in "NVMH" if layout.levels[letter] > 1
+    ]
     crossed += [_replicates(*layout.replicates)] if layout.replicates[1] > 1 else []
     theta = stated.score if stated else study.theta
     yield f"The mean over {_listed(crossed)} ({layout.n_rows} outcomes) is {theta:.4g}."
@@ -77,7 +79,7 @@ def _sentences(study: TotalError, within: tuple[float, float], stated: Stated | 
         yield _made_of(study)
         yield _best_change(study)
     elif few := study.few_levels:
-        counted = " and ".join(_counted(layout.levels[letter], letter) for letter in few)
+        counted = " and ".join(counted_levels(layout.levels[letter], letter) for letter in few)
         yield (
             f"{counted[:1].upper()}{counted[1:]} of one agent are too few to tell what it is made of; the "
             "components over all agents tell that."
@@ -89,7 +91,7 @@ def _sentences(study: TotalError, within: tuple[float, float], stated: Stated | 
 
 
 def _replicates(fewest: int, most: int) -> str:
-    return _counted(most, "R") if fewest == most else f"{fewest} to {_counted(most, 'R')}"
+    return counted_levels(most, "R") if fewest == most else f"{fewest} to {counted_levels(most, 'R')}"
 
 
 def _error_of(study: TotalError, stated: Stated | None) -> str:
@@ -117,7 +119,7 @@ def _interval_of(stated: Stated) -> str:
 def _interval(study: TotalError, within: tuple[float, float]) -> str:
     found = study.interval(within=within)
     if (found.lower, found.upper) == within:
-        few = " and ".join(_counted(study.layout.levels[letter], letter) for letter in study.few_levels)
+        few = " and ".join(counted_levels(study.layout.levels[letter], letter) for letter in study.few_levels)
         return f"No 95% {found.name} is told: {few or 'so few outcomes'} leave every score from 0 to 1."
     degrees = "" if found.df is None else f"{found.df:.3g} degree{'' if found.df == 1 else 's'} of freedom"
     how = "normal quantile" if found.df is None else f"{found.method} t, {degrees}"
@@ -151,7 +153,8 @@ def _best_change(study: TotalError) -> str:
     )
 
 
-def _counted(count: int, letter: str) -> str:
+def counted_levels(count: int, letter: str) -> str:
+    """Return 1 item, 3 prompts, for a facet's letter."""
     word = FACETS[letter]
     singular = word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
     return f"{count} {singular if count == 1 else word}"

@@ -310,6 +310,16 @@ def test_the_projection_as_text(text, real_data):
     assert "+105.5%" in out
 
 
+def test_one_level_of_a_facet_is_no_plural(text, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("component,variance\nitem,0.08\nprompt,0.004\nitem:prompt,0.01\nResidual,0.11\n")
+    for design, told in (
+        ("N=120,V=1,R=1", "120 items × 1 prompt × 1 replicate\n"),
+        ("N=1,V=3,R=2", "1 item × 3 prompts × 2 replicates\n"),
+    ):
+        assert told in text("dstudy", path, "--facets", "N=item,V=prompt", "--design", design)
+
+
 def test_refusals_of_dstudy(refusal, real_data, tmp_path):
     components = real_data / "published" / "tee_safety_components.csv"
     assert "H" in refusal("dstudy", components, "--facets", FACETS, "--design", "N=141,V=5,M=3,R=8")

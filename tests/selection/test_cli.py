@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analytics import progress
 from selection.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -427,6 +428,16 @@ def test_universe_and_settings(answer, refusal, tmp_path):
         "ranks", path, "--settings", "juge=j1"
     )
     assert "is no number" in refusal("ranks", path, "--settings", "temperature=hot")
+
+
+def test_what_takes_long_says_that_it_is_at_work(capsys, monkeypatch, tmp_path):
+    path, _ = board(tmp_path / "a.csv", 8, 40)
+    assert main(["standings", str(path)]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "EVERY", 0.001)
+    assert main(["standings", str(path)]) == 0
+    said = set(capsys.readouterr().err.splitlines())
+    assert said == {"standings: still at work, nothing to count yet"}
 
 
 @pytest.mark.parametrize("command", ["band", "standings", "ranks", "compare", "validate"])

@@ -11,7 +11,7 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import recompute
 from leaderboard.studies.rules import rules_sha256
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
+from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 FEWEST_COMPLETE = 5  # that a subset is chosen from
 
@@ -23,7 +23,7 @@ class Command(ServiceCommand):
         parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
 
     def handle(self, *, benchmark: str, **_: Any) -> None:
-        with refusals_as_errors():
+        with refusals_as_errors(), progress_bar("recompute"):
             board, is_new = recompute(benchmark=benchmark_of(benchmark), as_of=timezone.now())
         self.stdout.write(told(board, is_new=is_new))
         self.stdout.write(_next(board))
