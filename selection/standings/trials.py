@@ -71,16 +71,16 @@ def trials(record: Record, tasks: IndexArray, facets: Sequence[Facet] = NEVER_ME
     """
     if tasks.size < N_TASKS_BOUND or not record.complete.any():
         return None
-    table, complete = record.table, np.flatnonzero(record.complete)
-    on_subset = np.ix_(complete, tasks)
+    table, telling = record.table, np.flatnonzero(record.telling_noise)
+    on_subset = np.ix_(telling, tasks)
     cells = (
         table.means[on_subset],
         None if table.trial_variances is None else table.trial_variances[on_subset],
         None if table.n_trials is None else table.n_trials[on_subset],
     )
-    once, k, n_conditions = one_trial(record)[complete], tasks.size, max(1, len(record.compared))
+    once, k, n_conditions = one_trial(record)[telling], tasks.size, max(1, len(record.compared))
     omega = trial_variance_ratio(*cells, one_trial=once)
-    rates = np.nanmean(cells[0], axis=1)
+    rates = np.nanmean(table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
     noise = binomial if omega is None else omega * binomial / n_conditions
     cost, most = _cost(record, tasks), recommended(record.n_tasks, k)
