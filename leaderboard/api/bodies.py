@@ -6,10 +6,9 @@ from typing import Any
 from rest_framework import serializers
 
 from leaderboard.errors import Faulty
-from leaderboard.submissions.parsing.flat import Fault, name_rule
+from leaderboard.submissions.parsing.flat import Fault, excerpt, name_rule
 
 MOST_TEXT = 5_000  # characters
-LONGEST_SHOWN = 80
 FAULTY = "The body has faults; nothing was stored."
 
 
@@ -60,7 +59,7 @@ class Said(serializers.Serializer):
         if isinstance(data, Mapping) and (strange := sorted(map(str, set(data) - set(self.fields)))):
             known = ", ".join(self.fields)
             rule = f"is not a field here; known are {known}"
-            raise serializers.ValidationError({name[:LONGEST_SHOWN]: [rule] for name in strange[:100]})
+            raise serializers.ValidationError({excerpt(name): [rule] for name in strange[:100]})
         return super().to_internal_value(data)
 
     @classmethod
@@ -81,9 +80,13 @@ def _faults(errors: Mapping[str, Any], before: str = "") -> Iterator[Fault]:
             yield from _faults(told, f"{field}.")
         else:
             for rule in told:
-                yield Fault(
-                    None, before.rstrip(".") if name == "non_field_errors" else field, None, str(rule)
-                )
+                where = before.rstrip(".") if name == "non_field_errors" else field
+                yield Fault(None, where, None, _encodable(str(rule)))
+
+
+def _encodable(rule: str) -> str:
+    """A rule may show what was said, lone surrogates too."""
+    return rule.encode("utf-8", "backslashreplace").decode()
 
 
 class AgentSaid(Said):

@@ -1,6 +1,7 @@
 """Every route as everybody, public and private, against a written table; and what lists may be asked."""
 
 import json
+from copy import deepcopy
 
 import pytest
 from django.db import connection, transaction
@@ -216,6 +217,28 @@ def test_a_body_with_a_foreign_field_is_refused_by_name(ask, name):
     answer = ask(name, "POST", body=BODIES[f"post_{name}"] | {"colour": "red"})
     assert answer.status_code == 422
     assert answer.json()["faults"][0]["field"] == "colour"
+
+
+def with_surrogates(part, whole=None):
+    """Copies of a body, each with a lone surrogate in one place, and the name that is at fault there."""
+    whole = part if whole is None else whole
+    for key, value in [*part.items(), ("\ud800", None)]:
+        part[key] = "\ud800"
+        yield json.loads(json.dumps(whole)), key.replace("\ud800", r"\ud800")
+        del part[key]
+        if value is not None:
+            part[key] = value
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, dict):
+                yield from with_surrogates(inner, whole)
+
+
+@pytest.mark.parametrize("name", [name for name, method in TABLE if method == "POST"])
+def test_a_lone_surrogate_is_refused_by_name(ask, name):
+    for body, field in with_surrogates(deepcopy(BODIES[f"post_{name}"])):
+        answer = ask(name, "POST", body=body)
+        assert answer.status_code == 422, (body, answer.content)
+        assert any(field in (fault["field"] or "") for fault in answer.json()["faults"]), body
 
 
 @pytest.mark.parametrize("name", ["freeze", "policy", "approve", "reject", "withdraw"])
