@@ -84,11 +84,33 @@ def ensure(*, durable: bool = True) -> None:
     if os.environ.get("DATABASE_URL") or (_use and _use.pid != os.getpid()):
         return
     database()
-    try:
+    with _home_named():
         _make_home()
         _join()
         with _locked("start.lock"):
             _serve(durable=durable)
+
+
+def revive() -> bool:
+    """Start the server that this process uses again where it is gone, as after a kill -9; tell whether it was.
+
+    Nothing happens while a process of it lives, however it answers, and to a process that uses none.
+    """
+    if not _use:
+        return False
+    with _home_named(), _server_lock() as lock:
+        is_gone = lock is not None
+    if is_gone:
+        _check_version(home() / "data")  # no new cluster in the place of one that was taken away
+        ensure()
+    return is_gone
+
+
+@contextmanager
+def _home_named() -> Iterator[None]:
+    """Tell of what the file system refuses as of the home."""
+    try:
+        yield
     except OSError as error:
         reach = " that the user nobody, as whom PostgreSQL runs for root, can enter" if _is_root() else ""
         raise EmbeddedPostgresError(

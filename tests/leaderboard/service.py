@@ -1,6 +1,7 @@
 """The service as an operator has it: processes of its own on a server and database of their own."""
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -138,9 +139,19 @@ class Service:
 
         wait_until(listens)
 
-    def stop_postgres(self):
-        os.kill(int((Path(self.home) / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGINT)
-        wait_until(lambda: not (Path(self.home) / "data" / "postmaster.pid").exists())
+    def end_postgres(self, number):
+        """Send its server a signal, and wait until it is gone; a scheduler starts it again."""
+        postmaster = int((Path(self.home) / "data" / "postmaster.pid").read_text().split()[0])
+        os.kill(postmaster, number)
+        wait_until(lambda: not is_alive(postmaster), every=0.02)
+
+    @contextlib.contextmanager
+    def without_postgres(self):
+        """Stop its server; meanwhile nobody can start it."""
+        with (Path(self.home) / "start.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.end_postgres(signal.SIGINT)
+            yield
 
     def start_postgres(self):
         code = "from leaderboard import postgres; postgres.ensure()"

@@ -285,6 +285,53 @@ def test_killed_server_is_started_anew(home):
     assert is_vacant(home)
 
 
+REVIVER = f"""{CONNECT}
+postgres.ensure(durable=False)
+print("joined", flush=True)
+for line in sys.stdin:
+    try:
+        print(postgres.revive(), flush=True)
+    except postgres.EmbeddedPostgresError as error:
+        print(error, flush=True)
+"""
+
+
+def test_user_revives_a_killed_server(home):
+    user, reviver = User(home), User(home, REVIVER)
+    (killed,) = postmasters(home)
+    assert reviver.query() == "False"
+    os.kill(killed, signal.SIGKILL)
+    while (said := reviver.query()) == "False":  # while children of the killed one live
+        time.sleep(0.05)
+    assert said == "True"
+    assert user.query() == "1"
+    (server,) = postmasters(home)
+    assert (server != killed, reviver.query()) == (True, "False")
+    user.leave()
+    reviver.leave()
+    assert is_vacant(home)
+
+
+def test_reviving_puts_no_new_cluster_where_the_data_are_gone(home):
+    reviver = User(home, REVIVER)
+    (killed,) = postmasters(home)
+    os.kill(killed, signal.SIGKILL)
+    (home / "data").rename(home / "elsewhere")
+    while (said := reviver.query()) == "False":
+        time.sleep(0.05)
+    assert f"{home}/data is not a data folder of PostgreSQL 18" in said
+    (home / "elsewhere").rename(home / "data")
+    reviver.leave()
+    assert not postmasters(home)
+
+
+def test_nothing_is_revived_for_who_uses_a_server_elsewhere(new_home):
+    folder = new_home / "absent"
+    script = "from leaderboard import postgres; postgres.ensure(); print(postgres.revive())"
+    result = run(script, folder, DATABASE_URL="postgresql://elsewhere/bandstand")
+    assert (result.returncode, result.stdout, folder.exists()) == (0, "False\n", False)
+
+
 def test_start_waits_for_what_is_left_of_a_killed_server(home):
     user = User(home)
     (killed,) = postmasters(home)

@@ -186,21 +186,20 @@ def command_line(pid):
 @pytest.mark.slow
 def test_postgres_stops_and_comes_back(service, scheduler):
     wait_until(lambda: has_board_of_now(service))
-    service.stop_postgres()
-    status, headers, content = service.get("/b/toy")
-    assert (status, headers["Retry-After"], "Back in a moment" in content) == (503, "5", True)
-    status, headers, content = service.get("/api/v1/benchmarks/toy/board")
-    assert (status, headers["Retry-After"]) == (503, "5")
-    assert headers["Content-Type"] == "application/problem+json"
-    assert json.loads(content)["title"] == "Database unavailable"
-    status, headers, content = service.get("/readyz")
-    assert (status, json.loads(content)["database"]) == (503, "does not answer")
-    assert service.get("/healthz")[0] == 200
-    before = cpu_seconds(scheduler.pid)
-    time.sleep(5)
-    spent = cpu_seconds(scheduler.pid) - before
-    assert scheduler.log.read_text().count("leading") == 1
-    service.start_postgres()
+    with service.without_postgres():
+        status, headers, content = service.get("/b/toy")
+        assert (status, headers["Retry-After"], "Back in a moment" in content) == (503, "5", True)
+        status, headers, content = service.get("/api/v1/benchmarks/toy/board")
+        assert (status, headers["Retry-After"]) == (503, "5")
+        assert headers["Content-Type"] == "application/problem+json"
+        assert json.loads(content)["title"] == "Database unavailable"
+        status, headers, content = service.get("/readyz")
+        assert (status, json.loads(content)["database"]) == (503, "does not answer")
+        assert service.get("/healthz")[0] == 200
+        before = cpu_seconds(scheduler.pid)
+        time.sleep(5)
+        spent = cpu_seconds(scheduler.pid) - before
+        assert scheduler.log.read_text().count("leading") == 1
     seconds = wait_until(lambda: scheduler.log.read_text().count("leading") == 2)
     assert service.get("/b/toy")[0] == 200
     print(f"\nwithout a database for 5 s: {spent:.2f} s of processor time; led again {seconds:.1f} s later")

@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.leaderboard.service import Service, full_run, wait_until
+from tests.toys import csv_text, graded
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120
 
@@ -125,3 +128,51 @@ def test_a_stranger_walks_through_and_leaves(server):
     )
     assert promised in printed.decode()
     assert not (Path(home) / "data" / "postmaster.pid").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_postgres_is_started_again(tmp_path):
+    service, log = Service(), tmp_path / "log"
+    try:
+        service.load(csv_text(graded(6, 12)), "toy")
+        service.manage("policy", "toy", "--set", "publish_every=0")
+        secret = service.token("toy")
+        with log.open("wb") as file:
+            serve = service.start("manage.py", "serve", "--port", str(service.port), stderr=file)
+        service.wait_until_served()
+        wait_until(lambda: "leading" in log.read_text())
+        told = []
+        for n in range(3):
+            marks = graded(6, 12, seed=n)["a03"]
+            told.append(service.submit("toy", secret, full_run(f"newcomer {n}", marks)))
+            service.end_postgres(signal.SIGKILL)
+            seconds = wait_until(lambda: service.get("/readyz")[0] == 200)
+            print(f"\nready {seconds:.1f} s after the kill")
+        wait_until(lambda: all(f"newcomer {n}" in service.get("/b/toy")[2] for n in range(3)))
+        assert [status for status, _, _ in told] == [201] * 3
+        stored = {str(key) for (key,) in service.rows("SELECT uuid FROM submissions_submission")}
+        assert {json.loads(content)["id"] for _, _, content in told} <= stored
+        assert log.read_text().count("the embedded PostgreSQL was gone, and is started again") == 3
+        serve.send_signal(signal.SIGINT)
+        assert serve.wait(PATIENCE) == 0
+    finally:
+        service.close()
+
+
+@pytest.mark.slow
+def test_serve_ends_and_says_so_where_a_killed_postgres_cannot_be_started(tmp_path):
+    service, log = Service(), tmp_path / "log"
+    control = Path(service.home) / "data" / "global" / "pg_control"
+    try:
+        with log.open("wb") as file:
+            serve = service.start("manage.py", "serve", "--port", str(service.port), stderr=file)
+        service.wait_until_served()
+        wait_until(lambda: "leading" in log.read_text())
+        control.rename(tmp_path / "pg_control")
+        service.end_postgres(signal.SIGKILL)
+        assert serve.wait(PATIENCE) == 1
+        said = log.read_text()
+        assert "PostgreSQL ended while it started." in said
+        assert "The scheduler ended with 1, and what ran beside it was ended too." in said
+    finally:
+        service.close()

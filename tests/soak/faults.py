@@ -52,16 +52,11 @@ class Trouble(threading.Thread):
         self.leader[0] = self.service.scheduler().pid
 
     def PostgreSQL_stopped(self) -> None:
-        self.service.stop_postgres()
-        self._start_again()
+        with self.service.without_postgres():
+            time.sleep(self.draw.uniform(*DOWN))
+        self.service.start_postgres()
 
     def PostgreSQL_killed(self) -> None:
-        folder = Path(self.service.home) / "data" / "postmaster.pid"
-        postmaster = int(folder.read_text().split()[0])
-        os.kill(postmaster, signal.SIGKILL)
-        wait_until(lambda: not is_alive(postmaster))
-        self._start_again()
-
-    def _start_again(self) -> None:
+        self.service.end_postgres(signal.SIGKILL)
         time.sleep(self.draw.uniform(*DOWN))
-        self.service.start_postgres()
+        self.service.start_postgres()  # where the scheduler was killed too

@@ -8,6 +8,7 @@ import psycopg
 from apscheduler.schedulers.background import BackgroundScheduler
 from django.conf import settings
 
+from leaderboard import postgres
 from leaderboard.operations.models import Lane
 from leaderboard.operations.scheduler.lanes import LaneThread
 from leaderboard.operations.scheduler.leadership import PAUSE, Leader, leadership
@@ -41,7 +42,15 @@ class Scheduler:
                         self._lead(leader)
             except psycopg.OperationalError as lost:
                 logger.warning("the database does not answer: %s", str(lost).strip())
+                self._revive_database()
                 pause(PAUSE, self.is_ended)
+
+    def _revive_database(self) -> None:
+        try:
+            if not self._ended and postgres.revive():
+                logger.warning("the embedded PostgreSQL was gone, and is started again")
+        except postgres.EmbeddedPostgresError as error:
+            sys.exit(f"{error}")
 
     def _lead(self, leader: Leader) -> None:
         lanes = [LaneThread(lane, leader) for lane in (Lane.PROMPT, Lane.LONG)]
