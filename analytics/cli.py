@@ -23,6 +23,8 @@ from typing import Any
 
 from analytics import harness, tee, trials
 from analytics.command_line import (
+    MOST_DRAWS,
+    MOST_SEED,
     Answer,
     Parser,
     add_command,
@@ -36,6 +38,7 @@ from analytics.command_line import (
     progress_bar,
     run,
     truths,
+    whole,
 )
 from analytics.commands import pairwise, panels, surrogate, turns, variance
 from analytics.text import counted
@@ -61,7 +64,9 @@ def _parser() -> Parser:
     _add_dstudy(commands)
     add_command(
         commands, "icc", _icc, summary="Intraclass correlation and accuracy of every agent of a flat file."
-    ).add_argument("--seed", type=int, default=0, help="seed of the random subsets of trials (0)")
+    ).add_argument(
+        "--seed", type=whole(MOST_SEED), default=0, help="seed of the random subsets of trials (0)"
+    )
     _add_harness(commands)
     _add_gaming(commands)
     pairwise.add(commands)
@@ -263,8 +268,10 @@ def _add_harness(commands: Any) -> None:
         metavar="NAME=TEXT",
         help=f"to be stated with the figures: {', '.join(harness.MANDATORY_METADATA)}",
     )
-    parser.add_argument("--draws", type=int, default=2000, help="bootstrap samples of the tasks (2000)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (0)")
+    parser.add_argument(
+        "--draws", type=whole(MOST_DRAWS), default=2000, help="bootstrap samples of the tasks (2000)"
+    )
+    parser.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of the bootstrap (0)")
 
 
 def _harness(arguments: argparse.Namespace) -> Answer:

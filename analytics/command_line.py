@@ -34,9 +34,10 @@ from analytics.text import as_text, named
 from analytics.threads import one_blas_thread
 from analytics.trials.flags import Dependence, dependent_trials
 
-REFUSED = 2
+FAILED, REFUSED = 1, 2
 FLAT = "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)"
 LARGEST = 1e100  # of which a square is still a number
+MOST_SEED, MOST_DRAWS, MOST_SPLITS, MOST_PROCESSES, MOST_COUNTED = 2**63 - 1, 100_000, 10_000, 1_024, 10**6
 BLOCK_BYTES = 1 << 20
 MOST_BYTES, MOST_ROWS, MOST_COLUMNS = 512 << 20, 5_000_000, 1_000  # of a CSV, decompressed
 TABLE = "a CSV with a header, plain or compressed by gzip"
@@ -87,6 +88,18 @@ class Answer:
 Command = Callable[[argparse.Namespace], Answer]
 
 
+def whole(most: int) -> Callable[[str], int]:
+    """Return the type of an option: a whole number up to `most`; if it is too small, its command says so."""
+
+    def number(text: str) -> int:
+        if (value := int(text)) > most:
+            raise argparse.ArgumentTypeError(f"{value:,} is more than {most:,}")
+        return value
+
+    number.__name__ = "int"  # as argparse calls it where the text is no number
+    return number
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose refusals are one line."""
 
@@ -126,24 +139,34 @@ def add_command(
 
 
 def run(parser: Parser, arguments: Sequence[str] | None) -> int:
-    """Parse, call the command, print; return the exit code: 0, or 2 for a refusal.
+    """Parse, call the command, print; return the exit code: 0, 2 for a refusal, or 1 for an answer unwritten.
 
     A reader that has seen enough, such as `head`, is no error: what it left unread is the last thing done. A
     command told to end (`timeout`, a shutdown) ends its workers and removes their files.
     """
+    if sys.stdout is None:
+        sys.stderr.write(f"{parser.prog}: standard output is closed\n")
+        return FAILED
     try:
         try:
             return _answered(parser, arguments)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if isinstance(error, BrokenPipeError):
+            return 0
+        sys.stderr.write(f"{parser.prog}: the answer cannot be written ({error.strerror})\n")
+        return FAILED
 
 
 def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
     """Parse, call, print. With one thread of BLAS many small matrices multiply up to ten times faster."""
     parsed = parser.parse_args(arguments)
+    for option, stated in vars(parsed).items():
+        for text in stated if isinstance(stated, list) else [stated]:
+            if isinstance(text, str) and _is_foreign(text):
+                return _refused(parser, parsed, f"--{option.replace('_', '-')}: {text!r} is not UTF-8 text")
     try:
         with orderly_end(), one_blas_thread():
             answer = parsed.command(parsed)
@@ -156,6 +179,11 @@ def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
         return _refused(parser, parsed, "there is not enough memory for that")
     sys.stdout.write(f"{text}\n")
     return 0
+
+
+def _is_foreign(text: str) -> bool:
+    """Whether bytes of an argument are none of UTF-8, as those of a path need not be."""
+    return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _refused(parser: Parser, parsed: argparse.Namespace, why: str) -> int:

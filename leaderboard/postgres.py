@@ -92,7 +92,7 @@ def ensure(*, durable: bool = True) -> None:
 
 
 def revive() -> bool:
-    """Start the server that this process uses again where it is gone, as after a kill -9; tell whether it was.
+    """Start the server that this process uses again where it is gone; return whether it was.
 
     Nothing happens while a process of it lives, however it answers, and to a process that uses none.
     """

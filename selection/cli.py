@@ -26,7 +26,18 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
-from analytics.command_line import Answer, Parser, add_command, flat_file, plain, run
+from analytics.command_line import (
+    MOST_PROCESSES,
+    MOST_SEED,
+    MOST_SPLITS,
+    Answer,
+    Parser,
+    add_command,
+    flat_file,
+    plain,
+    run,
+    whole,
+)
 from analytics.flat_file import FlatFile
 from analytics.progress import progress_bar
 from analytics.record import Record
@@ -76,7 +87,7 @@ def _parser() -> Parser:
         about="The subset is chosen from the first 15 complete agents and kept; every later agent is "
         "judged by those of earlier dates.",
     )
-    drift.add_argument("--seed", type=int, default=0, help="seed of the permutations (0)")
+    drift.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of the permutations (0)")
     add_adaptive(commands)
     return parser
 
@@ -189,9 +200,14 @@ def _add_validate(commands: Any) -> None:
         of = f"some of {', '.join(known)} ({default})"
         parser.add_argument(option, nargs="+", action="extend", metavar=metavar, help=of)
     parser.add_argument(
-        "--seeds", type=int, default=N_SEEDS, help=f"how many random splits and random subsets ({N_SEEDS})"
+        "--seeds",
+        type=whole(MOST_SPLITS),
+        default=N_SEEDS,
+        help=f"how many random splits and random subsets ({N_SEEDS})",
     )
-    parser.add_argument("--jobs", type=int, default=1, help="workers; the numbers do not depend on it (1)")
+    parser.add_argument(
+        "--jobs", type=whole(MOST_PROCESSES), default=1, help="workers; the numbers do not depend on it (1)"
+    )
     add_rules(parser, without=("target", "strategy", "subsets"))
 
 

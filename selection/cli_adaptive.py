@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from analytics.command_line import Answer, Parser, add_command, flat_file, plain, progress_bar
+from analytics.command_line import (
+    MOST_COUNTED,
+    MOST_SEED,
+    MOST_SPLITS,
+    Answer,
+    Parser,
+    add_command,
+    flat_file,
+    plain,
+    progress_bar,
+    whole,
+)
 from analytics.record import Record
 from selection import adaptive
 from selection.adaptive_replay import N_SEEDS, replay
@@ -33,8 +44,10 @@ def add_adaptive(commands: Any) -> None:
         metavar="H",
         help=f"half-widths at which to stop ({HALF_WIDTH})",
     )
-    table.add_argument("--seeds", type=int, default=N_SEEDS, help=f"random subsets ({N_SEEDS})")
-    table.add_argument("--seed", type=int, default=0, help="seed of the random subsets (0)")
+    table.add_argument(
+        "--seeds", type=whole(MOST_SPLITS), default=N_SEEDS, help=f"random subsets ({N_SEEDS})"
+    )
+    table.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of the random subsets (0)")
     _add_next(commands)
 
 
@@ -51,8 +64,12 @@ def _add_next(commands: Any) -> None:
     parser.add_argument(
         "--half-width", type=float, default=HALF_WIDTH, metavar="H", help=f"enough is known ({HALF_WIDTH})"
     )
-    parser.add_argument("--ranks", type=int, metavar="W", help="enough is known with W ranks left (never)")
-    parser.add_argument("--budget", type=int, metavar="K", help="tasks at most (the last look)")
+    parser.add_argument(
+        "--ranks", type=whole(MOST_COUNTED), metavar="W", help="enough is known with W ranks left (never)"
+    )
+    parser.add_argument(
+        "--budget", type=whole(MOST_COUNTED), metavar="K", help="tasks at most (the last look)"
+    )
 
 
 # -------------------------------------------------------------------------------------------------- adaptive

@@ -19,7 +19,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
-from analytics.command_line import Parser, pairs
+from analytics.command_line import MOST_COUNTED, MOST_SEED, Parser, pairs, whole
 from analytics.flat_file import Setting
 from analytics.record import Condition, Counting
 from selection.errors import SelectionError
@@ -72,6 +72,7 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
             "help": "conditions compared, such as judge=j1,prompt_variant=p2 (those that agents share)",
         },
         "universe": {
+            "type": _universe_named,
             "default": "all",
             "metavar": "all|common|FILE",
             "help": "active tasks: all, those that 95%% of the agents have run, or the names in FILE (all)",
@@ -93,9 +94,13 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
             "metavar": ("LO", "HI"),
             "help": f"pass rates of the subset ({standard.lo:g} {standard.hi:g})",
         },
-        "window": {"type": int, "metavar": "N", "help": "pass rates of the latest N complete agents (all)"},
+        "window": {
+            "type": whole(MOST_COUNTED),
+            "metavar": "N",
+            "help": "pass rates of the latest N complete agents (all)",
+        },
         "seed": {
-            "type": int,
+            "type": whole(MOST_SEED),
             "default": standard.seed,
             "help": f"seed of all random draws ({standard.seed})",
         },
@@ -204,13 +209,19 @@ def _condition(named: Mapping[str, str]) -> Condition:
     return Condition(named.get("prompt_variant"), named.get("judge"), number)
 
 
-def _universe(stated: str) -> Literal["all", "common"] | tuple[str, ...]:
+def _universe_named(stated: str) -> Literal["all", "common"] | Path:
     if stated == "all" or stated == "common":
         return "all" if stated == "all" else "common"
+    return Path(stated)
+
+
+def _universe(stated: Literal["all", "common"] | Path) -> Literal["all", "common"] | tuple[str, ...]:
+    if not isinstance(stated, Path):
+        return stated
     try:
-        lines = _content(Path(stated)).splitlines()
+        lines = _content(stated).splitlines()
     except UnicodeDecodeError:
-        raise FlagRefused(f"{Path(stated).name} is no list of tasks: no text in UTF-8") from None
+        raise FlagRefused(f"{stated.name} is no list of tasks: no text in UTF-8") from None
     return tuple(sorted({line.strip() for line in lines} - {""}))
 
 

@@ -16,11 +16,13 @@ from analytics.command_line import Parser, add_command, flat_file, run, table_of
 from leaderboard import command
 from selection.bands import pass_rates
 from selection.cli import main as selection
+from tuning.cli import main as tuning
 
 REQUIRED = {
     "variance": ["--outcome", "o", "--random", "a"],
     "dstudy": ["--facets", "N=a", "--design", "N=1"],
     "panels": ["--members", "a,b"],
+    "next": ["--agent", "A"],
     "surrogate": ["--judge", "j", "--human", "human", "--random-sample"],
 }
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,6 +131,94 @@ def test_a_long_table_cut_off_in_the_middle_of_writing():
     )
     ended = without_reader("-c", script)
     assert (ended.returncode, ended.stderr) == (command.READER_GONE, "")
+
+
+def with_output(file, redirected, *arguments):
+    """Run a program whose output goes where a shell says."""
+    return subprocess.run(
+        ["sh", "-c", f'"$@" {redirected}', "sh", sys.executable, "-m", *map(str, [*arguments, file])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"PYTHONUNBUFFERED": ""},
+    )
+
+
+@pytest.mark.parametrize(
+    ("redirected", "why"),
+    [
+        ("> /dev/full", "the answer cannot be written (No space left on device)"),
+        (">&-", "standard output is closed"),
+    ],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [("selection", "standings"), ("selection", "band", "--json"), ("analytics", "icc"), ("tuning", "--help")],
+)
+def test_an_answer_that_cannot_be_written_is_told_in_a_line(file, arguments, redirected, why):
+    ended = with_output(file, redirected, *arguments)
+    assert (ended.returncode, ended.stderr) == (1, f"python -m {arguments[0]}: {why}\n")
+
+
+# ------------------------------------------------------------------------------------------- odd arguments
+
+
+def options(*, is_odd):
+    """Every option of every command for which this holds, but for those that exclude another."""
+    for main in (selection, analytics, tuning):
+        parser = sys.modules[main.__module__]._parser()
+        for name, of in parser._subparsers._group_actions[0].choices.items():
+            rivals = [one for group in of._mutually_exclusive_groups for one in group._group_actions]
+            for action in of._actions:
+                if action.option_strings and action.nargs != 0 and action not in rivals and is_odd(action):
+                    yield pytest.param(main, name, action, id=f"{main.__module__} {name} {action.dest}")
+
+
+def refusal(main, name, action, value, file, capsys):
+    said = [action.option_strings[0], *[value] * (action.nargs if isinstance(action.nargs, int) else 1)]
+    try:
+        code = main([name, str(file), *REQUIRED.get(name, []), *said])
+    except SystemExit as ended:
+        code = ended.code
+    out, error = capsys.readouterr()
+    assert (code, out, error.count("\n")) == (2, "", 1), error
+    return error
+
+
+@pytest.mark.parametrize(
+    ("main", "name", "action"), list(options(is_odd=lambda one: not one.type and not one.choices))
+)
+def test_an_argument_that_is_no_text_is_refused(main, name, action, file, capsys):
+    said = refusal(main, name, action, "\udcff", file, capsys)
+    assert f"{action.option_strings[0]}: '\\udcff' is not UTF-8 text" in said
+
+
+@pytest.mark.parametrize(
+    ("main", "name", "action"),
+    list(options(is_odd=lambda one: getattr(one.type, "__name__", "") == "int")),
+)
+def test_a_whole_number_has_a_most(main, name, action, file, capsys):
+    for n in (2**63, 10**30):
+        assert f"argument --{action.dest}: {n:,} is more than " in refusal(
+            main, name, action, str(n), file, capsys
+        )
+    assert f"argument --{action.dest}: invalid int value: 'x'" in refusal(
+        main, name, action, "x", file, capsys
+    )
+
+
+def test_bounds_let_through_what_they_state(file, capsys):
+    assert analytics(["harness", str(file), "--seed", str(2**63 - 1), "--draws", "100"]) in (0, 2)
+    assert selection(["standings", str(file), "--seed", str(2**63 - 1), "--window", "1000000"]) == 0
+    assert "more than" not in capsys.readouterr().err
+
+
+def test_a_list_of_tasks_may_have_a_name_that_is_no_text(file, tmp_path, capsys):
+    tasks = tmp_path / "\udcff.txt"
+    tasks.write_text("".join(f"t{j:02d}\n" for j in range(20)))
+    assert selection(["standings", str(file), "--universe", str(tasks), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_tasks"] == 20
 
 
 # ---------------------------------------------------------------------------------------------- no pandas

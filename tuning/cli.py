@@ -16,7 +16,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from analytics.command_line import Answer, Parser, add_command
+from analytics.command_line import MOST_SPLITS, Answer, Parser, add_command, whole
 from analytics.command_line import run as run_command
 from tuning import protocol
 from tuning.report import as_markdown, as_plain, told_ablation, told_front
@@ -46,7 +46,9 @@ def _parser() -> Parser:
         added.set_defaults(expected="a study in TOML (docs/tuning.md)")
         if name == "ablate":
             added.add_argument("--search", action="store_true", help="search anew under each condition")
-            added.add_argument("--seeds", type=int, default=8, help="of each condition, with --search (8)")
+            added.add_argument(
+                "--seeds", type=whole(MOST_SPLITS), default=8, help="of each condition, with --search (8)"
+            )
     return parser
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from analytics.command_line import (
     LEFT_OUT,
+    MOST_SEED,
     Answer,
     add_command,
     check_columns,
@@ -16,6 +17,7 @@ from analytics.command_line import (
     flat_file,
     progress_bar,
     table_of,
+    whole,
 )
 from analytics.errors import CoreError
 from analytics.pairwise import Battles, Outcomes, pairwise, read_comparisons
@@ -55,7 +57,7 @@ def add(commands: Any) -> None:
         "--cells", action="store_true", help="bootstrap judges, prompts and orders beside items"
     )
     parser.add_argument("--human", metavar="COL", help="column of human verdicts to compare with")
-    parser.add_argument("--seed", type=int, default=0, help="seed of all draws (0)")
+    parser.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of all draws (0)")
 
 
 def _pairwise(arguments: argparse.Namespace) -> Answer:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray
-from analytics.command_line import Answer, add_command, flat_file, plain
+from analytics.command_line import MOST_SEED, Answer, add_command, flat_file, plain, whole
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.panels import disagreement, ensemble, tiers
@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
     )
     asked.add_argument("--tier", metavar="COL", help="column with the tier of each judge")
     asked.add_argument("--members", metavar="A,B,…", help="agents whose outcomes are averaged")
-    parser.add_argument("--seed", type=int, default=0, help="seed of all draws (0)")
+    parser.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of all draws (0)")
 
 
 def _panels(arguments: argparse.Namespace) -> Answer:

@@ -6,9 +6,8 @@ import signal
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 
-from tests.leaderboard.service import Service, is_alive, wait_until
+from tests.leaderboard.service import Service
 from tests.soak.memory import children
 
 DOWN = (1.0, 5.0)  # seconds that PostgreSQL or the scheduler stays away
