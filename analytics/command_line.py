@@ -5,6 +5,7 @@ under `--json`, else as text. What cannot be computed is a refusal: one line on 
 """
 
 import argparse
+import errno
 import gzip
 import json
 import os
@@ -35,6 +36,7 @@ from analytics.threads import one_blas_thread
 from analytics.trials.flags import Dependence, dependent_trials
 
 FAILED, REFUSED = 1, 2
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 FLAT = "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)"
 LARGEST = 1e100  # of which a square is still a number
 MOST_SEED, MOST_DRAWS, MOST_SPLITS, MOST_PROCESSES, MOST_COUNTED = 2**63 - 1, 100_000, 10_000, 1_024, 10**6
@@ -197,6 +199,8 @@ def _one_line(refusal: Exception) -> str:
 
 def unreadable(refusal: OSError, file: Path, expected: str) -> str:
     """Say which path could not be read and why, and of the command's own file what is expected there."""
+    if refusal.errno in NO_SPACE:
+        return f"{refusal.filename or 'a file'} cannot be written ({refusal.strerror})"
     path = Path(refusal.filename or file)
     if os.path.isdir(path):  # where pathlib raises, as of a name that is too long, this says no
         why = f"{path} is a folder"

@@ -117,11 +117,14 @@ class Cells:
             b"references": json.dumps(self.references.to_pylist()).encode(),
         }
         partial = path.with_suffix(".partial")
-        with partial.open("wb") as file:
-            parquet.write_table(self.rows.replace_schema_metadata(beside), file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        try:
+            with partial.open("wb") as file:
+                parquet.write_table(self.rows.replace_schema_metadata(beside), file)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
         descriptor = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)

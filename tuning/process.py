@@ -15,20 +15,27 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+from analytics.command_line import NO_SPACE
 from analytics.errors import CoreError
 from tuning.cells import AnswerRefused, Asked, Cells, failed, read_answer
 from tuning.space import Configuration
 from tuning.study import Study
 
 CALLED = "tuning.called"
+ROOM = 1 << 20  # bytes: a disk with less is full
 MARK = re.compile(r"([1-9][0-9]{0,8}) ([0-9]*)\n?")
 
 
 class HarnessNotStarted(CoreError):
     """The command of the study cannot be run at all."""
+
+
+class NoSpace(CoreError):
+    """The disk is full, so that what a run answered is not known."""
 
 
 class LeftBehind(CoreError):
@@ -52,6 +59,8 @@ def run(study: Study, configuration: Configuration, asked: Asked, *, seed: int, 
     ------
     HarnessNotStarted
         When there is no such program: no trial could ever work.
+    NoSpace
+        When the run failed and the disk is full: whether by itself nobody knows.
     """
     answer, mark = place.with_suffix(".json"), place.with_suffix(".pid")
     _removed(answer)
@@ -75,8 +84,22 @@ def run(study: Study, configuration: Configuration, asked: Asked, *, seed: int, 
         cells = failed(str(refusal), answer, asked)
     except OSError:
         cells = failed("the run left no answer", answer, asked)
+    is_full = bool(cells.failure) and _is_full(place.parent)  # asked before the answer goes, and frees some
     _removed(answer)
+    if is_full:
+        raise NoSpace(f"no space is left in {place.parent} for the answer of a run: free some, and go on")
     return cells
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(ROOM))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.errno in NO_SPACE
+    return False
 
 
 def _removed(answer: Path) -> None:
@@ -105,6 +128,10 @@ def _ended(study: Study, request: str, place: Path) -> str:
             )
         except OSError as error:
             raise HarnessNotStarted(f"{command[0]} cannot be started: {error.strerror}") from None
+        except subprocess.SubprocessError:  # of what was to be done before it
+            if _is_full(place.parent):
+                raise NoSpace(f"no space is left in {place.parent}: free some, and go on") from None
+            raise HarnessNotStarted(f"{mark} cannot be written") from None
         try:
             process.communicate(request.encode(), timeout=study.deadline_seconds)
         except subprocess.TimeoutExpired:

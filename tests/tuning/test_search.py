@@ -1,6 +1,7 @@
 """A search through real processes: interrupted, misbehaved, over budget."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from tests.disks import fill, small_disk
 from tests.tuning.kills import compared, trials
 from tests.tuning.studies import HARNESS, study_file
 from tuning.cli import main
@@ -138,6 +140,43 @@ def test_a_program_that_is_not_there_is_refused_at_once(tmp_path, capsys):
         .err.splitlines()[-1]
         .endswith("./nowhere cannot be started: No such file or directory")
     )
+
+
+SILENT = """
+import json, sys
+from harness import run
+
+request = json.load(sys.stdin)
+try:
+    with open(request["answer"], "w") as file:
+        json.dump(run(request), file)
+except OSError:
+    pass
+"""
+
+
+@pytest.mark.parametrize("room", [0, 8 << 10])
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_a_full_disk_is_no_fault_of_the_harness(tmp_path, capsys, room, is_silent):
+    """The answer ends in its middle, and the program says so or not; with room again the run is made."""
+    folder, filling = tmp_path / "disk", tmp_path / "disk" / "filling"
+    with small_disk(folder, 8 << 20):
+        runs = f"command = ['{sys.executable}', 'silent.py']" if is_silent else ""
+        study = study_file(folder, search="n_trials = 3", n_tasks=40, runs=runs)
+        (folder / "silent.py").write_text(SILENT)
+        with Store(read_study(study)).writing():  # the folder is there
+            pass
+        fill(filling)
+        os.truncate(filling, filling.stat().st_size - room)
+        assert main(["run", str(study)]) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert said.startswith("python -m tuning run: ")
+        assert "no space" in said.lower()
+        assert "mend the harness" not in said
+        filling.unlink()
+        assert main(["run", str(study)]) == 0
+        assert main(["status", str(study), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out.splitlines()[-1])["n_failed"] == 0
 
 
 def test_what_a_crash_left_running_is_ended_first(tmp_path):
