@@ -220,6 +220,25 @@ def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
     assert Submission.objects.count() == 2
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_flipped_byte_is_told_in_one_line(tmp_path, caplog):
+    """As much as to be read in blocks, each of which the server has taken when the damage is found."""
+    load_text(csv_text({f"a{i}": "01" * 500 for i in range(20)}))
+    file = tmp_path / "toy.zip"
+    call_command("move-out", "toy", str(file))
+    forget()
+    with zipfile.ZipFile(file) as archive:
+        rows = archive.getinfo("submissions_outcome")
+    content = bytearray(file.read_bytes())
+    for place in (rows.compress_size // 2, rows.compress_size - 9):
+        content[rows.header_offset + 100 + place - 60] ^= 1
+        file.write_bytes(content)
+        with pytest.raises(CommandError, match=r"^This is no file that `move-out` wrote: [^\n]+$"):
+            call_command("move-in", str(file))
+    assert not caplog.records
+    assert list(Benchmark.objects.values_list("slug", flat=True)) == ["other"]
+
+
 def furthest_id(model):
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT last_value FROM {model._meta.db_table}_id_seq")

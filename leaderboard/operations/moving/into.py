@@ -66,6 +66,8 @@ def move_in(*, file: Path, slug: str | None = None) -> Moved:
     """Store a benchmark that `move_out` wrote, whole or not at all, under its own slug or another."""
     try:
         with zipfile.ZipFile(file) as archive:
+            if damaged := archive.testzip():  # found in the midst of a COPY, the server would answer too
+                raise zipfile.BadZipFile(f"{damaged} is damaged")
             about = json.loads(archive.read(ABOUT))
             if {tuple(one) for one in about["migrations"]} != schema.known():
                 raise AnotherRelease
