@@ -28,6 +28,7 @@ from leaderboard.submissions.models import Outcome
 from leaderboard.terminal.management.commands import policy
 from leaderboard.terminal.printing import drift_text
 from tests import kept
+from tests.disks import small_disk
 from tests.leaderboard.stored_validation import store, stored
 from tests.toys import AS_OF, csv_text, ladder
 
@@ -441,6 +442,24 @@ def test_demo_writes_its_full_runs_as_a_file_that_can_be_loaded(db, run, tmp_pat
         run("load", str(path), "--benchmark", "mine", "--dry-run")
     )
     assert not Benchmark.objects.exists()
+
+
+def test_demo_writes_its_full_runs_whole_or_not_at_all(run, tmp_path):
+    folder = tmp_path / "disk"
+    path = folder / "outcomes.csv"
+    with small_disk(folder, 64 << 10):
+        for before in ([], [path]):
+            for one in before:
+                one.write_text("mine")
+            with pytest.raises(CommandError, match=f"^{path} cannot be written .*No space left on device"):
+                run("demo", "--write", str(path))
+            assert list(folder.iterdir()) == before
+        assert path.read_text() == "mine"
+
+
+def test_demo_writes_to_a_device_and_not_in_its_place(run):
+    assert run("demo", "--write", "/dev/null") == ""
+    assert Path("/dev/null").is_char_device()
 
 
 def test_demo_with_a_file_takes_the_slug_from_it(db, run, tmp_path):

@@ -21,6 +21,7 @@ from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
 from leaderboard.terminal.management.commands.recompute import told
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
@@ -42,7 +43,7 @@ class Command(ServiceCommand):
     def handle(self, *, file: Path | None, write: Path | None, serve: bool, port: int, **_: Any) -> None:
         if write:
             try:
-                write_history(write)
+                self._write(write)
             except OSError as error:
                 raise CommandError(f"{write} cannot be written ({error}).") from None
             return
@@ -55,6 +56,14 @@ class Command(ServiceCommand):
         if serve:
             self._publish_at_once(slug)
             self._serve(slug, port)
+
+    def _write(self, path: Path) -> None:
+        """Write to a file whole or not at all; a pipe or a device takes what comes."""
+        if path.exists() and not path.is_file():
+            write_history(path)
+            return
+        with replacing(path) as part:
+            write_history(part)
 
     def _load_demonstration(self) -> str:
         """Select tasks on a year of full runs; then the latest agents are asked for these tasks only."""
