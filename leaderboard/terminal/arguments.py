@@ -1,5 +1,6 @@
 """What several commands take."""
 
+from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from django.core.management.base import CommandError
 from leaderboard.catalog.models import Benchmark
 
 USAGE = 2
+MOST_PORT = 65_535
 
 
 @contextmanager
@@ -24,6 +26,13 @@ def reading(file: Path, expected: str, *, folders: bool = False) -> Iterator[Non
     except OSError as error:
         why = f"{file} cannot be read ({error.strerror or error}); expected is {expected}."
         raise CommandError(why, returncode=USAGE) from error
+
+
+def port(text: str) -> int:
+    """Read the number of a TCP port."""
+    if not 1 <= (number := int(text)) <= MOST_PORT:
+        raise ArgumentTypeError(f"a port is a number from 1 to {MOST_PORT}")
+    return number
 
 
 def check_slug(slug: str) -> None:

@@ -11,19 +11,19 @@ Spread = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]
 
 
 def processes(n_jobs: int) -> Spread:
-    """Spread over processes of this machine, with one BLAS thread each.
+    """Spread over processes of this machine, at most one for each processor, with one BLAS thread each.
 
     Each is sent what its unit needs; nothing is mapped into files, which a kill would leave behind. Workers
     are ended with the last answer: idle ones would keep whatever the caller does next from ending.
     """
 
     def spread(function: Callable[..., Any], units: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        from joblib import Parallel, delayed, parallel_config
+        from joblib import Parallel, cpu_count, delayed, parallel_config
         from joblib.externals.loky import get_reusable_executor
 
         try:
             with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
-                yield from Parallel(n_jobs=n_jobs, return_as="generator")(
+                yield from Parallel(n_jobs=min(n_jobs, cpu_count()), return_as="generator")(
                     delayed(function)(*unit) for unit in units
                 )
         finally:

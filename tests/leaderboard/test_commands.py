@@ -354,6 +354,8 @@ def test_fifty_faults_are_printed_and_all_are_counted(db, run, tmp_path):
         (["load", "/proc/self/mem", "--benchmark", "toy"], r"cannot be read \(Input/output error\)"),
         (["tasks", "toy", "/proc/self/mem"], r"cannot be read \(Input/output error\)"),
         (["tasks", "toy", "/dev/zero"], "longer than 16 MiB"),
+        (["serve", "--port", "65536"], "a port is a number from 1 to 65535"),
+        (["demo", "--serve", "--port", "0"], "a port is a number from 1 to 65535"),
         (["demo", "--write", "/nowhere/outcomes.csv"], "/nowhere/outcomes.csv cannot be written"),
     ],
 )

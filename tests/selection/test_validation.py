@@ -18,6 +18,7 @@ from selection import validated
 from selection.errors import ShapeMismatch
 from selection.folds import PROTOCOLS, SeedsRefused, complete_agents, fold_bands, generator, plan
 from selection.validation import NameUnknown, as_json, validate
+from selection.validation.workers import processes
 from tests.selection import reference
 from tests.tables import outcome_table
 
@@ -705,6 +706,12 @@ if __name__ == "__main__":
     add_command(parser.add_subparsers(), "go", command, summary="")
     sys.exit(run(parser, ["go", "file"]))
 """
+
+
+@pytest.mark.parametrize("n_processors", [1, 2])
+def test_no_more_processes_are_started_than_there_are_processors(monkeypatch, n_processors):
+    monkeypatch.setattr("joblib.cpu_count", lambda: n_processors)
+    assert list(processes(2**63)(divmod, [(7, 2), (9, 4)])) == [(3, 1), (2, 1)]
 
 
 @pytest.mark.slow

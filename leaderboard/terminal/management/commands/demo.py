@@ -20,6 +20,7 @@ from leaderboard.operations.policies import changed_policy, changes, put_in_forc
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.studies.demonstration import write_history, write_newcomers
+from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
@@ -38,7 +39,7 @@ class Command(ServiceCommand):
             "--write", type=Path, help="write the full runs of the demonstration here, and end"
         )
         parser.add_argument("--serve", action="store_true", help="then serve the pages, with the scheduler")
-        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument("--port", type=port_number, default=8000)
 
     def handle(self, *, file: Path | None, write: Path | None, serve: bool, port: int, **_: Any) -> None:
         if write:

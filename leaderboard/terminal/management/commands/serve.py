@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.scheduler.pausing import pause
+from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand
 
 Process = subprocess.Popen[bytes]
@@ -23,7 +24,7 @@ class Command(ServiceCommand):
     help = "Serve the pages and run the scheduler, until Ctrl-C. If one of them ends, so does the other."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument("--port", type=port_number, default=8000)
 
     def handle(self, *, port: int, **_: Any) -> None:
         self._told_to_end = False
