@@ -47,6 +47,7 @@ from analytics.trials.submissions import fit_repeats, n_submissions, submission_
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
 HARNESS_MARKS = ("valid", "covered")
 ON_A_BOARD = "its ICC is over all tasks that an agent ran, here over those that all repeated: they differ"
+ON_A_BOARD_OF_SEVERAL = "it has an ICC column where it compares one condition; here each has a line"
 N_SUBMISSIONS = (2, 5, 10, 27)
 N_SUBMISSIONS_DESIGNS = 10
 GIVEN_TO_ALL = ("judge",)
@@ -199,8 +200,9 @@ def _convergence(one: trials.RepeatedTrials, seed: int) -> dict[str, Any]:
 def _icc_shown(lines: Sequence[trials.Consistency], needed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     verdicts = {(found["agent"], found["condition"]): found["verdict"] for found in needed}
     overall = [line for line in lines if line.category is None]
+    several = len({line.condition for line in overall}) > 1
     return {
-        "beside a board": ON_A_BOARD,
+        "beside a board": "; ".join([ON_A_BOARD, *([ON_A_BOARD_OF_SEVERAL] if several else [])]),
         "on the tasks that all have": [_icc_row(line, verdicts) for line in overall if line.compared],
         "on tasks of their own, not to be compared": [
             _icc_row(line, verdicts) for line in overall if not line.compared

@@ -320,6 +320,20 @@ def test_one_level_of_a_facet_is_no_plural(text, tmp_path):
         assert told in text("dstudy", path, "--facets", "N=item,V=prompt", "--design", design)
 
 
+def test_icc_says_that_a_board_of_several_conditions_has_none(text, tmp_path):
+    rows = [
+        f"B,a{i},s,m,,t{j:02d},{trial},{(i * j + trial) % 2},{prompt}"
+        for i in range(3)
+        for j in range(12)
+        for trial in (1, 2)
+        for prompt in ("plain", "terse")
+    ]
+    told = "it has an ICC column where it compares one condition; here each has a line"
+    assert told in text("icc", flat(tmp_path / "a.csv", rows, ",prompt_variant"))
+    alone = [row for row in rows if row.endswith("plain")]
+    assert told not in text("icc", flat(tmp_path / "b.csv", alone, ",prompt_variant"))
+
+
 def test_refusals_of_dstudy(refusal, real_data, tmp_path):
     components = real_data / "published" / "tee_safety_components.csv"
     assert "H" in refusal("dstudy", components, "--facets", FACETS, "--design", "N=141,V=5,M=3,R=8")
