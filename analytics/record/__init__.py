@@ -63,7 +63,7 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1 (X and y). Places, counted
 conditions are this project's own.
 """
 
-from analytics.record.conditions import Compared, Held, compare, held, loaded_choose
+from analytics.record.conditions import Compared, Held, compare, held, loaded_choose, most_lacking
 from analytics.record.counting import Condition, Counting, RecordRefused
 from analytics.record.people import People
 from analytics.record.reduction import AgentRow, agent_rows, in_part
@@ -89,6 +89,7 @@ __all__ = [
     "in_part",
     "is_full_run",
     "loaded_choose",
+    "most_lacking",
     "offer",
     "record",
     "shared_tasks",

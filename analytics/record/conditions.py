@@ -213,6 +213,28 @@ def loaded_choose(found: Held) -> bool:
     return bool(np.count_nonzero(_full(found) & found.operator) >= N_LOADED)
 
 
+def most_lacking(mine: Held, compared: Compared) -> tuple[str, int, int] | None:
+    """Return the compared condition under which most tasks lack, how many, and of how many asked for.
+
+    None where it has no row under any, and where it lacks none.
+
+    Parameters
+    ----------
+    mine : Held
+        Of one agent.
+    compared : Compared
+    """
+    n_asked, column = int(mine.n_asked[0]), {condition: c for c, condition in enumerate(mine.conditions)}
+    if not column.keys() & set(compared.conditions):
+        return None
+    lacking = [
+        (name, n_asked - int(mine.n_asked_tasks[0, column[one]]) if one in column else n_asked)
+        for name, one in zip(compared.words, compared.conditions, strict=True)
+    ]
+    name, n_lacking = max(lacking, key=lambda one: one[1])
+    return (name, n_lacking, n_asked) if n_lacking else None
+
+
 def conditions_of(
     settings: Sequence[Setting], by_temperature: bool, counting: Counting
 ) -> tuple[Condition, ...]:

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analytics.record import Compared, Condition, Delivery, Held, Rows, compare, held, loaded_choose
+from analytics.record import (
+    Compared,
+    Condition,
+    Delivery,
+    Held,
+    Rows,
+    compare,
+    held,
+    loaded_choose,
+    most_lacking,
+)
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.parts import TEMPERATURE, joined, positions, split
@@ -71,9 +81,9 @@ def uncounted(
 
 
 def _told(mine: Held, every: Held, compared: Compared, *, zero: bool) -> list[str]:
-    if compared.condition[-1] and (few := _fewest(mine, compared)):
-        name, n_has, n_asked = few
-        why = words.lacking_under([name], n_asked - n_has, n_asked, zero=zero)
+    if compared.condition[-1] and (few := most_lacking(mine, compared)):
+        name, n_lacking, n_asked = few
+        why = words.lacking_under([name], n_lacking, n_asked, zero=zero)
         return [f"{why}: the agent is listed without a rank"]
     if compared.condition[-1]:
         return [words.uncounted(compared.condition[-1], compared.words)]
@@ -81,23 +91,6 @@ def _told(mine: Held, every: Held, compared: Compared, *, zero: bool) -> list[st
     named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
     beside = [named[one] for one in mine.conditions if one in named]
     return [words.uncounted_beside(beside, compared.words)] if beside else []
-
-
-def _fewest(mine: Held, compared: Compared) -> tuple[str, int, int] | None:
-    """Return the compared condition with fewest outcomes, these, and the tasks asked for.
-
-    None where there is no row under any, and where the outcomes are not too few.
-    """
-    column = {condition: c for c, condition in enumerate(mine.conditions)}
-    has = [
-        (name, int(mine.n_asked_tasks[0, column[one]]) if one in column else 0)
-        for name, one in zip(compared.words, compared.conditions, strict=True)
-    ]
-    if not column.keys() & set(compared.conditions):
-        return None
-    name, n_has = min(has, key=lambda one: one[1])
-    n_asked = int(mine.n_asked[0])
-    return (name, n_has, n_asked) if n_has < n_asked else None
 
 
 def by_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:

@@ -39,7 +39,7 @@ MARKS = {
     "error of that is in its intervals",
     "incomplete": "lacks outcomes that a rank on all tasks needs; on the tasks of the subset alone it may "
     "have a rank",
-    "elsewhere": "ran under other conditions than this board compares; its tasks are counted under those",
+    "elsewhere": "ran under other conditions than this board compares, or too little under these",
     "withheld": "not ranked until an operator approves",
     "flagged": "an operator should look at something",
     "backdated": "dated long before its delivery; an operator let it in",
