@@ -321,6 +321,7 @@ def _agent(name: str, study: TotalError, stated: Stated | None) -> dict[str, Any
         "theta": stated.score if stated else study.theta,
         "se": stated.se if stated else study.se,
         "on_board": stated is not None,
+        "few_levels_df": study.interval().df if study.few_levels and stated is None else None,
         "naive_se": study.naive_se,
         "levels": dict(study.layout.levels),
         "replicates": list(study.layout.replicates),

@@ -205,7 +205,9 @@ class UncertaintyPage:
         """Agents with a decomposition of their own; `ratio` is their standard error over the naive one."""
         told = [agent for agent in self.study.result["agents"] if not agent["reason"]]
         return [
-            agent | {"ratio": _ratio(agent["se"], agent["naive_se"]), "trials": _trials(agent)}
+            agent
+            | {"ratio": _ratio(agent["se"], agent["naive_se"]), "trials": _trials(agent)}
+            | {"degrees": _degrees(agent.get("few_levels_df"))}
             for agent in told
         ]
 
@@ -345,6 +347,11 @@ def _listed(names: Sequence[str]) -> str:
 
 def _second(pair: tuple[str, float]) -> float:
     return pair[1]
+
+
+def _degrees(df: float | None) -> str:
+    """What the standard error rests on where a facet has few levels: 1 degree of freedom."""
+    return "" if df is None else f"{words.counted(round(df), 'degree')} of freedom"
 
 
 def _trials(agent: Mapping[str, Any]) -> str:

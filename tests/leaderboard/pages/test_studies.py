@@ -589,6 +589,7 @@ def test_an_agent_with_more_than_the_board_compares_is_marked(client, db):
         assert told["on_board"] is not is_pilot
         assert ("not the board’s score: all that it ran" in row[0]) is is_pilot
         assert (told["theta"] == on_board[told["agent"]].score) is not is_pilot
+        assert ("1 degree of freedom" in row[2]) is is_pilot
         assert not re.search(r"interval is -", told["paragraph"])
 
 
