@@ -299,6 +299,7 @@ FITS = {
     "Penicillin": ("diameter", (("plate",), ("sample",)), (), "reml"),
     "InstEval": ("y", (("s",), ("d",), ("dept", "service")), (), "reml"),
 }
+LARGEST = "InstEval"
 
 
 def read(real_data, name):
@@ -327,7 +328,9 @@ def stored(real_data, name, kind):
 
 
 class TestAgainstLme4:
-    @pytest.mark.parametrize("name", FITS)
+    @pytest.mark.parametrize(
+        "name", [*sorted(FITS.keys() - {LARGEST}), pytest.param(LARGEST, marks=pytest.mark.slow(each=True))]
+    )
     def test_stored_fit(self, real_data, name):
         case, (criterion, components, fixed) = read(real_data, name)
         found = minimise(Criterion(*case))

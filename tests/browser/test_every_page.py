@@ -39,7 +39,13 @@ def demonstration(server):
     return boards.demonstration()
 
 
-@pytest.fixture(scope="module", params=boards.REAL)
+@pytest.fixture(
+    scope="module",
+    params=[
+        boards.REAL[0],
+        *(pytest.param(name, marks=pytest.mark.slow(each=True)) for name in boards.REAL[1:]),
+    ],
+)
 def real(server, real_data, request):
     return boards.real(real_data, request.param)
 

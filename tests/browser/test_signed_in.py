@@ -1,5 +1,7 @@
 """What needs an account, in a browser: nothing keeps people out, and a submission is taken back."""
 
+from itertools import product
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -35,16 +37,22 @@ def signed_in(address, browser):
     browser.delete_all_cookies()
 
 
-def test_an_account_a_submission_and_a_report_keep_nobody_out(signed_in, address):
+ALL_LOOKS = list(product(WIDTHS, ("light", "dark")))
+TWO_LOOKS = [(max(WIDTHS), "light"), (min(WIDTHS), "dark")]
+
+
+@pytest.mark.parametrize(
+    "looks", [TWO_LOOKS, pytest.param(ALL_LOOKS, marks=pytest.mark.slow(each=True))], ids=["two", "all"]
+)
+def test_an_account_a_submission_and_a_report_keep_nobody_out(signed_in, address, looks):
     agent = Agent.objects.get(name=LONG)
     (delivered,) = Submission.objects.filter(agent=agent)
     for path in ("/account", f"/submissions/{delivered.uuid}", f"/b/toy/agents/{agent.pk}/report"):
         signed_in.get(address + path)
         assert signed_in.find_element(By.TAG_NAME, "h1").is_displayed()
-        for width in WIDTHS:
-            for scheme in ("light", "dark"):
-                look(signed_in, width, scheme)
-                assert violations(signed_in) == [], (path, width, scheme)
+        for width, scheme in looks:
+            look(signed_in, width, scheme)
+            assert violations(signed_in) == [], (path, width, scheme)
         assert signed_in.get_log("browser") == []
 
 

@@ -685,6 +685,7 @@ def test_a_dry_run_says_what_the_receipt_will(ada):
     assert scores[0] == passed["assignment"]["adaptive"]["score"] > scores[1]
 
 
+@pytest.mark.slow(each=True)
 @pytest.mark.django_db(transaction=True)
 def test_ten_at_once_add_one_batch():
     board_of(csv_text(graded(N_PAST, N_TASKS)))

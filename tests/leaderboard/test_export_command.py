@@ -112,6 +112,7 @@ def test_a_copy_goes_on_as_the_original_does(here):
     assert (again.digest, again.calibration.residuals) == (toy.digest, toy.calibration.residuals)
 
 
+@pytest.mark.slow(each=True)
 def test_the_demonstration_comes_back(here):
     write_history(here / "history.csv")
     load_file(here / "history.csv", "toy")

@@ -100,6 +100,7 @@ def test_one_worker_after_each_delivery_and_one_at_the_end_store_the_same(db):
     assert [(version, len(agents)) for version, agents, *_ in fits] == [(2, 17), (7, 22)]
 
 
+@pytest.mark.slow(each=True)
 def test_an_approval_has_its_place_among_the_deliveries(db):
     """Three more are complete before it and eight after: it is fitted to all of 35, and refitted at 40."""
     steps = [
@@ -154,6 +155,7 @@ def test_who_withdrew_before_the_worker_came_had_still_helped_to_choose(db):
     assert "a07" in late[0][0][2]
 
 
+@pytest.mark.slow(each=True)
 def test_an_unsuited_band_is_tried_again_with_each_complete_agent(db):
     """By hand: 1 of 15 agents passes, then 2 of 16 (12.5%), then 3 of 17 (17.6%) on 30 tasks."""
     same = {f"a{i:02d}": ("1" if i < 1 else "0") * N_TASKS for i in range(15)}

@@ -170,7 +170,12 @@ def second_version(first):
     )
 
 
-@pytest.mark.parametrize("file", ["hal_gaia", "hal_taubench_airline", "terminal_bench_core_011"])
+LARGER = [
+    pytest.param(file, marks=pytest.mark.slow(each=True)) for file in ("hal_taubench_airline", "hal_gaia")
+]
+
+
+@pytest.mark.parametrize("file", ["terminal_bench_core_011", *LARGER])
 def test_real_boards(db, real_data, file):
     path = real_data / f"{file}.csv.gz"
     is_same(path, loaded(path))

@@ -143,6 +143,7 @@ def test_the_band_as_text(text, real_data):
 # ------------------------------------------------------------------------------------------------- validate
 
 
+@pytest.mark.slow(each=True)
 def test_validate_of_core_bench(answer, real_data):
     found = answer("validate", real_data / "hal_corebench_hard.csv.gz", "--seeds", "5")
     assert (found["agents"], found["agents_in_file"], found["tasks"]) == (38, 38, 45)
@@ -498,6 +499,7 @@ def test_refusals_of_compare_and_ranks(refusal, tmp_path):
 # ---------------------------------------------------------------------------------------------------- drift
 
 
+@pytest.mark.slow(each=True)
 def test_drift_of_swe_bench_verified(answer, real_data):
     path = real_data / "swebench_verified_2023_2025.csv.gz"
     found = answer("drift", path)

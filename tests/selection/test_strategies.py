@@ -342,6 +342,7 @@ def test_greedy_on_a_toy_equals_refits_of_scikit_learn():
         assert picked("greedy", Training.of(outcomes, scores), k) == greedy_by_refits(outcomes, scores, k)
 
 
+@pytest.mark.slow(each=True)
 def test_greedy_on_a_real_board_equals_refits_of_scikit_learn(real_rows):
     outcomes = matrix_of(real_rows("hal_corebench_hard"))
     assert not np.isnan(outcomes).any()
