@@ -30,7 +30,7 @@ from scipy.special import stdtrit
 
 from analytics.arrays import FloatArray
 from analytics.drift.bets import log_bets
-from analytics.drift.e_value import ALERT, e_state, e_text, largest, upper_share
+from analytics.drift.e_value import ALERT, e_state, e_text, first_alert, largest, upper_share
 from analytics.drift.monitor import N_FEWEST, Monitor, at, insufficient, same_length
 
 NAME = "harness failures"
@@ -75,10 +75,10 @@ def harness_failures(
     if promised >= 1.0:
         return insufficient(NAME, "all trials were invalid before: no share is larger")
     logs = log_bets(since.shares, promised)
-    value, alerts = largest(logs), np.flatnonzero(logs >= math.log(ALERT))
+    value = largest(logs)
     shares = f"{since.shares.mean():.2%} of an agent's trials are invalid, at most {promised:.2%} were before"
     evidence = {
-        "first_alert": at(int(alerts[0]) if alerts.size else None, agents, dates),
+        "first_alert": at(first_alert(logs), agents, dates),
         "promised": promised,
         "agents": [agents[i] for i in np.flatnonzero(since.shares > promised).tolist()],
     }
