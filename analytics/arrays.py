@@ -1,9 +1,11 @@
-"""The arrays that the core passes about, and the one way to freeze them."""
+"""The arrays that the core passes about, the one way to freeze them, and where two numbers count as equal."""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from analytics import DECIMALS as DECIMALS
 
 FloatArray = npt.NDArray[np.float64]
 CountArray = npt.NDArray[np.int32]

@@ -58,8 +58,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.drift.fidelity import DECIMALS
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents
 from selection.full_scores.estimators import MOST_GRADED

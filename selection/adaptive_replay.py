@@ -41,9 +41,8 @@ from datetime import date
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray
+from analytics.arrays import DECIMALS, FloatArray, IndexArray
 from analytics.drift.e_value import upper_share
-from analytics.drift.fidelity import DECIMALS
 from analytics.record import Record
 from selection.adaptive import (
     AdaptiveRefused,

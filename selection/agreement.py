@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analytics.drift.fidelity import DECIMALS, spearman
+from analytics.arrays import DECIMALS
+from analytics.drift.fidelity import spearman
 from selection.errors import SelectionError
 
 N_TOP = 5

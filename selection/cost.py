@@ -53,6 +53,7 @@ MEASURED: Basis = "measured per task"
 LINEAR: Basis = "linear in tasks"
 IMPLAUSIBLE: Basis = "implausible"
 NOT_MEASURED: Basis = "not measured"
+SAME = 1e-9
 
 
 class CostRefused(SelectionError):
@@ -153,7 +154,7 @@ def _basis(known: FloatArray, n_tasks: int, *, is_believed: bool) -> Basis:
         return NOT_MEASURED
     if not is_believed:
         return IMPLAUSIBLE
-    if known.size < n_tasks or np.ptp(known) == 0.0:
+    if known.size < n_tasks or np.ptp(known) <= SAME * known.max():
         return LINEAR
     return MEASURED
 

@@ -52,10 +52,9 @@ Hager, *SIAM Review* 31 (1989) 221-239 (rank-one updates). The bound is this pro
 import numpy as np
 from scipy.linalg import blas
 
-from analytics.arrays import FloatArray, IndexArray
+from analytics.arrays import DECIMALS, FloatArray, IndexArray
 from selection.ridge import ALPHA
 
-N_DECIMALS = 9
 PRUNED_CELLS = 16_384  # on fewer, pruning takes longer than it saves
 N_KEPT = 8  # steps that use the same w⁰
 
@@ -105,7 +104,7 @@ class _Search:
 
     def _first_best(self, squares: FloatArray, tasks: IndexArray) -> int:
         """Position of the largest R²; of equal ones, of the first task."""
-        r2 = (1.0 - squares / self.total).round(N_DECIMALS)
+        r2 = (1.0 - squares / self.total).round(DECIMALS)
         best = int(r2.argmax())
         equal = (r2 == r2[best]).nonzero()[0]
         return best if equal.size == 1 else int(equal[tasks[equal].argmin()])
@@ -135,7 +134,7 @@ class _Search:
     def _possible(self) -> IndexArray:
         """Rows that may be the best, by the least that their Σe² can be."""
         bounds = self._bounds()
-        most = self._squares(int(bounds.argmin())) + self.total * 10.0**-N_DECIMALS
+        most = self._squares(int(bounds.argmin())) + self.total * 10.0**-DECIMALS
         rows = np.flatnonzero(bounds <= most)
         return rows[bounds[rows] + self._added(rows) <= most]
 

@@ -52,8 +52,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray, IndexArray, Mask, read_only
-from analytics.drift.fidelity import DECIMALS
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection import fold_predictions, full_scores
 from selection.bands import HI, LO
 from selection.errors import SelectionError

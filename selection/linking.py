@@ -58,14 +58,13 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection import rasch
 from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMismatch
 
 FEWEST_COMPLETE = 10
 MOST_ONE_BY_ONE = 100
 N_TENTHS = 10
-N_DECIMALS = 9
 
 
 class SubsetRefused(SelectionError):
@@ -278,7 +277,7 @@ def completion(agents: Reference, observed: Mask, tasks: IndexArray) -> Completi
     means, errors = means[known], errors[known]
     if errors.size < 2:
         raise LinkUnknown(f"{errors.size} complete agents have any of the tasks observed; 2 are needed")
-    best = np.argsort(-np.round(means, N_DECIMALS), kind="stable")[: -(-means.size // 4)]
+    best = np.argsort(-np.round(means, DECIMALS), kind="stable")[: -(-means.size // 4)]
     return Completion(
         v_link=float(np.mean(errors**2)),
         degrees=means.size - 1,
@@ -347,7 +346,7 @@ def _errors(agents: Reference, observed: Mask, tasks: IndexArray) -> tuple[Float
 
 def _median_gap(means: FloatArray) -> float | None:
     """Median difference of neighbouring distinct means."""
-    distinct = np.unique(np.round(means[~np.isnan(means)], N_DECIMALS))
+    distinct = np.unique(np.round(means[~np.isnan(means)], DECIMALS))
     return float(np.median(np.diff(distinct))) if distinct.size > 1 else None
 
 

@@ -47,7 +47,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analytics.arrays import CountArray, FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, CountArray, FloatArray, IndexArray, Mask, read_only
 from analytics.record import AgentRow
 from selection.bands import EDGE_TOLERANCE, pass_rates
 
@@ -91,7 +91,7 @@ def rates(outcomes: FloatArray) -> FloatArray:
 
 def by_rate(p: FloatArray) -> IndexArray:
     """Return the tasks from the easiest on, (m,); equal ones in their order, those without a rate last."""
-    return np.argsort(-np.nan_to_num(p, nan=-1.0), kind="stable")
+    return np.argsort(-np.round(np.nan_to_num(p, nan=-1.0), DECIMALS), kind="stable")
 
 
 def in_band(p: FloatArray, lo: float, hi: float) -> Mask:
@@ -215,8 +215,8 @@ def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> Expected:
         means=read_only(means),
         difference=difference,
         n_neighbours=read_only(n),
-        passes=passes[np.argsort(means[passes], kind="stable")],
-        failures=failures[np.argsort(-means[failures], kind="stable")],
+        passes=passes[np.argsort(np.round(means[passes], DECIMALS), kind="stable")],
+        failures=failures[np.argsort(-np.round(means[failures], DECIMALS), kind="stable")],
         n_seldom=int(seldom.sum()),
         n_often=int(often.sum()),
         passes_by_chance=float(means[seldom].sum()),

@@ -61,10 +61,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray
+from analytics.arrays import DECIMALS, FloatArray, IndexArray
 from selection import bands, rasch
 from selection.errors import ScoreMissing, SelectionError, ShapeMismatch, TooFewAgents
-from selection.greedy import N_DECIMALS, forward
+from selection.greedy import forward
 
 N_GROUPS = 10
 N_LATEST = 10
@@ -319,7 +319,7 @@ def spread(training: Training, k: int, rng: np.random.Generator | None = None) -
     TooFewTasks
         Also when M < k.
     """
-    rates = np.round(training.pass_rates, N_DECIMALS)
+    rates = np.round(training.pass_rates, DECIMALS)
     inside = np.flatnonzero((rates > SPREAD_LO) & (rates < SPREAD_HI))
     _check_size("spread", k, inside)
     positions = np.round(np.linspace(0, inside.size - 1, k)).astype(np.intp)
@@ -365,7 +365,7 @@ FITTED = frozenset({"information", "forecast"})
 
 def _ordered(keys: FloatArray, tasks: IndexArray) -> IndexArray:
     """Return `tasks` by (key rounded to 1e-9, index), ascending."""
-    return tasks[np.argsort(np.round(keys[tasks], N_DECIMALS), kind="stable")]
+    return tasks[np.argsort(np.round(keys[tasks], DECIMALS), kind="stable")]
 
 
 def _most_informative(training: Training, abilities: FloatArray, k: int) -> IndexArray:
@@ -405,7 +405,7 @@ def _check_size(name: str, k: int, tasks: IndexArray) -> None:
 def _check_scores(scores: FloatArray) -> None:
     if scores.size < 3:
         raise TooFewAgents(f"greedy: leaving one agent out needs at least 3; there are {scores.size}")
-    if np.ptp(np.round(scores, N_DECIMALS)) == 0.0:
+    if np.ptp(np.round(scores, DECIMALS)) == 0.0:
         raise ScoresEqual(f"greedy: all {scores.size} training agents score {scores[0]:.9g}")
 
 

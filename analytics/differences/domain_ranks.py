@@ -53,13 +53,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from analytics.arrays import CodeArray, FloatArray, Mask, read_only
+from analytics.arrays import DECIMALS, CodeArray, FloatArray, Mask, read_only
 from analytics.differences.first import least_by_tasks, may_be_first_by_tasks
 from analytics.differences.neyman_draws import N_TASKS_LEAST, Ahead, ahead, draws_for
 from analytics.differences.task_draws import PairVariances, pair_variances
 from analytics.errors import CoreError
-
-DECIMALS = 9
 
 
 class RanksRefused(CoreError):

@@ -46,7 +46,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from analytics.differences.finite_errors import AgentError
 from analytics.errors import CoreError
 from analytics.resampling import generator
@@ -200,8 +200,11 @@ def _calibrations(errors: Sequence[AgentError], seed: int, n_draws: int) -> dict
 
 
 def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
-    """χ²_ν/ν, kept from underflowing to 0 at one degree of freedom."""
-    return np.maximum(rng.chisquare(df, n_draws) / df, LEAST_SCALE)
+    """χ²_ν/ν, kept from underflowing to 0 at one degree of freedom.
+
+    ν is rounded to 1e-9: below 2 the generator draws in another way than at 2.
+    """
+    return np.maximum(rng.chisquare(round(df, DECIMALS), n_draws) / df, LEAST_SCALE)
 
 
 def _bounds(draws: ErrorDraws) -> tuple[FloatArray, FloatArray]:

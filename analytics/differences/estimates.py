@@ -20,7 +20,7 @@ from typing import Literal
 
 from scipy.special import stdtr, stdtrit
 
-from analytics.differences.rows import Term
+from analytics.differences.rows import Term, satterthwaite
 
 Target = Literal["subset", "full", "domain"]
 
@@ -92,9 +92,7 @@ def interval_of(value: float, terms: Sequence[Term]) -> Interval | None:
     variance = sum(term.variance for term in terms)
     if variance <= 0:
         return None
-    inverse_df = sum(term.variance**2 / term.df for term in terms)
-    df = variance**2 / inverse_df if inverse_df > 0 else math.inf
-    return _t_interval(value, math.sqrt(variance), df)
+    return _t_interval(value, math.sqrt(variance), satterthwaite(terms))
 
 
 def _t_interval(value: float, se: float, df: float) -> Interval:

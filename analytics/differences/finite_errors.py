@@ -55,7 +55,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask
-from analytics.differences.rows import NEVER_MEASURED, Facet, Row, Term, agent_variance
+from analytics.differences.rows import NEVER_MEASURED, Facet, Row, Term, agent_variance, satterthwaite
 from analytics.differences.trial_variances import trial_variance_ratio
 from analytics.errors import CoreError
 
@@ -290,8 +290,7 @@ def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[Term]:
 def _summed(parts: Sequence[Term], terms: Sequence[Term], method: Method) -> AgentError:
     """V and ν of the sum, Satterthwaite."""
     variance = math.fsum(term.variance for term in (*parts, *terms))
-    inverse_df = math.fsum(term.variance**2 / term.df for term in (*parts, *terms))
-    df = _clipped(variance**2 / inverse_df if inverse_df > 0 else math.inf)
+    df = _clipped(satterthwaite((*parts, *terms)))
     beyond = math.fsum(term.variance for term in terms)
     return AgentError(variance, df, 0.0, 0.0, NOT_CALIBRATED, beyond, tuple(parts), method)
 

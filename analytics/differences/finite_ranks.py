@@ -49,7 +49,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import stdtrit
 
-from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from analytics.differences.domain_ranks import RankIntervals
 from analytics.differences.error_draws import OwnDraws, draw_errors, own_draws, upper_point
 from analytics.differences.finite_errors import (
@@ -67,7 +67,6 @@ from analytics.differences.task_draws import PairVariances, pair_variances
 from analytics.errors import CoreError
 
 N_DRAWS_LEAST = 19
-DECIMALS = 9
 NOTES: Mapping[Method, str] = {
     "variance function": "assumes that agents with one trial are as noisy as those with repeats; where their "
     "noise has 1.3 times the variance, 9% of simulated boards claim a wrong order instead of 5%",

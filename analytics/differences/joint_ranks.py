@@ -41,8 +41,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from analytics.arrays import FloatArray, read_only
-from analytics.differences.domain_ranks import DECIMALS, RankIntervals, RanksRefused
+from analytics.arrays import DECIMALS, FloatArray, read_only
+from analytics.differences.domain_ranks import RankIntervals, RanksRefused
 from analytics.differences.first import may_be_first_by_tasks
 from analytics.differences.neyman_draws import N_DRAWS
 from analytics.resampling import generator

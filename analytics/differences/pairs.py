@@ -56,6 +56,7 @@ from analytics.differences.rows import (
     Term,
     check_variance,
     facet_terms,
+    satterthwaite,
 )
 from analytics.differences.scores import NoCommonTask, domain_term
 from analytics.differences.task_draws import pair_variances
@@ -234,9 +235,7 @@ def _shared(parts: Sequence[Term]) -> Term:
 
 def _together(name: str, parts: Sequence[Term]) -> Term:
     """Add independent estimates, with Satterthwaite's degrees of freedom, at least 1."""
-    variance = math.fsum(part.variance for part in parts)
-    inverse_df = math.fsum(part.variance**2 / part.df for part in parts)
-    return Term(name, variance, max(variance**2 / inverse_df, 1.0) if inverse_df > 0 else math.inf)
+    return Term(name, math.fsum(part.variance for part in parts), max(satterthwaite(parts), 1.0))
 
 
 def _grouped(

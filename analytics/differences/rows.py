@@ -105,6 +105,14 @@ class Term(NamedTuple):
     df: float
 
 
+def satterthwaite(terms: Sequence[Term]) -> float:
+    """ν of Σt: (Σt)²/Σ(t²/ν_t), of one term its own to the last bit; infinite where all are known."""
+    if len(terms) == 1:
+        return terms[0].df
+    inverse = math.fsum(term.variance**2 / term.df for term in terms)
+    return math.fsum(term.variance for term in terms) ** 2 / inverse if inverse else math.inf
+
+
 def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[Term, ...]:
     """v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link, part by part.
 

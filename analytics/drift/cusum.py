@@ -50,6 +50,7 @@ from dataclasses import dataclass
 
 from scipy.special import ndtri
 
+from analytics.arrays import DECIMALS
 from analytics.errors import CoreError
 
 ALLOWANCE = 0.5
@@ -141,7 +142,7 @@ def cusum(
     _check(values, n_reference)
     chart = _Chart(two_sided, n_reference, lines or (TWO_SIDED if two_sided else ONE_SIDED))
     for position, value in enumerate(values):
-        chart.add(position, float(value))
+        chart.add(position, round(float(value), DECIMALS))
     return Cusum(
         up=tuple(chart.ups),
         down=tuple(chart.downs),

@@ -61,11 +61,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.errors import CoreError
 from analytics.resampling import generator
 
-DECIMALS = 9
 N_DRAWS = 500
 CHUNK_CELLS = 4_000_000
 BLOCK_CELLS = 1_000_000

@@ -90,6 +90,7 @@ N_DRAWS = 2000
 NORMAL_MULTIPLIER = 2.80
 TERMS = ("model", "task", "run", "model:task", "model:run", "task:run", "residual")
 ALL_EQUAL = 1e-18
+ROUNDING = 1e-12  # of the mean square
 
 
 @dataclass(frozen=True)
@@ -294,7 +295,8 @@ def components_of_counts(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArr
 
     The sums of squares are differences of uncorrected ones, T_A = Σ over the levels of A of (number of cells)
     times (mean)². Those whose levels hold the task are sums over tasks, so that they are one product with
-    `counts`; the others come from the K × L means of the draw. Scores are centred first, which keeps digits.
+    `counts`; the others come from the K × L means of the draw. Scores are centred first, which keeps digits;
+    what is left of a component that is 0 is none.
     """
     x = tensor.scores - tensor.scores.mean()
     k, n, n_runs = x.shape
@@ -307,7 +309,8 @@ def components_of_counts(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArr
     g = k * n * n_runs * means.mean(axis=(1, 2)) ** 2
     interactions = [mt - m - t + g, mr - m - r + g, tr - t - r + g]
     squares = [m - g, t - g, r - g, *interactions, mtr - mt - mr - tr + m + t + r - g]
-    return _solved(np.stack(squares, axis=1), k, n, n_runs)
+    found = _solved(np.stack(squares, axis=1), k, n, n_runs)
+    return np.where(np.abs(found) <= ROUNDING * mtr[:, None] / x.size, 0.0, found)
 
 
 def _per_task(x: FloatArray) -> FloatArray:

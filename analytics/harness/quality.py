@@ -62,7 +62,7 @@ N_DRAWS = 2000
 WEIGHTS = (0.40, 0.35, 0.25)
 D_CEILING = 3.0
 COST_PARTS = ("environment", "execution", "scoring")
-NO_SPREAD = 1e-18
+NO_SPREAD = 1e-12  # of the mean square
 
 
 @dataclass(frozen=True)
@@ -265,10 +265,11 @@ def _pairwise_d(tensor: ScoreTensor, counts: FloatArray) -> FloatArray:
     n, total, square = (counts @ part.sum(axis=2).T for part in (seen.astype(np.float64), x, x**2))
     with np.errstate(divide="ignore", invalid="ignore"):
         means = total / n
-        variances = np.where(n > 1, np.maximum(square - n * means**2, 0.0) / (n - 1), np.nan)
+        spread = square - n * means**2
+        variances = np.where(n > 1, np.where(spread > NO_SPREAD * square, spread, 0.0) / (n - 1), np.nan)
     pooled = (variances[:, :, None] + variances[:, None, :]) / 2.0
     d = np.full(pooled.shape, np.nan)
-    np.divide(np.abs(means[:, :, None] - means[:, None, :]), np.sqrt(pooled), out=d, where=pooled > NO_SPREAD)
+    np.divide(np.abs(means[:, :, None] - means[:, None, :]), np.sqrt(pooled), out=d, where=pooled > 0.0)
     d[:, np.arange(len(tensor.models)), np.arange(len(tensor.models))] = 0.0
     return d
 

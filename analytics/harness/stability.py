@@ -29,8 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray, Mask
-from analytics.drift.fidelity import DECIMALS, kendall
+from analytics.arrays import DECIMALS, FloatArray, Mask
+from analytics.drift.fidelity import kendall
 from analytics.harness.tensor import (
     HarnessRefused,
     Interval,

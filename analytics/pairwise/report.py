@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from analytics.arrays import DECIMALS
 from analytics.differences.domain_ranks import RankIntervals
 from analytics.differences.joint_ranks import joint_ranks
 from analytics.pairwise.agreement import Agreement, agreement
@@ -72,7 +73,7 @@ class Pairwise:
                 "rank_lo": int(ranks.lower[i]),
                 "rank_hi": int(ranks.upper[i]),
             }
-            for i in np.argsort(-found.strengths, kind="stable").tolist()
+            for i in np.argsort(-np.round(found.strengths, DECIMALS), kind="stable").tolist()
         ]
 
     def _positions(self) -> dict[str, dict[str, float]]:

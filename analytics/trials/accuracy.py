@@ -72,7 +72,8 @@ def mean_interval(
     method : {"t", "logit-t"}, optional
         By rule when not given: logit-t where a·min(A, 1 − A) < 5.
     """
-    rule: Literal["t", "logit-t"] = "logit-t" if n_tasks * min(mean, 1.0 - mean) < N_EXPECTED else "t"
+    n_expected = n_tasks * min(mean, 1.0 - mean)
+    rule: Literal["t", "logit-t"] = "logit-t" if n_expected < N_EXPECTED - EQUAL else "t"
     reach = float(stdtrit(n_tasks - 1, 0.975)) * se
     if (method or rule) == "t":
         return Interval(mean - reach, mean + reach, "t")

@@ -25,8 +25,7 @@ from datetime import date
 import numpy as np
 from scipy.special import ndtri
 
-from analytics.arrays import FloatArray
-from analytics.drift.fidelity import DECIMALS
+from analytics.arrays import DECIMALS, FloatArray
 from selection.intervals.quantiles import FEWEST_FOR_QUANTILE, split_conformal
 from selection.intervals.scaffolds import LEVEL
 

@@ -26,7 +26,7 @@ from typing import Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from analytics.differences.estimates import Estimate, Target
 from analytics.differences.finite_errors import Calibrated, Measured
 from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
@@ -45,7 +45,6 @@ from selection.standings.lines import AtTarget
 from selection.standings.placing import Placed
 from selection.standings.targets import Bench, at_target, unclaimed
 
-N_DECIMALS = 9
 Code = Literal["target_unknown", "no_subset", "agent_unknown", "too_few"]
 
 
@@ -94,7 +93,7 @@ class Pair:
         """Whether neither is surely better, by the critical value of a board; without an error they are."""
         if self.estimate is None or self.se_of_ties is None or self.unclaimed:
             return True
-        return abs(round(self.estimate.value, N_DECIMALS)) <= critical * self.se_of_ties
+        return abs(round(self.estimate.value, DECIMALS)) <= critical * self.se_of_ties
 
 
 @dataclass(frozen=True)
@@ -334,7 +333,7 @@ def _sides(view: View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, st
             left_out[side.name] = side.at.reason
         else:
             sides.append(side)
-    return sorted(sides, key=lambda side: (-round(side.at.score or 0.0, N_DECIMALS), side.name)), left_out
+    return sorted(sides, key=lambda side: (-round(side.at.score or 0.0, DECIMALS), side.name)), left_out
 
 
 def _side(view: View, i: int) -> _Side:

@@ -30,6 +30,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from analytics import DECIMALS
 from selection.standings import terms, words
 from selection.standings.lines import Better, Verdict
 from selection.validated import TESTS, error
@@ -92,7 +93,7 @@ def no_subset(reason: str) -> Verdict:
 def word(correct: float, clear: float | None) -> str:
     """Return yes, mostly or not yet."""
     for told, least, least_clear in RULE:
-        if correct >= least and (clear is None or clear >= least_clear):
+        if _reaches(correct, least) and (clear is None or _reaches(clear, least_clear)):
             return told
     return "not yet"
 
@@ -113,7 +114,7 @@ def better(validation: Plain | None, protocol: str, strategy: str) -> Better | N
     found = [
         Better(name, value, se)
         for name, value, se in _differences(validation, protocol)
-        if value > N_ERRORS * se and not _is_worse_elsewhere(validation, name)
+        if value > 0 and is_clear(value, se) and not _is_worse_elsewhere(validation, name)
     ]
     return max(found, key=lambda one: one.difference, default=None)
 
@@ -125,9 +126,14 @@ def falls_back(validation: Plain | None, strategy: str) -> tuple[float, float, f
     """
     own = strategies_of(validation, "loao").get(strategy, {})
     difference, se = own.get("full_difference"), (own.get("se") or {}).get("full_difference")
-    if difference is None or se is None or difference >= -N_ERRORS * se:
+    if difference is None or se is None or difference >= 0 or not is_clear(difference, se):
         return None
     return own["pairs_correct_full"], own["pairs_correct"], se
+
+
+def is_clear(difference: float, se: float) -> bool:
+    """Whether a difference is larger than two standard errors, by more than 1e-9."""
+    return round(abs(difference) - N_ERRORS * se, DECIMALS) > 0
 
 
 def strategies_of(validation: Plain | None, protocol: str) -> Plain:
@@ -167,6 +173,11 @@ def _protocol(validation: Plain | None, strategy: str) -> str | None:
     return next(iter(enough or list(n_held_out)[::-1]), None)
 
 
+def _reaches(share: float, least: float) -> bool:
+    """Whether a share is at least so large; equal is what agrees to 1e-9."""
+    return round(share - least, DECIMALS) >= 0
+
+
 def _published(validation: Plain | None, protocol: str, strategy: str) -> tuple[Plain, str]:
     """Figures that may be published of a strategy, and how it counts as chosen."""
     own: Plain = strategies_of(validation, protocol)[strategy]
@@ -188,7 +199,7 @@ def _differences(validation: Plain | None, protocol: str) -> Iterator[tuple[str,
 
 def _is_worse_elsewhere(validation: Plain | None, strategy: str) -> bool:
     return any(
-        value < -N_ERRORS * se
+        value < 0 and is_clear(value, se)
         for protocol in (validation or {}).get("protocols", {})
         for name, value, se in _differences(validation, protocol)
         if name == strategy
@@ -223,8 +234,8 @@ def random_text(validation: Plain | None, strategy: str) -> str:
         own = strategies_of(validation, protocol).get(strategy, {})
         difference, se = own.get("random_difference"), error(own, "random_difference")
         if difference is not None and se is not None:
-            is_told = abs(difference) > N_ERRORS * se
-            found[("worse" if difference > 0 else "better") if is_told else "as well"].append(protocol)
+            how = "worse" if difference > 0 else "better"
+            found[how if is_clear(difference, se) else "as well"].append(protocol)
     n = sum(map(len, found.values()))
     if not n:
         return ""
@@ -270,7 +281,7 @@ def _beside_random(told: Verdict) -> str:
     if se is None:
         of_random = words.percent(share)
         return f"As many random tasks put {of_random}% in order; the error of the difference is not known."
-    if abs(difference) <= N_ERRORS * se:
+    if not is_clear(difference, se):
         between = f"{_signed(difference)} ± {words.percent(se)} points"
         return f"As many random tasks do as well: the difference is {between}."
     if difference < 0:

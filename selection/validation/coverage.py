@@ -31,8 +31,7 @@ from typing import Literal
 
 import numpy as np
 
-from analytics.arrays import FloatArray
-from analytics.drift.fidelity import DECIMALS
+from analytics.arrays import DECIMALS, FloatArray
 from selection import full_scores, intervals
 from selection.folds import CompleteAgents, Rule
 from selection.held_out import Records, Subsets, nested_residuals

@@ -51,9 +51,9 @@ Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are 
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
-from analytics.drift.fidelity import DECIMALS, kendall, midranks
+from analytics.drift.fidelity import kendall, midranks
 from selection.full_scores import ESTIMATORS
 from selection.held_out import Records
 

@@ -40,8 +40,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.drift.fidelity import DECIMALS
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.held_out import Records
 from selection.validation.figures import N_GROUPS_JACKKNIFE, jackknife, mean_known, shares
 

@@ -114,6 +114,25 @@ def pilot_study():
     )
 
 
+def test_components_are_of_agents_with_a_say_and_errors_of_each_agent():
+    """Of an account that delivers six agents alike, none is learnt from; each has its own decomposition."""
+    rng = np.random.default_rng(11)
+    agent, task, trial = (axis.ravel() for axis in np.indices((12, 20, 2)))
+    steady = np.clip(0.2 + 0.03 * agent + 0.02 * task, 0, 1)
+    outcome = (rng.random((12, 20, 2)).ravel() < steady).astype(float)
+    outcome[agent >= 6] = (task[agent >= 6] % 2).astype(float)
+    columns = {"agent": np.char.mod("a%02d", agent), "task": np.char.mod("t%02d", task)}
+    columns |= {facet: np.full(agent.size, "") for facet in ("prompt", "judge", "temperature", "run")}
+    first = [f"a{i:02d}" for i in range(6)]
+    alone = Outcomes(columns, outcome).of_agents(first)
+    expected = variance_study(alone, complete=[], n_tasks=20)
+    found = variance_study(Outcomes(columns, outcome), complete=[], n_tasks=20, voices=first)
+    assert found["components"] == expected["components"]
+    assert (found["n_rows"], found["levels"]["agent"]) == (240, 6)
+    assert len(found["agents"]) == 12
+    assert trial.max() == 1
+
+
 def test_projections_hold_what_agents_vary_by_with_the_prompt():
     """By hand: (σ²_prompt + σ²_agent:prompt)/2 + σ²_task:prompt/40 + σ²/(40·R), and tasks."""
     study = pilot_study()

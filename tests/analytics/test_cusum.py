@@ -76,6 +76,12 @@ def test_equal_values_never_alarm():
     assert cusum([0.5] * 500, two_sided=True).alarms == ()
 
 
+def test_values_that_differ_by_rounding_share_a_rank():
+    sums = [0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2] * 4
+    assert len(set(sums)) == 2
+    assert cusum(sums).scores == cusum([0.3] * 16).scores
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_values_that_are_not_finite_are_refused_with_their_place(value):
     with pytest.raises(SeriesMalformed, match="value 2 is"):

@@ -443,6 +443,17 @@ def test_what_cannot_be_ranked_is_refused(agents, changes, message):
     assert issubclass(RankSetsRefused, CoreError)
 
 
+def test_the_last_bit_of_the_degrees_of_freedom_changes_no_draw():
+    """Below ν = 2 the generator draws in another way."""
+    half = np.full(9, 0.5)
+    error = error_of(Measured("a", half, Row(half)), NOISE)
+    two, less = (
+        error_draws.own_draws("a", error._replace(df=df), seed=0, n_draws=99)
+        for df in (2.0, math.nextafter(2.0, 0.0))
+    )
+    np.testing.assert_allclose(less, two, rtol=1e-12)
+
+
 def test_one_calibration_has_one_number_of_degrees_of_freedom():
     with pytest.raises(DrawsRefused, match="calibration 0: 9 and 8"):
         rank_sets(

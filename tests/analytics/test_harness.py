@@ -16,6 +16,7 @@ from analytics import flat_file
 from analytics import harness as h
 from analytics.harness import HarnessRefused, ScoreTensor
 from analytics.harness.gstudy import TERMS, components_of_counts, reliability_bootstrap, reliability_interval
+from analytics.harness.quality import discriminability_draws
 from analytics.resampling import SeedRefused, generator, resampled_counts
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=30)
@@ -146,6 +147,15 @@ def test_a_two_by_two_by_two_tensor_by_hand():
     assert found.variances["model:task"] == pytest.approx(1.0)
     assert found.boundary == ("task",)
     assert sum(found.variances.values()) == pytest.approx(2.5)
+
+
+def test_what_does_not_vary_has_no_component_and_is_not_named_as_truncated():
+    """Scores that are the sum of a model's and a task's part: what rounding leaves of the rest is 0."""
+    rng = np.random.default_rng(3)
+    scores = np.add.outer(rng.random(5), rng.random(45))[:, :, None] * np.ones(3)
+    found = h.variance_components(tensor(scores))
+    assert found.boundary == ()
+    assert [found.variances[term] for term in TERMS[2:]] == [0.0] * 5
 
 
 @REPEATABLE
@@ -302,6 +312,16 @@ def test_d_by_its_definition(sizes):
                 d[a, b] == d[b, a] == pytest.approx(abs(flat[a].mean() - flat[b].mean()) / pooled, abs=1e-10)
             )
     assert h.discriminability(x) == pytest.approx(d[np.triu_indices(sizes[1], 1)].mean(), abs=1e-12)
+
+
+def test_without_spread_there_is_no_d_in_any_draw():
+    """Two models whose scores never differ: what rounding leaves of their variance is none."""
+    scores = np.stack([np.full((45, 1), value) for value in (0.1, 0.7, 0.35)])
+    scores[2] += np.linspace(0, 0.3, 45)[:, None]
+    counts = resampled_counts(1, "task bootstrap", 45, 200)
+    assert np.isnan(discriminability_draws(tensor(scores), counts)).all()
+    scores[0] += 1e-4 * (np.arange(45)[:, None] % 2)
+    assert np.isfinite(discriminability_draws(tensor(scores), counts)).all()
 
 
 def test_missing_scores_are_left_out_of_d_and_of_coverage():

@@ -279,6 +279,13 @@ def test_few_passes_published_take_the_logit():
 # ------------------------------------------------------------------------------------------------- refused
 
 
+@pytest.mark.parametrize(("passes", "n_tasks", "method"), [(5, 77, "t"), (5, 14, "t"), (4, 77, "logit-t")])
+def test_five_passes_or_failures_are_enough_for_t(passes, n_tasks, method):
+    """77·(5/77) and 14·(1 − 9/14) are 4.999999999999999."""
+    for share in (passes / n_tasks, 1 - passes / n_tasks, (n_tasks - passes) / n_tasks):
+        assert mean_interval(share, 0.04, n_tasks).method == method
+
+
 def test_the_logit_is_for_means_near_an_end():
     # a·min(A, 1 − A) = 40·.03125 = 1.25 and 5.25 against 5; how many tasks lie inside (0, 1) is no matter.
     rare = [[1, 0, 0, 0, 0, 0, 0, 0]] * 10 + [[0] * 8] * 30

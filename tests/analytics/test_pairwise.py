@@ -27,6 +27,7 @@ from analytics.pairwise import (
     verdicts_of_shares,
 )
 from analytics.pairwise.cells import CellsRefused
+from analytics.pairwise.report import pairwise
 from tests.refusals import refused
 
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
@@ -190,6 +191,21 @@ def test_neither_the_order_of_rows_nor_which_agent_is_a_matters():
     np.testing.assert_allclose(one.strengths, two.strengths, atol=1e-10)
     np.testing.assert_allclose(one.positions, two.positions, atol=1e-10)
     np.testing.assert_allclose(one.covariance, two.covariance, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_agents_of_equal_strength_stand_by_name(seed):
+    """Of two twins each has won as often against everybody: what rounding leaves decides no order."""
+    wins = np.random.default_rng(seed).integers(2, 9, (4, 4))
+    rows = [
+        (f"i{i}{j}{k}", f"m{i}", f"m{j}", "a")
+        for i, j in np.ndindex(8, 8)
+        for k in range(wins[i // 2, j // 2])
+        if i != j
+    ]
+    order = [line["agent"] for line in pairwise(read_comparisons(of_rows(*rows)), seed=0).values()["agents"]]
+    for first, second in zip(order[::2], order[1::2], strict=True):
+        assert (int(first[1:]) % 2, int(second[1:])) == (0, int(first[1:]) + 1)
 
 
 def test_a_tie_is_half_a_win_to_each():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
+from analytics.differences.estimates import interval_of
 from analytics.differences.finite_errors import AgentErrorRefused, Calibrated, Measured, TrialNoise, error_of
 from analytics.differences.finite_ranks import rank_sets
 from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
@@ -24,6 +25,11 @@ from tests.tables import outcome_table
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
+
+
+@pytest.mark.parametrize("variance", np.linspace(0.001, 0.1, 100))
+def test_the_degrees_of_freedom_of_one_term_are_its_own(variance):
+    assert interval_of(0.2, [Term("calibration", variance, 13.0)]).df == 13
 
 
 def real_table(rows):

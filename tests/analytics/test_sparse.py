@@ -276,7 +276,9 @@ class TestProperties:
         found = minimise(criterion)
         for _ in range(5):
             start = np.exp(3.0 * rng.normal(size=criterion.n_terms + 1))
-            assert minimise(criterion, start=start).criterion == pytest.approx(found.criterion, abs=1e-8)
+            other = minimise(criterion, start=start)
+            assert other.criterion == pytest.approx(found.criterion, abs=1e-8)
+            np.testing.assert_allclose(other.variances, found.variances, rtol=1e-9)
 
 
 ITEM, PROMPT, TEMP, JUDGE = "item", "prompt", "temp", "judge"

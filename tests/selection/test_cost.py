@@ -59,6 +59,14 @@ def test_measured_linear_and_not_measured():
     )
 
 
+def test_the_mean_of_equal_costs_is_that_cost_however_it_was_added_up():
+    """A run's cost divided by its tasks; of three trials the sum has one more rounding."""
+    costs = np.array([[0.1, (0.1 + 0.1 + 0.1) / 3, 0.1]])
+    assert costs[0, 1] != 0.1
+    assert saving(costs, np.array([0])).basis == ("linear in tasks",)
+    assert saving(costs + np.array([0.0, 1e-6, 0.0]), np.array([0])).basis == ("measured per task",)
+
+
 def test_costs_that_are_not_believed_are_counted_and_left_out():
     costs = np.array([[1.0, 2.0], [0.0, 0.0], [NAN, NAN]])
     result = saving(costs, np.array([0]), np.array([True, False, False]))

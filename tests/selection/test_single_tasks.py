@@ -51,6 +51,13 @@ def test_a_task_that_nobody_ran_has_no_rate_and_comes_last():
     assert by_rate(rates(outcomes)).tolist() == [*range(2, 20), 1, 0]
 
 
+def test_equal_rates_stand_in_task_order_however_they_were_added_up():
+    outcomes = np.array([[0.3, 0.1, 1.0], [0.0, 0.2, 1.0]])
+    p = rates(outcomes)
+    assert p[1] > p[0]
+    assert by_rate(p).tolist() == [2, 0, 1]
+
+
 def test_both_ends_of_the_band_are_in_however_a_rate_was_added_up():
     assert in_band(np.array([0.1 + 0.2, 0.7, 0.29, 0.71, NAN]), 0.3, 0.7).tolist() == [1, 1, 0, 0, 0]
 

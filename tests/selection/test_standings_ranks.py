@@ -69,7 +69,7 @@ def without_last(record):
         name: getattr(record, name)[rows]
         for name in (
             "about", "n_places", "n_gaps", "n_invalid", "asked", "operator", "arrival", "completed",
-            "complete", "costs", "n_tokens", "seconds", "n_deliveries", "repeats", "condition",
+            "complete", "voice", "costs", "n_tokens", "seconds", "n_deliveries", "repeats", "condition",
         )
     }  # fmt: skip
     return replace(record, table=table, **per_agent)
@@ -189,7 +189,8 @@ def test_three_that_were_submitted_do_not_tell_the_noise_of_all_that_were_loaded
     table = replace(found.table, n_trials=n_trials, n_valid=n_trials.astype(np.int32), trial_variances=spread)
     loaded = replace(found, table=table, complete=np.ones(23, bool))
     assert pairs(loaded, target="full").omega is None
-    few = replace(loaded, operator=np.arange(23) < 4)
+    about = tuple(replace(one, vouched=i < 4) for i, one in enumerate(loaded.about))
+    few = replace(loaded, operator=np.arange(23) < 4, about=about)
     rates = outcomes[20:].mean(axis=1)
     by_hand = 3 * 2 / 3 / (60 * rates * (1 - rates)).sum()
     assert pairs(few, target="full").omega == pytest.approx(by_hand)

@@ -70,6 +70,24 @@ def validation(strategy="mid_range", temporal=None, loao=None, prequential=None)
 # -------------------------------------------------------------------------------------------- the verdict
 
 
+def test_the_last_bit_of_a_share_decides_no_word():
+    share = float(np.mean([0.94, 0.95, 0.96]))
+    assert share < 0.95
+    assert word(share, 0.99) == word(0.95, float(np.nextafter(0.99, 0))) == "yes"
+    assert word(0.95 - 1e-8, None) == "mostly"
+
+
+def test_rounding_is_no_difference_between_strategies():
+    """Strategies that choose the same tasks differ by what a sum of other order leaves."""
+    left = figures(0.96, policy=3e-15, se=1e-15, random=-3e-15)
+    own = {"mid_range": figures(0.96, random=-3e-15, se=1e-15)}
+    told = validation(temporal=own | {"spread": left}, loao=own)
+    found = verdict(told, "mid_range")
+    assert found.better is None
+    assert "As many random tasks do as well" in found.sentence
+    assert "do as well in all 2 tests" in random_text(told, "mid_range")
+
+
 def test_the_verdict_is_in_time_where_that_is_available():
     told = verdict(validation(temporal={"mid_range": figures(0.96)}), "mid_range")
     assert (told.word, told.protocol, told.pairs, told.clear) == ("yes", "temporal", 0.96, 0.999)
