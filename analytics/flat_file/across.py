@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, excerpt, quoted
 from analytics.flat_file.table import RowNumbers, Table
-from analytics.flat_file.values import likeness
+from analytics.names import without_case
 
 Codes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int64]
@@ -77,7 +77,7 @@ def look_alike(names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Find the codes of names that are like an earlier one, each with that one's code."""
     earliest: dict[str, int] = {}
     for code, name in enumerate(names):
-        other = earliest.setdefault(likeness(name), code)
+        other = earliest.setdefault(without_case(name), code)
         if other != code:
             yield code, other
 

@@ -202,11 +202,6 @@ def name_rule(text: str, what: str = "a name") -> str | None:
     return None
 
 
-def likeness(name: str) -> str:
-    """Return what names have in common that differ only in case or in forms of the same letters (NFKC)."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-
-
 def _first_unseen(text: str) -> int | None:
     """Find the first character that cannot be seen: of the categories C and Z but for the space, or blank."""
     found = None if text.isascii() else INVISIBLE.search(text)

@@ -1,7 +1,6 @@
 """Who and what: benchmarks with their policy and tasks, agents with their scaffold and model."""
 
 from typing import ClassVar
-from unicodedata import normalize
 
 import pghistory
 import pgtrigger
@@ -30,11 +29,6 @@ AUDITED_OF_BENCHMARK = (
 def folded(name: str) -> str:
     """Lower the ASCII letters: what LOWER does under the collation "C" of the name columns, on any server."""
     return name.encode().lower().decode()
-
-
-def likeness(name: str) -> str:
-    """What names have in common that differ only in case or in forms of the same letters, as in a file."""
-    return normalize("NFKC", normalize("NFKC", name).casefold())
 
 
 def stated_reason(flag: str) -> models.CheckConstraint:
@@ -147,6 +141,9 @@ class Invitation(models.Model):
     benchmark = models.ForeignKey(Benchmark, models.CASCADE, related_name="invitations")
     email = models.EmailField()
     role = models.CharField(max_length=16, choices=Role)
+    trusted = models.BooleanField(
+        default=False, help_text="Whether the account is trusted once the invitation is accepted."
+    )
     sha256 = models.BinaryField(max_length=32, unique=True)
     created_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField()
@@ -215,6 +212,14 @@ class Estimator(models.TextChoices):
 class Resubmission(models.TextChoices):
     APPROVE = "approve"
     FREE = "free"
+
+
+class Trust(models.TextChoices):
+    """How far outcomes can be checked, ascending."""
+
+    SELF_REPORTED = "self_reported"
+    LOGS = "logs"
+    VERIFIED = "verified"
 
 
 class MissingPlaces(models.TextChoices):
@@ -307,6 +312,14 @@ class Policy(models.Model):
         help_text="What the board is ordered by; "
         "empty: the full score, or the subset where that orders better.",
     )
+    headline_from = models.CharField(
+        max_length=16,
+        choices=Trust,
+        blank=True,
+        default="",
+        help_text="The least trust of an agent that headlines, badges and cost sentences are made from; "
+        "empty: verified, once there are five verified agents.",
+    )
     n_trials = models.PositiveSmallIntegerField(default=1, help_text="Trials asked for on each task.")
     assignment = models.CharField(
         max_length=8,
@@ -371,6 +384,7 @@ class Policy(models.Model):
                     estimator__in=["", *Estimator.values],
                     resubmission__in=Resubmission.values,
                     missing__in=MissingPlaces.values,
+                    headline_from__in=["", *Trust.values],
                     assignment__in=Assigning.values,
                 ),
                 name="policy_choices_known",

@@ -16,6 +16,7 @@ from leaderboard.catalog.models import (
     Review,
     Strategy,
     Target,
+    Trust,
 )
 
 FACETS = ("prompt_variant", "judge", "temperature")
@@ -123,6 +124,7 @@ RULES: Mapping[str, FieldRule] = {
         'it is not stated (not "")',
         _conditions,
     ),
+    "headline_from": _one_of(Trust.values, empty="verified, once there are five verified agents"),
     "n_trials": _whole(1, 32_767),
     "resubmission": _one_of(Resubmission.values),
     "assignment": _one_of(Assigning.values),

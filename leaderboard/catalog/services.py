@@ -1,12 +1,13 @@
 """Writes to the catalog. Each runs inside the caller's transaction where there is one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Lower
 
+from analytics.names import alike, forms, without_case
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import (
     Agent,
@@ -19,7 +20,6 @@ from leaderboard.catalog.models import (
     Scaffold,
     Task,
     folded,
-    likeness,
 )
 from leaderboard.errors import Conflict
 
@@ -42,7 +42,7 @@ class AgentDescribedOtherwise(Conflict):
 
 
 class LooksLikeAnother(Conflict):
-    """The name of an agent differs from a known one only in case or in forms of the same letters."""
+    """The name of an agent, a scaffold or a model reads like a known one that is spelt otherwise."""
 
 
 class SecondName(Conflict):
@@ -115,7 +115,7 @@ def ensure_agents(
     known = {folded(name) for name in _same_names(benchmark, names).values_list("name", flat=True)}
     new = [d for d in descriptions if folded(d.name) not in known]
     if new:
-        _check_looks_like_none(benchmark, new)
+        _check_looks_like_none(benchmark, new, by_operator=owner is None)
     if owner and new:
         _check_no_second_name(benchmark, new, owner)
     if new:
@@ -166,22 +166,45 @@ def _create_agents(benchmark: Benchmark, new: list[AgentDescription], owner: Use
     )
 
 
-def _check_looks_like_none(benchmark: Benchmark, new: Iterable[AgentDescription]) -> None:
-    """Refuse a new agent whose name reads like a known one; two that come at once may both be taken."""
+def _check_looks_like_none(
+    benchmark: Benchmark, new: Iterable[AgentDescription], *, by_operator: bool
+) -> None:
+    """Refuse a new agent whose name reads like a known one; two that come at once may both be taken.
+
+    An operator's may look like another as long as they differ in more than case and forms of letters.
+    """
     before = AgentAlias.objects.filter(benchmark=benchmark).values_list("name", flat=True)
-    known = {likeness(name): name for name in (*before, *benchmark.agents.values_list("name", flat=True))}
-    alike = [
-        (d.name, other)
-        for d in new
-        if (other := known.get(likeness(d.name))) and folded(other) != folded(d.name)  # a twin just made it
-    ]
-    if alike:
-        lines = (
-            f"The agent {name!r} reads like {other!r}, which is known here; spell it that way, or give it "
-            "another name."
-            for name, other in alike[:N_NAMED]
-        )
-        raise LooksLikeAnother("\n".join(lines) + _in_all(len(alike), "agents"))
+    known = [*before, *benchmark.agents.values_list("name", flat=True)]
+    found = look_alikes("agent", [d.name for d in new], known)
+    if by_operator:
+        found = [one for one in found if without_case(one.name) == without_case(one.known)]
+    refuse_look_alikes(found)
+
+
+class LookAlike(NamedTuple):
+    kind: str
+    name: str
+    known: str
+
+    def __str__(self) -> str:
+        return f"The {self.kind} {self.name!r} reads like {self.known!r}, which is known here"
+
+
+def look_alikes(kind: str, names: Iterable[str], known: Iterable[str]) -> list[LookAlike]:
+    """Names that read like a known one which is spelt otherwise, each with one of those."""
+    by_form: dict[str, list[str]] = {}
+    for other in known:
+        for form in forms(other):
+            by_form.setdefault(form, []).append(other)
+    others = {name: [one for form in forms(name) for one in by_form.get(form, ())] for name in names}
+    twins = ((name, [one for one in found if folded(one) != folded(name)]) for name, found in others.items())
+    return [LookAlike(kind, name, min(found)) for name, found in twins if found]
+
+
+def refuse_look_alikes(found: Sequence[LookAlike]) -> None:
+    if found:
+        lines = (f"{one}; spell it that way, or give it another name." for one in found[:N_NAMED])
+        raise LooksLikeAnother("\n".join(lines) + _in_all(len(found), f"{found[0].kind}s"))
 
 
 def _check_no_second_name(
@@ -192,11 +215,12 @@ def _check_no_second_name(
 
     The owner's account is locked, so that two such names that come at once wait for each other.
     """
-    told = benchmark.agents.filter(owner=owner).order_by("-id")
-    rows = told.values_list("name", "scaffold__name", "model__name", "version")
-    theirs = {_identity(AgentDescription(*row)): row[0] for row in rows}
+    owned = benchmark.agents.filter(owner=owner).order_by("id")
+    rows = owned.values_list("name", "scaffold__name", "model__name", "version")
+    theirs = [AgentDescription(*row) for row in rows]
     for described in descriptions:
-        if (name := theirs.get(_identity(described), described.name)) != described.name:
+        same = (one.name for one in theirs if _is_same_agent(one, described))
+        if (name := next(same, described.name)) != described.name:
             raise SecondName(
                 f"You have delivered this agent before as {name!r}: {described.name!r} has the same scaffold "
                 f"{described.scaffold!r}, model {described.model!r} and "
@@ -206,8 +230,8 @@ def _check_no_second_name(
             )
 
 
-def _identity(described: AgentDescription) -> tuple[str, ...]:
-    return likeness(described.scaffold), likeness(described.model), likeness(described.version)
+def _is_same_agent(one: AgentDescription, other: AgentDescription) -> bool:
+    return all(alike(getattr(one, part), getattr(other, part)) for part in ("scaffold", "model", "version"))
 
 
 def complete_agents(

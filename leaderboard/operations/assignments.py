@@ -124,6 +124,8 @@ def agent_of(
         raise NotYourAgent from None
     if agent.owner != by and not by_operator:
         raise NotYourAgent
+    if by:
+        claims.check_made_of(agent)
     return agent
 
 

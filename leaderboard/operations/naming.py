@@ -6,8 +6,9 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Lower
 
+from analytics.names import without_case
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, folded, likeness
+from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, folded
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
 from leaderboard.operations.models import AssignmentStatus
@@ -120,7 +121,7 @@ def _check_free(agent: Agent, name: str) -> None:
     others = agent.benchmark.agents.exclude(pk=agent.pk).values_list("name", flat=True)
     gone = AgentAlias.objects.filter(benchmark=agent.benchmark).exclude(agent=agent)
     for other in (*others, *gone.values_list("name", flat=True)):
-        if likeness(other) == likeness(name):
+        if without_case(other) == without_case(name):
             raise NameTaken(f"Another agent has or had the name {other!r}.")
 
 

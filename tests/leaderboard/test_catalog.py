@@ -34,6 +34,11 @@ def benchmark(db):
     return get_or_create_benchmark(slug="toy", title="Toy")[0]
 
 
+@pytest.fixture
+def ada(django_user_model):
+    return django_user_model.objects.create_user("ada@example.org")
+
+
 def described(name="Alpha", scaffold="Loop", model="M 1", **more):
     return AgentDescription(name, scaffold, model, **more)
 
@@ -66,6 +71,20 @@ def test_a_new_agent_that_reads_like_a_known_one_is_refused(benchmark, name):
     with pytest.raises(LooksLikeAnother, match=r"reads like 'é-5', which is known here"):
         ensure_agents(benchmark=benchmark, descriptions=[described(name)], owner=None)
     ensure_agents(benchmark=benchmark, descriptions=[described("é-6")], owner=None)
+
+
+@pytest.mark.parametrize("name", ["С1audе", "Cl4ude", "CIaude"])
+def test_an_account_may_not_take_a_name_that_looks_like_a_known_one(benchmark, ada, name):
+    """Cyrillic С and е and the digit 1; a capital I. A 4 is no a."""
+    ensure_agents(benchmark=benchmark, descriptions=[described("Claude")], owner=None)
+    new = [described(name, "Tree")]
+    if name == "Cl4ude":
+        assert ensure_agents(benchmark=benchmark, descriptions=new, owner=ada)[name].owner == ada
+        return
+    with pytest.raises(LooksLikeAnother, match=r"reads like 'Claude', which is known"):
+        ensure_agents(benchmark=benchmark, descriptions=new, owner=ada)
+    assert ensure_agents(benchmark=benchmark, descriptions=new, owner=None)[name].owner is None
+    assert ensure_agents(benchmark=benchmark, descriptions=new, owner=ada)[name].owner is None  # known by now
 
 
 @pytest.mark.parametrize("change", [{"scaffold": "Tree"}, {"model": "M 2"}, {"version": "2"}])

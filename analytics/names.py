@@ -1,0 +1,64 @@
+"""Names that a reader takes for one another: Ａlpha and alpha, С1audе and Claude, GPT-40 and GPT-4o.
+
+Two names are alike where they are equal after NFKC and casefolding, or where their skeletons are. A skeleton
+has the prototype of UTS #39 in the place of each letter that looks like it: Cyrillic а is a, 0 is O, 1 and I
+are l, m is rn. Its case is folded afterwards. Digits stay apart: two different numbers are never alike.
+
+Not done here
+-------------
+Alike is not transitive: I is like i and like l. w and vv, 5 and S are apart, as in UTS #39. Letters without a
+width are ignored there; a name holds none.
+
+Source
+------
+Unicode Technical Standard #39, §4, by the data of `confusable_homoglyphs`.
+"""
+
+from functools import cache, lru_cache
+from unicodedata import normalize
+
+MARK = "\u200e"  # stands around letters that are written from right to left
+
+
+def alike(name: str, other: str) -> bool:
+    """Whether a reader may take one name for the other."""
+    return not forms(name).isdisjoint(forms(other))
+
+
+@lru_cache(maxsize=100_000)
+def forms(name: str) -> frozenset[str]:
+    """Return the name as it is compared: names are alike where they have a form in common."""
+    return frozenset((without_case(name), skeleton(name)))
+
+
+def without_case(name: str) -> str:
+    """Return what names have in common that differ only in case or in forms of the same letters (NFKC)."""
+    return normalize("NFKC", normalize("NFKC", name).casefold())
+
+
+def skeleton(name: str) -> str:
+    """Return what names have in common whose letters look the same, in any case."""
+    return without_case(normalize("NFD", name).translate(_prototypes()))
+
+
+@cache
+def _prototypes() -> dict[int, str]:
+    """Map letters to the prototypes of UTS #39.
+
+    The data hold each pair both ways. A letter has one prototype; a prototype has several letters, or is
+    several, or else is one of two, of which either will do.
+    """
+    from confusable_homoglyphs.confusables import confusables_data
+
+    pairs = {
+        letter.strip(MARK): [one["c"].strip(MARK) for one in others]
+        for letter, others in confusables_data.items()
+    }
+    return {ord(letter): _prototype(letter, pairs) for letter in pairs if len(letter) == 1}
+
+
+def _prototype(letter: str, pairs: dict[str, list[str]]) -> str:
+    if len(pairs[letter]) != 1:
+        return letter
+    (other,) = pairs[letter]
+    return other if len(other) > 1 or len(pairs[other]) > 1 else min(letter, other)
