@@ -33,7 +33,8 @@ from analytics.progress import progress_bar as progress_bar
 from analytics.record import Record
 from analytics.text import as_text, named
 from analytics.threads import one_blas_thread
-from analytics.trials.flags import Dependence, dependent_trials
+from analytics.trials.consistency import improving_trials
+from analytics.trials.flags import Dependence, Improvement, dependent_trials
 
 FAILED, REFUSED = 1, 2
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -270,11 +271,14 @@ def table_of(flat: FlatFile) -> OutcomeTable:
     return table.restrict(agents=table.n_valid_tasks() > 0)
 
 
-def copied_trials(flat: FlatFile) -> dict[str, Dependence]:
-    """Agents two of whose trials agree too often to be two draws, with the pair that agrees most."""
+def copied_trials(flat: FlatFile) -> dict[str, Dependence | Improvement]:
+    """Agents two of whose trials agree too often to be two draws, or whose trials only improve.
+
+    With the pair that agrees most, or how unlikely the improvement is among repeats.
+    """
     n_trials = int(flat.trial.max()) + 1
     run = flat.setting.astype(np.int64) * n_trials + flat.trial
-    found: dict[str, Dependence] = {}
+    found: dict[str, Dependence | Improvement] = {**improving_trials(flat)}
     for i, agent in enumerate(flat.agents):
         rows = flat.valid & (flat.agent == i)
         pair = dependent_trials(flat.task[rows], run[rows], flat.outcome[rows])

@@ -1,8 +1,8 @@
 """How alike the repeated trials of one agent are: consistency, copies, and the facets that its mean is over.
 
 Trials repeat only within one condition (prompt variant, judge, temperature). Where several are compared each
-has a consistency of its own, and there is none of all. An agent two of whose trials are copies has no
-consistency: its trials count as one.
+has a consistency of its own, and there is none of all. An agent two of whose trials are copies, or whose
+trials only improve, has no consistency: its trials count as one.
 
 Source
 ------
@@ -38,7 +38,8 @@ class Repeats:
     reason : str
         Why there is no estimate; else empty.
     copies : str
-        Two trials that agree too often to be two draws, in words; else empty.
+        Why its trials count as one, in words: two agree too often to be two draws, or no task ever gets
+        worse from one to the next; else empty.
     gains : str
         A latest delivery that is better on some tasks and worse on none, in words; else empty.
     levels : mapping of str to int

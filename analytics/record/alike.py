@@ -1,9 +1,9 @@
 """How alike an agent's repeated trials are, from its counted rows; what comes out is `analytics.repeats`.
 
 Trials repeat within one condition; runs and trials are repeats. Where several conditions are compared each
-has an estimate of its own and the agent none: which of them is told would decide it. Trials that are copies
-under one condition count as one under all. Gains are looked for between the agent's last two deliveries,
-whatever counts.
+has an estimate of its own and the agent none: which of them is told would decide it. Trials that are copies,
+or only improve, under one condition count as one under all. Gains are looked for between the agent's last two
+deliveries, whatever counts.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.record.rows import Rows, Setting, distinct
 from analytics.repeats import Repeats
 from analytics.trials.convergence import convergence
-from analytics.trials.flags import Dependence, dependent_trials, only_gains
+from analytics.trials.flags import Dependence, dependent_trials, only_gains, only_improving, run_order
 from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
 
 LEAST_PARTED = 4  # trials of a task: two, and two to compare them with
@@ -65,15 +65,16 @@ def repeats(
     """
     levels = _levels(counted.rows, n_agents, settings)
     gains = _gains(delivered, order, n_agents)
+    runs = run_order([run for *_, run in settings])
     return [
-        replace(_of_agent(part, n_conditions), levels=levels[i], gains=gains[i])
+        replace(_of_agent(part, n_conditions, runs), levels=levels[i], gains=gains[i])
         for i, part in enumerate(_by_agent(counted, n_agents))
     ]
 
 
-def _of_agent(part: Trials, n_conditions: int) -> Repeats:
+def _of_agent(part: Trials, n_conditions: int, runs: CodeArray) -> Repeats:
     parts = [_where(part, np.flatnonzero(part.condition == c)) for c in range(n_conditions)]
-    copies = _copies(parts)
+    copies = _cumulative(parts, runs) or _copies(parts)
     told = [_told(one, copies) for one in parts]
     if len(told) == 1:
         return told[0]
@@ -146,6 +147,19 @@ def _by_agent(trials: Trials, n_agents: int) -> list[Trials]:
 
 def _where(trials: Trials, positions: CodeArray | slice) -> Trials:
     return Trials(trials.rows.where(positions), trials.outcome[positions], trials.condition[positions])
+
+
+def _cumulative(parts: Sequence[Trials], runs: CodeArray) -> str:
+    """Say that the trials under one condition only improve; `runs` is the place of each setting's run."""
+    ordered = [_where(part, np.argsort(runs[part.rows.setting], kind="stable")) for part in parts]
+    found = [one for part in ordered if (one := only_improving(part.rows.task, part.outcome)) is not None]
+    if not found:
+        return ""
+    n_tasks = min(found, key=lambda one: one.log_chance).n_tasks
+    return (
+        f"its trials are cumulative, not repeats: none of the {n_tasks} tasks with different outcomes gets "
+        "worse from any trial to the next, so they count as one"
+    )
 
 
 def _copies(parts: Sequence[Trials]) -> str:

@@ -9,7 +9,7 @@ module            holds
 ``consistency``   both for every agent of a file, on common tasks and conditions
 ``gaming``        what the best of K submissions gains by chance
 ``submissions``   who submitted how often, and the noise between submissions, from a file
-``flags``         copies, identical agents, gains only, orders that missing outcomes forbid
+``flags``         copies, cumulative trials, identical agents, gains only, unclaimed orders
 ================  =========================================================================================
 
 ``submissions`` fits by REML and is imported by its own name, so that the others load without it.

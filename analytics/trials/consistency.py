@@ -32,6 +32,7 @@ import numpy as np
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
 from analytics.flat_file import FlatFile
 from analytics.trials.accuracy import AccuracyRefused, accuracy_interval
+from analytics.trials.flags import Improvement, only_improving, run_order
 from analytics.trials.icc import (
     LEAST_TASKS,
     IccRefused,
@@ -116,6 +117,20 @@ def repeated_trials(file: FlatFile) -> tuple[RepeatedTrials, ...]:
     return tuple(sorted(found, key=lambda trials: trials.agent))
 
 
+def improving_trials(file: FlatFile) -> dict[str, Improvement]:
+    """Find the agents whose trials under some condition only improve (`analytics.trials.flags`)."""
+    runs = run_order([setting.run for setting in file.settings])
+    condition = _conditions(file)[1]
+    rows = np.lexsort((file.trial, runs[file.setting]))
+    rows = rows[file.valid[rows]]
+    found: dict[str, Improvement] = {}
+    for agent, code in np.unique(np.stack([file.agent[rows], condition[rows]]), axis=1).T.tolist():
+        mine = rows[(file.agent[rows] == agent) & (condition[rows] == code)]
+        if (one := only_improving(file.task[mine], file.outcome[mine])) is not None:
+            found[file.agents[agent]] = one
+    return found
+
+
 def consistency(
     trials: Sequence[RepeatedTrials], categories: Sequence[str | None], copied: Collection[str] = ()
 ) -> tuple[Consistency, ...]:
@@ -127,7 +142,7 @@ def consistency(
     categories : sequence of (str or None), length n_tasks
         Of the tasks by code; a category is left out where it is the only one.
     copied : collection of str
-        Agents whose trials are flagged as not independent: they count as one trial per task.
+        Agents whose trials are flagged as not independent, or as cumulative: they count as one per task.
     """
     parts = [(named, np.array([other == named for other in categories])) for named in _named(categories)]
     return tuple(

@@ -7,6 +7,11 @@ Rules
   chance agreement is p̂₁p̂₂ + q̂₁q̂₂ (equal values, for outcomes other than 0 and 1), and the binomial
   probability of so many agreements is at most 1e-6. Such an agent's trials count as one in every variance;
   deterministic agents are among them.
+- *Trials that only improve.* No task of the agent gets worse from any of its trials to the next. Repeats are
+  exchangeable: given the n_j outcomes of a task, of which m_jv have the value v, each of their orders is as
+  likely as any other, so that they ascend with probability Π_v m_jv!/n_j!, for pass and fail 1/C(n_j, s_j)
+  with s_j passes. Over independent tasks that is a product; tasks with equal outcomes add the factor 1. At a
+  product of at most 1e-6 the trials are cumulative, not repeats, and count as one in every variance.
 - *Identical outcomes* under two names, unless all of them are equal (all passed, all failed). They are a
   *copy* where chance, (p̂² + q̂²)ⁿ, is at most 1e-6: few passes on hard tasks coincide honestly.
 - *A part of another's outcomes*: equal on all tasks that both ran, where one ran more and chance is as small.
@@ -23,22 +28,27 @@ Nothing is judged: a flag names agents and counts. Nothing is removed.
 Source
 ------
 Manski, *Partial identification of probability distributions*, 2003 (bounds). Fisher, *Statistical methods for
-research workers*, 1934, §21.02. The thresholds are this project's own.
+research workers*, 1934, §21.02. Wald & Wolfowitz, *On a test whether two samples are from the same
+population*, Annals of Mathematical Statistics 11 (1940) 147-162 (runs: trials that only improve have the
+fewest). The thresholds are this project's own.
 """
 
+import math
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtrc
+from scipy.special import bdtrc, gammaln
 
 from analytics.arrays import FloatArray, Mask
 from analytics.errors import CoreError
 
 AGREEMENT, N_TASKS_AGREEING, AGREEMENT_P = 0.995, 100, 1e-6
+ORDER_P = 1e-6
 MOST_COMPARED = 256  # trials of an agent, those of most tasks: their pairs grow as the square
 N_AT_ONCE = 256  # agents, so that memory grows as their number
 N_TASKS_BEGINNING = 64  # by which most agents differ already
@@ -67,6 +77,22 @@ class Dependence:
     n_tasks: int
     n_agreeing: int
     chance: float
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """Trials of one agent of which no task gets worse from one to the next.
+
+    Attributes
+    ----------
+    n_tasks : int
+        Tasks whose outcomes differ.
+    log_chance : float
+        Natural logarithm of the probability that all of them ascend, were the trials repeats.
+    """
+
+    n_tasks: int
+    log_chance: float
 
 
 class Part(NamedTuple):
@@ -99,6 +125,38 @@ def dependent_trials(
     found = [_dependence(cells[i], cells[j], (labels[i], labels[j])) for i, j in _agreeing(cells)]
     known = [one for one in found if one is not None]
     return max(known, key=lambda one: one.n_agreeing / one.n_tasks, default=None)
+
+
+def only_improving(task: npt.NDArray[np.integer], outcome: FloatArray) -> Improvement | None:
+    """Return how unlikely repeats are to improve alone as these do; None where they do not, or it is chance.
+
+    Parameters
+    ----------
+    task : int array, (n_rows,)
+        Of the agent's valid rows under one condition, each task's in the order of its trials.
+    outcome : float array, (n_rows,)
+    """
+    order = np.argsort(task, kind="stable")
+    is_same, change = np.diff(task[order]) == 0, np.diff(outcome[order])
+    if (is_same & (change < 0)).any():
+        return None
+    n_trials, n_equal = _run_lengths(~is_same), _run_lengths(~is_same | (change > 0))
+    log_chance = float(gammaln(n_equal + 1).sum() - gammaln(n_trials + 1).sum())  # Σ_j log(Π_v m_jv!/n_j!)
+    if log_chance > math.log(ORDER_P) + TIED:
+        return None
+    return Improvement(np.unique(task[order][1:][is_same & (change > 0)]).size, log_chance)
+
+
+def _run_lengths(is_new: Mask) -> npt.NDArray[np.integer]:
+    """Lengths of the runs that begin with the first row and after each True of `is_new`, (n_runs,)."""
+    return np.diff(np.concatenate([[0], np.flatnonzero(is_new) + 1, [is_new.size + 1]]))
+
+
+def run_order(runs: Sequence[str | None]) -> npt.NDArray[np.int64]:
+    """Return the place of each label of a run in their order, numbers in them by value, (n_runs,)."""
+    keys = [re.split(r"([0-9]+)", run or "") for run in runs]
+    numbered = [[int(part) if i % 2 else part for i, part in enumerate(key)] for key in keys]
+    return np.argsort(np.array(sorted(range(len(runs)), key=numbered.__getitem__), dtype=np.int64))
 
 
 def _check_rows(task: npt.NDArray[np.integer], trial: npt.NDArray[np.integer], outcome: FloatArray) -> None:

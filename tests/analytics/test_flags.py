@@ -1,15 +1,23 @@
+import itertools
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import fisher_exact
 
+from analytics.command_line import flat_file
+from analytics.trials.consistency import improving_trials
 from analytics.trials.flags import (
     Dependence,
+    Improvement,
     RowsMalformed,
     dependent_trials,
     identical_agents,
     only_gains,
+    only_improving,
     originals,
     parts,
+    run_order,
     unclaimed_orders,
 )
 
@@ -67,6 +75,66 @@ def test_trials_are_compared_on_common_tasks_and_may_not_repeat():
         dependent_trials(np.array([0, 0]), np.array([1, 1]), np.array([0.0, 1.0]))
     with pytest.raises(RowsMalformed, match="differ"):
         dependent_trials(np.array([0]), np.array([1, 1]), np.array([0.0, 1.0]))
+
+
+def in_turn(*tasks):
+    """Columns of an agent with these outcomes on tasks 0, 1 and so on, each in the order of its trials."""
+    task = np.repeat(np.arange(len(tasks)), [len(one) for one in tasks])
+    return task, np.concatenate(tasks).astype(float)
+
+
+def test_trials_that_only_improve_by_hand():
+    """Two passes of five trials end it with probability 1/C(5, 2) = 1/10: of six tasks 1e-6."""
+    late, solved, failed = [0, 0, 0, 1, 1], [1] * 5, [0] * 5
+    found = only_improving(*in_turn(*[late] * 6, solved, failed))
+    assert found == Improvement(6, pytest.approx(math.log(1e-6), rel=1e-12))
+    assert only_improving(*in_turn(*[late] * 5, solved, failed)) is None  # 1e-5
+    assert only_improving(*in_turn(*[late] * 60, [0, 0, 1, 0, 1])) is None  # one task goes back
+    assert only_improving(*in_turn(*[late[::-1]] * 60)) is None  # only getting worse is no gain
+    assert only_improving(*in_turn(*[[0.0, 0.5, 1.0]] * 8)) == Improvement(8, pytest.approx(-8 * math.log(6)))
+    assert only_improving(*in_turn(*[[0.0, 0.5, 1.0]] * 7)) is None  # 6^-7 = 3.6e-6
+    assert only_improving(*in_turn(*[[0, 1]] * 20)) is not None  # 2^-20 = 9.5e-7
+    assert only_improving(*in_turn(*[[0, 1]] * 19)) is None
+
+
+def test_equal_outcomes_and_single_trials_tell_nothing():
+    deterministic = np.random.default_rng(1).integers(0, 2, 500)
+    assert only_improving(*in_turn(*[[one] * 5 for one in deterministic])) is None
+    assert only_improving(*in_turn(*[[one] for one in deterministic])) is None
+    assert only_improving(np.empty(0, int), np.empty(0)) is None
+
+
+def test_the_chance_of_an_order_is_the_share_of_all_orders_that_ascend():
+    tasks = [[0, 0, 1, 1, 1], [0, 0.5, 0.5, 1], [0, 0, 0, 1], [0, 0.2, 0.4, 0.4, 1, 1], [1, 1]]
+    shares = [
+        np.mean([list(order) == sorted(order) for order in itertools.permutations(one)]) for one in tasks
+    ]
+    found = only_improving(*in_turn(*tasks * 2))
+    assert found == Improvement(8, pytest.approx(2 * sum(map(math.log, shares)), rel=1e-12))
+
+
+def test_honest_repeats_never_only_improve():
+    """30,000 agents of 2 to 15 trials on 5 to 134 tasks of any difficulty: 0.03 expected at the most."""
+    rng = np.random.default_rng(2)
+    for _ in range(30_000):
+        n_tasks, n_trials = int(rng.integers(5, 135)), int(rng.integers(2, 16))
+        chance = rng.beta(*rng.choice([0.05, 0.3, 1.0], 2), n_tasks)
+        outcomes = rng.random((n_tasks, n_trials)) < chance[:, None]
+        assert only_improving(np.repeat(np.arange(n_tasks), n_trials), outcomes.ravel().astype(float)) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["terminal_bench_core_011", "swebench_lite_repeats_acr", "hal_gaia", "hal_corebench_hard"]
+)
+def test_no_real_board_with_repeats_has_trials_that_only_improve(real_data, name):
+    flat = flat_file(real_data / f"{name}.csv.gz")
+    cell = np.stack([flat.agent, flat.task], axis=1)
+    assert len(np.unique(cell, axis=0)) < len(cell)  # some are repeated
+    assert improving_trials(flat) == {}
+
+
+def test_runs_stand_in_the_order_of_the_numbers_in_their_labels():
+    assert run_order(["run 10", None, "run 9", "b", "run 9b"]).tolist() == [4, 0, 2, 1, 3]
 
 
 def test_a_copy_is_told_from_a_coincidence():
