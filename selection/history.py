@@ -4,6 +4,7 @@ Model
 -----
 S is the version in use. The *founders* are the complete agents that it was chosen from; *later* agents came
 after it was fixed: by a later delivery or, in one delivery (a file), with a date after that of the version.
+Agents without a voice (`analytics.record.voices`) are not among them.
 Agents stand in the order of (later, date, name), so that a date cannot put a newcomer among the reference.
 Full scores become known with the delivery that completes an agent, which is later than its date where it was
 asked to run the rest: what is told of full scores is in the order of completion.
@@ -45,7 +46,7 @@ import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import trial_variance_ratio
-from analytics.drift import Audit, Monitor, Noise, OnAndOff, noise_of
+from analytics.drift import Audit, FullScore, Monitor, Noise, OnAndOff, noise_of
 from analytics.drift.fidelity import rho_null
 from analytics.drift.monitor import N_LATEST
 from analytics.record import Record
@@ -119,15 +120,25 @@ class History:
         """Agents with repeated trials that can differ, (n_agents,)."""
         return np.asarray(self.noise.binomial > 0.0, dtype=np.bool_)
 
-    @property
-    def trials_on_subset(self) -> FloatArray:
-        """R, each agent's mean number of trials of a task of S, (n_agents,)."""
-        return _row_means(self.trials[:, self.tasks])
+    def trials_on(self, tasks: IndexArray) -> FloatArray:
+        """R, each agent's mean number of trials of one of these tasks, (n_agents,)."""
+        return _row_means(self.trials[:, tasks])
 
-    def omega(self, n: int) -> float | None:
-        """ω̂ over the tasks of S, of the complete agents among the first n; None where it is not measured."""
-        part = np.ix_(self.seen(self.complete, n), self.tasks)
+    def omega(self, n: int, tasks: IndexArray) -> float | None:
+        """ω̂ over these tasks, of the complete agents among the first n; None where it is not measured."""
+        part = np.ix_(self.seen(self.complete, n), tasks)
         return trial_variance_ratio(self.outcomes[part], self.trial_variances[part], self.trials[part])
+
+    def full_score(self, name: str, n: int) -> FullScore | None:
+        """Score over all tasks of one of the first n agents, measured or else estimated; None: neither."""
+        i, every = self.names.index(name), np.arange(len(self.task_names))
+        if self.complete[i]:
+            trials, omega = float(self.trials_on(every)[i]), self.omega(n, every)
+            return FullScore.measured(float(self.scores[i]), every.size, trials, omega)
+        promise = self.promises.get(name)
+        if promise is None or promise.interval is None:
+            return None
+        return FullScore(promise.score, promise.interval[0], every.size, is_estimated=True)
 
     def seen(self, kept: Mask, n: int) -> IndexArray:
         """Positions of the marked agents among the first n."""
@@ -192,7 +203,7 @@ def history_of(record: Record, rules: Rules, given: Given) -> History:
     """Put a record in time order beside the last version and the promises that are given."""
     record, version = marked(record, given.adaptive), given.subsets[-1]
     table, tasks, since = record.table, columns_of(record, version), is_later(record, version)
-    watched = np.flatnonzero(~is_chosen_for(record)).tolist()  # agents who all were asked for the same
+    watched = np.flatnonzero(record.voice & ~is_chosen_for(record)).tolist()  # all asked for the same
     order = np.array(sorted(watched, key=lambda i: (since[i], table.dates[i] or date.min, i)), np.intp)
     founders = np.isin(table.agents, version.chosen_from) & record.complete
     in_subset = np.isin(np.arange(table.n_tasks), tasks)

@@ -174,14 +174,16 @@ def _residuals(history: History, n: int) -> Monitor:
 def _saturation(history: History, n: int) -> Monitor:
     rows = history.seen(~np.isnan(history.on_subset), n)
     latest = history.outcomes[np.ix_(rows[-N_LATEST:], history.tasks)]
-    return drift.saturation(
+    found = drift.saturation(
         history.on_subset[rows],
-        history.trials_on_subset[rows],
+        history.trials_on(history.tasks)[rows],
         history.tasks.size,
-        history.omega(n),
+        history.omega(n, history.tasks),
         history.names_of(rows),
         latest,
     )
+    full = history.full_score(found.evidence["agent"], n) if found.evidence else None
+    return drift.of_benchmark(found, full) if full else found
 
 
 def _tuning(history: History, n: int) -> Monitor:

@@ -10,7 +10,8 @@ band erosion           share of the band that left it, and how far it  p ≤ 5α
 calibration            e-value of missed 95% intervals, p₀ = .05       20; 100
 calibration residuals  CUSUM of y − ŷ, both sides                      7; 9
 saturation             lower limits of the best mean over S            95% limit ≥ .90, or half of S > 95%;
-                                                                       99% limit ≥ .90
+                                                                       99% limit ≥ .90, and not less of the
+                                                                       agent's full score where it is known
 tuning to the subset   audit tasks against what S predicts, drawn      p ≤ 5α_j; p ≤ 1.5α_j
 scaffold novelty       new ones in the latest 20, by permutation       p ≤ 5α_j and > 50%; never
 harness failures       bets on larger invalid shares of agents          20; 100
@@ -40,11 +41,12 @@ from analytics.drift.noise import Noise, noise_of, run_noise
 from analytics.drift.novelty import scaffold_novelty
 from analytics.drift.rank_fidelity import OnAndOff, subset_fidelity
 from analytics.drift.reruns import Rerun, rerun_set
-from analytics.drift.saturation import saturation
+from analytics.drift.saturation import FullScore, of_benchmark, saturation
 from analytics.drift.tuning import Audit, n_audit_tasks, subset_tuning
 
 __all__ = [
     "Audit",
+    "FullScore",
     "Invalid",
     "Monitor",
     "Noise",
@@ -59,6 +61,7 @@ __all__ = [
     "insufficient",
     "n_audit_tasks",
     "noise_of",
+    "of_benchmark",
     "rerun_set",
     "residuals",
     "run_noise",

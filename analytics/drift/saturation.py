@@ -1,4 +1,4 @@
-"""Whether the subset is solved.
+"""Whether the subset is solved, and the benchmark with it.
 
 Model
 -----
@@ -8,6 +8,10 @@ alone; with R trials a task, and trials whose variance is ω̂ of the binomial o
     n = k·R/ω̂
 
 independent events (ω̂ = 1 where it was never measured: an upper bound). Its lower limits are Wilson's.
+
+The tasks of S are those that ranked the agents of their time: a better agent may solve nearly all of S and
+far from all of the benchmark. Where the full score of the best agent on S is known, measured or estimated,
+its lower limit counts too. Under .90 S alone is solved, the benchmark has room, and this warns at most.
 
 Not done here
 -------------
@@ -20,11 +24,12 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Wilson, *Probable inference
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
 
-from analytics.arrays import FloatArray
+from analytics.arrays import DECIMALS, FloatArray
 from analytics.drift.monitor import MORE_TRIALS, N_FEWEST, Monitor, State, insufficient, same_length
 from analytics.text import counted
 
@@ -32,6 +37,32 @@ NAME = "saturation"
 SATURATED, SOLVED, HALF = 0.90, 0.95, 0.5
 N_SURE = 50
 WARN_LEVEL, ALERT_LEVEL = 0.05, 0.01
+ANOTHER_SUBSET = "choose the subset anew from the latest complete agents"
+
+
+@dataclass(frozen=True)
+class FullScore:
+    """The score of one agent over all tasks.
+
+    Attributes
+    ----------
+    score : float
+    lower : float
+        Of a measured score Wilson's limit at 99%, one-sided; of an estimated one that of its 95% interval.
+    n_tasks : int
+    is_estimated : bool
+    """
+
+    score: float
+    lower: float
+    n_tasks: int
+    is_estimated: bool = False
+
+    @classmethod
+    def measured(cls, score: float, n_tasks: int, n_trials: float, omega: float | None) -> "FullScore":
+        """Return that of an agent with R trials of each of the tasks; ω̂ is over all of them."""
+        lower = wilson_lower(score, _events(n_tasks, n_trials, omega), ALERT_LEVEL)
+        return cls(score, lower, n_tasks)
 
 
 def saturation(
@@ -65,7 +96,7 @@ def saturation(
     same_length(subset_means, n_trials, agents)
     if not len(agents) or k < 1:
         return insufficient(NAME, "no agent has run the subset")
-    best = int(np.argmax(subset_means))
+    best = int(np.argmax(np.round(subset_means, DECIMALS)))
     p, n = float(subset_means[best]), _events(k, float(n_trials[best]), omega)
     solved = _share_solved(latest)
     evidence = {"agent": agents[best], "mean": p, "n": n, "omega": omega, "share_of_tasks_above_95": solved}
@@ -84,6 +115,28 @@ def saturation(
     evidence |= {"lower_95": warned, "lower_99": alerted}
     reason = f"{agents[best]} has {p:.1%} on {counted(k, 'task')}, {bounded}{shown}"
     return Monitor(NAME, state, alerted, SATURATED, reason, evidence)
+
+
+def of_benchmark(found: Monitor, full: FullScore) -> Monitor:
+    """Return what is left of a saturated subset where the full score of its best agent is known.
+
+    Parameters
+    ----------
+    found : Monitor
+        What `saturation` said of the subset.
+    full : FullScore
+        Of the agent that it names.
+    """
+    if found.state not in ("warn", "alert") or full.lower >= SATURATED:
+        return found
+    estimated = "an estimated " if full.is_estimated else ""
+    reason = (
+        f"{found.reason}; on all {full.n_tasks:,} tasks {found.evidence['agent']} has {estimated}"
+        f"{full.score:.1%}, at least {full.lower:.1%}, so that the benchmark is not solved"
+    )
+    evidence = {**found.evidence, "full_score": full.score, "full_lower": full.lower}
+    evidence["subset_alone"] = found.state == "alert"
+    return replace(found, state="warn", reason=reason, evidence=evidence, to_do=ANOTHER_SUBSET)
 
 
 def _events(k: int, n_trials: float, omega: float | None) -> float:

@@ -26,7 +26,7 @@ from analytics import drift
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import trial_variance_ratio
 from analytics.drift import Audit, Invalid, Monitor, Noise, OnAndOff
-from analytics.drift.saturation import N_SURE
+from analytics.drift.saturation import N_SURE, FullScore
 from analytics.resampling import generator
 from perf.studies.boards import (
     CHANGED_AT,
@@ -112,19 +112,33 @@ def calibration(one: Board, rng: np.random.Generator, changed: bool) -> Iterator
 
 
 def saturation(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:
-    """Boards whose best agent is truly below 90%; after a change agents pass 97% of the trials on S."""
-    means = one.means[:, one.tasks].copy()
+    """Boards whose best agent is truly below 90% of S; after a change agents pass 97% of all trials."""
+    means = one.means.copy()
     if not changed and one.chances[:, one.tasks].mean(axis=1).max() >= 0.9:
         return
     if changed:
-        size = means[one.n_ref + CHANGED_AT :].shape
-        means[one.n_ref + CHANGED_AT :] = rng.binomial(one.cell.n_trials, 0.97, size) / one.cell.n_trials
-    n_trials = np.full(means.shape, float(one.cell.n_trials))
-    omega = trial_variance_ratio(means, one.variances[:, one.tasks], n_trials)
+        off = np.setdiff1d(np.arange(one.cell.m), one.tasks)
+        for tasks in (one.tasks, off):
+            solved = rng.binomial(one.cell.n_trials, 0.97, (len(means) - one.n_ref - CHANGED_AT, tasks.size))
+            means[one.n_ref + CHANGED_AT :, tasks] = solved / one.cell.n_trials
+    yield from _saturated(one, means)
+
+
+def _saturated(one: Board, means: FloatArray) -> Iterator[Monitor]:
+    """Ask of S, and of all tasks, which all agents have run."""
+    n_trials, scores = np.full(means.shape, float(one.cell.n_trials)), means.mean(axis=1)
+    every = np.arange(one.cell.m)
+    omega, of_all = (
+        trial_variance_ratio(means[:, part], one.variances[:, part], n_trials[:, part])
+        for part in (one.tasks, every)
+    )
+    on_subset = means[:, one.tasks]
     for n in range(one.n_ref, len(means) + 1, 10):
-        best = means[:n].mean(axis=1)
-        latest = means[max(0, n - 20) : n]
-        yield drift.saturation(best, n_trials[:n, 0], one.tasks.size, omega, AGENTS[:n], latest)
+        best, latest = on_subset[:n].mean(axis=1), on_subset[max(0, n - 20) : n]
+        found = drift.saturation(best, n_trials[:n, 0], one.tasks.size, omega, AGENTS[:n], latest)
+        score = float(scores[int(np.argmax(best))])
+        full = FullScore.measured(score, one.cell.m, float(one.cell.n_trials), of_all)
+        yield drift.of_benchmark(found, full)
 
 
 def sure_saturation(one: Board, rng: np.random.Generator, changed: bool) -> Iterator[Monitor]:

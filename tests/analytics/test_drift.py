@@ -394,12 +394,46 @@ def test_trials_and_noise_make_a_mean_surer():
     assert saturated(0.95, 20, 5.0, 0.0).statistic == pytest.approx(0.95, abs=1e-3)
 
 
+def test_of_agents_with_equal_means_the_first_is_the_best():
+    latest = np.full((12, 20), 0.5)
+    means = np.array([0.3, 0.1 + 0.2])
+    found = drift.saturation(means, np.ones(2), 20, None, ["a", "b"], latest)
+    assert (found.evidence["agent"], means[1] > means[0]) == ("a", True)
+
+
 def test_half_of_the_subset_solved_warns_on_a_board_of_any_size():
     latest = np.where(np.arange(20) < 10, 1.0, 0.2) * np.ones((12, 20))
     found = saturated(0.6, 20, latest=latest)
     assert (found.state, found.statistic) == ("warn", 0.5)
     assert saturated(0.6, 20, latest=latest[:9]).state == "insufficient"
     assert saturated(0.6, 20, latest=np.full((20, 20), 0.95)).state == "insufficient"
+
+
+def test_a_solved_subset_of_an_unsolved_benchmark_warns_and_proposes_another():
+    """As on MINT, where the best agent had 96.6% of S and 66% of all 586 tasks."""
+    found = saturated(0.98, 200)
+    full = drift.FullScore.measured(0.66, 586, 1.0, None)
+    assert (found.state, full.lower) == ("alert", pytest.approx(wilson_lower(0.66, 586, 0.01)))
+    asked = drift.of_benchmark(found, full)
+    assert (asked.state, asked.statistic, asked.threshold) == ("warn", found.statistic, found.threshold)
+    assert asked.reason == (
+        f"{found.reason}; on all 586 tasks b has 66.0%, at least {full.lower:.1%}, "
+        "so that the benchmark is not solved"
+    )
+    assert asked.advice == "choose the subset anew from the latest complete agents"
+    assert (asked.evidence["subset_alone"], asked.evidence["full_score"]) == (True, 0.66)
+    estimated = drift.of_benchmark(found, drift.FullScore(0.7, 0.6, 586, is_estimated=True))
+    assert "b has an estimated 70.0%, at least 60.0%" in estimated.reason
+
+
+def test_a_solved_benchmark_alerts_and_what_is_quiet_stays_so():
+    found = saturated(0.98, 200)
+    assert drift.of_benchmark(found, drift.FullScore.measured(0.95, 586, 1.0, None)) == found
+    assert drift.of_benchmark(found, drift.FullScore.measured(0.92, 586, 1.0, None)).state == "warn"  # ≥ .89
+    quiet, low = saturated(0.6, 200), drift.FullScore(0.5, 0.4, 586)
+    assert drift.of_benchmark(quiet, low) == quiet
+    warned = drift.of_benchmark(saturated(0.94, 20, 5.0, 0.5), low)
+    assert (warned.state, warned.evidence["subset_alone"]) == ("warn", False)
 
 
 def test_the_wilson_bound_solves_its_equation():

@@ -15,7 +15,7 @@ from analytics.outcome_table import OutcomeTable
 from analytics.record import About, Counting, Record
 from analytics.repeats import Repeats
 from selection.bands import mid_range
-from selection.given import Given
+from selection.given import Given, Promise
 from selection.intervals import Interval, interval
 from selection.replay import ReplayRefused
 from selection.replay import replay as replay_record
@@ -79,6 +79,7 @@ def record_of(table, *, n_invalid=None, n_places=None, costs=None):
         arrival=np.zeros(shape[0], np.int64),
         completed=np.zeros(shape[0], np.int64),
         complete=table.complete(),
+        voice=np.ones(shape[0], np.bool_),
         costs=np.full(shape, np.nan) if costs is None else costs,
         n_tokens=(None,) * shape[0],
         seconds=(None,) * shape[0],
@@ -328,7 +329,7 @@ def real_record(real_data, name):
     )
 
 
-def test_swe_bench_verified_in_time_order(real_data, capsys):
+def test_swe_bench_verified_in_time_order(real_data, real_rows, capsys):
     """Steady progress has to alarm: 57 agents from 2023-10 to 2025-01 go from 4% to 65%."""
     found = replay_record(real_record(real_data, "swebench_verified_2023_2025"), Rules())
     with capsys.disabled():
@@ -339,12 +340,71 @@ def test_swe_bench_verified_in_time_order(real_data, capsys):
     assert len(found.promises) == 42
     assert monitor(found, "capability jump").alert is not None
     assert monitor(found, "band erosion").alert is not None
-    # 125 of 130: Wilson's lower limit passes .90 with this agent; no agent before solved as many
-    solved = monitor(found, "saturation").alert
-    assert (solved.agent, solved.day) == ("20241108_devlo", date(2024, 11, 8))
+    # 125 of 130: Wilson's lower limit passes .90 with 20241108_devlo; no agent before solved as many. It
+    # has 271 of all 500 tasks, so that S alone is solved: this asks for another, and does not alert.
+    saturated = monitor(found, "saturation")
     limits = [binomtest(n, 130).proportion_ci(0.98, "wilson").low for n in (124, 125)]
     assert limits[0] < 0.90 <= limits[1]
-    assert "has 96.2% on 130 tasks" in solved.reason
+    assert (saturated.alert, saturated.warn.day) == (None, date(2024, 10, 29))
+    best = saturated.final.evidence["agent"]
+    rows = real_rows("swebench_verified_2023_2025")
+    n_passed = sum(row["agent"] == best and float(row["outcome"]) for row in rows)
+    low = binomtest(int(n_passed), 500).proportion_ci(0.98, "wilson").low
+    assert saturated.final.reason.endswith(
+        f"; on all 500 tasks {best} has {n_passed / 500:.1%}, at least {low:.1%}, "
+        "so that the benchmark is not solved"
+    )
+    assert saturated.final.evidence["subset_alone"]
+
+
+def test_a_solved_benchmark_alerts():
+    """All of 120 tasks get easy after the subset was chosen: the later agents pass 98% of them."""
+    outcomes = board(40, 120)
+    outcomes[20:] = np.random.default_rng(3).random((20, 120)) < 0.98
+    found = monitor(replay(table_of(outcomes)), "saturation")
+    assert found.alert is not None
+    assert found.final.state == "alert"
+
+
+def solved_subset(seed=4):
+    """As on MINT: later agents solve the tasks of which founders pass half, and not the hard two thirds."""
+    rng = np.random.default_rng(seed)
+    founders = np.hstack([rng.random((15, 100)) < 0.5, rng.random((15, 200)) < 0.05])
+    later = np.hstack([rng.random((25, 100)) < 0.97, rng.random((25, 200)) < 0.5])
+    return np.vstack([founders, later]).astype(float)
+
+
+def test_a_solved_subset_of_an_unsolved_benchmark_does_not_alert():
+    outcomes = solved_subset()
+    found = monitor(replay(table_of(outcomes)), "saturation")
+    best = found.final.evidence["agent"]
+    score = outcomes[int(best[1:])].mean()
+    assert 0.6 < score < 0.75
+    assert found.final.evidence["lower_99"] >= 0.90
+    assert (found.alert, found.final.state) == (None, "warn")
+    assert f"on all 300 tasks {best} has {score:.1%}, at least " in found.final.reason
+    assert found.final.advice == "choose the subset anew from the latest complete agents"
+
+
+def test_an_estimated_full_score_is_asked_where_none_is_measured():
+    """The best agent ran S alone; its estimate decides, and without one the subset does."""
+    outcomes = solved_subset()
+    version = replay(table_of(outcomes)).version
+    in_subset = np.isin([f"t{j:03d}" for j in range(300)], version.tasks)
+    outcomes[:39, np.flatnonzero(in_subset)[0]] = 0.0
+    outcomes[39] = np.where(in_subset, 1.0, np.nan)
+    record = record_of(table_of(outcomes))
+    given = Given(subsets=(version,))
+
+    def asked(*promise):
+        told = replace(given, promises={"a039": Promise(*promise)} if promise else {})
+        return monitor(findings(record, Rules(), told), "saturation")
+
+    assert (asked().state, asked().evidence["agent"]) == ("alert", "a039")
+    assert asked(0.7, (0.6, 0.8)).state == "warn"
+    assert "has an estimated 70.0%, at least 60.0%" in asked(0.7, (0.6, 0.8)).reason
+    assert asked(0.95, (0.91, 0.98)).state == "alert"
+    assert asked(0.7, None).state == "alert"
 
 
 def test_a_board_that_changes_little_does_not_alarm(real_data):
