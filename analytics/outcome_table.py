@@ -284,6 +284,7 @@ def cell_moments(
     *,
     condition: npt.ArrayLike | None = None,
     n_conditions: int = 1,
+    weight: FloatArray | None = None,
 ) -> CellMoments:
     """One agent's row of the table with the variance of its trials, in one pass.
 
@@ -302,6 +303,8 @@ def cell_moments(
         their settings, valid only where each has a valid trial; its R is C² / Σ_c (1/R_c).
     n_conditions : int
         C.
+    weight : float64 array, shape (n_rows,), optional
+        Of a trial in the mean of its setting, above 0; 1 where not given. R_s is then (Σ_t w)² / Σ_t w².
 
     Returns
     -------
@@ -326,26 +329,34 @@ def cell_moments(
     Rows may come in any order, and are not checked for repeated keys: one trial counted twice weighs double.
     """
     tasks, settings, outcomes = _checked_rows(task, setting, outcome, valid, n_tasks)
+    weights = None if weight is None else weight[_truths(valid)]
     if condition is None or n_conditions == 1:
-        groups = _by_setting(tasks, settings, outcomes)
+        groups = _by_setting(tasks, settings, outcomes, weights)
         return CellMoments(*_cell_means(groups, n_tasks), *_trial_moments(groups, n_tasks))
     conditions = _codes("condition", condition, n_conditions)[_truths(valid)]
-    groups = _by_setting(tasks * n_conditions + conditions, settings, outcomes)
+    groups = _by_setting(tasks * n_conditions + conditions, settings, outcomes, weights)
     return _over_conditions(groups, n_tasks, n_conditions)
 
 
 class _Settings(NamedTuple):
-    """The settings of each cell, shape (n_groups,) each: task, valid trials, mean, Σ_t (outcome − mean)²."""
+    """The settings of each cell, shape (n_groups,) each.
+
+    Task, valid trials, R_s, mean, and Σ_t (outcome − unweighted mean)².
+    """
 
     task: CodeArray
     n_trials: CodeArray
+    effective: CodeArray | FloatArray
     means: FloatArray
     squares: FloatArray
 
 
-def _by_setting(task: CodeArray, setting: CodeArray, outcome: FloatArray) -> _Settings:
-    """Sum the trials of each setting of each task in ascending order of value."""
-    order = np.lexsort((outcome, setting, task))
+def _by_setting(
+    task: CodeArray, setting: CodeArray, outcome: FloatArray, weight: FloatArray | None = None
+) -> _Settings:
+    """Sum the trials of each setting of each task in ascending order of value, then of weight."""
+    columns = (outcome, setting, task)
+    order = np.lexsort(columns if weight is None else (weight, *columns))
     task, setting, outcome = task[order], setting[order], outcome[order]
     first = _first_of_run(task, setting)
     group, last = np.cumsum(first) - 1, np.roll(first, -1)
@@ -353,7 +364,12 @@ def _by_setting(task: CodeArray, setting: CodeArray, outcome: FloatArray) -> _Se
     means = np.bincount(group, weights=outcome) / n_trials
     squares = np.bincount(group, weights=(outcome - means[group]) ** 2)
     apart = np.asarray(squares * (outcome[first] != outcome[last]), dtype=np.float64)
-    return _Settings(task[first], n_trials, means, apart)
+    if weight is None:
+        return _Settings(task[first], n_trials, n_trials, means, apart)
+    weight = weight[order]
+    total, products = np.bincount(group, weight), np.bincount(group, weight * outcome)
+    effective = total**2 / np.bincount(group, weight**2)
+    return _Settings(task[first], n_trials, effective, products / total, apart)
 
 
 def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatArray:
@@ -374,14 +390,14 @@ def _cell_means(settings: _Settings, n_tasks: int) -> tuple[FloatArray, CountArr
 
 def _trial_moments(settings: _Settings, n_tasks: int) -> tuple[FloatArray, FloatArray]:
     """s² = Σ squares / Σ(R_s − 1) and R = S²·R_1 / Σ(R_1/R_s), R_1 the largest, exact when all are equal."""
-    task, n_trials = settings.task, settings.n_trials
-    degrees = np.bincount(task, weights=n_trials - 1, minlength=n_tasks)
+    task, n_trials = settings.task, settings.effective
+    degrees = np.bincount(task, weights=settings.n_trials - 1, minlength=n_tasks)
     variances, effective = np.full(n_tasks, np.nan), np.full(n_tasks, np.nan)
     squares = _sums_by_value(task, settings.squares, n_tasks)
     np.divide(squares, degrees, out=variances, where=degrees > 0)
-    largest = np.zeros(n_tasks, dtype=np.int64)
+    largest = np.zeros(n_tasks, dtype=n_trials.dtype)
     np.maximum.at(largest, task, n_trials)
-    inverse = _sums_by_value(task, largest[task] / n_trials, n_tasks)
+    inverse = _sums_by_value(task, np.asarray(largest[task] / n_trials, dtype=np.float64), n_tasks)
     n_settings = np.bincount(task, minlength=n_tasks)
     np.divide(n_settings**2 * largest, inverse, out=effective, where=n_settings > 0)
     return variances, effective

@@ -6,12 +6,12 @@ An agent *has* a condition when at least 95% of the tasks that it was asked to r
 Compared are the conditions that at least 95% of the agents with full runs have; a full run has outcomes on at
 least 95% of the active tasks under one condition. If there is none, compared are the one that most of them
 have (ties: more outcomes, then name) and those that at least 95% of its holders have. Without full runs all
-agents are asked; where an operator loaded five full runs or more, these alone.
+agents with an outcome are asked. Where five or more of those asked are vouched for, these alone; of each
+account that nobody vouches for, two agents at most (`analytics.record.voices`).
 
-Temperature is part of a condition where some agent has two levels of it, each with outcomes on at least 95%
-of the tasks that it was asked to run (one that an operator loaded, where five full runs or more are); or,
-where no agent has even one so, where an operator loaded two of one agent. A few outcomes at another
-temperature count like those of another run.
+Temperature is part of a condition where some agent of those asked has two levels of it, each with outcomes on
+at least 95% of the tasks that it was asked to run; or, where no agent has even one so, where one that is
+vouched for has two. A few outcomes at another temperature count like those of another run.
 
 Symbols
 -------
@@ -23,7 +23,7 @@ of them asked for   ``n_asked_tasks``       (n_agents, n_conditions)
 tasks asked for     ``n_asked``             (n_agents,)
 of them at a level  ``n_ran``               (n_agents, n_levels)
 outcomes            ``n_outcomes``          (n_agents, n_conditions)
-loaded              ``operator``            (n_agents,)
+whose it is         ``voters``              (n_agents,)
 ==================  ======================  =============================================
 
 Not done here
@@ -51,13 +51,15 @@ from analytics.record.rows import (
     counted_deliveries,
     counts_as_outcome,
     distinct,
+    finished_by,
     none_first,
     operated,
 )
+from analytics.record.voices import Voter, voices
 
 FACETS = ("prompt", "judge", "temperature")
 N_NAMED = 10  # of the conditions of one agent
-N_LOADED = 5  # full runs of an operator, from which on only these choose
+N_VOUCHED = 5  # full runs that are vouched for, from which on only these choose
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +76,9 @@ class Held:
         Active tasks, m.
     n_asked : int array, shape (n_agents,)
         Active tasks that the agent was asked to run.
-    operator : bool array, shape (n_agents,)
-        An operator loaded all that it has.
+    voters : tuple of Voter, length n_agents
+    finished : int array, shape (n_agents,)
+        See `AgentRow`.
     n_tasks, n_asked_tasks, n_outcomes : int array, shape (n_agents, n_conditions)
         Tasks with an outcome under the condition; those of them that were asked for; outcomes.
     """
@@ -84,7 +87,8 @@ class Held:
     by_temperature: bool
     n_active: int
     n_asked: CodeArray
-    operator: Mask
+    voters: tuple[Voter, ...]
+    finished: CodeArray
     n_tasks: CodeArray
     n_asked_tasks: CodeArray
     n_outcomes: CodeArray
@@ -125,6 +129,7 @@ def held(
     settings: Sequence[Setting],
     deliveries: Sequence[Delivery],
     counting: Counting,
+    voters: Sequence[Voter] = (),
     by_temperature: bool | None = None,
 ) -> Held:
     """Count what each agent ran under each condition.
@@ -139,6 +144,8 @@ def held(
     settings : sequence of (prompt_variant, judge, temperature, run)
     deliveries : sequence of Delivery
     counting : Counting
+    voters : sequence of Voter, length n_agents, optional
+        Where not given, each agent is of an account of its own, and what an operator loaded is vouched for.
     by_temperature : bool, optional
         As it is for agents beside these; where not given, these tell.
 
@@ -150,8 +157,10 @@ def held(
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
     asked = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
     outcomes = counted.where(counts_as_outcome(counted, counting))
+    voters = tuple(voters) or _apart(operated(deliveries, n_agents))
+    finished = finished_by(rows, deliveries, (n_agents, len(tasks)))
     if by_temperature is None:
-        by_temperature = _two_temperatures(outcomes, asked, settings, deliveries)
+        by_temperature = _two_temperatures(outcomes, asked, settings, voters, finished)
     of_setting = conditions_of(settings, by_temperature, counting)
     conditions = tuple(sorted({of_setting[s] for s in distinct(counted.setting).tolist()}, key=none_first))
     place = {condition: i for i, condition in enumerate(conditions)}
@@ -166,7 +175,8 @@ def held(
         by_temperature=by_temperature,
         n_active=len(tasks),
         n_asked=np.asarray(asked.sum(axis=1), dtype=np.int64),
-        operator=operated(deliveries, n_agents),
+        voters=voters,
+        finished=finished,
         n_tasks=_counts(of_cell, shape),
         n_asked_tasks=_counts(of_cell[wanted], shape),
         n_outcomes=_counts(column, shape),
@@ -208,9 +218,9 @@ def compare(found: Held, counting: Counting) -> Compared:
     )
 
 
-def loaded_choose(found: Held) -> bool:
-    """Return whether what an operator loaded chooses alone, so that nobody who submits has a say."""
-    return bool(np.count_nonzero(_full(found) & found.operator) >= N_LOADED)
+def vouched_choose(found: Held) -> bool:
+    """Return whether agents that are vouched for choose alone, so that nobody else has a say."""
+    return bool(np.count_nonzero(_full(found) & _vouched(found.voters)) >= N_VOUCHED)
 
 
 def most_lacking(mine: Held, compared: Compared) -> tuple[str, int, int] | None:
@@ -255,7 +265,11 @@ def _condition(setting: Setting, by_temperature: bool, named: Sequence[Condition
 
 
 def _two_temperatures(
-    outcomes: Rows, asked: Mask, settings: Sequence[Setting], deliveries: Sequence[Delivery]
+    outcomes: Rows,
+    asked: Mask,
+    settings: Sequence[Setting],
+    voters: Sequence[Voter],
+    finished: CodeArray,
 ) -> bool:
     """Whether temperature is part of the conditions, as the model says; not stated is a level."""
     levels = {temperature: i for i, temperature in enumerate(dict.fromkeys(one[2] for one in settings))}
@@ -267,9 +281,8 @@ def _two_temperatures(
     )
     n_ran = _counts(of_cell[asked[of_cell // len(levels), task]], (len(asked), len(levels)))
     full = (20 * n_ran >= 19 * asked.sum(axis=1)[:, None]) & (n_ran > 0)
-    operator = operated(deliveries, len(asked))
-    who = choosing(np.asarray(full.any(axis=1)), operator)
-    ran = full & who[:, None] if full.any() else (n_ran > 0) & operator[:, None]
+    who = choosing(np.asarray(full.any(axis=1)), voters, finished)
+    ran = full & who[:, None] if full.any() else (n_ran > 0) & _vouched(voters)[:, None]
     return bool((ran.sum(axis=1) > 1).any())
 
 
@@ -282,13 +295,14 @@ def _comparable(found: Held, has: Mask) -> list[int]:
     if not found.conditions:
         return []
     full = _full(found)
-    voters = choosing(full, found.operator) if full.any() else np.ones_like(found.operator)
-    nearly_all = _nearly_all(has[voters])
+    who = full if full.any() else (found.n_outcomes > 0).any(axis=1)
+    heard = choosing(np.asarray(who, dtype=np.bool_), found.voters, found.finished)
+    nearly_all = _nearly_all(has[heard])
     if nearly_all.any():
         return np.flatnonzero(nearly_all).tolist()
-    n_holders, n_outcomes = has[voters].sum(axis=0), found.n_outcomes[voters].sum(axis=0)
+    n_holders, n_outcomes = has[heard].sum(axis=0), found.n_outcomes[heard].sum(axis=0)
     most = max(range(len(found.conditions)), key=lambda c: (n_holders[c], n_outcomes[c], -c))
-    holders = voters & has[:, most]
+    holders = heard & has[:, most]
     return sorted({most, *np.flatnonzero(_nearly_all(has[holders]) & holders.any()).tolist()})
 
 
@@ -297,13 +311,23 @@ def _full(found: Held) -> Mask:
     return np.asarray((20 * found.n_tasks >= 19 * found.n_active).any(axis=1))
 
 
-def choosing(full: Mask, operator: Mask) -> Mask:
-    """Return those of the agents with full runs that decide for others: who submits more gains no say.
+def choosing(agents: Mask, voters: Sequence[Voter], finished: CodeArray) -> Mask:
+    """Return those of the agents that decide for others: who submits more gains no say."""
+    return vouched_alone(agents & voices(voters, finished), _vouched(voters))
 
-    Where an operator loaded five or more, these; else all.
-    """
-    loaded = full & operator
-    return loaded if np.count_nonzero(loaded) >= N_LOADED else full
+
+def vouched_alone(agents: Mask, vouched: Mask) -> Mask:
+    """Return those of the agents that are vouched for, where these are five or more; else all of them."""
+    both = agents & vouched
+    return both if np.count_nonzero(both) >= N_VOUCHED else agents
+
+
+def _vouched(voters: Sequence[Voter]) -> Mask:
+    return np.array([one.vouched for one in voters], dtype=np.bool_)
+
+
+def _apart(loaded: Mask) -> tuple[Voter, ...]:
+    return tuple(Voter(str(i), str(i), one, i) for i, one in enumerate(loaded.tolist()))
 
 
 def _nearly_all(has: Mask) -> Mask:

@@ -21,6 +21,7 @@ from analytics.record.conditions import Compared, conditions_of
 from analytics.record.counting import Counting
 from analytics.record.people import People, people
 from analytics.record.rows import (
+    NEVER,
     Delivery,
     Rows,
     Setting,
@@ -30,14 +31,17 @@ from analytics.record.rows import (
     counted_deliveries,
     counts_as_outcome,
     distinct,
+    finished_by,
     in_order,
+    not_withdrawn,
     operated,
     places,
+    withdrawn,
 )
 from analytics.record.spending import spending, total
+from analytics.record.whole_runs import Trials as DeliveredTrials
+from analytics.record.whole_runs import whole_runs
 from analytics.repeats import Repeats
-
-NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +52,18 @@ class AgentRow:
     ----------
     means, trial_variances, n_trials, costs : float64 array, shape (n_tasks,)
         X, s² and R of `analytics.outcome_table`; US dollars of a trial of the task; NaN where missing.
-    n_valid, n_places, n_gaps, n_invalid : int32 array, shape (n_tasks,)
-        Trials with an outcome; places; gaps; counted rows that the harness failed, confirmed or not.
+    n_valid, n_places, n_gaps, n_invalid, n_too_few : int32 array, shape (n_tasks,)
+        Trials with an outcome; places; gaps; counted rows that the harness failed, confirmed or not; trials
+        that a delivered task lacks of those without which the agent is not complete.
     asked : bool array, shape (n_tasks,)
     operator : bool
         All its deliveries were loaded by an operator.
     arrival, completed : int
         Its first delivery; the one with which it had delivered every task (−1: none yet), in what an operator
         loads at least 95% of them, or any where missing ones count as failures.
+    finished : int
+        The delivery with which it had delivered every task under any setting, withdrawn ones included (−1:
+        none yet).
     n_deliveries : int
         With a row on an active task; 0 for an agent without one.
     n_graded : int
@@ -66,6 +74,8 @@ class AgentRow:
         Counted trials that state no cost, but for confirmed failures of the harness.
     n_unconfirmed : int
         Counted rows that a submitter calls invalid, and that no operator confirmed.
+    retried : bool
+        It tried tasks again before a whole run: see `analytics.record.whole_runs`.
     n_tokens, seconds : float or None
         Of a run of all tasks that state them.
     repeats : Repeats
@@ -81,15 +91,18 @@ class AgentRow:
     n_places: CountArray
     n_gaps: CountArray
     n_invalid: CountArray
+    n_too_few: CountArray
     asked: Mask
     operator: bool
     arrival: int
     completed: int
+    finished: int
     n_deliveries: int
     n_graded: int
     n_failed: int
     n_uncosted: int
     n_unconfirmed: int
+    retried: bool
     n_tokens: float | None
     seconds: float | None
     repeats: Repeats
@@ -100,20 +113,23 @@ class _Frame(NamedTuple):
     """What is known of the agents and deliveries before any row is counted.
 
     ``shape`` is (n_agents, m, C); ``block`` (n_agents, m), −1 where a task was not asked for; ``limits``
-    (trials asked for) (n_agents, n_blocks + 1); ``operator``, ``capped`` (no more of them count) and
-    ``ranked`` (ran under the compared conditions) are (n_agents,); ``arrivals``, ``order`` and ``counting``
-    (whether it counts) are (n_deliveries,); ``setting_order`` is (n_settings,).
+    (trials asked for) (n_agents, n_blocks + 1); ``fewest`` (without which it is not complete) (n_agents, m);
+    ``operator``, ``capped`` (nothing is a whole run) and ``ranked`` (ran under the compared conditions) are
+    (n_agents,); ``arrivals``, ``order``, ``counting`` (whether it counts) and ``withdrawn`` are
+    (n_deliveries,); ``setting_order`` is (n_settings,).
     """
 
     shape: tuple[int, int, int]
     block: CodeArray
     operator: Mask
     limits: CodeArray
+    fewest: CodeArray
     capped: Mask
     ranked: Mask
     arrivals: CodeArray
     order: CodeArray
     counting: Mask
+    withdrawn: Mask
     setting_order: CodeArray
 
     @property
@@ -129,6 +145,8 @@ class _Slots(NamedTuple):
     has_outcome: Mask
 
     def where(self, kept: Mask) -> "_Slots":
+        if kept.all():
+            return self
         return _Slots(self.rows.where(kept), self.slot[kept], self.has_outcome[kept])
 
 
@@ -172,13 +190,20 @@ def agent_rows(
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
-    delivered = _delivered(rows, frame.shape, settings, counting, compared)
+    finished = finished_by(rows, deliveries, (n_agents, len(tasks)))
     zero = counting.missing == "zero"
+    every = _delivered(rows, frame.shape, settings, counting, compared)
+    delivered = every.where(~frame.withdrawn[every.rows.delivery])
     completed = _completed(delivered, frame, zero=zero)
-    counted = delivered.where(frame.counting[delivered.rows.delivery])
+    is_counting = frame.counting[every.rows.delivery]
+    counted = every.where(is_counting)
     most = _most_trials(counted, frame, zero=zero)
-    counted = counted.where(_counts(counted, frame, completed, most))
-    counted_places = _places(counted, frame, most, zero=zero)
+    whole, retried = _whole_runs(every, is_counting, frame, most)
+    weight = _weights(counted, frame, completed, most, whole[is_counting])
+    weight = _lower(counted, weight, frame, completed, most, retried, zero=zero)
+    counted, weight = counted.where(weight > 0), weight[weight > 0]
+    counted_places = _places(counted, weight, frame, most, zero=zero)
+    n_too_few = _too_few(counted, frame, zero=zero)
     alike = repeats(
         _trials(counted, frame),
         _trials(delivered, frame),
@@ -188,7 +213,7 @@ def agent_rows(
         order=frame.order,
     )
     costs, tokens, seconds = _spent(counted, frame)
-    arrival, n_deliveries = _arrivals(rows, frame)
+    arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
     n_graded, n_failed = _graded(counted.rows, n_agents), _failed(counted.rows, n_agents)
     n_uncosted, n_unconfirmed = _uncosted(counted.rows, n_agents), _unconfirmed(counted.rows, n_agents)
     said = people(counted.rows, n_agents=n_agents, settings=settings)
@@ -203,15 +228,18 @@ def agent_rows(
             n_places=counted_places.n_places[i],
             n_gaps=counted_places.n_gaps[i],
             n_invalid=counted_places.n_invalid[i],
+            n_too_few=n_too_few[i],
             asked=asked[i],
             operator=bool(frame.operator[i]),
             arrival=int(arrival[i]),
             completed=int(completed[i]),
+            finished=int(finished[i]),
             n_deliveries=int(n_deliveries[i]),
             n_graded=int(n_graded[i]),
             n_failed=int(n_failed[i]),
             n_uncosted=int(n_uncosted[i]),
             n_unconfirmed=int(n_unconfirmed[i]),
+            retried=bool(retried[i]),
             n_tokens=total(tokens[i]),
             seconds=total(seconds[i]),
             repeats=alike[i],
@@ -245,7 +273,7 @@ def in_part(
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
-    delivered = _delivered(rows, frame.shape, settings, counting, compared)
+    delivered = _delivered(not_withdrawn(rows, deliveries), frame.shape, settings, counting, compared)
     n = _in_slots(delivered.where(frame.counting[delivered.rows.delivery]).slot, frame.shape)
     return np.asarray(((n > 0) & (n < n_trials)).any(axis=2), dtype=np.bool_)
 
@@ -263,17 +291,19 @@ def _frame(
 ) -> _Frame:
     block = asked_blocks(deliveries, n_agents=n_agents, tasks=tasks)
     capped = np.zeros(n_agents, dtype=np.bool_)
-    capped[[delivery.agent for delivery in deliveries if delivery.capped]] = True
+    capped[[one.agent for one in deliveries if one.capped and not one.withdrawn]] = True
     return _Frame(
         shape=(n_agents, len(tasks), max(len(compared.conditions), 1)),
         block=block,
         operator=operated(deliveries, n_agents),
         limits=_limits(deliveries, block, tasks),
+        fewest=_fewest_trials(deliveries, block, tasks),
         capped=capped,
         ranked=np.array([not one for one in compared.condition], dtype=np.bool_),
         arrivals=np.array([delivery.arrival for delivery in deliveries], dtype=np.int64),
         order=places(in_order(deliveries)),
         counting=counted_deliveries(deliveries, counting),
+        withdrawn=withdrawn(deliveries),
         setting_order=places(by_levels(settings)),
     )
 
@@ -285,7 +315,7 @@ def _limits(deliveries: Sequence[Delivery], block: CodeArray, tasks: Sequence[st
     """
     number = {name: j for j, name in enumerate(tasks)}
     limits = np.full((len(block), int(block.max(initial=0)) + 2), -1, dtype=np.int64)
-    for delivery in (deliveries[d] for d in in_order(deliveries)):
+    for delivery in (deliveries[d] for d in in_order(deliveries) if not deliveries[d].withdrawn):
         own, of_task = limits[delivery.agent], block[delivery.agent]
         if delivery.asked is not None:
             of_task = of_task[[number[name] for name in delivery.asked if name in number]]
@@ -294,6 +324,18 @@ def _limits(deliveries: Sequence[Delivery], block: CodeArray, tasks: Sequence[st
     limits[limits < 0] = NEVER
     limits[np.arange(len(block)), block.max(axis=1, initial=-1) + 1] = limits[:, 0]
     return limits
+
+
+def _fewest_trials(deliveries: Sequence[Delivery], block: CodeArray, tasks: Sequence[str]) -> CodeArray:
+    """How many trials of each task an agent needs to be complete, (n_agents, m); 0 of those not asked for."""
+    number = {name: j for j, name in enumerate(tasks)}
+    fewest = np.zeros(block.shape, dtype=np.int64)
+    for one in deliveries:
+        if one.fewest_trials > 1 and not (one.operator or one.capped or one.withdrawn):
+            own = tasks if one.asked is None else one.asked
+            named = [number[name] for name in own if name in number]
+            fewest[one.agent, named] = np.maximum(fewest[one.agent, named], one.fewest_trials)
+    return np.where(block >= 0, fewest, 0)
 
 
 def _delivered(
@@ -350,15 +392,6 @@ def _parts(frame: _Frame) -> CodeArray:
     return np.where(frame.asked, frame.block, rest)
 
 
-def _together(counted: _Slots, frame: _Frame, part: CodeArray) -> Mask:
-    """Mark rows delivered before their part was all there, or with what made it so, (n_rows,)."""
-    rows, order = counted.rows, frame.order[counted.rows.delivery]
-    first = np.full(frame.shape[0] * frame.shape[1] * frame.shape[2], NEVER, dtype=np.int64)
-    np.minimum.at(first, counted.slot, order)
-    last = _of_blocks(np.maximum, first.reshape(frame.shape).max(axis=2), part, start=-1)
-    return np.asarray(order <= last[rows.agent, part[rows.agent, rows.task]], dtype=np.bool_)
-
-
 def _of_blocks(
     extreme: np.ufunc, values: CodeArray, block: CodeArray, *, start: int, where: Mask | None = None
 ) -> CodeArray:
@@ -377,26 +410,22 @@ def _of_blocks(
 def _most_trials(counted: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
     """How many trials of each task count at most, (n_agents, m).
 
-    In a part as many as the fewest that a task of it has, up to what was asked for, or to what all of it had
-    at once; where gaps are failures, and a task asked for has no row, as many as any of its block has. Of an
-    operator's agent what most tasks have, the lower median, of all where none of those asked for is active.
+    In a part as many as the fewest that a task of it has, up to what was asked for; where gaps are failures,
+    and a task asked for has no row, as many as any of its block has. Of an operator's agent what most tasks
+    have, the lower median, of all where none of those asked for is active.
     """
     n, part = _in_slots(counted.slot, frame.shape), _parts(frame)
     there = np.asarray((n > 0).any(axis=2), dtype=np.bool_)
     wanted = frame.asked | ~frame.asked.any(axis=1, keepdims=True)
-    at_once = _in_slots(counted.slot[_together(counted, frame, part)], frame.shape)
-    fewest, fewest_at_once = (
-        _of_blocks(np.minimum, np.where(some > 0, some, NEVER).min(axis=2), part, start=NEVER, where=there)
-        for some in (n, at_once)
-    )
-    asked = frame.limits[:, : fewest.shape[1]]
-    limits = np.maximum(asked, np.where(fewest_at_once == NEVER, 0, fewest_at_once))
-    of_part = np.minimum(fewest, np.where(frame.capped[:, None], asked, limits))
+    fewest = _of_blocks(np.minimum, np.where(n > 0, n, NEVER).min(axis=2), part, start=NEVER, where=there)
+    of_part = np.minimum(fewest, frame.limits[:, : fewest.shape[1]])
     if zero:
         largest = _of_blocks(np.maximum, n.max(axis=2), part, start=0, where=wanted)
         is_short = _of_blocks(np.minimum, n.min(axis=2), part, start=NEVER, where=wanted) == 0
         of_part = np.where(is_short & (largest > 0), largest, of_part)
     most = np.take_along_axis(of_part, part, axis=1)
+    if zero:
+        most = np.maximum(most, frame.fewest)
     for i in np.flatnonzero(frame.operator & (n > 0).any(axis=(1, 2))):
         delivered = np.sort(n[i][wanted[i]], axis=None)
         delivered = delivered[delivered > 0]
@@ -404,18 +433,65 @@ def _most_trials(counted: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
     return most
 
 
-def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, most: CodeArray) -> Mask:
-    """Mark what was asked for, everything once an agent has delivered every task; the first trials of each.
+def _whole_runs(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray) -> tuple[Mask, Mask]:
+    """Mark the rows that are part of a whole run, (n_rows,), and the agents that retried, (n_agents,).
 
-    A submitter numbers its own trials, so that within a delivery the lowest outcomes come first.
+    Looked at are agents of which it could change what counts: with more trials than places, or several
+    deliveries.
+    """
+    rows, (n_agents, _, n_conditions) = every.rows, frame.shape
+    whole, retried = np.zeros(rows.n_rows, dtype=np.bool_), np.zeros(n_agents, dtype=np.bool_)
+    looked_at = _in_question(every, is_counting, frame, most)
+    if not looked_at.any():
+        return whole, retried
+    at, part = np.flatnonzero(looked_at[rows.agent]), _parts(frame)
+    rows, slot = rows.where(at), every.slot[at]
+    of_part, n_parts = part[rows.agent, rows.task], int(part.max()) + 1
+    size = np.bincount(
+        (part + n_parts * np.arange(n_agents)[:, None]).reshape(-1), minlength=n_agents * n_parts
+    )
+    series = rows.agent * n_parts + of_part
+    trials = DeliveredTrials(
+        series=series * n_conditions + slot % n_conditions,
+        size=size[series],
+        delivery=frame.order[rows.delivery],
+        task=rows.task,
+        outcome=np.where(rows.valid, rows.outcome, 0.0),
+        standing=is_counting[at],
+    )
+    whole[at], again = whole_runs(trials)
+    retried[rows.agent[again]] = True
+    return whole, retried
+
+
+def _in_question(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray) -> Mask:
+    """Agents with more trials than places, or several deliveries of several trials, (n_agents,).
+
+    None of those that an operator loaded.
+    """
+    rows, n_deliveries = every.rows, len(frame.order)
+    n = _in_slots(every.slot[is_counting], frame.shape)
+    pairs = distinct(rows.agent * n_deliveries + rows.delivery) // max(n_deliveries, 1)
+    several = np.bincount(pairs, minlength=frame.shape[0]) > 1
+    several &= (n > 1).any(axis=(1, 2))
+    more = (n > most[:, :, None]).any(axis=(1, 2))
+    return np.asarray((several | more) & ~frame.operator & ~frame.capped, dtype=np.bool_)
+
+
+def _weights(
+    counted: _Slots, frame: _Frame, completed: CodeArray, most: CodeArray, whole: Mask
+) -> FloatArray:
+    """Return how much each row counts, (n_rows,): what was asked for, and all once every task is there.
+
+    In order of acceptance a whole run shares the places that are left of a task among its trials; else the
+    lowest outcomes come first, as submitters number their own trials.
     """
     rows, slot = counted.rows, counted.slot
     everything = frame.operator | (completed >= 0)
     kept = everything[rows.agent] | (frame.block[rows.agent, rows.task] >= 0)
-    n = _in_slots(slot, frame.shape)
-    limit = most[rows.agent, rows.task]
-    many = kept & ~frame.operator[rows.agent] & (n.reshape(-1)[slot] > limit)
-    part = np.flatnonzero(many)
+    weight, limit = kept.astype(np.float64), most[rows.agent, rows.task]
+    n = _in_slots(slot, frame.shape).reshape(-1)
+    part = np.flatnonzero(kept & ~frame.operator[rows.agent] & (n[slot] > limit))
     order = part[
         np.lexsort(
             (
@@ -427,14 +503,54 @@ def _counts(counted: _Slots, frame: _Frame, completed: CodeArray, most: CodeArra
             )
         )
     ]
-    kept[order] = _number_in_run(slot[order]) < limit[order]
-    return kept
+    number = _number_in_run(slot[order])
+    of_delivery = slot[order] * len(frame.order) + frame.order[rows.delivery[order]]
+    before, size = number - _number_in_run(of_delivery), _run_lengths(of_delivery)
+    share = np.where(before == 0, 1.0, np.clip((limit[order] - before) / size, 0.0, 1.0))
+    weight[order] = np.where(whole[order], share, number < limit[order])
+    return weight
 
 
-def _places(counted: _Slots, frame: _Frame, most: CodeArray, *, zero: bool) -> _Places:
+def _lower(
+    counted: _Slots,
+    weight: FloatArray,
+    frame: _Frame,
+    completed: CodeArray,
+    most: CodeArray,
+    retried: Mask,
+    *,
+    zero: bool,
+) -> FloatArray:
+    """Let all trials of an agent count that retried, where its mean over what was asked for is lower so."""
+    if not retried.any():
+        return weight
+    all_count = _weights(
+        counted, frame, completed, np.full_like(most, NEVER), np.zeros_like(weight, dtype=bool)
+    )
+    changed = np.where(retried[counted.rows.agent], all_count, weight)
+    score, other = (_means(counted, one, frame, most, zero=zero) for one in (weight, changed))
+    return np.where((other < score)[counted.rows.agent], changed, weight)
+
+
+def _means(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool) -> FloatArray:
+    """Mean over the tasks asked for that have an outcome, rounded, (n_agents,); 0 without any."""
+    found = _places(counted.where(weight > 0), weight[weight > 0], frame, most, zero=zero).cells.means
+    there = frame.asked & ~np.isnan(found)
+    sums = np.where(there, found, 0.0).sum(axis=1)
+    return np.asarray(np.round(sums / np.maximum(there.sum(axis=1), 1), 9), dtype=np.float64)
+
+
+def _too_few(counted: _Slots, frame: _Frame, *, zero: bool) -> CountArray:
+    """Trials that a delivered task lacks of the fewest needed, (n_agents, m); 0 where they are failures."""
+    n = _in_slots(counted.slot, frame.shape)
+    lacking = np.where(n > 0, np.maximum(frame.fewest[:, :, None] - n, 0), 0).sum(axis=2)
+    return np.asarray(np.where(frame.ranked[:, None] & ~zero, lacking, 0), dtype=np.int32)
+
+
+def _places(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool) -> _Places:
     """Count places and gaps, and take the means; what is absent counts as failures if gaps are zero.
 
-    Within a condition all trials weigh the same: runs are a submitter's labels, and so may temperatures be.
+    Within a condition trials weigh the same, of whatever run or temperature: these are a submitter's labels.
     """
     n_agents, n_tasks, n_conditions = frame.shape
     n = _in_slots(counted.slot, frame.shape)
@@ -449,6 +565,7 @@ def _places(counted: _Slots, frame: _Frame, most: CodeArray, *, zero: bool) -> _
         n_agents * n_tasks,
         condition=slot % n_conditions,
         n_conditions=n_conditions,
+        weight=None if (weight == 1).all() else np.concatenate([weight, np.ones(n_failed)]),
     )
     table = CellMoments(
         cells.means.reshape(n_agents, n_tasks),
@@ -526,3 +643,9 @@ def _number_in_run(sorted_codes: CodeArray) -> CodeArray:
     n = len(sorted_codes)
     first = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
     return np.arange(n) - np.repeat(first, np.diff(first, append=n))
+
+
+def _run_lengths(sorted_codes: CodeArray) -> CodeArray:
+    """How many equal codes stand together with each, (n_rows,)."""
+    lengths = np.diff(np.flatnonzero(np.diff(sorted_codes, prepend=-1)), append=len(sorted_codes))
+    return np.repeat(lengths, lengths)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,9 @@ import numpy.typing as npt
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.record.counting import Counting, RecordRefused
 
+Trust = Literal["self_reported", "logs", "verified"]
+NEVER = np.iinfo(np.int64).max
+TRUST: tuple[Trust, ...] = ("self_reported", "logs", "verified")  # ascending
 Setting = tuple[str | None, str | None, float | None, str | None]  # prompt_variant, judge, temperature, run
 
 
@@ -40,6 +43,13 @@ class About:
         Its owner has another agent of this scaffold and model, which is withheld.
     backdated, imprecise : bool
         Dated long before its delivery; to the month or year alone.
+    trust : {"self_reported", "logs", "verified"}
+        How far its outcomes can be checked: only as its owner reports them, by logs that it links, or loaded
+        or confirmed by an operator. Of several deliveries the lowest.
+    account : str
+        Who owns it, as an opaque identifier; empty for what an operator loaded.
+    vouched : bool
+        Verified, or of an account that an operator trusts.
     """
 
     name: str
@@ -57,6 +67,9 @@ class About:
     beside_withheld: bool = False
     backdated: bool = False
     imprecise: bool = False
+    trust: Trust = "verified"
+    account: str = ""
+    vouched: bool = True
 
 
 @dataclass(frozen=True)
@@ -77,9 +90,12 @@ class Delivery:
         names some.
     n_trials : int or None
         Trials asked for; None: as many as were delivered. Of several the largest.
+    fewest_trials : int
+        Of each task; an agent that has fewer is not complete. Of several the largest.
     capped : bool
-        No more trials count than were asked for, also where all tasks had more at once: tasks are asked for
-        by few at a time, as outcomes come in.
+        Tasks are asked for by few at a time, as outcomes come in: no delivery is a whole run.
+    withdrawn : bool
+        Taken back or replaced since: its rows count nowhere, but they were delivered.
     """
 
     agent: int
@@ -88,6 +104,8 @@ class Delivery:
     asked: frozenset[str] | None = None
     n_trials: int | None = None
     capped: bool = False
+    fewest_trials: int = 1
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +249,7 @@ def asked_blocks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequen
     """
     number = {name: j for j, name in enumerate(tasks)}
     blocks = np.full((n_agents, len(tasks)), -1, dtype=np.int64)
-    for delivery in (deliveries[d] for d in in_order(deliveries)):
+    for delivery in (deliveries[d] for d in in_order(deliveries) if not deliveries[d].withdrawn):
         own = blocks[delivery.agent]
         named = np.array([number[name] for name in delivery.asked or () if name in number], dtype=np.intp)
         own[named[own[named] < 0]] = own.max() + 1
@@ -242,15 +260,38 @@ def asked_blocks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequen
 def assigned(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
     """Agents with an assignment: a delivery that names its tasks, (n_agents,)."""
     found = np.zeros(n_agents, dtype=np.bool_)
-    found[[delivery.agent for delivery in deliveries if delivery.asked is not None]] = True
+    found[[one.agent for one in deliveries if one.asked is not None and not one.withdrawn]] = True
     return found
 
 
 def operated(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
     """Agents of which an operator loaded every delivery, (n_agents,)."""
     found = np.ones(n_agents, dtype=np.bool_)
-    found[[delivery.agent for delivery in deliveries if not delivery.operator]] = False
+    found[[one.agent for one in deliveries if not (one.operator or one.withdrawn)]] = False
     return found
+
+
+def finished_by(rows: Rows, deliveries: Sequence[Delivery], shape: tuple[int, int]) -> CodeArray:
+    """Find the arrival with which every task was there under any setting, (n_agents,); −1: none yet.
+
+    Of what was withdrawn too; `shape` is (n_agents, n_tasks).
+    """
+    arrivals = np.array([delivery.arrival for delivery in deliveries], dtype=np.int64)
+    first = np.full(shape[0] * shape[1], NEVER, dtype=np.int64)
+    np.minimum.at(first, rows.agent * shape[1] + rows.task, arrivals[rows.delivery])
+    last = first.reshape(shape).max(axis=1)
+    return np.where(last == NEVER, -1, last)
+
+
+def withdrawn(deliveries: Sequence[Delivery]) -> Mask:
+    """Deliveries that were taken back or replaced, (n_deliveries,)."""
+    return np.array([delivery.withdrawn for delivery in deliveries], dtype=np.bool_)
+
+
+def not_withdrawn(rows: Rows, deliveries: Sequence[Delivery]) -> Rows:
+    """Return the rows of what was not taken back."""
+    gone = withdrawn(deliveries)
+    return rows.where(~gone[rows.delivery]) if gone.any() else rows
 
 
 def is_full_run(n_rows: int, n_tasks: int) -> bool:
@@ -266,8 +307,8 @@ def in_order(deliveries: Sequence[Delivery]) -> list[int]:
 def counted_deliveries(deliveries: Sequence[Delivery], counting: Counting) -> Mask:
     """Deliveries that count by the policy on duplicates, (n_deliveries,)."""
     if counting.duplicates == "mean":
-        return np.ones(len(deliveries), dtype=np.bool_)
-    order = in_order(deliveries)
+        return ~withdrawn(deliveries)
+    order = [d for d in in_order(deliveries) if not deliveries[d].withdrawn]
     order = order if counting.duplicates == "latest" else order[::-1]
     last = {deliveries[d].agent: d for d in order}
     counted = np.zeros(len(deliveries), dtype=np.bool_)

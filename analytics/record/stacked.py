@@ -16,12 +16,13 @@ from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
 from analytics.record.absent import absent_trials, fewer_trials, passes_alone, uneven, with_failures
-from analytics.record.conditions import Compared, choosing, compare, held
+from analytics.record.conditions import Compared, compare, held, vouched_alone
 from analytics.record.counting import Counting, RecordRefused
 from analytics.record.files import contents
 from analytics.record.reduction import AgentRow, agent_rows
 from analytics.record.rows import About, Delivery, Rows, Setting, checked
 from analytics.record.universe import FEWEST_TASKS, holders, is_common, universe
+from analytics.record.voices import Voter, voices
 from analytics.repeats import Repeats
 from analytics.trials.flags import originals
 
@@ -43,7 +44,7 @@ class Record:
         See `AgentRow`.
     complete : bool array, shape (n_agents,)
         Every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total), not withheld, under
-        the compared conditions, no copy of another.
+        the compared conditions, no copy of another, and with a voice: what all share is learnt from it.
     costs : float array, shape (n_agents, n_tasks)
     n_tokens, seconds : tuple of (float or None), length n_agents
     n_deliveries : int array, shape (n_agents,)
@@ -63,12 +64,18 @@ class Record:
     copy_of : tuple of str, length n_agents
         The agent whose outcomes it repeats, task by task, where neither an operator loaded or approved it nor
         chance explains it; else empty. It teaches nothing: it is not complete.
+    voice : bool array, shape (n_agents,)
+        What all agents share may be learnt from it; see `analytics.record.voices`.
     n_graded : tuple of int, length n_agents
         Counted valid trials strictly between 0 and 1.
     n_uncosted : tuple of int, length n_agents
         Counted trials that state no cost, but for confirmed failures of the harness.
     n_unconfirmed : tuple of int, length n_agents
         Counted rows that a submitter calls invalid, and that no operator confirmed.
+    retried : tuple of bool, length n_agents
+        It tried tasks again before a whole run: see `analytics.record.whole_runs`.
+    n_too_few : int32 array, shape (n_agents, n_tasks), or None
+        Places of delivered tasks that an agent lacks of those asked for, gaps all of them; None: nobody does.
     graded_share : float
         Those of complete agents, which others' scores are learnt from, as a share of their valid trials.
     """
@@ -84,6 +91,7 @@ class Record:
     arrival: CodeArray
     completed: CodeArray
     complete: Mask
+    voice: Mask
     costs: FloatArray
     n_tokens: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
@@ -99,6 +107,8 @@ class Record:
     n_graded: tuple[int, ...] = ()
     n_uncosted: tuple[int, ...] = ()
     n_unconfirmed: tuple[int, ...] = ()
+    retried: tuple[bool, ...] = ()
+    n_too_few: CountArray | None = None
     graded_share: float = 0.0
 
     @property
@@ -119,6 +129,8 @@ class Record:
         conditions are told by `condition`.
         """
         undelivered = (self.asked & (self.n_places == 0)).any(axis=1)
+        if self.n_too_few is not None:
+            undelivered |= self.n_too_few.any(axis=1)
         return np.asarray(~self.operator & ~_elsewhere(self.condition) & undelivered, dtype=np.bool_)
 
     @cached_property
@@ -152,8 +164,8 @@ class Record:
 
     @property
     def telling_noise(self) -> Mask:
-        """Complete agents by whose trials the noise of others is judged, (n_agents,); see `choosing`."""
-        return choosing(self.complete, self.operator)
+        """Complete agents by whose trials the noise of others is judged, (n_agents,); see `vouched_alone`."""
+        return vouched_alone(self.complete, np.array([one.vouched for one in self.about], dtype=np.bool_))
 
     def is_direct(self, tasks: CodeArray) -> Mask:
         """Agents that are ranked directly on these tasks: every place delivered, at most 5% of them gaps.
@@ -254,6 +266,7 @@ class Record:
             settings=settings,
             deliveries=deliveries,
             counting=counting,
+            voters=_voters(about, deliveries),
         )
         compared = compare(found, counting)
         reduced = agent_rows(
@@ -328,26 +341,33 @@ def record(
         raise RecordRefused(
             f"{len(about)} agents, {len(rows)} lines, {len(compared.condition)} conditions differ"
         )
+    both = zip(about, rows, strict=True)
+    voters = [Voter(one.name, one.account, one.vouched, row.arrival) for one, row in both]
+    heard = voices(voters, [row.finished for row in rows])
     kept = [i for i, row in enumerate(rows) if row.n_deliveries]
     order = sorted(kept, key=lambda i: about[i].name)
     told, lines = tuple(about[i] for i in order), [rows[i] for i in order]
     condition = tuple(compared.condition[i] for i in order)
     operator = np.array([row.operator for row in lines], dtype=np.bool_)
     n_places = _stack(lines, "n_places", len(tasks), np.int32)
+    n_too_few = _stack(lines, "n_too_few", len(tasks), np.int32)
     loaded = operator & ~_elsewhere(condition)
     n_absent, zero = absent_trials(n_places, loaded), counting.missing == "zero"
     stacked = Record(
         table=_table(told, lines, tasks, n_absent if zero else np.zeros_like(n_absent)),
         about=told,
         counting=counting,
-        n_places=read_only(n_places + n_absent),
-        n_gaps=read_only(_stack(lines, "n_gaps", len(tasks), np.int32) + (0 if zero else n_absent)),
+        n_places=read_only(n_places + n_absent + n_too_few),
+        n_gaps=read_only(
+            _stack(lines, "n_gaps", len(tasks), np.int32) + (0 if zero else n_absent) + n_too_few
+        ),
         n_invalid=_stack(lines, "n_invalid", len(tasks), np.int32),
         asked=_stack(lines, "asked", len(tasks), np.bool_),
         operator=operator,
         arrival=np.array([row.arrival for row in lines], dtype=np.int64),
         completed=np.array([row.completed for row in lines], dtype=np.int64),
         complete=np.zeros(len(lines), dtype=np.bool_),
+        voice=read_only(heard[order]),
         costs=_stack(lines, "costs", len(tasks), np.float64),
         n_tokens=tuple(row.n_tokens for row in lines),
         seconds=tuple(row.seconds for row in lines),
@@ -365,6 +385,8 @@ def record(
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),
         n_unconfirmed=tuple(row.n_unconfirmed for row in lines),
+        retried=tuple(row.retried for row in lines),
+        n_too_few=n_too_few if n_too_few.any() else None,
     )
     stacked = replace(stacked, copy_of=_copies(stacked))
     complete = _complete(stacked)
@@ -373,8 +395,8 @@ def record(
 
 
 def shared_tasks(found: Record) -> tuple[str, ...]:
-    """Name the active tasks with an outcome from at least 95% of the agents that were asked for all."""
-    free = found.asked.all(axis=1)
+    """Name the active tasks with an outcome from at least 95% of the agents that `_choosing_tasks` finds."""
+    free = _choosing_tasks(found)
     n_holders = np.asarray(found.table.valid()[free].sum(axis=0), dtype=np.int64)
     return tuple(found.table.tasks[j] for j in np.flatnonzero(is_common(n_holders, int(free.sum()))).tolist())
 
@@ -387,7 +409,7 @@ def offer(found: Record) -> str:
     str
         Empty where at least half are complete, or where they share fewer than 10 tasks or all.
     """
-    free = found.asked.all(axis=1)
+    free = _choosing_tasks(found)
     n_complete, n_free, n_shared = int(found.complete[free].sum()), int(free.sum()), len(shared_tasks(found))
     if 2 * n_complete >= n_free or not FEWEST_TASKS <= n_shared < found.n_tasks:
         return ""
@@ -397,11 +419,23 @@ def offer(found: Record) -> str:
     )
 
 
+def _choosing_tasks(found: Record) -> Mask:
+    """Agents that were asked for all tasks, and have a voice."""
+    return np.asarray(found.asked.all(axis=1) & found.voice, dtype=np.bool_)
+
+
+def _voters(about: Sequence[About], deliveries: Sequence[Delivery]) -> list[Voter]:
+    first: dict[int, int] = {}
+    for one in deliveries:
+        first[one.agent] = min(one.arrival, first.get(one.agent, one.arrival))
+    return [Voter(one.name, one.account, one.vouched, first.get(i, 0)) for i, one in enumerate(about)]
+
+
 def _complete(stacked: Record) -> Mask:
-    """Ran all tasks, is not withheld, not under other conditions, and no copy."""
+    """Ran all tasks, has a voice, is not withheld, not under other conditions, and no copy."""
     told = zip(stacked.about, stacked.condition, stacked.copy_of or stacked.condition, strict=True)
     allowed = [not (one.withheld or said or copied) for one, said, copied in told]
-    return stacked.ran_all & np.array(allowed, dtype=np.bool_)
+    return stacked.ran_all & stacked.voice & np.array(allowed, dtype=np.bool_)
 
 
 def _copies(stacked: Record) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from analytics.arrays import CodeArray, Mask
 from analytics.record.counting import Counting, RecordRefused
-from analytics.record.rows import Delivery, Rows, assigned, counts_as_outcome
+from analytics.record.rows import Delivery, Rows, assigned, counts_as_outcome, not_withdrawn
 
 FEWEST_TASKS = 10
 
@@ -41,7 +41,7 @@ def holders(
     rows: Rows, *, n_agents: int, n_tasks: int, deliveries: Sequence[Delivery], counting: Counting
 ) -> tuple[CodeArray, int]:
     """Count the agents without an assignment that have an outcome on each task, (n_tasks,), and all such."""
-    free = ~assigned(deliveries, n_agents)
+    rows, free = not_withdrawn(rows, deliveries), ~assigned(deliveries, n_agents)
     cell = rows.agent * n_tasks + rows.task
     seen = np.bincount(cell, counts_as_outcome(rows, counting), n_agents * n_tasks).reshape(n_agents, -1) > 0
     present = np.bincount(rows.agent, minlength=n_agents) > 0

@@ -2,7 +2,7 @@
 
 Model
 -----
-One fit for all agents, of every facet with two or more levels (run: with two levels in some agent)::
+One fit for all agents that have a say, of every facet with two or more levels (run: in some agent)::
 
     outcome = agent + task + agent:task + prompt + agent:prompt + task:prompt
             + judge + agent:judge + task:judge + temperature + agent:temperature + agent:run + Residual
@@ -83,6 +83,11 @@ class Outcomes:
         """Count the labels of a column."""
         return int(np.unique(self.columns[column]).size)
 
+    def of_agents(self, names: Collection[str]) -> "Outcomes":
+        """Return the rows of these agents."""
+        kept = np.isin(self.columns["agent"], list(names))
+        return Outcomes({name: values[kept] for name, values in self.columns.items()}, self.outcome[kept])
+
     def of_agent(self, name: str) -> dict[str, Any]:
         """Return the columns of one agent, its outcomes among them."""
         mine = self.columns["agent"] == name
@@ -92,7 +97,12 @@ class Outcomes:
 
 
 def variance_study(
-    outcomes: Outcomes, *, complete: Collection[str], n_tasks: int, on_board: OnBoard | None = None
+    outcomes: Outcomes,
+    *,
+    complete: Collection[str],
+    n_tasks: int,
+    voices: Collection[str] | None = None,
+    on_board: OnBoard | None = None,
 ) -> dict[str, Any]:
     """Fit a benchmark and its agents, and tell the result as objects of JSON.
 
@@ -103,6 +113,8 @@ def variance_study(
         Agents with full runs: to the others, tasks are a selection and no sample.
     n_tasks : int
         Active tasks, m.
+    voices : collection of str, optional
+        Agents that the fit is of; by default all.
     on_board : callable, optional
         From the facets that were measured to what a board states of the agents whose outcomes here are under
         the conditions that it compares.
@@ -116,14 +128,15 @@ def variance_study(
         one agent's mean, or the reason that there is none.
     """
     told: dict[str, Any] = {"available": True, "reason": ""}
+    learnt = outcomes if voices is None else outcomes.of_agents(voices)
     try:
-        told |= _fitted(*_fit(outcomes), outcomes, n_tasks)
+        told |= _fitted(*_fit(learnt), learnt, n_tasks)
     except CoreError as refusal:
         told = {"available": False, "reason": str(refusal)}
     stated = on_board(facets_of(told)) if on_board else {}
     return told | {
-        "n_rows": int(outcomes.outcome.size),
-        "levels": {column: outcomes.n_levels(column) for column in ("agent", "task", *FACETS)},
+        "n_rows": int(learnt.outcome.size),
+        "levels": {column: learnt.n_levels(column) for column in ("agent", "task", *FACETS)},
         "agents": list(_agents(outcomes, complete, stated)),
     }
 

@@ -64,13 +64,19 @@ def made(rows, *, n_tasks=3, levels=(PLAIN,), deliveries=None, about=None, **cou
     n_agents = 1 + max(row[0] for row in rows)
     deliveries = deliveries or [Delivery(agent=i) for i in range(n_agents)]
     return Record.of(
-        about or agents(n_agents),
+        about or owned(agents(n_agents), deliveries),
         rows_of(rows, deliveries),
         tasks=[f"t{j:03}" for j in range(n_tasks)],
         settings=list(levels),
         deliveries=deliveries,
         counting=Counting(**counting),
     )
+
+
+def owned(about, deliveries):
+    """The agents, each that a submitter delivered of an account of its own."""
+    own = {one.agent for one in deliveries if not one.operator}
+    return [replace(one, account=one.name, vouched=i not in own) for i, one in enumerate(about)]
 
 
 def self_run(agent=0, **changes):
@@ -215,8 +221,8 @@ def test_trials_beside_what_was_asked_for_gain_nothing_in_a_full_run():
     same(thrice.table.means, [[0.5, 1, 2 / 3]])
 
 
-def test_no_more_trials_count_than_were_asked_for_or_came_at_once():
-    """Two of each task at once are both counted; a second delivery once all tasks were there is not."""
+def test_a_whole_run_counts_with_its_mean_and_no_second_one_beyond_what_was_asked_for():
+    """Two of each task at once are both counted; a second delivery where one was asked for is not."""
     rows = full(0, [1, 0, 1], 1) + full(0, [0, 1, 0], 2)
     for one in (self_run(), self_run(n_trials=1), self_run(n_trials=5)):
         same(made(rows, deliveries=[one]).table.means, [[0.5, 0.5, 0.5]])
@@ -235,7 +241,7 @@ def test_tasks_that_are_asked_for_as_outcomes_come_in_count_no_more_trials_than_
     same(made(rows, deliveries=[self_run(n_trials=1, capped=True)]).table.means, [[0, 0, 0]])
 
 
-def test_trials_in_two_parts_are_at_once():
+def test_two_parts_of_a_run_count_whole():
     """Two trials of two tasks, then two of the third: both count, though one was asked for."""
     rows = [(0, 0, 1, 1), (0, 0, 0, 2), (0, 1, 1, 1), (0, 1, 1, 2), (0, 2, 0, 1, 0, 1), (0, 2, 1, 2, 0, 1)]
     two = [self_run(n_trials=1), self_run(arrival=1, n_trials=1)]
@@ -309,6 +315,39 @@ def test_an_unconfirmed_invalid_trial_counts_0_and_a_confirmed_one_is_a_gap():
     same(found.table.means, [[1, 0, NAN]])
     same(found.n_gaps, [[0, 0, 1]])
     assert made(rows).n_gaps.tolist() == [[0, 1, 1]]  # what an operator loads is confirmed
+
+
+def finished(rows, deliveries, n_tasks=3, levels=(PLAIN,), counting=None):
+    given = {
+        "n_agents": 1 + max(one.agent for one in deliveries),
+        "tasks": [f"t{j:03}" for j in range(n_tasks)],
+        "settings": list(levels),
+        "deliveries": deliveries,
+        "counting": counting or Counting(),
+    }
+    compared = compare(held(rows_of(rows, deliveries), **given), given["counting"])
+    return agent_rows(rows_of(rows, deliveries), compared=compared, **given)
+
+
+def test_an_agent_finished_with_what_first_held_every_task_though_it_was_withdrawn():
+    """t000 and t001 at 3, withdrawn; t002 at 5; all again at 9."""
+    early = self_run(arrival=3, withdrawn=True)
+    deliveries = [early, self_run(arrival=5), self_run(arrival=9), self_run(1, arrival=4, withdrawn=True)]
+    part = [*full(0, [1, 1], 1, 0, 0), (0, 2, 1, 1, 0, 1)]
+    again, other = full(0, [0, 1, 1], 2, 0, 2), full(1, [1, 1, 1], 1, 0, 3)
+    whole, gone = finished([*part, *again, *other], deliveries)
+    assert (whole.finished, whole.completed, whole.arrival, whole.n_deliveries) == (5, 9, 5, 2)
+    assert (gone.finished, gone.completed, gone.arrival, gone.n_deliveries) == (4, -1, -1, 0)
+    lacking, _ = finished([*part[1:], *other], deliveries)
+    assert (lacking.finished, lacking.completed) == (-1, -1)
+
+
+def test_an_agent_finished_under_whatever_setting():
+    """Everybody else ran under the hard judge, this one under another."""
+    levels, deliveries = judged("easy", "hard"), [Delivery(0), Delivery(1), self_run(2, arrival=6)]
+    rows = [*full(0, [1, 1, 1], 1, 1), *full(1, [1, 0, 1], 1, 1), *full(2, [1, 1, 1], 1, 0)]
+    row = finished(rows, deliveries, levels=levels)[2]
+    assert (row.finished, row.completed) == (6, -1)
 
 
 # ------------------------------------------------------------------------------------ gaps, places, who ranks
@@ -751,6 +790,35 @@ def test_copies_under_any_of_several_conditions_count_as_one():
         assert told.copies.startswith("two trials agree on 200 of 200 tasks, 5")
         assert told.reason == f"not measured: {told.copies}"
         assert {one["reason"] for one in told.by_condition} == {told.reason}
+
+
+def cumulative(n_tasks=134, n_trials=15, seed=8):
+    """Outcomes of the shape of ALFWorld's: of each task as many failures as there are tries, then passes."""
+    first = np.random.default_rng(seed).geometric(0.35, n_tasks)[:, None]
+    return (np.arange(1, n_trials + 1) >= first).astype(float)
+
+
+@pytest.mark.parametrize("by_run", [False, True])
+def test_trials_that_only_improve_count_as_one(by_run):
+    """15 trials of 134 tasks, none of which goes back, beside 15 honest repeats of as many passes a trial."""
+    tries = cumulative()
+    honest = np.random.default_rng(9).permuted(tries, axis=1)
+    levels = [(None, None, None, f"run {t}") for t in range(1, 16)] if by_run else [PLAIN]
+    rows = [
+        (i, j, matrix[j, t], 1, t) if by_run else (i, j, matrix[j, t], t + 1)
+        for i, matrix in enumerate((tries, honest))
+        for j in range(134)
+        for t in range(15)
+    ]
+    improves, repeats = made(rows, n_tasks=134, levels=levels).repeats
+    n_mixed = np.count_nonzero(tries.min(axis=1) < tries.max(axis=1))
+    assert improves.copies == (
+        f"its trials are cumulative, not repeats: none of the {n_mixed} tasks with different outcomes gets "
+        "worse from any trial to the next, so they count as one"
+    )
+    assert (improves.icc, improves.reason) == (None, f"not measured: {improves.copies}")
+    assert repeats.copies == ""
+    assert repeats.icc is not None
 
 
 def test_from_how_many_trials_on_the_consistency_settles():

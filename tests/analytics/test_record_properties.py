@@ -4,6 +4,7 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations, product
 from math import prod
 
 import numpy as np
@@ -43,9 +44,10 @@ def random_board(seed, n_agents=6, n_tasks=9):
     """Agents with several deliveries, assignments, runs, judges, trials, void and claimed rows."""
     rng = np.random.default_rng(seed)
     tasks = [f"t{j}" for j in range(n_tasks)]
-    deliveries = []
+    deliveries, even = [], []
     for agent in range(n_agents):
         for _ in range(rng.integers(1, 4)):
+            even.append(even_run(rng, n_tasks) if rng.random() < 0.4 else {})
             some = frozenset(rng.choice(tasks, rng.integers(1, n_tasks), replace=False).tolist())
             deliveries.append(
                 Delivery(
@@ -63,7 +65,11 @@ def random_board(seed, n_agents=6, n_tasks=9):
         for task in range(n_tasks)
         for setting in range(len(LEVELS))
         for trial in range(3)
-        if rng.random() < (0.9 if setting in (2, 3) else 0.15)
+        if (
+            trial < even[d].get((task, setting), 0)
+            if even[d]
+            else rng.random() < (0.9 if setting in (2, 3) else 0.15)
+        )
     ]
     agent, task, setting, delivery, trial = np.array(keys).T
     n = len(keys)
@@ -82,6 +88,13 @@ def random_board(seed, n_agents=6, n_tasks=9):
     )
     about = [About(name=f"agent {i}", scaffold="s", model="m") for i in range(n_agents)]
     return about, rows, {"tasks": tasks, "settings": LEVELS, "deliveries": deliveries}
+
+
+def even_run(rng, n_tasks):
+    """So many trials of every task, or of one of its halves, under the first run of each judge."""
+    tasks = [range(n_tasks), range(4), range(4, n_tasks)][rng.integers(3)]
+    n_trials = int(rng.integers(1, 4))
+    return {(task, setting): n_trials for task in tasks for setting in (0, 2, 4)}
 
 
 def assert_same(a, b):
@@ -158,6 +171,29 @@ def test_an_agents_line_depends_on_its_own_rows_alone(seed):
     for name, value in vars(whole[2]).items():
         np.testing.assert_array_equal(value, getattr(alone[2], name), err_msg=name)
     assert {row.n_deliveries for i, row in enumerate(alone) if i != 2} == {0}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("duplicates", ["mean", "latest", "first"])
+@pytest.mark.parametrize("missing", ["gap", "zero"])
+def test_what_was_withdrawn_counts_nowhere(seed, duplicates, missing):
+    """All of one agent and every third delivery; the record is that of the other deliveries alone."""
+    about, rows, given = random_board(seed)
+    counting = Counting(duplicates=duplicates, missing=missing)
+    gone = [one.agent == 1 or d % 3 == seed % 3 for d, one in enumerate(given["deliveries"])]
+    marked = [replace(one, withdrawn=is_gone) for one, is_gone in zip(given["deliveries"], gone, strict=True)]
+    found = Record.of(about, rows, **given | {"deliveries": marked}, counting=counting)
+    standing = np.flatnonzero(~np.array(gone))
+    number = np.cumsum(~np.array(gone)) - 1
+    here = rows.where(~np.array(gone)[rows.delivery])
+    alone = Record.of(
+        about,
+        replace(here, delivery=number[here.delivery]),
+        **given | {"deliveries": [given["deliveries"][d] for d in standing]},
+        counting=counting,
+    )
+    assert about[1].name not in found.table.agents
+    assert_same(found, alone)
 
 
 # ------------------------------------------------------------------------------------------ nothing is gained
@@ -294,17 +330,97 @@ def reduced(about, rows, given, judges):
             if trial["agent"] == i and judge in judges:
                 slots[trial["task"], judge].append(trial)
         there = {j for j in range(len(tasks)) if all(slots.get((j, judge)) for judge in judges)}
-        n_counted = counted_trials(slots, blocks, own, deliveries, len(judges), tasks)
-        for (j, judge), part in slots.items():
-            part.sort(key=lambda t: (in_turn(t, deliveries), t["trial"], LEVELS[t["setting"]][3]))
-            if not loaded:
-                counts = j in blocks or not named or len(there) == len(tasks)
-                slots[j, judge] = part[: n_counted[blocks.get(j, BESIDE)]] if counts else []
-        for j in range(len(tasks)):
-            cells[i, j] = cell(
-                [slots.get((j, judge), []) for judge in judges], lambda t: deliveries[t["delivery"]].operator
-            )
+        counting = {
+            key: [(trial, Fraction(1)) for trial in part]
+            for key, part in slots.items()
+            if loaded or not named or key[0] in blocks or len(there) == len(tasks)
+        }
+        found = means_of(counting, tasks, judges, deliveries)
+        if not loaded:
+            n_counted = counted_trials(slots, blocks, own, tasks)
+            whole, retried = by_runs(slots, blocks, own, deliveries, judges, tasks)
+            weighted = {
+                (j, judge): in_places(
+                    slots[j, judge], n_counted[blocks.get(j, BESIDE)], whole[judge], deliveries
+                )
+                for j, judge in counting
+            }
+            by_rule = means_of(weighted, tasks, judges, deliveries)
+            ranking = [j for j in range(len(tasks)) if j in blocks or not named]
+            if not retried or score_of(by_rule, ranking) <= score_of(found, ranking):
+                found = by_rule
+        cells |= {(i, j): found[j] for j in range(len(tasks))}
     return cells
+
+
+def means_of(slots, tasks, judges, deliveries):
+    return [
+        cell([slots.get((j, judge), []) for judge in judges], lambda t: deliveries[t["delivery"]].operator)
+        for j in range(len(tasks))
+    ]
+
+
+def score_of(cells, ranking):
+    known = [cells[j][0] for j in ranking if cells[j][0] is not None]
+    return sum(known) / len(known) if known else 0
+
+
+def by_runs(slots, blocks, own, deliveries, judges, tasks):
+    """By judge the (delivery, task) that are part of a whole run; whether tasks of a block were retried."""
+    whole, retried = {judge: set() for judge in judges}, False
+    if any(d.capped for d in own):
+        return whole, retried
+    for judge, number in product(judges, {blocks.get(j, BESIDE) for j in range(len(tasks))}):
+        part = {j for j in range(len(tasks)) if blocks.get(j, BESIDE) == number}
+        outcomes = defaultdict(lambda: defaultdict(list))
+        for j in part:
+            for trial in slots.get((j, judge), ()):
+                outcomes[trial["delivery"]][j].append(number_of(trial))
+        series = [(d, outcomes[d]) for d in sorted(outcomes, key=lambda d: (deliveries[d].arrival, d))]
+        runs = runs_of(series, part)
+        whole[judge] |= {(d, j) for d in runs for j in part}
+        retried |= any(
+            mean(after[j]) < mean(before[j])
+            for (d, before), (_, after) in combinations(series, 2)
+            if d not in runs and len(set(map(len, before.values()))) > 1
+            for j in before.keys() & after.keys()
+        )
+    return whole, retried
+
+
+def runs_of(series, part):
+    """The deliveries that are part of a whole run: outcomes by task, in order of acceptance."""
+    runs, run, n = set(), [], Counter()
+    for d, outcomes in series:
+        if n.keys() & outcomes.keys():
+            run, n = [], Counter()
+        run.append(d)
+        n.update({j: len(found) for j, found in outcomes.items()})
+        if set(n) == part and len(set(n.values())) == 1:
+            runs |= set(run)
+            run, n = [], Counter()
+    return runs
+
+
+def mean(numbers):
+    return sum(numbers) / len(numbers)
+
+
+def number_of(trial):
+    return Fraction(round(7 * trial["outcome"]), 7) if trial["valid"] else Fraction(0)
+
+
+def in_places(part, n_places, whole, deliveries):
+    """Trials with their weights: whole runs share the places left, of others the lowest come first."""
+    of_delivery, weighted = defaultdict(list), []
+    for trial in sorted(part, key=lambda t: in_turn(t, deliveries)):
+        of_delivery[trial["delivery"]].append(trial)
+    for (delivery, task), mine in ((((d, m[0]["task"])), m) for d, m in of_delivery.items()):
+        n = min(n_places, len(mine))
+        taken = mine if (delivery, task) in whole else mine[:n]
+        weighted += [(trial, Fraction(n, len(taken))) for trial in taken if n]
+        n_places -= n
+    return weighted
 
 
 def first_asked(named, tasks):
@@ -316,47 +432,40 @@ def first_asked(named, tasks):
     return blocks
 
 
-def counted_trials(slots, blocks, own, deliveries, n_judges, tasks):
-    """Of each block, and of the tasks beside them, the fewest trials of a task, up to a limit.
-
-    That is what was asked for with these first, and later more, or what all of these had at once.
-    """
+def counted_trials(slots, blocks, own, tasks):
+    """Of each block, and of the tasks beside them, the fewest trials of a task, up to what was asked for."""
     found = {}
-    sizes = Counter(blocks.get(j, BESIDE) for j in range(len(tasks)))
-    for number, size in sizes.items():
+    for number in {blocks.get(j, BESIDE) for j in range(len(tasks))}:
         of = min(blocks.values()) if blocks and number == BESIDE else number
         here = {task for j, task in enumerate(tasks) if blocks.get(j, BESIDE) == of}
         asking = [d for d in own if d.asked is None or d.asked & here]
         bounded = asking and asking[0].n_trials is not None
-        asked = max(d.n_trials or 0 for d in asking) if bounded else math.inf
+        limit = max(d.n_trials or 0 for d in asking) if bounded else math.inf
         parts = [part for (j, _), part in slots.items() if blocks.get(j, BESIDE) == number]
-        arrivals = [min(in_turn(t, deliveries)[:2] for t in part) for part in parts]
-        last = max(arrivals) if len(parts) == n_judges * size else (math.inf, 0)
-        at_once = [sum(in_turn(t, deliveries)[:2] <= last for t in part) for part in parts]
-        limit = asked if any(d.capped for d in own) else max(asked, min(at_once, default=0))
         found[number] = min([*map(len, parts), limit])
     return found
 
 
 def in_turn(trial, deliveries):
-    """The earlier delivery first, and in it the lower outcome."""
-    delivery = trial["delivery"]
-    return deliveries[delivery].arrival, delivery, trial["outcome"] if trial["valid"] else 0.0
+    """The earlier delivery first, and in it the lower outcome, by trial and run."""
+    delivery, outcome = trial["delivery"], trial["outcome"] if trial["valid"] else 0.0
+    levels = LEVELS[trial["setting"]]
+    return deliveries[delivery].arrival, delivery, outcome, trial["trial"], levels[3]
 
 
 def cell(parts, is_loaded):
-    """Mean over judges of the mean over trials, of whatever run; places; gaps."""
+    """Mean over judges of the weighted mean over trials, of whatever run; places; gaps."""
     if not all(parts):
         return None, 0, 0
     of_judges, n_gaps = [], 0
     for part in parts:
-        outcomes = []
-        for trial in part:
+        total = weights = Fraction(0)
+        for trial, weight in part:
             void = not trial["valid"] and (trial["confirmed"] or is_loaded(trial))
             n_gaps += void
             if not void:
-                outcomes.append(Fraction(round(7 * trial["outcome"]), 7) if trial["valid"] else Fraction(0))
-        of_judges.append(sum(outcomes) / len(outcomes) if outcomes else None)
+                total, weights = total + weight * number_of(trial), weights + weight
+        of_judges.append(total / weights if weights else None)
     n_places = sum(map(len, parts))
     if None in of_judges:
         return None, n_places, n_places

@@ -1,0 +1,96 @@
+"""Whole runs: deliveries that together hold every task equally often.
+
+Model
+-----
+A *whole run* is a run of consecutive deliveries of one agent without a common task that together hold every
+task of a part equally often, under one condition, whether an outcome is valid or not. Deliveries are taken in
+order of acceptance, those that were withdrawn among them: a delivery with a task that the run holds already
+begins another one. One delivery is the common case; shards are another. A whole run shows nothing that was
+chosen by its outcomes, so that all of its trials may count.
+
+An agent *retried* where a delivery that is part of no whole run holds its tasks unequally often, and a later
+one has a lower mean on a task that it holds.
+
+Source
+------
+The rule is this project's own.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from analytics.arrays import CodeArray, FloatArray, Mask
+
+
+class Trials(NamedTuple):
+    """Delivered trials, shape (n_rows,) each.
+
+    ``series`` numbers an agent's tasks of one part under one condition, ``size`` is how many tasks it has,
+    ``delivery`` the place in the order of acceptance; ``standing`` is false of what was withdrawn.
+    """
+
+    series: CodeArray
+    size: CodeArray
+    delivery: CodeArray
+    task: CodeArray
+    outcome: FloatArray
+    standing: Mask
+
+
+class Series(NamedTuple):
+    """One series: the positions of its trials; the delivery and task of each, numbered from 0."""
+
+    at: CodeArray
+    delivery: CodeArray
+    task: CodeArray
+    n: CodeArray  # trials, (n_deliveries, n_tasks)
+
+
+def whole_runs(trials: Trials) -> tuple[Mask, Mask]:
+    """Find the trials that are part of a whole run, and those of series that were retried, (n_rows,) each."""
+    whole, retried = (np.zeros(len(trials.series), dtype=np.bool_) for _ in range(2))
+    for one in _each(trials):
+        runs = _part_of_a_run(one.n)
+        whole[one.at] = runs[one.delivery]
+        retried[one.at] = _retried(one, runs, trials)
+    return whole, retried
+
+
+def _each(trials: Trials) -> Iterator[Series]:
+    order = np.argsort(trials.series, kind="stable")
+    first = np.flatnonzero(np.diff(trials.series[order], prepend=-1))
+    for at in np.split(order, first[1:]) if len(order) else ():
+        deliveries, delivery = np.unique(trials.delivery[at], return_inverse=True)
+        tasks, task = np.unique(trials.task[at], return_inverse=True)
+        shape = (len(deliveries), max(len(tasks), int(trials.size[at[0]])))
+        n = np.bincount(delivery * shape[1] + task, minlength=shape[0] * shape[1]).reshape(shape)
+        yield Series(at, delivery, task, n)
+
+
+def _part_of_a_run(n: CodeArray) -> Mask:
+    """Mark the deliveries that are part of a whole run, (n_deliveries,)."""
+    found, first, held = np.zeros(len(n), dtype=np.bool_), 0, np.zeros(n.shape[1], dtype=np.int64)
+    for d, more in enumerate(n):
+        if (held[more > 0] > 0).any():
+            first, held = d, np.zeros_like(held)
+        held = held + more
+        if held.min() == held.max():
+            found[first : d + 1] = True
+            first, held = d + 1, np.zeros_like(held)
+    return found
+
+
+def _retried(one: Series, runs: Mask, trials: Trials) -> bool:
+    """Whether a delivery of no whole run has unequal numbers of trials, and a later one a lower mean."""
+    standing = np.zeros(len(runs), dtype=np.bool_)
+    standing[one.delivery] = trials.standing[one.at]
+    least = np.where(one.n > 0, one.n, one.n.max()).min(axis=1)
+    unequal = np.flatnonzero((least < one.n.max(axis=1)) & ~runs & standing)
+    if not unequal.size or unequal[0] == len(runs) - 1:
+        return False
+    cell = one.delivery * one.n.shape[1] + one.task
+    sums = np.bincount(cell, trials.outcome[one.at], one.n.size).reshape(one.n.shape)
+    means = np.divide(sums, one.n, out=np.full(one.n.shape, np.nan), where=(one.n > 0) & standing[:, None])
+    return any((np.round(means[d + 1 :] - means[d], 9) < 0).any() for d in unequal.tolist())
