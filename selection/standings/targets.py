@@ -27,7 +27,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask, columns
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns
 from analytics.differences.domain_ranks import RankIntervals, rank_intervals, resample
 from analytics.differences.estimates import Target
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, trial_noise
@@ -44,7 +44,6 @@ from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget, TargetLine
 from selection.standings.placing import Placed, place_on_all, rated_tasks
 
-N_DECIMALS = 9
 RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors of scores and resampled tasks"
 
 
@@ -159,7 +158,9 @@ def nothing(bench: Bench, target: Target, n_tasks: int, reason: str) -> Told:
 def unranked(told: Told, reason: str) -> Told:
     """Take every rank out of what a target says; bounds and counts stay."""
     at = tuple(
-        one if one.rank is None else AtTarget(n_valid=one.n_valid, n_missing=one.n_missing, reason=reason)
+        one
+        if one.rank is None and not one.folded_under
+        else AtTarget(n_valid=one.n_valid, n_missing=one.n_missing, reason=reason)
         for one in told.at
     )
     line = TargetLine(covers=told.line.covers, n_tasks=told.line.n_tasks, n_ranked=0, reason=reason)
@@ -366,6 +367,6 @@ def _nobody(n: int) -> Mask:
 
 def _ranks(scores: Sequence[float | None]) -> list[int]:
     """1 + the number of strictly better scores."""
-    known = np.round(np.array(scores, dtype=np.float64), N_DECIMALS)
+    known = np.round(np.array(scores, dtype=np.float64), DECIMALS)
     n_not_better = np.searchsorted(np.sort(known), known, side="right")
     return [1 + known.size - int(n) for n in n_not_better]

@@ -1,0 +1,199 @@
+"""Versions of one agent that differ by noise alone stand as one line: the best, less what best of K gains.
+
+Model
+-----
+Versions are agents of one account whose scaffolds and models read the same. On the tasks of a target two are
+joined where the board's own comparison of all pairs tells neither better; what is joined, directly or through
+others, is a group of K, and stands as one line::
+
+    score = max_k s_k − E[max(Z_1 … Z_K)]·σ,        at least 0
+    σ²    = max(Σ_j s_j²/k², s_cal²)
+
+with s_j² the variance of task j among the versions, and s_cal the largest error of an estimated score among
+them. Of equal versions Σ_j s_j²/k² estimates the variance of one run's score without bias, so that the line
+has the score of any of them, and K of them gain nothing. Neither does a weak version beside them: a lucky one
+leaves the group only by being clearly better than each of the others.
+
+A version that is clearly better than all others has a line of its own, and so has one that is clearly worse.
+The others keep their scores, without a rank. What an operator loaded has no account, and is never joined.
+
+Symbols
+-------
+=======  ==========================  ======  ========
+symbol   code                        shape   unit
+=======  ==========================  ======  ========
+s_k      ``AtTarget.score``          (K,)    0 to 1
+K        ``len(group)``              scalar  versions
+k        ``outcomes.shape[1]``       scalar  tasks
+σ        ``_noise``                  scalar  0 to 1
+=======  ==========================  ======  ========
+
+Limits: versions that differ, but not clearly, lose up to E[max]·σ, and their spread is more than noise: the
+line says too little rather than too much. In comparisons the outcomes of the line are scaled to its score.
+Private runs cannot be seen, nor a second account, nor versions that are described as other agents.
+
+Source
+------
+`analytics.trials.gaming` (best of K); STATISTICS §7.6.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from analytics.arrays import DECIMALS, IndexArray, Mask, read_only
+from analytics.differences.estimates import Target
+from analytics.names import alike
+from analytics.record import About, Record
+from analytics.trials.gaming import expected_maximum
+from selection.standings import targets
+from selection.standings.full_scores import Estimated
+from selection.standings.lines import AtTarget
+from selection.standings.placing import Placed
+from selection.standings.targets import Bench, Told
+
+
+@dataclass(frozen=True)
+class Group:
+    """Versions that stand as one line.
+
+    Attributes
+    ----------
+    best : int
+        Position of the one that stands.
+    others : tuple of int
+    correction : float
+        What is taken from its score.
+    """
+
+    best: int
+    others: tuple[int, ...]
+    correction: float
+
+
+def tell(
+    bench: Bench,
+    target: Target,
+    tasks: IndexArray,
+    placed: Sequence[Placed],
+    *,
+    shift: tuple[Mask, float] | None = None,
+    estimated: Mapping[int, Estimated] = MappingProxyType({}),
+) -> Told:
+    """Say what a target says, versions that it does not tell apart as one; as `targets.tell`."""
+    apart = targets.tell(bench, target, tasks, placed, shift=shift, estimated=estimated)
+    groups = [
+        group
+        for versions in versions_of(bench.record)
+        for group in _groups(versions, apart, placed, estimated)
+    ]
+    if not groups:
+        return apart
+    joined = targets.tell(
+        bench, target, tasks, _joined(groups, placed), shift=shift, estimated=_corrected(groups, estimated)
+    )
+    return replace(joined, at=_at(bench.record, groups, apart, joined))
+
+
+def versions_of(record: Record) -> list[list[int]]:
+    """Return the positions of versions of one agent, where there are two at least."""
+    found: list[list[int]] = []
+    for i, about in enumerate(record.about):
+        same = next((one for one in found if _is_version(record.about[one[0]], about)), None)
+        if same is not None:
+            same.append(i)
+        elif about.account:
+            found.append([i])
+    return [one for one in found if len(one) > 1]
+
+
+def _is_version(one: About, other: About) -> bool:
+    return (
+        one.account == other.account and alike(one.scaffold, other.scaffold) and alike(one.model, other.model)
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- groups
+
+
+def _groups(
+    versions: Sequence[int], apart: Told, placed: Sequence[Placed], estimated: Mapping[int, Estimated]
+) -> Iterator[Group]:
+    """Yield the versions that are not told apart, directly or through others; two at least."""
+    ranked = np.array([i for i in versions if apart.at[i].rank is not None], dtype=np.intp)
+    if not ranked.size:
+        return
+    is_joined = apart.tied[np.ix_(ranked, ranked)] | (apart.line.critical is None)
+    n_groups, group_of = connected_components(is_joined, directed=False)
+    for group in range(n_groups):
+        members = ranked[group_of == group].tolist()
+        if len(members) > 1:
+            best, *others = sorted(members, key=lambda i: (-round(_score(apart.at[i]), DECIMALS), i))
+            gain = expected_maximum(len(members)) * _noise(members, placed, estimated)
+            yield Group(best, tuple(others), min(gain, _score(apart.at[best])))
+
+
+def _score(at: AtTarget) -> float:
+    return 0.0 if at.score is None else at.score
+
+
+def _noise(members: Sequence[int], placed: Sequence[Placed], estimated: Mapping[int, Estimated]) -> float:
+    """Return σ, the standard deviation of one version's score."""
+    outcomes = [row for i in members if (row := placed[i].outcomes) is not None]
+    measured = float(np.var(outcomes, axis=0, ddof=1).sum()) / len(outcomes[0]) ** 2 if outcomes[1:] else 0.0
+    calibrated = [estimated[i].se2 or 0.0 for i in members if i in estimated]
+    return math.sqrt(max([measured, *calibrated]))
+
+
+# -------------------------------------------------------------------------------------------------- the lines
+
+
+def _joined(groups: Sequence[Group], placed: Sequence[Placed]) -> list[Placed]:
+    """Scale the outcomes of the best of each group to its corrected score, and place none of the others."""
+    joined = list(placed)
+    for group in groups:
+        one = placed[group.best]
+        if one.outcomes is not None and one.score:
+            score = one.score - group.correction
+            joined[group.best] = replace(
+                one, outcomes=read_only(one.outcomes * (score / one.score)), score=score
+            )
+        for i in group.others:
+            joined[i] = replace(placed[i], outcomes=None, score=None)
+    return joined
+
+
+def _corrected(groups: Sequence[Group], estimated: Mapping[int, Estimated]) -> dict[int, Estimated]:
+    """Correct estimated scores and their intervals in the same way."""
+    others = {i for group in groups for i in group.others}
+    corrected = {i: one for i, one in estimated.items() if i not in others}
+    for group in groups:
+        if one := estimated.get(group.best):
+            score, lower, upper = (
+                None if value is None else max(value - group.correction, 0.0)
+                for value in (one.score, one.lower, one.upper)
+            )
+            corrected[group.best] = replace(one, score=score, lower=lower, upper=upper)
+    return corrected
+
+
+def _at(record: Record, groups: Sequence[Group], apart: Told, joined: Told) -> tuple[AtTarget, ...]:
+    """Say of the best what was taken from its score, and of the others under whom they stand."""
+    at = list(joined.at)
+    for group in groups:
+        name = record.table.agents[group.best]
+        at[group.best] = replace(at[group.best], correction=group.correction)
+        for i in group.others:
+            at[i] = replace(
+                apart.at[i],
+                rank=None,
+                rank_lower=None,
+                rank_upper=None,
+                folded_under=name,
+                reason=f"stands under {name}, a version by the same account: neither is clearly better (95%)",
+            )
+    return tuple(at)

@@ -1,0 +1,176 @@
+"""Versions of one agent that differ by noise alone stand as one line, and their owner gains nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analytics.trials.gaming import expected_maximum
+from selection.standings import answer
+from selection.standings.lines import Standings
+from selection.standings.printed import text
+from selection.standings.table import flat
+from tests.selection.records import record_of
+
+N_TASKS, N_OTHERS, N_VERSIONS = 100, 24, 20
+OWNED = {"scaffold": "Loop", "model": "M 9", "account": "7"}
+
+
+def owned(record, names, **about):
+    """The same record with these agents one owner's versions of one agent."""
+    told = [replace(one, **OWNED | about) if one.name in names else one for one in record.about]
+    return replace(record, about=tuple(told))
+
+
+def board_of(means, names, **about):
+    """The board of agents with these mean outcomes; those from `N_OTHERS` on were submitted by `names`."""
+    submitted = range(len(means) - len(names), len(means))
+    everyone = [f"a{i:02d}" for i in range(len(means) - len(names))] + list(names)
+    return answer(owned(record_of(means, submitted=submitted, names=everyone), names, **about))
+
+
+def drawn(rng, quality, difficulty, n=1):
+    """Pass or fail of n runs of an agent of this quality on tasks of this difficulty, (n, n_tasks)."""
+    chance = 1 / (1 + np.exp(difficulty - quality))
+    return (rng.random((n, difficulty.size)) < chance).astype(float), chance.mean()
+
+
+def line_of(board, name):
+    return next(line for line in board.agents if line.agent == name)
+
+
+def standing(board, names):
+    """The lines of these agents that have a rank."""
+    return [line for line in board.agents if line.agent in names and line.at["full"].rank is not None]
+
+
+def simulated(seed):
+    """A board of others, and 20 equal versions of an agent in its middle; and that agent's true score."""
+    rng = np.random.default_rng(seed)
+    difficulty = rng.normal(0, 1.5, N_TASKS)
+    others = [drawn(rng, quality, difficulty)[0] for quality in np.linspace(1.5, -1.5, N_OTHERS)]
+    versions, truth = drawn(rng, 0.0, difficulty, N_VERSIONS)
+    return np.vstack([*others, versions]), truth
+
+
+NAMES = tuple(f"v{k:02d}" for k in range(N_VERSIONS))
+
+
+def test_twenty_equal_versions_gain_nothing():
+    gains, plain = [], []
+    for seed in range(12):
+        means, truth = simulated(seed)
+        (line,) = standing(board_of(means, NAMES), NAMES)
+        gains.append(line.at["full"].score - truth)
+        plain.append(means[N_OTHERS:].mean(axis=1).max() - truth)
+    error = np.std(gains, ddof=1) / np.sqrt(len(gains))
+    print(f"gain {100 * np.mean(gains):.2f} ± {100 * error:.2f} points; plainly {100 * np.mean(plain):.2f}")
+    assert np.mean(plain) > 0.05
+    assert abs(np.mean(gains)) < 2.5 * error
+    assert abs(np.mean(gains)) < 0.01
+
+
+def test_a_weak_version_beside_them_opens_no_way_out():
+    """Worse than the others by four errors, so that a lucky one might be clearly better than it alone."""
+    gains = []
+    for seed in range(12):
+        means, truth = simulated(seed)
+        versions = means[N_OTHERS:]
+        weak = versions[0].copy()
+        weak[np.flatnonzero(weak)[:16]] = 0.0
+        board = board_of(np.vstack([means[: N_OTHERS + 1], weak, versions[2:]]), NAMES)
+        gains.append(max(one.at["full"].score for one in standing(board, NAMES)) - truth)
+    assert np.mean(gains) < 2.5 * np.std(gains, ddof=1) / np.sqrt(len(gains))
+
+
+def test_the_correction_is_that_of_two_runs():
+    """20 of 100 tasks differ: s² is 1/2 on each, σ² = 10/100², and the best of two gains σ/√π."""
+    means = simulated(1)[0][: N_OTHERS + 2]
+    first, second = means[N_OTHERS:]
+    second[:] = first
+    passed, failed = np.flatnonzero(first == 1), np.flatnonzero(first == 0)
+    second[passed[:7]], second[failed[:13]] = 0.0, 1.0
+    board = board_of(means, ("one", "two"))
+    told = line_of(board, "two").at["full"]
+    assert told.correction == pytest.approx(np.sqrt(10) / 100 / np.sqrt(np.pi), rel=1e-9)
+    assert told.score == pytest.approx(second.mean() - told.correction, abs=1e-12)
+    assert (told.lower + told.upper) / 2 == pytest.approx(told.score, abs=1e-9)
+    other = line_of(board, "one").at["full"]
+    assert (other.rank, other.folded_under, other.score) == (None, "two", pytest.approx(first.mean()))
+    assert board.targets["full"].n_ranked == N_OTHERS + 1
+
+
+def test_a_version_that_is_clearly_better_has_a_line_of_its_own():
+    means, _ = simulated(2)
+    better, _ = drawn(np.random.default_rng(3), 3.0, np.random.default_rng(2).normal(0, 1.5, N_TASKS))
+    board = board_of(np.vstack([means[: N_OTHERS + 3], better]), ("v1", "v2", "v3", "v4"))
+    best, other = standing(board, ("v1", "v2", "v3", "v4"))
+    assert (best.agent, best.at["full"].correction) == ("v4", 0.0)
+    assert best.at["full"].score == pytest.approx(better.mean())
+    assert other.at["full"].correction > 0
+    assert other.marks == ("versions",)
+
+
+@pytest.mark.parametrize("about", [{"account": ""}, {"scaffold": "{name}"}, {"model": "{name}"}])
+def test_what_an_operator_loaded_and_other_agents_stand_apart(about):
+    means, _ = simulated(4)
+    names = NAMES[:3]
+    record = owned(
+        record_of(means[: N_OTHERS + 3], names=[*(f"a{i:02d}" for i in range(N_OTHERS)), *names]), names
+    )
+    told = [
+        replace(one, **{key: value.format(name=one.name) for key, value in about.items()})
+        if one.name in names
+        else one
+        for one in record.about
+    ]
+    board = answer(replace(record, about=tuple(told)))
+    assert len(standing(board, names)) == 3
+    assert {line_of(board, name).at["full"].correction for name in names} == {0.0}
+
+
+def test_versions_that_ran_the_subset_alone_are_joined_by_their_estimates():
+    means, truth = simulated(5)
+    board = answer(record_of(means[:N_OTHERS]))
+    inside = np.isin([f"t{j:03d}" for j in range(N_TASKS)], board.subset.tasks)
+    names = NAMES[:6]
+    versions = np.where(inside, means[N_OTHERS : N_OTHERS + 6], np.nan)
+    board = board_of(np.vstack([means[:N_OTHERS], versions]), names)
+    (line,) = standing(board, names)
+    told = line.at["full"]
+    assert told.estimated
+    assert told.correction == pytest.approx(expected_maximum(6) * told.se, rel=1e-9)
+    plain = max(line_of(board, name).at["full"].score for name in names if name != line.agent)
+    assert plain <= told.score + told.correction
+    assert told.lower < truth < told.upper
+
+
+def test_it_is_shown_wherever_the_board_is():
+    board = board_of(simulated(6)[0], NAMES)
+    (line,) = standing(board, NAMES)
+    assert f"{line.agent} (19 more versions)" in text(board)
+    assert "19 more are listed without a rank: they stand under another version." in text(board)
+    assert all(one.at["full"].rank_lower for one in board.agents if one.at["full"].rank)
+    rows = {row["agent"]: row for row in map(flat, board.agents)}
+    assert rows[line.agent]["full_correction"] == line.at["full"].correction > 0
+    folded = [row for name, row in rows.items() if name in NAMES and name != line.agent]
+    assert {row["full_folded_under"] for row in folded} == {line.agent}
+    assert {row["full_rank"] for row in folded} == {None}
+    assert Standings.of_plain(board.as_plain()) == board
+
+
+def test_twenty_versions_climb_no_ranks(real_rows):
+    """SWE-bench Verified: an agent like those of ranks 13 to 21, run 20 times."""
+    rows = real_rows("swebench_verified_2023_2025")
+    agents, tasks = sorted({row["agent"] for row in rows}), sorted({row["task"] for row in rows})
+    at = {(row["agent"], row["task"]): float(row["outcome"]) for row in rows}
+    means = np.array([[at.get((agent, task), 0.0) for task in tasks] for agent in agents])
+    means = means[np.argsort(-means.mean(axis=1))]
+    chance = means[12:21].mean(axis=0)
+    versions = (np.random.default_rng(8).random((N_VERSIONS, len(tasks))) < chance).astype(float)
+    before = 1 + int((means.mean(axis=1) > versions.mean(axis=1).max()).sum())
+    (line,) = standing(board_of(np.vstack([means, versions]), NAMES), NAMES)
+    truth = 1 + int((means.mean(axis=1) > chance.mean()).sum())
+    print(f"rank {before} by the best of 20, {line.at['full'].rank} as one line, {truth} in truth")
+    assert before <= truth - 5
+    assert abs(line.at["full"].rank - truth) <= 2
