@@ -56,7 +56,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from scipy.special import expit
 
 from analytics.arrays import FloatArray, Mask, read_only
@@ -151,7 +150,9 @@ def inverse_complement(outcomes: FloatArray, fitted: RaschFit) -> FloatArray:
     outcomes, valid = _checked(outcomes)
     _, _, curvature = _derivatives(outcomes, valid, fitted.abilities, fitted.difficulties)
     side = curvature.T if curvature.shape[0] > curvature.shape[1] else curvature
-    inverse = scipy.linalg.inv(_complement(side, *_diagonals(side)), assume_a="pos")
+    from scipy.linalg import inv  # not for a web worker, which takes an ability from here
+
+    inverse = inv(_complement(side, *_diagonals(side)), assume_a="pos")
     return np.asarray(inverse, dtype=np.float64)
 
 

@@ -1,0 +1,161 @@
+"""Whether what an agent is reported to have done is plausible beside what verified agents did.
+
+Model
+-----
+X_vj are mean outcomes of verified agents, x_j those of the agent judged, on the tasks T that it ran, n = |T|.
+Three things are implausible enough to have somebody look at them; nothing is drawn, and nothing fitted but
+one ability.
+
+1. *Fractions.* Outcomes between 0 and 1, where those of all verified agents are 0 or 1.
+2. *Ahead of all.* The lower end of the interval of x̄ = Σ_T x_j/n lies above the mean on T of every verified
+   agent that ran at least nine tenths of T. The interval is Wilson's, z = 1.96::
+
+       (x̄ + z²/2n − z·√(x̄(1 − x̄)/n + z²/4n²)) / (1 + z²/n)
+
+   An outcome from 0 to 1 with mean x̄ varies by x̄(1 − x̄) at most, so that for fractions and repeated trials
+   the interval is too wide rather than too narrow.
+3. *Passes that nobody had.* Of the tasks U in T that at least five verified agents ran and none ever passed,
+   the agent passed K. With difficulties b of the Rasch model fitted to the verified agents and θ̂ the agent's
+   ability, a pass in one of its R_j trials has the probability p_j = 1 − (1 − P_j)^R_j, logit P_j = θ̂ − b_j;
+   implausible where P(Σ_U Bernoulli(p_j) ≥ K), the upper tail of the Poisson-binomial distribution, is
+   below 1e-4.
+
+With fewer than five verified agents only 1 applies.
+
+Symbols
+-------
+======  ===========================  ===================  ===========
+symbol  code                         shape                unit
+======  ===========================  ===================  ===========
+X       ``Reference.means``          (n_agents, n_tasks)  0 to 1, NaN
+b       ``Reference.difficulties``   (n_tasks,)           logits, NaN
+x       ``means``                    (n_tasks,)           0 to 1, NaN
+R       ``n_trials``                 (n_tasks,)           trials
+======  ===========================  ===================  ===========
+
+Not done here
+-------------
+Nothing is said of an agent that is made up within what verified agents did: that takes logs or a rerun.
+
+Source
+------
+Wilson, *JASA* 22 (1927) 209-212. Poisson-binomial by convolution: Chen & Liu, *Statistica Sinica* 7 (1997)
+875-892.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from selection.rasch import ability, fit
+
+FEWEST_VERIFIED = 5
+SHARED = 0.9
+Z = 1.959963984540054
+IMPROBABLE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What verified agents did.
+
+    Attributes
+    ----------
+    means : float array, shape (n_agents, n_tasks)
+        Mean outcomes, 0 to 1; NaN where missing.
+    difficulties : float array, shape (n_tasks,)
+        Logits; NaN where fewer than five verified agents have an outcome.
+    is_pass_fail : bool
+        No outcome of theirs lies between 0 and 1.
+    """
+
+    means: FloatArray
+    difficulties: FloatArray
+    is_pass_fail: bool
+
+    def on(self, tasks: IndexArray) -> "Reference":
+        """Return the same on some of the tasks."""
+        return replace(self, means=self.means[:, tasks], difficulties=self.difficulties[tasks])
+
+
+def reference(means: FloatArray, *, is_pass_fail: bool) -> Reference:
+    """Fit the difficulties of tasks to verified agents.
+
+    Parameters
+    ----------
+    means : float array, shape (n_agents, n_tasks)
+    is_pass_fail : bool
+    """
+    difficulties = np.full(means.shape[1], np.nan)
+    ran = np.count_nonzero(~np.isnan(means), axis=0) >= FEWEST_VERIFIED
+    agents = ~np.isnan(means[:, ran]).all(axis=1)
+    if agents.any():
+        difficulties[ran] = fit(means[np.ix_(agents, ran)]).difficulties
+    return Reference(means, difficulties, is_pass_fail)
+
+
+def implausible(verified: Reference, means: FloatArray, n_trials: FloatArray, *, n_graded: int) -> str:
+    """Say what is implausible of an agent; empty where nothing is.
+
+    Parameters
+    ----------
+    verified : Reference
+    means, n_trials : float array, shape (n_tasks,)
+        Of all that the agent delivered; NaN where missing.
+    n_graded : int
+        Trials of it strictly between 0 and 1.
+    """
+    if n_graded and verified.is_pass_fail and len(verified.means):
+        return f"{n_graded:,} of its outcomes lie between 0 and 1; those of verified agents are all 0 or 1"
+    if len(verified.means) < FEWEST_VERIFIED or np.isnan(means).all():
+        return ""
+    return _ahead(verified, means) or _passed_alone(verified, means, n_trials)
+
+
+def lowest_likely(mean: float, n: int) -> float:
+    """Lower end of Wilson's 95% interval of a mean of n outcomes from 0 to 1."""
+    middle, half = mean + Z * Z / (2 * n), Z * np.sqrt(mean * (1.0 - mean) / n + Z * Z / (4 * n * n))
+    return float((middle - half) / (1.0 + Z * Z / n))
+
+
+def upper_tail(probabilities: FloatArray, n_passed: int) -> float:
+    """P(Σ Bernoulli(p_j) ≥ n_passed), to 1e-15."""
+    fewer = np.zeros(n_passed)  # P(sum = 0 … n_passed − 1)
+    fewer[:1] = 1.0
+    for p in probabilities:
+        fewer[1:] = fewer[1:] * (1.0 - p) + fewer[:-1] * p
+        fewer[:1] *= 1.0 - p
+    return float(max(0.0, 1.0 - fewer.sum()))
+
+
+def _ahead(verified: Reference, means: FloatArray) -> str:
+    ran = ~np.isnan(means)
+    n, mean = int(np.count_nonzero(ran)), float(np.mean(means[ran]))
+    others = verified.means[:, ran]
+    comparable = np.count_nonzero(~np.isnan(others), axis=1) >= SHARED * n
+    if np.count_nonzero(comparable) < FEWEST_VERIFIED:
+        return ""
+    best, lowest = float(np.nanmean(others[comparable], axis=1).max()), lowest_likely(mean, n)
+    if round(lowest - best, DECIMALS) <= 0:
+        return ""
+    return (
+        f"it scores {mean:.1%} on the {n:,} tasks that it ran (95% interval from {lowest:.1%}); the best "
+        f"verified agent scores {best:.1%} there"
+    )
+
+
+def _passed_alone(verified: Reference, means: FloatArray, n_trials: FloatArray) -> str:
+    ran = ~np.isnan(means) & ~np.isnan(verified.difficulties)
+    never: Mask = ran & ~(verified.means > 0.0).any(axis=0)
+    n_passed = int(np.count_nonzero(means[never] > 0.0))
+    if not n_passed:
+        return ""
+    distance = ability(means[ran], verified.difficulties[ran]) - verified.difficulties[never]
+    passing = 1.0 - (1.0 + np.exp(distance)) ** -n_trials[never]
+    if upper_tail(passing, n_passed) >= IMPROBABLE:
+        return ""
+    return (
+        f"it passes {n_passed:,} of the {np.count_nonzero(never):,} tasks that no verified agent passed, "
+        f"where {passing.sum():.1f} are expected"
+    )
