@@ -11,7 +11,7 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (refits). Th
 from dataclasses import dataclass, field
 from typing import Literal
 
-from analytics.record import Counting
+from analytics.record import TRUST, Counting
 from selection.errors import SelectionError
 
 Target = Literal["subset", "full", "domain"]
@@ -53,6 +53,9 @@ class Rules:
         Trials asked for on each task.
     seed : int
         Every random draw derives from it and from stable names.
+    headline_from : {"", "self_reported", "logs", "verified"}
+        The least trust of an agent that headlines are made from; "": verified, once there are five such
+        agents.
     counting : Counting
         Which outcomes count, and as what.
 
@@ -74,6 +77,7 @@ class Rules:
     refit_every: int = 5
     n_trials: int = 1
     seed: int = 0
+    headline_from: str = ""
     counting: Counting = field(default_factory=Counting)
 
     def __post_init__(self) -> None:
@@ -87,6 +91,7 @@ class Rules:
             "target": (self.target is None or self.target in TARGETS, f"one of {', '.join(TARGETS)}"),
             "subset_from": (5 <= self.subset_from <= 50, "from 5 to 50"),
             "refit_every": (5 <= self.refit_every <= 10, "from 5 to 10"),
+            "headline_from": (self.headline_from in ("", *TRUST), f"one of {', '.join(TRUST)}"),
             "n_trials": (self.n_trials >= 1, "at least 1"),
             "seed": (self.seed >= 0, "at least 0"),
         }

@@ -14,6 +14,7 @@ module             holds
 ``placing``        who is ranked on a set of tasks, and why not
 ``full_scores``    the full score estimated from the subset
 ``targets``        scores, errors, ranks and ties for one target
+``versions``       versions of one agent that differ by noise alone, as one line
 ``pairs``          two agents and how they differ, on request
 ``phase``          the phase of the benchmark
 ``savings``        what the subset spares

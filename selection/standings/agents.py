@@ -89,6 +89,7 @@ def _line(
         organisation=about.organisation,
         links=dict(about.links),
         run_by=about.run_by,
+        trust=about.trust,
         submitted_at=about.submitted_at,
         how=how,
         condition=condition,
@@ -151,6 +152,8 @@ def _marks(
         "incomplete": how == "incomplete" and not _elsewhere(record, i)[0],
         "elsewhere": bool(_elsewhere(record, i)[0]),
         "withheld": bool(about.withheld),
+        "versions": any(one.correction > 0 for one in at.values()),
+        "folded": any(one.folded_under for one in at.values()),
         "flagged": bool(flags),
         "backdated": about.backdated,
         "imprecise": about.imprecise,
@@ -162,6 +165,8 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
     """Say what an operator should look at, for each agent."""
     flags = [[one for one in (repeats.copies, repeats.gains) if one] for repeats in record.repeats]
     for i, about in enumerate(record.about):
+        if record.retried and record.retried[i]:
+            flags[i].append("retried: tried some tasks again in one delivery, and did worse on them later")
         if about.run_again:
             flags[i].append("ran its tasks again after a board had shown it")
         if about.beside_withheld:

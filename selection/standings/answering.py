@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
-from analytics.record import Record, offer
+from analytics.record import TRUST, Record, Trust, offer
 from analytics.threads import one_blas_thread
 from selection.full_scores.kept import KeptFits
 from selection.given import Given
@@ -38,9 +38,10 @@ from selection.standings.placing import (
     scores_of,
 )
 from selection.standings.savings import savings
-from selection.standings.targets import Bench, Told, nothing, one_trial, tell, unranked
+from selection.standings.targets import Bench, Told, nothing, one_trial, unranked
 from selection.standings.trials import trials
 from selection.standings.verdict import falls_back, no_subset, verdict
+from selection.standings.versions import tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +210,7 @@ def _standings(
         phase=phase,
         why=why,
         target=target,
+        headline_from=headline_from(record, rules),
         subset=chosen.line,
         conditions=Conditions(record.compared, record.left_out),
         why_target=why_target,
@@ -230,6 +232,7 @@ def _standings(
             uneven=record.uneven,
             zero=record.counting.missing == "zero",
             not_revalidated=given.not_revalidated,
+            n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
         ),
     )
 
@@ -255,6 +258,12 @@ def default_target(
         return rules.target, ""
     why = _why_subset(found, estimated, rules, given) if n_subset else ""
     return ("subset" if why else "full"), why
+
+
+def headline_from(record: Record, rules: Rules) -> Trust:
+    """Return the least trust of an agent that headlines are made from."""
+    n_verified = sum(one.trust == "verified" for one in record.about)
+    return cast("Trust", rules.headline_from) or ("verified" if n_verified >= terms.N_VERIFIED else TRUST[0])
 
 
 def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given) -> str:

@@ -9,7 +9,7 @@ def changes_text(told: Changes) -> str:
     """Return 2 agents entered, 1 moved beyond the ranks it might hold, 1 was withdrawn."""
     moved = len(told.moved)
     parts = (
-        (len(told.entered), "entered"),
+        (len(told.entered), _entered(told)),
         (moved, f"moved beyond the ranks {'it' if moved == 1 else 'they'} might hold"),
         (len(told.now_ranked), "got a rank"),
         (len(told.now_unranked), "lost the rank"),
@@ -22,6 +22,17 @@ def changes_text(told: Changes) -> str:
     first, _, rest = said[0].partition(" ")
     noun = "agent" if first == "1" else "agents"
     return sentence(", ".join([f"{first} {noun} {rest}", *said[1:]]) + _untold(told))
+
+
+def _entered(told: Changes) -> str:
+    """Return entered; of one agent with its rank, entered at rank 5."""
+    rank = told.now[told.entered[0]].rank if len(told.entered) == 1 else None
+    return entered_text(rank) if rank else "entered"
+
+
+def entered_text(rank: int | None) -> str:
+    """Return entered at rank 5; entered without a rank."""
+    return f"entered at rank {rank:,}" if rank else "entered without a rank"
 
 
 def _untold(told: Changes) -> str:
@@ -48,12 +59,16 @@ def place_text(told: Place) -> str:
     return f"{told.rank:,} ({told.rank_lower:,}–{told.rank_upper:,})"
 
 
+def _stands(told: Place) -> str:
+    return f"rank {place_text(told)}" if told.rank else place_text(told)
+
+
 def changed_lists(told: Changes) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return a title and what stands under it, for each kind of change that there is."""
     lists = (
-        ("Entered", told.entered),
+        ("Entered", tuple(f"{name}: {_stands(told.now[name])}" for name in told.entered)),
         ("Moved beyond the ranks it might hold", tuple(f"{m.agent}: {moved_text(m)}" for m in told.moved)),
-        ("Got a rank", told.now_ranked),
+        ("Got a rank", tuple(f"{name}: {_stands(told.now[name])}" for name in told.now_ranked)),
         ("Lost the rank", told.now_unranked),
         ("Withdrawn", told.withdrawn),
         ("Left", told.left),

@@ -17,7 +17,7 @@ This module imports nothing heavy. Its sentences are in `words`.
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from selection.standings.lines import AtTarget, Standings
@@ -81,6 +81,8 @@ class Changes:
     n_untold : int
         Agents that both boards rank and of which the older told no rank interval: whether they moved beyond
         it cannot be said.
+    before, now : mapping of str to Place
+        Where each agent stood on the older board, by its name on the newer, and stands on the newer.
     """
 
     target: str
@@ -91,6 +93,8 @@ class Changes:
     now_ranked: tuple[str, ...] = ()
     now_unranked: tuple[str, ...] = ()
     n_untold: int = 0
+    before: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
+    now: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def anything(self) -> bool:
@@ -171,6 +175,8 @@ def compared(
         now_ranked=tuple(n for n in both if before[n].rank is None and newer[n].rank is not None),
         now_unranked=tuple(n for n in both if before[n].rank is not None and newer[n].rank is None),
         n_untold=sum(before[name].rank_lower is None for name in ranked),
+        before=before,
+        now=newer,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+Trust = Literal["self_reported", "logs", "verified"]
 How = Literal["measured", "completed", "estimated", "linked", "incomplete"]
 Phase = Literal["cold_start", "provisional", "ongoing", "revalidating", "saturated", "unsuited"]
 Range = tuple[int, int]
@@ -124,6 +125,10 @@ class AtTarget:
         Ranges of positions in `Standings.agents`, both ends included.
     reason : str
         Why there is no rank, or no interval; else empty.
+    folded_under : str
+        Another version of it, by the same account, under which it stands unranked; else empty.
+    correction : float
+        What was taken from the score, for it is that of the best of several versions; else 0.
     """
 
     rank: int | None = None
@@ -143,6 +148,8 @@ class AtTarget:
     bounds: tuple[float, float] | None = None
     tied_with: tuple[Range, ...] = ()
     reason: str = ""
+    folded_under: str = ""
+    correction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -158,6 +165,8 @@ class Line:
         Commit, logs, report.
     run_by : {"self", "operator"}
         Who delivered its outcomes.
+    trust : {"self_reported", "logs", "verified"}
+        See `analytics.record.About`.
     submitted_at : str or None
         The earliest date stated, ISO 8601.
     how : {"measured", "completed", "estimated", "linked", "incomplete"}
@@ -193,6 +202,7 @@ class Line:
     organisation: str
     links: Mapping[str, str]
     run_by: str
+    trust: Trust
     submitted_at: str | None
     how: How
     condition: str
@@ -404,6 +414,8 @@ class Standings:
         Of the intervals of estimated scores; None where there is none.
     notices : tuple of str
         What the reader must know before the ranks: agents that lack tasks, fewer than half ranked, ….
+    headline_from : {"self_reported", "logs", "verified"}
+        The least trust of an agent that headlines are made from.
     measured : tuple of str
         Sources of error that a variance study measured, in words; the intervals hold them.
     """
@@ -424,6 +436,7 @@ class Standings:
     notices: tuple[str, ...] = field(default=())
     measured: tuple[str, ...] = field(default=())
     why_target: str = ""
+    headline_from: Trust = "self_reported"
     trials: Trials | None = None
 
     def as_plain(self) -> dict[str, Any]:

@@ -147,9 +147,11 @@ def barred_by(record: Record, i: int) -> str:
         return record.about[i].chosen_for
     if record.short[i]:
         short = np.flatnonzero(record.asked[i] & (record.n_places[i] == 0))
-        names = first_names([record.table.tasks[j] for j in short])
+        lacking = short if record.n_too_few is None or short.size else np.flatnonzero(record.n_too_few[i])
+        names = first_names([record.table.tasks[j] for j in lacking])
         asked = counted(int(record.asked[i].sum()), "task")
-        return f"{short.size} of the {asked} that it was asked to run never arrived: {names}"
+        how = "never arrived" if short.size else "have fewer trials than it was asked for"
+        return f"{lacking.size} of the {asked} that it was asked to run {how}: {names}"
     return ""
 
 

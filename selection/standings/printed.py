@@ -23,12 +23,14 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
     target = target or board.target
     shown = rank_columns(board, target)
     told = board.targets[target]
+    heads = {one.head for one in shown}
+    explained = {key: text for key, text in terms.LEGEND.items() if key in heads}
+    if "Trust" in heads:
+        explained |= trust_legend(board)
     parts = (
         fill(words.headline(board, target), width),
         _table(shown),
-        _filled(
-            {key: text for key, text in terms.LEGEND.items() if key in {one.head for one in shown}}, width
-        ),
+        _filled(explained, width),
         fill(words.judged_text(told), width),
         _gaps(board, target, width),
     )
@@ -79,6 +81,8 @@ def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, 
     signs = {sign for sign in ("~", "≤") if sign in cells}
     signs |= {terms.UNBELIEVED for column in shown if terms.UNBELIEVED in column.cells}
     told = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
+    if "Trust" in heads:
+        told |= trust_legend(board)
     marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]
     told |= {mark: words.sentence(terms.MARKS[mark]) for mark in marks}
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
@@ -90,6 +94,12 @@ def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, 
         if varies and methods != ["calibration"]:
             told["± SE"] += f" A measured score’s holds how much agents vary {', '.join(varies)}, too."
     return told
+
+
+def trust_legend(board: Standings) -> dict[str, str]:
+    """Explain the levels of trust that agents of the board have."""
+    levels = {line.trust for line in board.agents}
+    return {terms.TRUST[level]: text for level, text in terms.TRUST_MEANS.items() if level in levels}
 
 
 def _filled(told: Mapping[str, str], width: int) -> str:

@@ -1,11 +1,12 @@
 """What the subset spares: tasks and money, per run, and over the runs that were made by assignment.
 
-What a full evaluation would have run and the agent did not counts as spared, where the agent ran all that it
-was asked to run, of the subset or of tasks chosen for it: a complete agent that lacks 3 of 50 tasks is spared
-3; one that delivered part of its assignment, or is not at the end of its batches, nothing. Money is what one
-trial of each task that was not run would have cost at the agent's own mean. A cost that is not plausible
-beside the others is left out, and counted. What an agent stated that ran less than a tenth of what it was
-asked for is of no run: it decides neither what is plausible nor what is saved.
+Saved are the tasks that an agent was not asked to run and did not run, where it ran all that it was asked to
+run, of the subset or of tasks chosen for it. An agent that was asked for all tasks saves nothing by what it
+lacks, as in a loaded file, which has no assignments; nor does one that delivered part of its assignment, or
+is not at the end of its batches. Money is what one trial of each task that was not run would have cost at the
+agent's own mean. A cost that is not plausible beside the others is left out, and counted. What an agent
+stated that ran less than a tenth of what it was asked for is of no run: it decides neither what is plausible
+nor what is saved.
 
 Source
 ------
@@ -22,7 +23,7 @@ from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.record import Record
 from selection.cost import LINEAR, MEASURED, saving
 from selection.standings.placing import Placed
-from selection.standings.terms import IN_PART, believed
+from selection.standings.terms import IN_PART, StatedCost, believed
 
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
 NOT_STATED = "not stated"
@@ -77,7 +78,11 @@ def run_costs(record: Record) -> list[tuple[float | None, str]]:
 
 def plausible(record: Record) -> Mask:
     """Tell whose stated cost of a run is believed, (n_agents,)."""
-    stated = {i: (cost, how) for i, (cost, how) in enumerate(run_costs(record)) if cost is not None}
+    stated = {
+        i: StatedCost(cost, how, one.trust)
+        for i, ((cost, how), one) in enumerate(zip(run_costs(record), record.about, strict=True))
+        if cost is not None
+    }
     return np.isin(np.arange(record.n_agents), list(believed(stated)))
 
 
@@ -92,10 +97,10 @@ def _ran(record: Record) -> Mask:
 
 
 def _so_far(record: Record, placed: Sequence[Placed], chosen: Collection[int]) -> dict[str, Any]:
-    """Add up what agents that did as they were asked have not run."""
+    """Add up what agents that did as they were asked were not asked to run, and did not run."""
     by_choice = np.isin(np.arange(record.n_agents), list(chosen))
     did = record.complete | by_choice | np.array([one.outcomes is not None for one in placed])
-    spared = np.where(did, np.count_nonzero(record.n_places == 0, axis=1), 0)
+    spared = np.where(did, np.count_nonzero(~record.asked & (record.n_places == 0), axis=1), 0)
     known = ~np.isnan(record.costs)
     n_known = np.count_nonzero(known, axis=1)
     money = np.full(record.n_agents, np.nan)

@@ -11,7 +11,18 @@ from itertools import pairwise
 from typing import Any
 
 from selection.standings.lines import AtTarget, Line, Standings
-from selection.standings.terms import TARGETS, UNBELIEVED, cost_text, costs, in_order, leaves_open, percent
+from selection.standings.terms import (
+    TARGETS,
+    TRUST,
+    UNBELIEVED,
+    cost_text,
+    costs,
+    in_order,
+    leaves_open,
+    more_versions,
+    percent,
+    tells_trust,
+)
 
 NOTHING = "–"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -22,6 +33,7 @@ PLAIN = (
     "version",
     "organisation",
     "run_by",
+    "trust",
     "submitted_at",
     "how",
     "condition",
@@ -50,6 +62,8 @@ AT = (
     "n_valid",
     "n_missing",
     "reason",
+    "folded_under",
+    "correction",
 )
 HEADS = {"subset": "Subset %", "full": "Score %", "domain": "Score %"}
 
@@ -145,6 +159,7 @@ def rank_columns(board: Standings, target: str = "") -> tuple[Column, ...]:
         known.get("May hold"),
         Column("Could be the best", False, tuple("yes" if line.agent in first else "" for line in lines)),
         known["Agent"],
+        known.get("Trust"),
         Column("Tied with", False, tuple(_tied_rows(line.at[target], rows) for line in lines)),
     )
     return tuple(one for one in shown if one is not None and any(one.cells))
@@ -166,10 +181,11 @@ Cell = Callable[[Line], str]
 def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     """Yield head, side and cell of every column, in order."""
     n_of_rank = _sizes(board, target)
-    believed = costs(board)
+    believed, is_mixed, more = costs(board), tells_trust(board), more_versions(board, target)
     yield "Rank", True, lambda line: _rank(line.at[target], n_of_rank)
     yield "May hold", True, lambda line: _range(line.at[target])
-    yield "Agent", False, lambda line: line.agent
+    yield "Agent", False, lambda line: line.agent + (f" ({more[line.agent]})" if line.agent in more else "")
+    yield "Trust", False, lambda line: TRUST[line.trust] if is_mixed else ""
     yield HEADS[target], True, lambda line: score(line.at[target])
     yield "95%", True, lambda line: interval(line.at[target])
     yield "± SE", True, lambda line: _error(line.at[target])

@@ -4,11 +4,12 @@ The dictionary and the figures of the sentences in `words`, through which faces 
 imported. Numbers are rounded for display.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import TypeVar
+from typing import NamedTuple, TypeVar, get_args
 
-from selection.standings.lines import AtTarget, Line, Standings
+from selection.standings.lines import AtTarget, Line, Standings, Trust
 
 TARGETS = {
     "full": "all {n} tasks",
@@ -41,6 +42,10 @@ MARKS = {
     "have a rank",
     "elsewhere": "ran under other conditions than this board compares, or too little under these",
     "withheld": "not ranked until an operator approves",
+    "versions": "the best of several versions by one account, none clearly better than another (95%): what "
+    "the best of so many gains by chance is taken from its score",
+    "folded": "stands under another version by its account, without a rank of its own: neither is clearly "
+    "better (95%)",
     "flagged": "an operator should look at something",
     "backdated": "dated long before its delivery; an operator let it in",
     "imprecise": "dated to the month or the year alone",
@@ -107,8 +112,9 @@ LEGEND = {
     "state theirs. A score without it is measured.",
     "Bounds": "What the score would be if all missing outcomes were failures, and if all were successes.",
     "≤": "The standard error is an upper bound: one trial a task.",
-    UNBELIEVED: "A stated cost of 0 or below a fiftieth of the board’s median. It is not believed: what the "
-    "board says of costs leaves it out.",
+    UNBELIEVED: "A stated cost of 0, or below a fiftieth of the median: that of verified agents, where five "
+    "state a cost. Of an agent that is not verified also a cost below a cent a run. It is not believed: what "
+    "the board says of costs leaves it out.",
     "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent ran; "
     "those that it ran once tell only how tasks differ.",
 }
@@ -122,6 +128,16 @@ BASIS = {
 }
 CHOSEN_TASKS = "tasks chosen for the agent"  # the source of an interval
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
+LEAST_COST = 0.01  # of a run that nobody verified, in US dollars
+N_VERIFIED = 5  # verified agents from which on the others are judged by them
+TRUST = {"self_reported": "self-reported", "logs": "logs linked", "verified": "verified"}
+TRUST_MEANS = {
+    "self_reported": "Stated by the submitter, without logs.",
+    "logs": "Every submission links logs or trajectories. The links are stated by the submitter, not read.",
+    "verified": "Loaded or confirmed by an operator.",
+}
+HEADING = {"logs": "agents with logs", "verified": "verified agents"}  # by the level of a headline
+NOT_HEADING = {"logs": "without logs", "verified": "not verified"}
 ZERO = "outcomes that are missing or invalid count as failures"
 Key = TypeVar("Key")
 
@@ -181,6 +197,28 @@ def in_order(board: Standings, target: str = "") -> list[Line]:
     )
 
 
+def heads(board: Standings, line: Line) -> bool:
+    """Whether an agent can be checked as far as headlines need."""
+    return at_least(line.trust, board.headline_from)
+
+
+def tells_trust(board: Standings) -> bool:
+    """Whether some agent is not verified, so that every one has a mark of trust."""
+    return any(line.trust != "verified" for line in board.agents)
+
+
+def at_least(trust: str, level: str) -> bool:
+    """Whether outcomes can be checked as far as a level asks."""
+    levels: Sequence[str] = get_args(Trust)
+    return levels.index(trust) >= levels.index(level)
+
+
+def more_versions(board: Standings, target: str) -> dict[str, str]:
+    """Return 19 more versions, by the agent under which they stand for a target."""
+    n_under = Counter(line.at[target].folded_under for line in board.agents)
+    return {agent: f"{n} more version{'s' * (n > 1)}" for agent, n in n_under.items() if agent}
+
+
 def leaves_open(told: AtTarget) -> bool:
     """Whether some of its outcomes are missing, and not all."""
     return told.n_missing > 0 and told.n_valid > 0
@@ -199,16 +237,35 @@ def is_reckoned(line: Line) -> bool:
 
 
 def costs(board: Standings) -> dict[str, float]:
-    """Return the costs that are believed, by agent: not 0, nor below a fiftieth of the board's median."""
-    stated = [(line.agent, line.cost_usd, line.cost_basis) for line in board.agents]
-    return believed({agent: (cost, basis) for agent, cost, basis in stated if cost is not None})
+    """Return the costs that are believed, by agent."""
+    return believed(
+        {
+            line.agent: StatedCost(line.cost_usd, line.cost_basis, line.trust)
+            for line in board.agents
+            if line.cost_usd is not None
+        }
+    )
 
 
-def believed(stated: Mapping[Key, tuple[float, str]]) -> dict[Key, float]:
-    """Return those of the costs, each with its basis, that are plausible beside those of whole runs."""
-    whole = [cost for cost, basis in stated.values() if basis != IN_PART]
-    least = median(whole or [cost for cost, _ in stated.values()] or [0.0]) / IMPLAUSIBLE
-    return {key: cost for key, (cost, _) in stated.items() if cost > 0 and cost >= least}
+class StatedCost(NamedTuple):
+    """What an agent states of a run of all tasks, in US dollars, and how far that can be checked."""
+
+    cost: float
+    basis: str
+    trust: str
+
+
+def believed(stated: Mapping[Key, StatedCost]) -> dict[Key, float]:
+    """Return those of the costs that are plausible beside those of whole runs."""
+    whole = [one for one in stated.values() if one.basis != IN_PART] or list(stated.values())
+    verified = [one for one in whole if one.trust == "verified"]
+    usual = verified if len(verified) >= N_VERIFIED else whole
+    least = median([one.cost for one in usual] or [0.0]) / IMPLAUSIBLE
+
+    def is_plausible(one: StatedCost) -> bool:
+        return one.cost > 0 and one.cost >= (least if one.trust == "verified" else max(least, LEAST_COST))
+
+    return {key: one.cost for key, one in stated.items() if is_plausible(one)}
 
 
 def whole_costs(board: Standings) -> dict[str, float]:

@@ -11,6 +11,7 @@ from typing import Any
 from analytics.text import counted as counted
 from selection.standings.change_words import changed_lists as changed_lists
 from selection.standings.change_words import changes_text as changes_text
+from selection.standings.change_words import entered_text as entered_text
 from selection.standings.change_words import moved_text as moved_text
 from selection.standings.change_words import place_text as place_text
 from selection.standings.lines import (
@@ -23,9 +24,12 @@ from selection.standings.lines import (
 )
 from selection.standings.terms import (
     BASIS,
+    HEADING,
     METHODS,
+    NOT_HEADING,
     SHORT_UNMEASURED,
     UNMEASURED,
+    heads,
     is_reckoned,
     leaves_open,
 )
@@ -37,18 +41,23 @@ from selection.standings.terms import LEGEND as LEGEND
 from selection.standings.terms import MARKS as MARKS
 from selection.standings.terms import PHASES as PHASES
 from selection.standings.terms import TARGETS as TARGETS
+from selection.standings.terms import TRUST as TRUST
+from selection.standings.terms import TRUST_MEANS as TRUST_MEANS
 from selection.standings.terms import UNBELIEVED as UNBELIEVED
 from selection.standings.terms import ZERO as ZERO
+from selection.standings.terms import at_least as at_least
 from selection.standings.terms import clause as clause
 from selection.standings.terms import cost_text as cost_text
 from selection.standings.terms import costs as costs
 from selection.standings.terms import first_names as first_names
 from selection.standings.terms import in_order as in_order
 from selection.standings.terms import money as money
+from selection.standings.terms import more_versions as more_versions
 from selection.standings.terms import percent as percent
 from selection.standings.terms import sentence as sentence
 from selection.standings.terms import task_set as task_set
 from selection.standings.terms import tasks_of as tasks_of
+from selection.standings.terms import tells_trust as tells_trust
 from selection.standings.terms import whole_costs as whole_costs
 
 N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
@@ -78,21 +87,38 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
     if not ranked:
         return "No agent is ranked yet.", ""
     tasks, told, n = tasks_of(board, target), board.targets[target], len(ranked)
-    top = _score(ranked[0].at[target])
+    named = [line for line in ranked if heads(board, line)]
+    if not named:
+        return _none_heads(board, ranked)
+    top = _score(named[0].at[target])
     if n == 1:
         return "One agent so far:", f"{called(ranked[0], ranked)}, {top} on {tasks}."
     if not told.may_be_first:
         why = f" {sentence(told.reason)}" if told.reason else ""
-        return _leaders(board, target, ranked), f"{top} on {tasks}{_for(board, target, ranked)}.{why}"
+        leaders, rest = _leaders(board, target, ranked)
+        return leaders, f"{rest}{why}"
     if len(told.may_be_first) == n:
-        lowest = _score(ranked[-1].at[target])
+        lowest = _score(named[-1].at[target])
+        among = "" if len(named) == n else f" of {HEADING[board.headline_from]}"
         return (
             f"These data do not order the {n:,} agents.",
-            f"The highest score on {tasks} is {top}, the lowest {lowest}.",
+            f"The highest score{among} on {tasks} is {top}, the lowest {lowest}.",
         )
-    if len(told.may_be_first) == 1:
+    if len(told.may_be_first) == 1 and named[0] is ranked[0]:
         return _one_best(board, target, ranked)
+    if len(told.may_be_first) == 1:
+        return _leaders(board, target, ranked)
     return _several_best(board, target, ranked)
+
+
+def _none_heads(board: Standings, ranked: Sequence[Line]) -> tuple[str, str]:
+    """Name nobody, where no ranked agent can be checked as far as headlines need."""
+    agents, are = counted(len(ranked), "ranked agent"), "is" if len(ranked) == 1 else "are"
+    return f"No {_one_of(board)} is ranked yet.", f"{agents} {are} {NOT_HEADING[board.headline_from]}."
+
+
+def _one_of(board: Standings) -> str:
+    return HEADING[board.headline_from].replace("agents", "agent")
 
 
 def called(line: Line, ranked: Sequence[Line]) -> str:
@@ -121,58 +147,73 @@ def could_be_first(told: TargetLine) -> str:
 def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
     first = ranked[0]
     next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
-    then = (
-        f"The next is {called(next_[0], ranked)}."
-        if len(next_) == 1
-        else f"The next could be any of {len(next_):,}."
-    )
+    if len(next_) > 1:
+        then = f"The next could be any of {len(next_):,}."
+    elif heads(board, next_[0]):
+        then = f"The next is {called(next_[0], ranked)}."
+    else:
+        then = f"The next agent is {NOT_HEADING[board.headline_from]}."
     return (
         f"{called(first, ranked)} is the best of {len(ranked):,} agents, at 95%:",
-        f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, target, ranked)}. {then}",
+        f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, target, [first])}. {then}",
     )
 
 
 def _several_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
-    first = board.targets[target].may_be_first
+    first = [line for line in ranked if line.agent in board.targets[target].may_be_first]
     return (
         f"{len(first):,} of {len(ranked):,} agents could be the best.",
-        f"{_leaders(board, target, ranked)} {_score(ranked[0].at[target])} on {tasks_of(board, target)}"
-        f"{_for(board, target, ranked)}{_cheapest(board, [line for line in ranked if line.agent in first])}.",
+        " ".join(_leaders(board, target, ranked, cheapest=_cheapest(board, first))),
     )
 
 
-def _cheapest(board: Standings, first: Sequence[Line]) -> str:
+def _cheapest(board: Standings, could_be: Sequence[Line]) -> str:
     """Name the smallest of the costs that were measured; of all whole costs where fewer than two were."""
     known, whole = costs(board), whole_costs(board)
+    first = [line for line in could_be if heads(board, line)]
     stated = [line for line in first if line.agent in known]
     told = [line for line in stated if line.agent in whole]
     measured = [line for line in told if not is_reckoned(line)]
     alike = measured if len(measured) > 1 else told
     if not alike or len(alike) == 1 < len(first):
         return ""
-    kind = "" if len(alike) == len(first) else f" with a {'known' if alike == stated else 'measured'} cost"
+    kind = "" if len(first) == len(could_be) else f" {HEADING[board.headline_from]}"
+    kind += "" if len(alike) == len(first) else f" with a {'known' if alike == stated else 'measured'} cost"
     cheapest = min(alike, key=lambda line: whole[line.agent])
     return f"; the cheapest of the {len(alike):,}{kind} costs {cost_text(cheapest)}"
 
 
-def _leaders(board: Standings, target: str, ranked: Sequence[Line]) -> str:
-    n_more = sum(line.at[target].rank == 1 for line in ranked) - 1
-    name = called(ranked[0], ranked)
-    if not n_more:
-        return f"{name} scores highest,"
-    return f"{name} and {n_more:,} more score highest," if n_more > 1 else f"{name} and 1 more score highest,"
+def _leaders(board: Standings, target: str, ranked: Sequence[Line], *, cheapest: str = "") -> tuple[str, str]:
+    """Name those that score highest of the agents that headlines are made from; say how many stand above."""
+    named = [line for line in ranked if heads(board, line)]
+    rank, name = named[0].at[target].rank or 0, called(named[0], ranked)
+    first = [line for line in named if line.at[target].rank == rank]
+    n_above = sum((line.at[target].rank or 0) < rank for line in ranked)
+    among = f" of the {len(named):,} {HEADING[board.headline_from]}" if n_above else ""
+    who = f"{name} and {len(first) - 1:,} more score highest{among}"
+    if len(first) == 1:
+        who = f"{name} scores highest{among}" if len(named) > 1 or not n_above else _alone(board, name)
+    above = ""
+    if n_above:
+        are = "agent above it is" if n_above == 1 else "agents above it are"
+        above = f" {n_above:,} {are} {NOT_HEADING[board.headline_from]}."
+    rest = f"{_score(named[0].at[target])} on {tasks_of(board, target)}{_for(board, target, first)}{cheapest}"
+    return f"{who},", f"{rest}.{above}"
+
+
+def _alone(board: Standings, name: str) -> str:
+    return f"{name} is the only {_one_of(board)}"
 
 
 def _score(told: AtTarget) -> str:
     return f"{'~' if told.estimated else ''}{percent(told.score or 0.0)}%"
 
 
-def _for(board: Standings, target: str, ranked: Sequence[Line]) -> str:
-    """Say what a run of those with the first rank costs; empty where that is not known of each."""
+def _for(board: Standings, target: str, first: Sequence[Line]) -> str:
+    """Say what a run of these costs; empty where that is not known of each."""
     known = whole_costs(board)
     if all(other.cost_usd is None for other in board.agents):
         return "" if any(other.cost_basis == HIDDEN for other in board.agents) else ". Cost was not stated"
-    first = [line for line in ranked if line.at[target].rank == 1]
     if not all(line.agent in known for line in first):
         return ""
     lowest, highest = (cost_text(end(first, key=lambda line: known[line.agent])) for end in (min, max))
@@ -210,6 +251,8 @@ def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
         return "lack", _lacking(board.conditions.compared)
     if line.condition:
         return "ran", f"under {line.condition} alone"
+    if line.at[target].folded_under:
+        return "stand", "under another version"
     if "withheld" in line.marks:
         return "wait", "for an operator's approval"
     if "chosen tasks" in line.marks and line.how == "estimated":
@@ -409,6 +452,7 @@ def notices(
     uneven: Sequence[str] = (),
     zero: bool = False,
     not_revalidated: str = "",
+    n_unheard: int = 0,
 ) -> tuple[str, ...]:
     """Return what the reader must know before the ranks, a sentence each.
 
@@ -425,6 +469,8 @@ def notices(
         Whether missing outcomes count as failures already.
     not_revalidated : str
         That runs asked for on an alert did not come.
+    n_unheard : int
+        Full runs of accounts that have two others; see `analytics.record.voices`.
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
     why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]
@@ -435,6 +481,7 @@ def notices(
             universe,
             not_revalidated,
             target_text(board),
+            unheard_text(board, n_unheard),
             _compared_text(board),
             ZERO if zero else "",
             *uneven,
@@ -448,6 +495,17 @@ def notices(
             else "",
         )
         if told
+    )
+
+
+def unheard_text(board: Standings, n: int) -> str:
+    """Say that full runs do not bring the subset nearer; empty where it is fixed or there are none."""
+    if not n or board.phase not in ("cold_start", "provisional"):
+        return ""
+    runs = f"{counted(n, 'full run')} {'does' if n == 1 else 'do'}"
+    return (
+        f"{runs} not count towards the choice of a subset: two agents of an account do, unless an operator "
+        "trusts it"
     )
 
 

@@ -58,8 +58,15 @@ def record_of(
     record = Record(
         table=table,
         about=tuple(
-            About(name, scaffold, f"m-{name}", submitted_at=day and day.isoformat())
-            for name, scaffold, day in zip(names, scaffolds, dates, strict=True)
+            About(
+                name,
+                scaffold,
+                f"m-{name}",
+                submitted_at=day and day.isoformat(),
+                account=name,
+                vouched=bool(loaded),
+            )
+            for name, scaffold, day, loaded in zip(names, scaffolds, dates, operator, strict=True)
         ),
         counting=counting or Counting(),
         n_places=((valid | lost) * n_trials).astype(np.int32),
@@ -70,6 +77,7 @@ def record_of(
         arrival=np.arange(n_agents),
         completed=np.where(valid.all(axis=1), np.arange(n_agents), -1),
         complete=np.zeros(n_agents, bool),
+        voice=np.ones(n_agents, bool),
         costs=np.full(outcomes.shape, NAN) if costs is None else np.asarray(costs, float),
         n_tokens=(None,) * n_agents,
         seconds=(None,) * n_agents,

@@ -142,21 +142,33 @@ def test_as_objects_of_json():
     }
 
 
+def test_an_agent_that_entered_is_told_with_its_rank():
+    stays = {"a": Place(1, 1, 1)}
+    told = compared(stays, {"a": Place(1, 1, 1), "new": Place(5, 3, 8)}, target="full")
+    assert words.changes_text(told) == "1 agent entered at rank 5."
+    assert words.changed_lists(told) == (("Entered", ("new: rank 5 (3–8)",)),)
+    unranked = compared(stays, {"a": Place(1, 1, 1), "new": Place()}, target="full")
+    assert words.changes_text(unranked) == "1 agent entered."
+    assert words.changed_lists(unranked) == (("Entered", ("new: not ranked",)),)
+
+
 def test_the_sentences():
     told = changes(OLDER, NEWER, withdrawn={"golf"})
     assert words.changes_text(told) == (
         "2 agents entered, 2 moved beyond the ranks they might hold, 1 got a rank, 1 lost the rank, "
         "1 was withdrawn, 1 left."
     )
-    one = Changes("full", entered=("a",), moved=(Moved("b", Place(1), Place(2), 0),))
-    assert words.changes_text(one) == "1 agent entered, 1 moved beyond the ranks it might hold."
+    one = Changes(
+        "full", entered=("a",), moved=(Moved("b", Place(1), Place(2), 0),), now={"a": Place(1), "b": Place(2)}
+    )
+    assert words.changes_text(one) == "1 agent entered at rank 1, 1 moved beyond the ranks it might hold."
     assert dict(words.changed_lists(told)) == {
-        "Entered": ("new 1", "new 2"),
+        "Entered": ("new 1: rank 1 (1–2)", "new 2: rank 2 (1–2)"),
         "Moved beyond the ranks it might hold": (
             "alpha: from rank 1 (1–2) to 3 (3), 2 of those above it new",
             "bravo: from rank 2 (1–3) to 6 (5–6), 3 of those above it new",
         ),
-        "Got a rank": ("hotel",),
+        "Got a rank": ("hotel: rank 5 (4–6)",),
         "Lost the rank": ("india",),
         "Withdrawn": ("golf",),
         "Left": ("echo",),

@@ -30,6 +30,27 @@ def answered(path, rules=None):
     return answer(Record.from_flat(read(path, as_of=AS_OF), rules.counting), rules)
 
 
+def test_cumulative_trials_are_one_trial_of_every_interval(tmp_path):
+    """As on ALFWorld: 6 agents, 15 trials of 134 tasks, none ever goes back; by hand SE² = ȳ(1 − ȳ)/134."""
+    rng = np.random.default_rng(1)
+    lines, means = ["benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"], {}
+    for i in range(6):
+        first = rng.geometric(0.1 + 0.1 * i, 134)
+        passes = np.arange(1, 16) >= first[:, None]
+        means[f"a{i}"] = passes.mean()
+        lines += [f"B,a{i},s,m{i},,t{j:03d},{t + 1},{passes[j, t]:d}" for j in range(134) for t in range(15)]
+    path = tmp_path / "alf.csv"
+    path.write_text("\n".join(lines) + "\n")
+    found = answered(path)
+    for line in found.agents:
+        told, y = line.at["full"], means[line.agent]
+        assert told.score == pytest.approx(y, abs=1e-12)
+        assert (told.se, told.upper_bound) == (pytest.approx(np.sqrt(y * (1 - y) / 134)), True)
+        assert line.marks == ("flagged",)
+        assert line.flags[0].startswith("its trials are cumulative, not repeats: none of the ")
+        assert (line.icc["icc"], line.icc["reason"]) == (None, f"not measured: {line.flags[0]}")
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_boards_of_full_runs(real_data, real_rows, name):
     n_complete, n_tasks, k = PUBLISHED[name]

@@ -31,6 +31,7 @@ def line(agent, rank, score, *, lower=None, upper=None, cost=None, how="measured
         "organisation": "",
         "links": {},
         "run_by": "operator",
+        "trust": "verified",
         "submitted_at": "2026-01-02",
         "how": how,
         "condition": "",
@@ -84,6 +85,47 @@ def test_several_could_be_the_best():
         "2 of 3 agents could be the best. a scores highest, 90.0% on all 40 tasks, for $200 a run"
         "; the cheapest of the 2 costs $12.3."
     )
+
+
+def test_an_agent_that_nobody_verified_leads_no_headline():
+    """An invented run at $1e-9 takes the first rank; five others were loaded."""
+    at = {"lower": 1, "upper": 1, "cost": 161e-9, "trust": "self_reported"}
+    loaded = [line(f"v{i}", i, 0.9 - i / 10, lower=2, upper=5, cost=2.0) for i in range(2, 7)]
+    alone = standings(line("x", 1, 0.9, **at), *loaded, first=("x",), headline_from="verified")
+    assert words.headline(alone) == (
+        "v2 scores highest of the 5 verified agents, 70.0% on all 40 tasks, for $2.00 a run. "
+        "1 agent above it is not verified."
+    )
+    among = standings(line("x", 1, 0.9, **at), *loaded, first=("x", "v2", "v3"), headline_from="verified")
+    assert words.headline(among) == (
+        "3 of 6 agents could be the best. v2 scores highest of the 5 verified agents, 70.0% on all 40 tasks, "
+        "for $2.00 a run; the cheapest of the 2 verified agents costs $2.00. "
+        "1 agent above it is not verified."
+    )
+    free = replace(alone, headline_from="self_reported")
+    assert words.headline(free).startswith("x is the best of 6 agents, at 95%: 90.0% on all 40 tasks. ")
+    assert terms.costs(alone).keys() == {one.agent for one in loaded}
+
+
+def test_the_next_agent_is_named_if_it_is_verified():
+    first, last = line("v", 1, 0.9, lower=1, upper=1), line("w", 3, 0.2, lower=3, upper=3)
+    between = {trust: line("x", 2, 0.5, lower=2, upper=2, trust=trust) for trust in ("logs", "verified")}
+    told = {"first": ("v",), "headline_from": "verified"}
+    ends = {trust: words.headline(standings(first, x, last, **told)) for trust, x in between.items()}
+    assert ends["verified"].endswith("Cost was not stated. The next is x.")
+    assert ends["logs"].endswith("Cost was not stated. The next agent is not verified.")
+
+
+def test_the_only_verified_agent_and_none():
+    told = {"lower": 1, "upper": 2, "trust": "self_reported"}
+    lines = [line("x", 1, 0.9, **told), line("y", 2, 0.8, **told)]
+    one = standings(*lines, line("v", 3, 0.5, lower=3, upper=3), first=("x", "y"), headline_from="verified")
+    assert words.headline(one) == (
+        "2 of 3 agents could be the best. v is the only verified agent, 50.0% on all 40 tasks. Cost was not "
+        "stated. 2 agents above it are not verified."
+    )
+    none = standings(*lines, first=("x",), headline_from="logs")
+    assert words.headline(none) == "No agent with logs is ranked yet. 2 ranked agents are without logs."
 
 
 def test_an_agent_is_called_by_model_and_scaffold_where_that_is_known_and_tells_it_apart():
@@ -335,7 +377,9 @@ def test_what_stands_for_a_cost_that_is_not_believed_is_explained_where_it_stand
     assert "?" not in printed.legend(believed, "full", table.columns(believed))
     doubted = standings(*lines)
     told = printed.legend(doubted, "full", table.columns(doubted))
-    assert told["?"].startswith("A stated cost of 0 or below a fiftieth of the board’s median.")
+    assert told["?"].startswith(
+        "A stated cost of 0, or below a fiftieth of the median: that of verified agents"
+    )
     without_interval = line("d", 1, 0.5, at=at, icc={"icc": 0.61, "note": "no interval"})
     doubted = standings(*lines[1:], without_interval)
     told = printed.legend(doubted, "full", table.columns(doubted))
