@@ -28,7 +28,7 @@ N_RECORDS = 10_000  # in a batch
 def batches(text: streams.Text, table: Table) -> Iterator[Batch]:
     """Read one JSON object a line; a line that is none is a fault of its row.
 
-    The last line may be the mark of the end that an export has, with the number of rows before it.
+    The last line may be the mark of the end that an export may have, with the number of rows before it.
 
     Raises
     ------

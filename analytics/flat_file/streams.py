@@ -17,7 +17,8 @@ from analytics.flat_file.limits import Limits
 
 GZIP = b"\x1f\x8b"
 MEMBER = GZIP + b"\x08"
-MAX_MEMBERS = 100_000  # a compressor of blocks makes one for every 64 KB
+FREE_MEMBERS = 1_000
+MEMBER_BYTES = 512  # that each further one has, on average: a block of 64 KB is larger
 PARQUET = b"PAR1"
 MAX_RECORD_BYTES = 1 << 20  # of a header or a line of JSON
 BLOCK_BYTES = 1 << 20  # read at a time, and at most in a row of CSV
@@ -54,7 +55,7 @@ class Metered(io.RawIOBase):
 
 
 class GzipMembers(Metered):
-    """Gzip data with a bound on their members: each takes its time, however little it holds."""
+    """Gzip data with a bound on their members by their bytes: each takes time, however little it holds."""
 
     n_members = 0
     _tail = b""  # of the part before, too short for a whole mark
@@ -65,8 +66,9 @@ class GzipMembers(Metered):
         data = self._tail + bytes(buffer[:n])
         self._tail = data[1 - len(MEMBER) :]
         self.n_members += data.count(MEMBER)
-        if self.n_members > MAX_MEMBERS:
-            raise refuse(f"the gzip data have more than {MAX_MEMBERS:,} members; compress them as one")
+        if self.n_members > FREE_MEMBERS + self.n_read // MEMBER_BYTES:
+            found = f"{self.n_members:,} members in the first {self.n_read:,} bytes"
+            raise refuse(f"the gzip data have {found}; compress the file as one")
         return n
 
 

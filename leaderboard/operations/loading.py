@@ -1,9 +1,10 @@
-"""`load`: a whole file of outcomes into a benchmark, in one transaction or not at all."""
+"""`load`: whole files of outcomes into a benchmark, in one transaction or not at all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,18 +12,20 @@ import pyarrow.compute as pc
 from django.db import transaction
 
 from leaderboard.accounts.models import User
+from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import (
     AgentDescription,
     complete_agents,
     ensure_agents,
     ensure_tasks,
     get_or_create_benchmark,
+    look_alikes,
 )
 from leaderboard.errors import Faulty
 from leaderboard.operations import claims
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.stated import Stated, stated_in
-from leaderboard.submissions.delivering import Part, Placed, Terms, record
+from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, record
 from leaderboard.submissions.models import StatusChange, Submission
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile
 from leaderboard.submissions.rows import KEY, OUTCOME
@@ -42,12 +45,23 @@ class LoadReport:
     n_agents: int
     n_tasks: int
     n_new_tasks: int
+    notes: tuple[str, ...] = ()
+
+
+class _Stored(NamedTuple):
+    """What one file brought."""
+
+    delivery: "_Load"
+    n_submissions: int
+    n_new_tasks: int
+    changes: list[StatusChange]
+    notes: tuple[str, ...]
 
 
 @transaction.atomic
 def load(
     *,
-    flat: FlatFile,
+    flat: FlatFile | Mapping[str, FlatFile],
     slug: str,
     as_of: datetime,
     replace: bool = False,
@@ -56,31 +70,70 @@ def load(
     reason: str = "load",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LoadReport:
-    """Store what is new in the file: a submission for each agent and run.
+    """Store what is new in a file, or in several by name: of each a submission for each agent and run.
 
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
     `replace` supersedes the submission that holds it. A failure of the harness holds its key against
     nothing: the trial may be delivered again.
     """
+    files = {"The file": flat} if isinstance(flat, FlatFile) else flat
+    benchmark, _ = get_or_create_benchmark(slug=slug, title=next(iter(files.values())).benchmark)
+    terms = Terms(as_of=as_of, loaded=True, by=by, reason=reason)
+    loads = [
+        _store(one, benchmark, called=name, replace=replace, terms=terms, progress=progress)
+        for name, one in files.items()
+    ]
+    changes = [change for one in loads for change in one.changes]
+    tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
+    tasks_came = any(one.n_new_tasks for one in loads)
+    append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
+    transaction.set_rollback(dry_run)
+    return _report(slug, loads)
+
+
+def _store(
+    flat: FlatFile,
+    benchmark: Benchmark,
+    *,
+    called: str,
+    replace: bool,
+    terms: Terms,
+    progress: Callable[[int, int], None],
+) -> _Stored:
     stated = stated_in(flat)
-    benchmark, _ = get_or_create_benchmark(slug=slug, title=flat.benchmark)
     n_new_tasks = ensure_tasks(
         benchmark=benchmark, categories=dict(zip(flat.tasks, flat.categories, strict=True))
     )
     described = _descriptions(stated)
-    claims.free_unused(benchmark=benchmark, names=stated.flat.agents, by=None, as_of=as_of)
+    claims.free_unused(benchmark=benchmark, names=stated.flat.agents, by=None, as_of=terms.as_of)
     agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
+    notes = _look_alikes(benchmark, described)
     delivery = _Load(Placed.of(stated.flat, benchmark=benchmark, agents=agents), stated)
     if delivery.changed.any() and not replace:
-        raise delivery.contradiction()
+        raise delivery.contradiction(called)
     parts = list(delivery.parts())
-    terms = Terms(as_of=as_of, loaded=True, by=by, reason=reason)
     changes = _record(parts, delivery.placed, terms, progress)
     complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
-    tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
-    append_changes(benchmark=benchmark, changes=changes, tasks_came=n_new_tasks > 0)
-    transaction.set_rollback(dry_run)
-    return delivery.report(slug=slug, n_submissions=len(parts), n_new_tasks=n_new_tasks)
+    return _Stored(delivery, len(parts), n_new_tasks, changes, notes)
+
+
+def _report(slug: str, loads: list[_Stored]) -> LoadReport:
+    files = [one.delivery.placed.flat for one in loads]
+    n_rows = sum(flat.n_rows for flat in files)
+    n_new = sum(int(one.delivery.new.sum()) for one in loads)
+    n_changed = sum(int(one.delivery.changed.sum()) for one in loads)
+    return LoadReport(
+        benchmark=slug,
+        n_rows=n_rows,
+        n_new=n_new,
+        n_same=n_rows - n_new - n_changed,
+        n_replaced=n_changed,
+        n_submissions=sum(one.n_submissions for one in loads),
+        n_agents=len({name for flat in files for name in flat.agents}),
+        n_tasks=len({name for flat in files for name in flat.tasks}),
+        n_new_tasks=sum(one.n_new_tasks for one in loads),
+        notes=tuple(dict.fromkeys(note for one in loads for note in one.notes)),
+    )
 
 
 def _descriptions(stated: Stated) -> list[AgentDescription]:
@@ -89,14 +142,23 @@ def _descriptions(stated: Stated) -> list[AgentDescription]:
     return [AgentDescription(*told) for told in zip(*columns, strict=True)]
 
 
+def _look_alikes(benchmark: Benchmark, described: list[AgentDescription]) -> tuple[str, ...]:
+    """Say which names of the file read like others of the benchmark; the data may be right."""
+    found = []
+    for kind, column in (("agent", "name"), ("scaffold", "scaffold__name"), ("model", "model__name")):
+        names = {getattr(one, column.partition("__")[0]) for one in described}
+        found += look_alikes(kind, sorted(names), set(benchmark.agents.values_list(column, flat=True)))
+    return tuple(f"{one}; if they are the same, rename or merge." for one in found)
+
+
 def _record(
     parts: list[Part], placed: Placed, terms: Terms, progress: Callable[[int, int], None]
 ) -> list[StatusChange]:
     changes: list[StatusChange] = []
     for done, part in enumerate(parts):
         progress(done, len(parts))
-        submission, more = record(part, placed=placed, terms=terms)
-        changes += more
+        submission = drafted(part, placed=placed, terms=terms)
+        changes += record(submission, part, terms=terms)
         if part.replaces:
             carry_details(old=part.replaces, new=submission)
     progress(len(parts), len(parts))
@@ -120,21 +182,7 @@ class _Load:
         """(n_rows,) bool: nothing is stored, or a failure of the harness."""
         return (self.placed.holder == 0) & ~self.placed.same
 
-    def report(self, *, slug: str, n_submissions: int, n_new_tasks: int) -> LoadReport:
-        flat, n_new, n_changed = self.placed.flat, int(self.new.sum()), int(self.changed.sum())
-        return LoadReport(
-            benchmark=slug,
-            n_rows=flat.n_rows,
-            n_new=n_new,
-            n_same=flat.n_rows - n_new - n_changed,
-            n_replaced=n_changed,
-            n_submissions=n_submissions,
-            n_agents=len(flat.agents),
-            n_tasks=len(flat.tasks),
-            n_new_tasks=n_new_tasks,
-        )
-
-    def contradiction(self) -> Faulty:
+    def contradiction(self, called: str) -> Faulty:
         """Name the rows that contradict what is stored, with both outcomes."""
         placed, where = self.placed, np.flatnonzero(self.changed)
         rows = placed.rows.take(where[:MAX_FAULTS])
@@ -152,9 +200,8 @@ class _Load:
             )
             for i, row in zip(where, rows.to_pylist(), strict=False)
         )
-        return Faulty(
-            "The file contradicts what is stored; nothing was stored.", faults=faults, n_faults=len(where)
-        )
+        message = f"{called} contradicts what is stored; nothing was stored."
+        return Faulty(message, faults=faults, n_faults=len(where))
 
     def parts(self) -> Iterator[Part]:
         """The rows to store, one part for each agent and run, in order of agent name and run."""

@@ -42,7 +42,7 @@ from leaderboard.operations.models import (
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
 from leaderboard.studies.agreements import agreement_of, measured_scores
 from leaderboard.studies.models import TaskSubset
-from leaderboard.submissions.delivering import Part, Placed, Terms, record
+from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, record
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.services import append_changes
 
@@ -215,7 +215,8 @@ class _Fed:
         part = Part(rows=rows, submitted_at=self.history.dates[agent.name], imprecise=False)
         asked = asked_by(assignment, agent, day) if assignment else None
         terms = Terms(as_of=day, loaded=True, reason="replay", asked=asked)
-        submission, changes = record(part, placed=self.source.placed, terms=terms)
+        submission = drafted(part, placed=self.source.placed, terms=terms)
+        changes = record(submission, part, terms=terms)
         if assignment:
             n = rows.group_by("task").aggregate([([], "count_all")]).rename_columns(["task", "n"])
             settle(assignment=assignment, submission=submission, outcomes=n, as_of=day)

@@ -1,6 +1,6 @@
 """An exported benchmark back: its outcomes, and what was decided about it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from leaderboard.submissions.parsing.flat import FlatFile
 @transaction.atomic
 def restore(
     *,
-    flat: FlatFile,
+    flat: FlatFile | Mapping[str, FlatFile],
     beside: Any,
     slug: str,
     as_of: datetime,

@@ -86,6 +86,8 @@ class Form:
 class _InEnvelope(importers.Stated):
     """What the envelope says beside a file of another format."""
 
+    is_strict = True
+
     def place(self, field: str) -> str:
         """Where a field is stated: its path in the envelope, or the parameter of the address."""
         return next((f"agent.{key}" for key, of in OF_AGENT.items() if of == field), field)

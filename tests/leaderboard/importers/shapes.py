@@ -142,6 +142,20 @@ def swe_report(**lists):
     }
 
 
+def swe_instance(name, resolved, **more):
+    tests = {"FAIL_TO_PASS": {"success": ["t.1"], "failure": []}}
+    return {
+        name: {
+            "patch_is_None": False,
+            "patch_exists": True,
+            "patch_successfully_applied": True,
+            "resolved": resolved,
+            "tests_status": tests,
+        }
+        | more
+    }
+
+
 def inspect_sample(task, epoch=1, *, value=None, scores=None, **more):
     found = {"match": {"value": value}} if scores is None else scores
     return {"id": task, "epoch": epoch, "input": "?", "target": "!", "scores": found} | more

@@ -117,12 +117,23 @@ def test_a_flat_file_says_itself_who_ran_it(refusal, tmp_path):
     assert "model: is said by a column of a flat file; leave --model out" in refusal(path, model="M")
 
 
-def test_another_model_than_the_file_names_is_refused_with_both(refusal, tmp_path):
-    told = refusal(put(tmp_path, "hal")[0], model="GPT", scaffold="Tree")
-    assert "What was stated contradicts x_UPLOAD.json; nothing was stored." in told
-    named = "Claude Haiku 4.5 (October 2025)"
-    assert f'model: "GPT" is not allowed; the file names model "{named}"; leave --model out' in told
-    assert 'scaffold: "Tree" is not allowed; the file names scaffold "HAL Generalist Agent"' in told
+def test_what_is_stated_counts_before_what_a_file_names(read, tmp_path):
+    """The names are those of Terminal-Bench runs on its public leaderboard."""
+    named = "openai/neulab/claude-sonnet-4-20250514"
+    trials = [shapes.tb_trial("a", True)]
+    path = shapes.tb_run(tmp_path / "run", trials, agent="mini-swe-agent", model=named)
+    found = read(path, agent="Mini (Sonnet 4)", scaffold="mini-SWE-agent", model="Claude Sonnet 4")
+    flat = found.flat
+    assert (flat.agents, flat.scaffolds, flat.models) == (
+        ("Mini (Sonnet 4)",),
+        ("mini-SWE-agent",),
+        ("Claude Sonnet 4",),
+    )
+    assert (
+        'scaffold: "mini-SWE-agent" counts, as --scaffold states; 1 run names "mini-swe-agent".'
+        in found.notes
+    )
+    assert f'model: "Claude Sonnet 4" counts, as --model states; 1 run names "{named}".' in found.notes
 
 
 def test_the_same_model_may_be_stated(read, tmp_path):
@@ -236,6 +247,12 @@ def test_a_gzip_bomb_is_refused(refusal, tmp_path):
     text = json.dumps(shapes.hal())
     path.write_bytes(gzip.compress((text[:-1] + " " * (64 << 20) + "}").encode()))
     assert "the file grows more than 250-fold on decompression" in refusal(path)
+
+
+def test_gzip_of_too_many_members_is_refused(refusal, tmp_path):
+    path = tmp_path / "x_UPLOAD.json"
+    path.write_bytes(gzip.compress(json.dumps(shapes.hal()).encode()) + gzip.compress(b"") * 60_000)
+    assert "bytes; compress the file as one" in refusal(path)
 
 
 def test_compressed_files_are_read(read, refusal, tmp_path):

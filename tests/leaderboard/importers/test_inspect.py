@@ -2,12 +2,15 @@
 
 import json
 import math
+import re
 import struct
+import subprocess
 import sys
 import zipfile
 
 import pytest
 
+from tests.cluster import ROOT
 from tests.leaderboard.importers import shapes
 from tests.leaderboard.importers.shapes import inspect_log, inspect_sample
 
@@ -224,13 +227,50 @@ def test_of_two_summaries_the_last_holds(outcomes, tmp_path):
     }
 
 
-def test_without_the_extra_its_name_is_told(refusal, tmp_path, monkeypatch):
+READ_WITH = """
+import json, re, sys
+from importlib.metadata import packages_distributions
+
+locked, path = set(sys.argv[1].split(",")), sys.argv[2]
+absent = {
+    module
+    for module, names in packages_distributions().items()
+    if not {re.sub("[-_.]+", "-", name).lower() for name in names} & locked
+}
+
+class Locked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Locked())
+from datetime import UTC, datetime
+from pathlib import Path
+from leaderboard.submissions.parsing import importers
+from leaderboard.submissions.parsing.importers import Stated
+found = importers.read(
+    Path(path), name=None, stated=Stated(), benchmark="toy", as_of=datetime.now(UTC)
+)
+flat = found.flat
+outcomes = [float(one) if valid else None for one, valid in zip(flat.outcome, flat.valid)]
+print(json.dumps([found.format, outcomes]))
+"""
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-image.txt"])
+def test_what_inspect_writes_itself_is_read_with_what_a_lock_installs(tmp_path, lock):
     from inspect_ai.log import write_eval_log
 
     file = tmp_path / "log.eval"
     write_eval_log(real_log(BY_HAND), str(file))
-    monkeypatch.setitem(sys.modules, "zipfile_zstd", None)
-    assert 'reading it takes an extra: pip install "bandstand[inspect]"' in refusal(file)
+    with zipfile.ZipFile(file) as archive:
+        assert {info.compress_type for info in archive.infolist()} == {93}  # Zstandard
+    locked = ",".join(re.findall(r"^([a-z0-9._-]+)==", (ROOT / lock).read_text(), re.MULTILINE))
+    assert "inspect-ai" not in locked
+    command = [sys.executable, "-c", READ_WITH, locked, str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["inspect", [1, 0, 0.5, 0, 0.25, None]]
 
 
 def test_a_bomb_is_refused_before_it_is_opened(refusal, tmp_path):

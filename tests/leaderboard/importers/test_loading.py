@@ -15,9 +15,10 @@ from tests.toys import csv_text
 
 @pytest.fixture
 def load(db):
-    def call(path, *arguments, **options):
+    def call(*paths, **options):
+        """Paths, and options as they are written on the command line."""
         out = io.StringIO()
-        call_command("load", str(path), *arguments, benchmark="toy", stdout=out, **options)
+        call_command("load", *map(str, paths), benchmark="toy", stdout=out, **options)
         return out.getvalue()
 
     return call
@@ -89,6 +90,14 @@ def test_tasks_of_the_benchmark_that_are_lacking_are_told(load, tmp_path):
     assert "Its tasks that are not the benchmark's: 1 (t9).\n" in printed
 
 
+def test_names_of_the_command_line_count(load, tmp_path):
+    path, _ = put(tmp_path, "hal")
+    printed = load(path, agent="HAL (Haiku)", model="Haiku 4.5")
+    named = "Claude Haiku 4.5 (October 2025)"
+    assert f'model: "Haiku 4.5" counts, as --model states; 1 run names "{named}".\n' in printed
+    assert (Agent.objects.get().name, Agent.objects.get().model.name) == ("HAL (Haiku)", "Haiku 4.5")
+
+
 def test_a_flat_file_is_loaded_as_ever(load, tmp_path):
     path = shapes.write(tmp_path / "x.csv", csv_text({"a": "10"}))
     assert load(path).startswith("Stored in toy: 2 new")
@@ -103,7 +112,6 @@ def test_a_dry_run_stores_nothing(load, tmp_path):
 
 REFUSED = {
     "lacking": ("swe-bench", {}, r"state what is lacking: --agent, --scaffold, --model, --submitted-at\."),
-    "contradicted": ("hal", {"model": "GPT"}, r'the file names model "Claude Haiku'),
     "another format": ("hal", {"format": "helm"}, r"is no helm file; it looks like hal\."),
     "no such format": ("hal", {"format": "hall"}, r"There is no format 'hall'"),
 }
@@ -124,6 +132,79 @@ def test_another_result_under_the_same_run_is_a_contradiction(load, tmp_path):
     with pytest.raises(CommandError, match="is stored as 1 for agent"):
         load(path)
     assert "1 replaced" in load(path, "--replace")
+
+
+# ------------------------------------------------------------------------------------------- several paths
+
+
+def runs_of(folder, *names):
+    return [shapes.tb_run(folder / name, [shapes.tb_trial("a", True, run=name)], run=name) for name in names]
+
+
+def test_several_paths_of_one_format_are_read_as_one_folder(load, tmp_path):
+    """A run's file, and a folder of two runs."""
+    single, *_ = runs_of(tmp_path, "run-1", "more/run-2", "more/run-3")
+    printed = load(single / "results.json", tmp_path / "more", agent="A", model="M")
+    assert f"Read as terminal-bench: {single / 'results.json'} … {tmp_path / 'more'}.\n" in printed
+    assert 'model: "M" counts, as --model states; 3 runs name "anthropic/claude-4".' in printed
+    assert "Stored in toy: 3 new, 0 already there; 3 submissions from 1 agent on 1 task" in printed
+    assert Benchmark.objects.get().data_version == 1
+
+
+def test_several_flat_files_are_stored_one_after_the_other_under_one_version(load, tmp_path):
+    first = shapes.write(tmp_path / "b.csv", csv_text({"b": "101"}))
+    second = shapes.write(tmp_path / "a.csv", csv_text({"a": "1010", "b": "101"}))
+    printed = load(first, second, first)
+    assert (
+        "Stored in toy: 7 new, 3 already there; 2 submissions from 2 agents on 4 tasks, 4 of them" in printed
+    )
+    assert list(Submission.objects.order_by("pk").values_list("agent__name", flat=True)) == ["b", "a"]
+    assert Benchmark.objects.get().data_version == 1
+
+
+def test_flat_files_and_others_are_loaded_together(load, tmp_path):
+    table = shapes.write(tmp_path / "x.csv", csv_text({"a": "10"}))
+    printed = load(put(tmp_path, "hal")[0], table)
+    assert "Stored in toy: 5 new, 0 already there; 2 submissions from 2 agents on 5 tasks" in printed
+
+
+def test_a_dry_run_of_several_files_counts_them_together(load, tmp_path):
+    files = [shapes.write(tmp_path / f"{name}.csv", csv_text({name: "10"})) for name in "ab"]
+    assert "Would store in toy: 4 new, 0 already there; 2 submissions from 2 agents on 2 tasks, 2 of" in load(
+        *files, "--dry-run"
+    )
+    assert not Benchmark.objects.exists()
+
+
+def test_the_faults_of_all_files_are_told_at_once_and_name_their_file(load, tmp_path):
+    good = shapes.write(tmp_path / "good.csv", csv_text({"a": "10"}))
+    bad = shapes.write(tmp_path / "bad.csv", csv_text({"b": "12"}))
+    other = shapes.write(tmp_path / "in" / "x_UPLOAD.json", shapes.hal(passed=["t1"], failed=["t1"]))
+    unknown = shapes.write(tmp_path / "x.txt", "hello")
+    with pytest.raises(CommandError) as refused:
+        load(good, bad, other.parent, unknown)
+    told = str(refused.value)
+    assert f"{bad} has a fault; nothing was stored.\n" in told
+    assert f"(in {bad})\n" in told
+    assert f"the task stands at results.successful_tasks[0] too (in …{str(other)[-79:]})" in told
+    assert f"{unknown} is of no format that is known." in told
+    assert not Benchmark.objects.exists()
+
+
+def test_a_file_that_contradicts_an_earlier_one_is_named(load, tmp_path):
+    first, second = (
+        shapes.write(tmp_path / f"{name}.csv", csv_text({"a": marks}))
+        for name, marks in (("x", "10"), ("y", "11"))
+    )
+    with pytest.raises(CommandError, match=f"{second} contradicts what is stored; nothing was stored"):
+        load(first, second)
+    assert not Benchmark.objects.exists()
+
+
+def test_a_path_that_is_not_there_is_a_wrong_argument(load, tmp_path):
+    with pytest.raises(CommandError, match=r"There is no file .*b\.csv") as refused:
+        load(shapes.write(tmp_path / "a.csv", csv_text({"a": "10"})), tmp_path / "b.csv")
+    assert refused.value.returncode == 2
 
 
 def test_the_help_names_the_formats():

@@ -1,9 +1,9 @@
-"""Run reports of SWE-bench."""
+"""Reports of SWE-bench: of runs, and of single instances in the logs."""
 
 import pytest
 
 from tests.leaderboard.importers import shapes
-from tests.leaderboard.importers.shapes import STATED, swe_report
+from tests.leaderboard.importers.shapes import STATED, swe_instance, swe_report
 
 
 @pytest.fixture
@@ -94,7 +94,72 @@ def test_predictions_outside_of_the_data_set_are_told(read, report):
     assert found.notes == ["model__x.run-1.json: Predictions for no instance of the data set: 1."]
 
 
-def test_a_report_of_one_instance_in_the_folder_is_left_alone(read, report, tmp_path):
+# ---------------------------------------------------------------------------- reports of single instances
+
+
+def logs(folder, resolved=(), unresolved=(), error=(), *, run="run-1", model="model__x"):
+    """The logs of a run, as the harness writes them: an error leaves no report."""
+    inside = folder / "logs" / "run_evaluation" / run / model
+    for name in (*resolved, *unresolved, *error):
+        shapes.write(inside / name / "run_instance.log", "…")
+        if name not in error:
+            shapes.write(inside / name / "report.json", swe_instance(name, name in resolved))
+    return inside
+
+
+def test_the_logs_of_a_run_are_its_reports_and_its_errors(read, outcomes, tmp_path):
+    """By hand, as `make_run_report` counts: what left a log and no report is an error, and fails."""
+    inside = logs(tmp_path, ["a__a-1", "b__b.js-2"], ["c__c-3"], ["d__d-4"])
+    expected = {("a__a-1", 1): 1, ("b__b.js-2", 1): 1, ("c__c-3", 1): 0, ("d__d-4", 1): 0}
+    for folder in (tmp_path, inside):
+        assert outcomes(folder, **STATED) == expected
+    found = read(tmp_path, **STATED)
+    assert (found.format, found.flat.settings[0].run) == ("swe-bench", "run-1")
+    assert "Instances without a report, counted as failures as SWE-bench does: 1 (d__d-4)." in found.notes
+
+
+def test_each_run_of_the_logs_is_a_run(read, tmp_path):
+    logs(tmp_path, ["a"], run="run-1")
+    logs(tmp_path, [], ["a"], run="run-2")
+    flat = read(tmp_path, **STATED).flat
+    assert [flat.settings[code].run for code in flat.setting] == ["run-1", "run-2"]
+    assert flat.outcome.tolist() == [1, 0]
+
+
+def test_one_report_alone_is_read(outcomes, tmp_path):
+    inside = logs(tmp_path, ["a"], ["b"])
+    assert outcomes(inside / "b" / "report.json", **STATED) == {("b", 1): 0}
+
+
+def test_a_folder_as_submitted_to_the_leaderboard_has_no_name_for_the_run(read, tmp_path):
+    """github.com/SWE-bench/experiments keeps ``logs/INSTANCE/report.json`` alone."""
+    shapes.write(tmp_path / "logs" / "a" / "report.json", swe_instance("a", True))
+    shapes.write(tmp_path / "logs" / "b" / "report.json", swe_instance("b", False))
+    flat = read(tmp_path, **STATED).flat
+    assert (flat.tasks, flat.outcome.tolist(), flat.settings[0].run) == (("a", "b"), [1, 0], None)
+
+
+def test_failures_of_the_environment_are_invalid(outcomes, tmp_path):
+    failed = {"patch_successfully_applied": False}
+    for name, more in (
+        ("a", {"infra_failure": True, "infra_failure_reason": "out_of_memory"}),
+        ("b", {"infra_failure": False, "infra_failure_reason": "tests_timed_out"}),
+        ("c", {"infra_failure": False}),
+    ):
+        shapes.write(tmp_path / name / "report.json", swe_instance(name, False, **failed, **more))
+    assert outcomes(tmp_path, **STATED) == {("a", 1): None, ("b", 1): None, ("c", 1): 0}
+
+
+def test_a_report_without_a_verdict_is_a_fault(refusal, tmp_path):
+    inside = logs(tmp_path, ["a"])
+    shapes.write(inside / "b" / "report.json", swe_instance("b", None))
+    told = refusal(tmp_path, **STATED)
+    assert "b.resolved: is true or false, not null (in logs/run_evaluation/run-1/model__x/b/report" in told
+
+
+def test_reports_of_instances_are_left_alone_beside_the_report_of_the_run(read, report, tmp_path):
     report(resolved=["a"])
-    shapes.write(tmp_path / "logs" / "a" / "report.json", {"a": {"resolved": True}})
-    assert read(tmp_path, **STATED).flat.n_rows == 1
+    logs(tmp_path, ["a"], ["b"])
+    found = read(tmp_path, **STATED)
+    assert found.flat.tasks == ("a",)
+    assert "Reports of single instances, left alone beside the reports of runs: 2." in found.notes

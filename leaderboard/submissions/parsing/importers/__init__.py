@@ -4,7 +4,7 @@ Each turns what it reads into rows of the flat file, which go through the rules 
 others. Which project, file and version a reader follows stands at its head.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from leaderboard.submissions.parsing.importers.importer import Imported, Importe
 from leaderboard.submissions.parsing.importers.settling import PLACEHOLDER, checked, settled
 from leaderboard.submissions.parsing.importers.source import Source, head
 
-__all__ = ["FORMATS", "Imported", "Importer", "Stated", "read", "sniff"]
+__all__ = ["FLAT", "FORMATS", "Imported", "Importer", "Stated", "format_of", "read", "sniff"]
 
 FORMATS: Mapping[str, Importer] = MappingProxyType(
     {
@@ -63,8 +63,7 @@ def _seen(source: Source) -> list[str]:
 
 
 def read(
-    path: Path,
-    *,
+    *paths: Path,
     name: str | None,
     stated: Stated = NOTHING,
     benchmark: str,
@@ -74,27 +73,37 @@ def read(
     progress: Progress | None = None,
     called: str | None = None,
     only: str | None = None,
+    in_full: bool = False,
 ) -> Imported:
-    """Read a file or a folder of a named format, or of the one that is seen.
+    """Read a file or a folder of a named format, or of the one that is seen; or several of one format.
 
-    `tasks` are those of the benchmark, where it has some; `called` is the name of a file that was sent under
-    another; `only` is for a flat file of several benchmarks. Raises Faulty.
+    Several are read as if they lay in one folder; a flat file is read by itself. `tasks` are those of the
+    benchmark, where it has some; `called` is the name of a file that was sent under another; `only` is for a
+    flat file of several benchmarks; `in_full`: refusals name files by their whole paths. Raises Faulty.
     """
-    if name not in (None, *FORMATS):
-        raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
-    importer = FORMATS[_format(path, name, called)]
+    path = paths[0]
+    importer = FORMATS[format_of(path, name, called)]
     if importer.runs is None:
         return flat.imported(
-            path, stated=stated, as_of=as_of, limits=limits, progress=progress, called=called, only=only
+            path,
+            stated=stated,
+            as_of=as_of,
+            limits=limits,
+            progress=progress,
+            called=str(path) if in_full else called,
+            only=only,
+            names_file=in_full,
         )
-    source = Source.of(path, called=called, limits=limits, progress=progress)
-    reading = Reading(source, stated, Told(is_folder=source.is_folder))
-    runs = [run for run in importer.runs(reading) if run.trials]
-    return _imported(importer, runs, reading, benchmark=benchmark, tasks=tasks, as_of=as_of)
+    sources = [
+        Source.of(path, called=called, limits=limits, progress=progress, in_full=in_full) for path in paths
+    ]
+    return _imported(importer, sources, stated, benchmark=benchmark, tasks=tasks, as_of=as_of)
 
 
-def _format(path: Path, name: str | None, called: str | None) -> str:
+def format_of(path: Path, name: str | None, called: str | None = None) -> str:
     """The format that was named, or else is seen; refused where another one than the named stands in it."""
+    if name not in (None, *FORMATS):
+        raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
     if not (path.is_dir() or path.is_file()):
         return name or FLAT  # a pipe is read once
     if name is None:
@@ -114,31 +123,49 @@ def _format(path: Path, name: str | None, called: str | None) -> str:
 
 def _imported(
     importer: Importer,
-    runs: list[Run],
-    reading: Reading,
+    sources: list[Source],
+    stated: Stated,
     *,
     benchmark: str,
     tasks: Collection[str] | None,
     as_of: datetime,
 ) -> Imported:
-    source, told, notes = reading.source, reading.told, reading.notes
+    first, called = sources[0], _called(sources)
+    told, notes = Told(names_files=first.is_folder or first.in_full), list[str]()
+    runs = [run for run in _runs(importer, sources, stated, told, notes) if run.trials]
     # Beside other faults those of the rows are told; who ran them is asked for when all can be read.
     unsettled = [(run, PLACEHOLDER) for run in runs]
-    pairs = unsettled if told.n else settled(runs, reading.stated, source.called)
+    pairs = unsettled if told.n else settled(runs, stated, called, notes)
     found = checked(
         pairs,
         told,
-        called=source.called,
+        called=called,
         fields=dict(importer.fields),
         benchmark=benchmark,
         as_of=as_of,
-        limits=source.limits,
+        limits=first.limits,
     )
-    if source.n_links:
-        notes.append(f"Symbolic links, which are not followed: {source.n_links:,}.")
+    if n_links := sum(source.n_links for source in sources):
+        notes.append(f"Symbolic links, which are not followed: {n_links:,}.")
     if tasks:
         notes += _beside(set(found.tasks), set(tasks))
-    return Imported(found, importer.name, [printable(note) for note in notes])
+    return Imported(found, importer.name, [printable(note) for note in notes], called)
+
+
+def _called(sources: list[Source]) -> str:
+    """The name of the one, or of the first and the last."""
+    return " … ".join(dict.fromkeys(source.called for source in (sources[0], sources[-1])))
+
+
+def _runs(
+    importer: Importer, sources: list[Source], stated: Stated, told: Told, notes: list[str]
+) -> Iterator[Run]:
+    """The runs of all files; together they may have as many bytes as one folder."""
+    n_read = 0
+    for source in sources:
+        source.n_read = n_read
+        yield from importer.runs(Reading(source, stated, told, notes)) if importer.runs else ()
+        n_read = source.n_read
 
 
 def _beside(delivered: set[str], known: set[str]) -> list[str]:

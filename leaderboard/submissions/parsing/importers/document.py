@@ -16,6 +16,7 @@ import numpy as np
 
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, excerpt, printable
 
+MAX_SHOWN = 80  # characters of a path
 MAX_DEPTH = 200  # objects and lists in each other; Python itself gives up near 1,000
 MAX_LINE_BYTES = 64 << 20
 BYTES_A_VALUE = (
@@ -33,18 +34,23 @@ KINDS |= {float: "a number", type(None): "null"}
 class Told:
     """The first faults in order, and the number of all."""
 
-    def __init__(self, *, is_folder: bool) -> None:
-        self.is_folder = is_folder
+    def __init__(self, *, names_files: bool) -> None:
+        self.names_files = names_files
         self.faults: list[Fault] = []
         self.n = 0
 
     def add(self, file: str, where: str, rule: str, *, value: object = None, row: int | None = None) -> None:
-        """Take in what is wrong at a place of a file; in a folder the file is named."""
+        """Take in what is wrong at a place of a file, which is named where there are several."""
         self.n += 1
         if len(self.faults) < MAX_FAULTS:
             shown = excerpt(value) if isinstance(value, str) else None
-            rule += f" (in {excerpt(file)})" if self.is_folder and file else ""
+            rule += f" (in {_end_of(file)})" if self.names_files and file else ""
             self.faults.append(Fault(row, printable(excerpt(where)) or None, shown, printable(rule)))
+
+
+def _end_of(file: str) -> str:
+    """Shorten a path from its beginning, which files share."""
+    return excerpt(file if len(file) <= MAX_SHOWN else f"…{file[1 - MAX_SHOWN :]}")
 
 
 class Unreadable(ValueError):

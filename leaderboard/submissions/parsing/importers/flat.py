@@ -4,9 +4,11 @@
 - A file that bears one of its endings is taken for flat, so that what is wrong with it is told as of one.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.flat import COLUMNS, Fault, Limits, Progress, read_file, refused
 from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Stated
 
@@ -26,14 +28,25 @@ def imported(
     progress: Progress | None,
     called: str | None,
     only: str | None,
+    names_file: bool = False,
 ) -> Imported:
+    """Read a flat file; `names_file`: each fault does."""
+    name = called or path.name
     given = [field for field, value in vars(stated).items() if value is not None]
     if given:
         rule = "is said by a column of a flat file; leave {} out"
         faults = [Fault(None, field, None, rule.format(stated.place(field))) for field in given]
-        raise refused(called or path.name, faults)
-    read = read_file(path, as_of=as_of, progress=progress, only=only, limits=limits, called=called)
-    return Imported(read, "flat", [])
+        raise refused(name, faults)
+    try:
+        read = read_file(path, as_of=as_of, progress=progress, only=only, limits=limits, called=called)
+    except Faulty as refusal:
+        raise (_with_file(refusal, name) if names_file else refusal) from None
+    return Imported(read, "flat", [], name)
+
+
+def _with_file(refusal: Faulty, file: str) -> Faulty:
+    faults = (replace(fault, rule=f"{fault.rule} (in {file})") for fault in refusal.faults)
+    return Faulty(str(refusal), faults=tuple(faults), n_faults=refusal.n_faults)
 
 
 def is_workbook(name: str, data: bytes) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.parsing.importers.document import Node, Told, Unreadable, keys, parsed
@@ -11,11 +12,13 @@ from leaderboard.submissions.parsing.importers.source import Source, head
 
 @dataclass(frozen=True)
 class Stated:
-    """What whoever loads a file says, because the file may not.
+    """What whoever loads a file says, because the file may not, or says it by another name.
 
     `metric` chooses among several scores of one trial (a metric, a scorer, a reward), `filter` among several
-    readings of one answer.
+    readings of one answer. `is_strict`: another name than the file's is refused.
     """
+
+    is_strict: ClassVar[bool] = False
 
     agent: str | None = None
     scaffold: str | None = None
@@ -119,8 +122,9 @@ class Importer:
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """A file of any format as a flat file; `notes` are sentences for whoever loads it."""
+    """Files of any format as a flat file; `notes` are sentences for whoever loads them."""
 
     flat: FlatFile
     format: str
     notes: list[str]
+    called: str

@@ -2,8 +2,7 @@
 
 Follows UKGovernmentBEIS/inspect_ai 0.3.285: `EvalLog`, `EvalSpec`, `EvalSample` and `EvalSampleSummary`
 (log/_log.py), the archive of log/_recorders/eval.py, and `value_to_float` (scorer/_metric.py). Read
-directly, not by inspect_ai (docs/decisions/importers.md); but archives are compressed by Zstandard today,
-which takes the extra `inspect`.
+directly, not by inspect_ai (docs/decisions/importers.md).
 
 - Scores are C (1), P (0.5), I and N (0), words for yes and no, or numbers. inspect_ai turns what it does
   not know into 0; here it is a fault.
@@ -41,7 +40,6 @@ HEADERS = ("header.json", "_journal/start.json")
 SUMMARIES, SAMPLES = "summaries.json", "samples/"
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-NEEDS_EXTRA = 'is compressed by Zstandard; reading it takes an extra: pip install "bandstand[inspect]"'
 RULE = "a score is C, I, P, N, yes, no, true, false or a number from 0 to 1"
 
 
@@ -118,12 +116,8 @@ def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: Reading, *, wh
         return None
     broken: tuple[type[Exception], ...] = BROKEN
     if info.compress_type == ZSTANDARD:
-        try:
-            importlib.import_module("zipfile_zstd")  # teaches zipfile the method
-            broken = (*broken, importlib.import_module("zstandard").ZstdError)
-        except ImportError:
-            told.add(file, "", NEEDS_EXTRA)
-            return None
+        importlib.import_module("zipfile_zstd")  # teaches zipfile the method
+        broken = (*broken, importlib.import_module("zstandard").ZstdError)
     try:
         with archive.open(info) as member:
             data = member.read(info.file_size)

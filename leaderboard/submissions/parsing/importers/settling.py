@@ -1,11 +1,13 @@
 """Who ran what: what the files carry and what was stated, put together, and nothing invented.
 
 What neither says is asked for by name, all of it in one refusal. Where both say something and it differs,
-both are told and nothing is stored: a loader who names another model than the file has the wrong file.
+what an operator states counts, with a note of both; of a delivery nothing is stored: who names another model
+than the file has the wrong file.
 """
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from leaderboard.errors import Faulty
@@ -31,11 +33,16 @@ PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
 ROW = re.compile(r"\brow (\d+)")
 
 
-def settled(runs: Iterable[Run], stated: Stated, called: str) -> list[tuple[Run, dict[str, str | None]]]:
+def settled(
+    runs: Iterable[Run], stated: Stated, called: str, notes: list[str]
+) -> list[tuple[Run, dict[str, str | None]]]:
     """Give each run with the columns that all its rows share."""
     found = list(runs)
     check_stated(stated, called)
-    _check_agreement([run.carried for run in found], stated, called)
+    others = {field: _other_names(field, [run.carried for run in found], stated) for field in WHO}
+    if stated.is_strict:
+        _refuse_others(others, stated, called)
+    notes += _notes_of_others(others, stated)
     columns = [_of_run(run.carried, stated) for run in found]
     _ask(columns, stated, called)
     _check_one_run(columns, stated, called)
@@ -60,26 +67,31 @@ def _of_run(carried: Carried, stated: Stated) -> dict[str, str | None]:
     return columns
 
 
-def _check_agreement(carried: list[Carried], stated: Stated, called: str) -> None:
+def _other_names(field: str, carried: list[Carried], stated: Stated) -> Counter[str]:
+    """The names in the files that differ from the stated one, each with the number of its runs."""
+    said = getattr(stated, field)
+    names = (
+        name
+        for one in carried
+        if (name := getattr(one, field)) and not (field == "model" and said in one.models)
+    )
+    return Counter(name for name in names if said not in (None, name))
+
+
+def _refuse_others(others: dict[str, Counter[str]], stated: Stated, called: str) -> None:
     faults = []
-    for field in WHO:
-        said = getattr(stated, field)
-        names = dict.fromkeys(
-            getattr(one, field)
-            for one in carried
-            if getattr(one, field) and not (field == "model" and said in one.models)
-        )
-        for name in names:
-            if said is not None and said != name:
-                place = stated.place(field)
-                rule = f'the file names {field} "{excerpt(name)}"; leave {place} out if that is right'
-                faults.append(Fault(None, field, excerpt(said), printable(rule)))
+    for field, name in ((field, name) for field, names in others.items() for name in names):
+        rule = f'the file names {field} "{excerpt(name)}"; leave {stated.place(field)} out if that is right'
+        faults.append(Fault(None, field, excerpt(getattr(stated, field)), printable(rule)))
     if faults:
-        raise Faulty(
-            f"What was stated contradicts {called}; nothing was stored.",
-            faults=tuple(faults[:MAX_FAULTS]),
-            n_faults=len(faults),
-        )
+        message = f"What was stated contradicts {called}; nothing was stored."
+        raise Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
+
+
+def _notes_of_others(others: dict[str, Counter[str]], stated: Stated) -> Iterator[str]:
+    for field, name, n in ((field, *pair) for field, names in others.items() for pair in names.items()):
+        counts = f'{field}: "{excerpt(getattr(stated, field))}" counts, as {stated.place(field)} states'
+        yield f'{counts}; {n:,} {"run names" if n == 1 else "runs name"} "{excerpt(name)}".'
 
 
 def _ask(columns: list[dict[str, str | None]], stated: Stated, called: str) -> None:
@@ -166,7 +178,7 @@ def _tell(fault: Fault, trials: list[Trial], told: Told, fields: dict[str, str])
     def place(number: int) -> str:
         node = trials[number - 1].place
         where = node.where or (f"line {node.row}" if node.row else "")
-        return f"{where} of {node.file}" if told.is_folder else where
+        return f"{where} of {node.file}" if told.names_files else where
 
     rule = ROW.sub(lambda match: place(int(match[1])), fault.rule)
     if fault.row is None:

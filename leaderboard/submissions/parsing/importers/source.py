@@ -15,7 +15,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from leaderboard.errors import Faulty
-from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, printable, refused
+from leaderboard.submissions.parsing.flat import (
+    FILE,
+    Fault,
+    FlatFileError,
+    GzipMembers,
+    Limits,
+    printable,
+    refused,
+)
 
 MAX_ENTRIES = 200_000  # looked at in a folder: a run of 80 tasks and 5 trials keeps some 4,000 files
 MAX_NESTED = 16  # folders in folders
@@ -29,7 +37,10 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass
 class Source:
-    """`called` is the name of the root in refusals; `n_read` counts bytes over all files."""
+    """`called` is the name of the root in refusals; `n_read` counts bytes over all files.
+
+    `in_full`: files are shown by their whole paths.
+    """
 
     root: Path
     called: str
@@ -39,6 +50,7 @@ class Source:
     limits: Limits = FILE
     progress: Progress | None = None
     siblings: bool = True
+    in_full: bool = False
     n_read: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -46,14 +58,20 @@ class Source:
 
     @classmethod
     def of(
-        cls, path: Path, *, called: str | None, limits: Limits = FILE, progress: Progress | None = None
+        cls,
+        path: Path,
+        *,
+        called: str | None,
+        limits: Limits = FILE,
+        progress: Progress | None = None,
+        in_full: bool = False,
     ) -> "Source":
         """`called` names what was sent under another name; no file beside it belongs to it then."""
-        name = called or path.name or str(path)
+        name = called or (str(path) if in_full else path.name or str(path))
         if not path.is_dir():
-            return cls(path, name, False, [path], 0, limits, progress, called is None)
+            return cls(path, name, False, [path], 0, limits, progress, called is None, in_full)
         found, n_links = _walked(path, name)
-        return cls(path, name, True, sorted(found), n_links, limits, progress)
+        return cls(path, name, True, sorted(found), n_links, limits, progress, in_full=in_full)
 
     def named(self, *patterns: str) -> list[Path]:
         """The files of a folder whose names match, in order of their paths; or the one file."""
@@ -70,6 +88,8 @@ class Source:
 
     def shown(self, path: Path) -> str:
         """A file as refusals call it: its path inside the folder, or the name of the one file."""
+        if self.in_full:
+            return path.as_posix()
         if self.is_folder:
             return path.relative_to(self.root).as_posix()
         return self.called if path == self.root else path.name
@@ -97,6 +117,8 @@ class Source:
             for part in _inflated(data):
                 parts.append(part)
                 self.check(path, sum(map(len, parts)), len(data))
+        except FlatFileError as error:
+            raise self.refused(path, error.faults[0].rule) from None
         except (OSError, EOFError, zlib.error) as error:
             raise self.refused(path, f"the compressed data cannot be read: {error}") from None
         return b"".join(parts)
@@ -110,7 +132,7 @@ class Source:
 
     def refused(self, path: Path, rule: str) -> Faulty:
         """The refusal for a fault that leaves nothing else to check."""
-        where = f" (in {self.shown(path)})" if self.is_folder else ""
+        where = f" (in {self.shown(path)})" if self.is_folder or self.in_full else ""
         return refused(self.called, (Fault(None, None, None, printable(rule + where)),))
 
 
@@ -127,7 +149,7 @@ def head(path: Path) -> bytes:
 
 
 def _inflated(data: bytes) -> Iterator[bytes]:
-    with gzip.open(io.BytesIO(data)) as file:
+    with gzip.GzipFile(fileobj=GzipMembers(io.BytesIO(data))) as file:
         while part := file.read(1 << 20):
             yield part
 

@@ -1,8 +1,8 @@
-"""SWE-bench: the report of a run, `schema_version` 2.
+"""SWE-bench: the report of a run, `schema_version` 2, or the reports of its instances in the logs.
 
-Follows SWE-bench/SWE-bench 5.0.2, ``make_run_report`` (swebench/harness/reporting.py) and its
-classification of failures (harness/infra_failure.py); reports of 2 to 4 have the same lists but for the
-two of failures.
+Follows SWE-bench/SWE-bench 5.0.2, ``make_run_report`` (swebench/harness/reporting.py), ``get_eval_report``
+(harness/grading.py) and its classification of failures (harness/infra_failure.py); reports of 2 to 4 have the
+same lists but for the two of failures.
 
 - Resolved is 1; unresolved, an empty patch and an error (mostly a patch that does not apply) are 0, as in
   SWE-bench's own score.
@@ -14,23 +14,91 @@ two of failures.
 - The report says nothing of who ran it: the name of its file, ``MODEL.RUN.json``, has model and run, but
   with points in both nobody can tell where one ends.
 - A prediction for an instance outside of the data set is in `submitted_ids` alone; it has no outcome.
+- Logs lie in ``logs/run_evaluation/RUN/MODEL/INSTANCE/``: a ``report.json`` with the one instance, and
+  ``run_instance.log``. A log without a report is an error, and 0. An empty patch leaves no folder: it is
+  missing. RUN labels the run.
+- Where the report of a run lies in the same folder, it counts, and the reports of instances do not.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from leaderboard.submissions.parsing.importers.document import Node
+from leaderboard.submissions.parsing.importers.document import Node, names_of
 from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
 
 OUTCOMES = {"resolved_ids": 1, "unresolved_ids": 0, "empty_patch_ids": 0, "error_ids": 0}
 INVALID = {"infra_failure_ids": "infrastructure failure", "ambiguous_failure_ids": "ambiguous failure"}
 VERSION = 2
+REPORT, LOG = "report.json", "run_instance.log"
+LOGS = "run_evaluation"
 
 
 def runs(reading: Reading) -> Iterator[Run]:
-    for path in reading.among(_is_one, "*.json"):
-        node = reading.object_at(path)
-        if node is not None and _has_version(node):
-            yield Run(Carried(node.file), list(_trials(node, reading)))
+    of_instances = dict[Path, list[Trial]]()
+    n_runs = n_left = 0
+    for path in sorted(reading.among(_is_one, "*.json"), key=lambda path: path.name == REPORT):
+        if n_runs and path.name == REPORT:
+            n_left += 1
+        elif (node := reading.object_at(path)) is not None:
+            if _is_of_instance(node.value):
+                of_instances[path.parent] = list(_of_instance(node))
+            elif _has_version(node):
+                n_runs += 1
+                yield Run(Carried(node.file), list(_trials(node, reading)))
+    if n_left:
+        reading.notes.append(
+            f"Reports of single instances, left alone beside the reports of runs: {n_left:,}."
+        )
+    if not n_runs:
+        yield from _runs_in_logs(of_instances, reading)
+
+
+def _is_of_instance(document: dict[str, Any]) -> bool:
+    return any(isinstance(entry, dict) and "resolved" in entry for entry in document.values())
+
+
+def _of_instance(report: Node) -> Iterator[Trial]:
+    for name in report.value:
+        entry = report.get(name)
+        resolved = entry.get("resolved")
+        if not isinstance(resolved.value, bool):
+            resolved.fault(f"is true or false, not {resolved.kind}")
+        elif entry.get("infra_failure").value:
+            yield _trial(entry, name, None, INVALID["infra_failure_ids"])
+        elif not resolved.value and entry.get("infra_failure_reason").value:
+            yield _trial(entry, name, None, INVALID["ambiguous_failure_ids"])
+        else:
+            yield _trial(entry, name, int(resolved.value))
+
+
+def _runs_in_logs(of_instances: dict[Path, list[Trial]], reading: Reading) -> Iterator[Run]:
+    """One run for each folder of instances."""
+    found = defaultdict[Path, list[Trial]](list)
+    for folder, trials in of_instances.items():
+        found[folder.parent] += trials
+    failed = [path for path in reading.source.named(LOG) if path.parent not in of_instances] if found else []
+    for path in failed:
+        place = Node(None, reading.source.shown(path), "", reading.told)
+        found[path.parent.parent].append(_trial(place, path.parent.name, 0))
+    if failed:
+        names = names_of([path.parent.name for path in failed])
+        reading.notes.append(
+            f"Instances without a report, counted as failures as SWE-bench does: {len(failed):,} ({names})."
+        )
+    for folder, trials in found.items():
+        yield Run(Carried(trials[0].place.file, run=_run_of(folder)), trials)
+
+
+def _run_of(folder: Path) -> str | None:
+    *_, logs, run, _ = ("", "", *folder.absolute().parts)
+    return run if logs == LOGS else None
+
+
+def _trial(place: Node, task: str, outcome: int | None, reason: str | None = None) -> Trial:
+    columns = {"task": task, "trial": 1, "outcome": outcome, "valid": reason is None, "reason": reason}
+    return Trial(place, columns)
 
 
 def _has_version(report: Node) -> bool:
@@ -55,16 +123,7 @@ def _trials(report: Node, reading: Reading) -> Iterator[Trial]:
                 entry.fault("the instance is resolved, and stands among the failures of the environment")
             first.setdefault(entry.value, entry.where)
             reason = failed.pop(entry.value, None)
-            yield Trial(
-                entry,
-                {
-                    "task": entry.value,
-                    "trial": 1,
-                    "outcome": None if reason else outcome,
-                    "valid": reason is None,
-                    "reason": reason,
-                },
-            )
+            yield _trial(entry, entry.value, None if reason else outcome, reason)
     for name in failed:
         report.fault(f"{name} stands among the failures of the environment, and nowhere else")
     _note(report, first, reading)
@@ -97,12 +156,13 @@ def _note(report: Node, told: dict[str, str], reading: Reading) -> None:
 
 
 def _is_one(name: str, keys: frozenset[str]) -> bool:
-    return "resolved_ids" in keys or {"total_instances", "resolved_instances"} <= keys
+    is_of_instance = any(key.endswith(".patch_successfully_applied") for key in keys)
+    return is_of_instance or "resolved_ids" in keys or {"total_instances", "resolved_instances"} <= keys
 
 
 IMPORTER = Importer(
     name="swe-bench",
-    looked_for="a run report with schema_version 2, resolved_ids and unresolved_ids",
+    looked_for="a run report with schema_version 2 and resolved_ids, or the report.json of an instance",
     files=("*.json",),
     is_one=_is_one,
     runs=runs,
