@@ -7,6 +7,7 @@ SEEDS ?=
 MINUTES ?= 10
 PART ?= all
 DATABASE ?=
+PORT ?= 8000
 
 PY := .venv/bin/python
 # Tests wait for browsers, servers and clocks: workers are more than processors, for the slow ones twice as many.
@@ -20,11 +21,11 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list these targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: .venv/run  ## build a board from the built-in benchmark (or FILE=outcomes.csv.gz) and serve it; SERVE=0 only prints
-	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(if $(filter 0,$(SERVE)),,--serve)
+demo: .venv/run  ## build a board from the built-in benchmark (or FILE=outcomes.csv.gz) and serve it; SERVE=0 only prints; PORT=8000
+	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(if $(filter 0,$(SERVE)),,--serve --port $(PORT))
 
-serve: .venv/run  ## serve what is stored, with the scheduler; Ctrl-C ends both
-	@$(PY) manage.py migrate --verbosity 0 && exec $(PY) manage.py serve
+serve: .venv/run  ## serve what is stored, with the scheduler; Ctrl-C ends both; PORT=8000
+	@$(PY) manage.py migrate --verbosity 0 && exec $(PY) manage.py serve --port $(PORT)
 
 lint: .venv/dev  ## ruff, mypy and the import contracts
 	$(PY) -m ruff check .

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from importlib.util import find_spec
 
 from leaderboard import postgres
 
@@ -23,6 +24,8 @@ def needs_database(arguments: list[str]) -> bool:
 
 
 def main() -> None:
+    if find_spec("django") is None:
+        sys.exit("bandstand-server needs its extra, which is not installed: pip install 'bandstand[server]'")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
     # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,7 +1,8 @@
 """What must hold before the service is put on the internet: refused at the start where it does not."""
 
 import re
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -71,3 +72,21 @@ def networks(name: str, texts: list[str]) -> list[Network]:
         return [ip_network(text.strip()) for text in texts if text.strip()]
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}.") from None
+
+
+def reachable_address(addresses: Iterable[str | int | tuple[str, int]]) -> str | None:
+    """Name the first of gunicorn's addresses that other machines may reach: no Unix socket, no loopback."""
+    for address in addresses:
+        if isinstance(address, int):
+            return f"the file descriptor {address}"
+        if not isinstance(address, str) and not _is_loopback(address[0]):
+            host, port = address
+            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

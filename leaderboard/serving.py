@@ -15,7 +15,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from leaderboard import logs, postgres
+from leaderboard import deployed, logs, postgres
 
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # pyarrow's own keeps what a large body took
 
@@ -67,9 +67,26 @@ if FOLDER not in os.environ:
 
 
 def on_starting(server: Any) -> None:
+    if why := without_proxy(server.cfg.address):
+        sys.exit(why)
     postgres.ensure()
     if why := not_to_serve():
         sys.exit(why)
+
+
+def without_proxy(addresses: list[Any]) -> str:
+    """Say why these addresses need a web server in front: each thread waits for the body that it reads."""
+    from django.conf import settings
+
+    address = deployed.reachable_address(addresses)
+    if address is None or settings.BEHIND_PROXY:
+        return ""
+    return (
+        f"The web server would listen at {address}, which other machines reach. "
+        f"Alone it stalls: each slow upload occupies one of its {workers * threads} threads. "
+        "Put a web server in front that reads requests whole, as deploy/Caddyfile does. "
+        "Set BEHIND_PROXY=on when it is there, or listen at 127.0.0.1 (docs/deployment.md, In front)."
+    )
 
 
 def not_to_serve() -> str:

@@ -193,6 +193,8 @@ LOGIN_REDIRECT_URL = "/account"
 
 # Who is in front is told, never guessed: a header that nobody in front sets is the visitor's own.
 PROXIES = whole("PROXIES", 0, highest=10)  # that append to X-Forwarded-For
+# One of them reads requests whole; without it gunicorn listens to this machine alone (leaderboard.serving).
+BEHIND_PROXY = flag("BEHIND_PROXY", PROXIES > 0)
 TLS_HEADER = env.str("TLS_HEADER", default="")  # by which the proxy says that it was asked over TLS
 if TLS_HEADER:
     SECURE_PROXY_SSL_HEADER = (f"HTTP_{TLS_HEADER.upper().replace('-', '_')}", "https")

@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-CORE = {"joblib", "numpy", "pyarrow", "rich", "scipy", "threadpoolctl"}
+CORE = {"confusable-homoglyphs", "joblib", "numpy", "pyarrow", "rich", "scipy", "threadpoolctl"}
 PATIENCE = 60
 
 
@@ -110,6 +110,16 @@ def test_a_service_is_installed_without_what_only_extras_need():
     assert not {"pandas", "scikit-learn"} & locked("requirements.txt")
 
 
+NO_SERVER = "bandstand-server needs its extra, which is not installed: pip install 'bandstand[server]'\n"
+
+
+@pytest.mark.parametrize("argument", ["migrate", "--help", "serve", "load"])
+def test_the_service_without_its_extra_names_it(argument):
+    code = "import sys; sys.modules['django'] = None; from leaderboard.command import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, argument], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", NO_SERVER)
+
+
 # ------------------------------------------------------------------------------------------- installed
 
 
@@ -164,6 +174,8 @@ def test_the_core_by_itself_has_both_command_lines(installed, tmp_path):
         assert installed.run("python", "-c", f"import {absent}").returncode == 1
     refused = installed.run("python", "-c", "import selection.estimators")
     assert "pip install 'bandstand[sklearn]'" in refused.stderr
+    served = installed.run("bandstand-server", "migrate")
+    assert (served.returncode, served.stdout, served.stderr) == (1, "", NO_SERVER)
 
 
 @pytest.mark.slow

@@ -1,9 +1,12 @@
 """What is deployed with: the programs that read these files accept them."""
 
+import base64
 import os
 import re
+import secrets
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,7 @@ def test_compose_takes_the_file_with_all_its_profiles():
         assert one["security_opt"] == ["no-new-privileges:true"]
         published = [str(port) for port in one.get("ports", [])]
         assert all(port.startswith("127.0.0.1:") for port in published), name
+    assert services["web"]["environment"]["BEHIND_PROXY"] == "on"
     after = services["web"]["depends_on"]
     assert after == {"migrate": {"condition": "service_completed_successfully"}}
     for name in ("cluster", "worker"):  # code runs there for whoever reaches it
@@ -74,6 +78,40 @@ def test_what_compose_is_told_stands_in_the_pattern():
     assert asked - told == {"PORT", "LOG_LEVEL"}
 
 
+def pattern():
+    """The settings of the pattern, with the secrets that it leaves open; and what one without Docker adds."""
+    text = (ROOT / "deploy" / "example.env").read_text()
+    known = dict(re.findall(r"^([A-Z_]+)=(.*)$", text, re.MULTILINE))
+    secret = {name: secrets.token_urlsafe(48) for name in ("SECRET_KEY", "POSTGRES_PASSWORD")}
+    key = base64.b64encode(secrets.token_bytes(32)).decode()
+    without = dict(re.findall(r"^# .*\b(DATABASE_URL)=(\S+)$", text, re.MULTILINE))
+    return known | secret | {"SIGNING_KEY": key}, without
+
+
+def checked(settings):
+    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"} | settings
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_check_has_nothing_to_say_of_the_pattern_with_docker():
+    settings, _ = pattern()
+    services = yaml.safe_load(composed(**settings).stdout)["services"]
+    for name in ("migrate", "web", "scheduler"):
+        done = checked(services[name]["environment"])
+        assert (done.returncode, "no issues" in done.stdout) == (0, True), done.stderr
+
+
+def test_check_has_nothing_to_say_of_the_pattern_without_docker():
+    settings, without = pattern()
+    done = checked(settings | without)
+    assert (done.returncode, "no issues" in done.stdout) == (0, True), done.stderr
+    done = checked({name: value for name, value in (settings | without).items() if name != "TLS_HEADER"})
+    assert set(re.findall(r"security\.\w+", done.stderr)) == {"security.W004", "security.W008"}
+    for warning in ("W004", "W008"):
+        assert f"`security.{warning}`" in (ROOT / "docs" / "deployment.md").read_text()
+
+
 def test_systemd_takes_the_units(tmp_path):
     analyze = program("systemd-analyze")
     entrypoint = ROOT / "deploy" / "entrypoint.sh"
@@ -84,9 +122,17 @@ def test_systemd_takes_the_units(tmp_path):
     assert (said.returncode, said.stderr) == (0, "")
 
 
+def caddy_environment(home):
+    """What Caddy is run with: one older than 2.6.4, as Debian's is, needs its own word for buffering."""
+    version = subprocess.run([program("caddy"), "version"], capture_output=True, text=True, check=True).stdout
+    is_old = tuple(map(int, re.findall(r"\d+", version)[:3])) < (2, 6, 4)
+    own = {"BUFFERING": "buffer_requests"} if is_old else {}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "SITE_DOMAIN": "board.example"} | own
+
+
 def test_caddy_takes_its_file(tmp_path):
     command = [program("caddy"), "validate", "--adapter", "caddyfile", "--config", "deploy/Caddyfile"]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SITE_DOMAIN": "board.example"}
+    environment = caddy_environment(tmp_path)
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
     assert said.returncode == 0, said.stderr
     assert "Valid configuration" in said.stdout + said.stderr

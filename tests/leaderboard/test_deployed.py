@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import RequestFactory
+from gunicorn.util import parse_address
 
 from leaderboard import deployed
 from leaderboard.accounts.adapter import Adapter
@@ -49,14 +50,14 @@ print(json.dumps({
 """
 
 
-def run(code, **environment):
+def run(code, *arguments, **environment):
     given = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",
         "DJANGO_SETTINGS_MODULE": "leaderboard.settings",
     }
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *arguments],
         cwd=ROOT,
         env=given | environment,
         capture_output=True,
@@ -101,6 +102,49 @@ def test_weak_keys(key, why):
     with pytest.raises(ImproperlyConfigured, match=why):
         deployed.strong_key(key)
     assert deployed.strong_key(KEY) == KEY
+
+
+@pytest.mark.parametrize(
+    ("bind", "shown"),
+    [
+        ("127.0.0.1:8000", None),
+        ("127.9.9.9:8000", None),
+        ("[::1]:8000", None),
+        ("localhost:8000", None),
+        ("unix:/run/bandstand.sock", None),
+        ("0.0.0.0:8000", "0.0.0.0:8000"),
+        (":8000", ":8000"),
+        ("[::]:8000", "[::]:8000"),
+        ("192.168.1.7:80", "192.168.1.7:80"),
+        ("board.example:80", "board.example:80"),
+        ("fd://3", "the file descriptor 3"),
+    ],
+)
+def test_which_addresses_other_machines_reach(bind, shown):
+    local = parse_address("127.0.0.1:1")
+    assert deployed.reachable_address([local, parse_address(bind)]) == shown
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({}, "The web server would listen at 0.0.0.0:0, which other machines reach."),
+        ({"BEHIND_PROXY": "on", "PROXIES": "0"}, "The database does not answer"),  # the next question
+        ({"PROXIES": "1"}, "The database does not answer"),
+        ({"PROXIES": "1", "BEHIND_PROXY": "off"}, "The web server would listen at"),
+        ({"BEHIND_PROXY": "maybe"}, "BEHIND_PROXY is 'maybe'; it must be one of true, yes"),
+    ],
+)
+def test_gunicorn_does_not_start_bare_on_a_public_address(settings, why):
+    serve = "from gunicorn.app.wsgiapp import run; run()"
+    arguments = ["--config", "python:leaderboard.serving", "--bind", "0.0.0.0:0"]
+    nowhere = {"DATABASE_URL": "postgres://x@127.0.0.1:1/x"}
+    done = run(serve, *arguments, **PRODUCTION | nowhere | settings)
+    assert done.returncode != 0
+    assert why in done.stderr
+    if why.startswith("The web server"):
+        assert "Set BEHIND_PROXY=on" in done.stderr
+        assert "docs/deployment.md" in done.stderr
 
 
 @pytest.mark.parametrize("hosts", [["*"], ["board.example", "*"], [""]])

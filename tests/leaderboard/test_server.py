@@ -131,6 +131,20 @@ def test_a_stranger_walks_through_and_leaves(server):
 
 
 @pytest.mark.slow
+def test_serving_is_printed_once_it_answers(tmp_path):
+    service, printed = Service(), tmp_path / "printed"
+    try:
+        with printed.open("wb") as file:
+            serve = service.start("manage.py", "serve", "--port", str(service.port), stdout=file)
+        wait_until(lambda: "Serving http://localhost" in printed.read_text())
+        assert service.get("/healthz")[0] == 200  # at once
+        serve.send_signal(signal.SIGINT)
+        assert serve.wait(PATIENCE) == 0
+    finally:
+        service.close()
+
+
+@pytest.mark.slow
 def test_a_killed_postgres_is_started_again(tmp_path):
     service, log = Service(), tmp_path / "log"
     try:

@@ -25,6 +25,7 @@ from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
 from leaderboard.terminal.management.commands.recompute import told
+from leaderboard.terminal.management.commands.serve import check_free
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 PUBLISH_EVERY = 2  # seconds
@@ -48,6 +49,8 @@ class Command(ServiceCommand):
             except OSError as error:
                 raise CommandError(f"{write} cannot be written ({error}).") from None
             return
+        if serve:
+            check_free(port)
         call_command("migrate", verbosity=0)
         slug = self._load(file) if file else self._load_demonstration()
         self._study(slug)

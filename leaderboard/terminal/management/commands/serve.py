@@ -1,21 +1,26 @@
 """The whole service in one command."""
 
 import signal
+import socket
 import subprocess
 import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.scheduler.pausing import pause
+from leaderboard.terminal.arguments import USAGE
 from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand
 
 Process = subprocess.Popen[bytes]
+HOST = "127.0.0.1"
 LOOK_EVERY = 0.2
 GRACE = 45.0  # seconds to end by oneself; the scheduler may finish a step
 
@@ -27,19 +32,22 @@ class Command(ServiceCommand):
         parser.add_argument("--port", type=port_number, default=8000)
 
     def handle(self, *, port: int, **_: Any) -> None:
+        check_free(port)
         self._told_to_end = False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._end)
         gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
         commands = {
-            "web server": [*gunicorn, "--bind", f"127.0.0.1:{port}"],
+            "web server": [*gunicorn, "--bind", f"{HOST}:{port}"],
             "scheduler": program("scheduler"),
         }
-        self.stdout.write(f"Serving http://localhost:{port} (Ctrl-C ends it)")
-        self.stdout.flush()
         parts = {name: subprocess.Popen(command, env=environment()) for name, command in commands.items()}
         try:
-            ended = self._wait(parts)
+            ended = self._wait(parts, until=lambda: answers(port))
+            if not (ended or self._told_to_end):
+                self.stdout.write(f"Serving http://localhost:{port} (Ctrl-C ends it)")
+                self.stdout.flush()
+                ended = self._wait(parts)
         finally:
             end(parts)
         if ended:
@@ -49,14 +57,33 @@ class Command(ServiceCommand):
     def _end(self, *_: object) -> None:
         self._told_to_end = True
 
-    def _wait(self, parts: Mapping[str, Process]) -> str:
+    def _wait(self, parts: Mapping[str, Process], until: Callable[[], bool] = lambda: False) -> str:
         """Wait for a signal, or for one part to end by itself, and name it."""
-        while not self._told_to_end:
+        while not (self._told_to_end or until()):
             for name, part in parts.items():
                 if part.poll() is not None:
                     return "" if self._told_to_end else name
             pause(LOOK_EVERY, lambda: self._told_to_end)
         return ""
+
+
+def check_free(port: int) -> None:
+    """Refuse a port on which another program listens, which would answer in our place."""
+    try:
+        socket.create_server((HOST, port)).close()
+    except OSError as error:
+        raise CommandError(f"Port {port} is taken; --port names another.", returncode=USAGE) from error
+
+
+def answers(port: int) -> bool:
+    connection = HTTPConnection(HOST, port, timeout=LOOK_EVERY)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def end(parts: Mapping[str, Process]) -> None:
