@@ -1,7 +1,7 @@
 """The client of a Bandstand service: ask what to run, check, deliver, follow, withdraw, download.
 
-One module, standard library only: ``pip install bandstand`` gives the command ``bandstand``, and the file
-works by itself (``python bandstand_client.py``). In a program::
+One module, standard library only: ``pip install .`` in a checkout gives the command ``bandstand``, and the
+file works by itself wherever it is copied (``python bandstand_client.py``). In a program::
 
     client = Client("https://bandstand.example.org", token=token())
     receipt = client.submit("coding-100", read_delivery(Path("outcomes.json")))
@@ -43,6 +43,10 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds; who is told to wait longer is t
 TIMEOUT = 120.0  # seconds without a byte
 BLOCK = 1 << 16
 FORMATS = ("csv", "ndjson", "parquet")
+WITHDRAWN = (
+    "This was delivered before, and its submission is withdrawn: nothing of it counts. "
+    "To deliver it again, name another key: --key NAME."
+)
 LOCAL = ("localhost", "127.0.0.1", "::1")
 TOKEN_FILE = Path("~/.config/bandstand/token")
 Progress = Callable[[int, "int | None"], None]
@@ -232,9 +236,12 @@ class Client:
     def submit(
         self, benchmark: str, delivery: Delivery, *, key: str = "", progress: Progress | None = None
     ) -> dict[str, Any]:
-        """Deliver, once however often it is called."""
+        """Deliver, once however often it is called; refused where what was delivered is withdrawn since."""
         headers = {"Idempotency-Key": key or delivery.key(benchmark)}
-        return self._deliver(benchmark, delivery, {}, headers, progress)
+        receipt = self._deliver(benchmark, delivery, {}, headers, progress)
+        if receipt.get("replayed") and self.status(receipt["id"])["status"] == "withdrawn":
+            raise Refused({"detail": WITHDRAWN, "submission": receipt["id"]})
+        return receipt
 
     def status(self, submission: str) -> dict[str, Any]:
         """Ask how a submission stands."""
@@ -258,7 +265,7 @@ class Client:
         self, benchmark: str, file: IO[bytes], *, kind: str = "csv", progress: Progress | None = None
     ) -> dict[str, Any]:
         """Write all outcomes of a benchmark to a file; every byte that the server announced, or a refusal."""
-        path = f"{_of(benchmark)}/outcomes.{kind}"
+        path = f"{_of(benchmark)}/outcomes.{kind}" + ("?end_mark=1" if kind == "ndjson" else "")
         return self._tried(lambda: self._downloaded(path, file, kind, progress))
 
     def subsets(self, benchmark: str) -> dict[str, Any]:
@@ -300,7 +307,8 @@ class Client:
         with self._opened(method, path, body, more) as answer:
             content = answer.read()
             replayed = answer.headers.get("Idempotent-Replayed") == "true"
-        found = _object_in(content)
+        if not (found := _object_in(content)):
+            raise http.client.HTTPException("the answer is not a JSON object")  # a proxy's own, maybe
         return found | {"replayed": True} if replayed else found
 
     def _downloaded(self, path: str, file: IO[bytes], kind: str, progress: Progress | None) -> dict[str, Any]:
@@ -316,6 +324,7 @@ class Client:
             told = {name: answer.headers.get(f"Bandstand-{name}") for name in ("Data-Version", "Licence")}
         if not seen.is_whole(n_rows):
             raise http.client.IncompleteRead(b"")
+        file.truncate(seen.n_bytes_of_rows)
         licence = urllib.parse.unquote(told["Licence"] or "")
         return {"n": n_rows, "data_version": int(told["Data-Version"] or 0), "licence": licence}
 
@@ -410,7 +419,7 @@ class _Body(io.RawIOBase):
 
 
 class _Seen:
-    """What a download must show to be whole: its rows, and in NDJSON the hash of its lines."""
+    """What a download must show to be whole: its rows, and in NDJSON the hash in the mark of its end."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.n_bytes, self.n_lines = kind, 0, 0
@@ -427,6 +436,11 @@ class _Seen:
         start = every.rfind(b"\n", 0, len(every) - 1) + 1
         self._digest.update(every[:start])
         self._last = every[start:]
+
+    @property
+    def n_bytes_of_rows(self) -> int:
+        """How many bytes come before the mark of the end, which is no row."""
+        return self.n_bytes - (len(self._last) if self.kind == "ndjson" else 0)
 
     def is_whole(self, n_rows: int) -> bool:
         """Tell whether all rows came that were announced."""

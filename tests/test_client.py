@@ -140,14 +140,28 @@ def test_a_delivery_is_tried_again_under_one_key(server, envelope, waited, capsy
         "reset",
         cut,
         (201, RECEIPT, {"Idempotent-Replayed": "true"}),
+        (200, {"id": "1f", "status": "accepted"}),
     ]
     assert main(["submit", envelope, "--benchmark", "toy"]) == 0
     assert "1f is accepted (delivered before; nothing happened now): 2 outcomes" in capsys.readouterr().out
     assert waited[0] == 7
     assert [1 <= waited[i] / 2**i <= 1.5 for i in (1, 2)] == [True, True]
-    keys = {headers["Idempotency-Key"] for _, _, headers, _ in server.asked}
-    assert (len(server.asked), len(keys)) == (4, 1)
-    assert {json.dumps(json.loads(body)) for *_, body in server.asked} == {json.dumps(ENVELOPE)}
+    *sent, (_, followed, _, _) = server.asked
+    keys = {headers["Idempotency-Key"] for _, _, headers, _ in sent}
+    assert (len(sent), len(keys), followed) == (4, 1, "/api/v1/submissions/1f")
+    assert {json.dumps(json.loads(body)) for *_, body in sent} == {json.dumps(ENVELOPE)}
+
+
+def test_what_was_withdrawn_is_not_told_as_delivered(server, envelope, capsys):
+    server.script = [
+        (201, RECEIPT, {"Idempotent-Replayed": "true"}),
+        (200, {"id": "1f", "status": "withdrawn"}),
+    ]
+    assert main(["submit", envelope, "--benchmark", "toy"]) == 1
+    told = capsys.readouterr().err
+    assert "This was delivered before, and its submission is withdrawn: nothing of it counts." in told
+    assert "To deliver it again, name another key: --key NAME." in told
+    assert "submission: 1f" in told
 
 
 def test_the_key_is_that_of_the_content(tmp_path):
@@ -217,6 +231,14 @@ def test_not_reachable(server, envelope, waited, capsys):
     assert "did not answer in 1 try;" in capsys.readouterr().err
     server.script = [3.0, (200, {})]
     assert main(["status", "1f", "--timeout", "0.1", "--tries", "1"]) == 3
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>", b"[]", b"{}"])
+def test_an_answer_without_a_receipt_is_no_delivery(server, envelope, waited, capsys, content):
+    """Caddy 2.6.2 says 200, and nothing else, to a body that it gave up."""
+    server.script = [(200, content)] * 2
+    assert main(["submit", envelope, "--benchmark", "toy", "--tries", "2"]) == 3
+    assert "the answer is not a JSON object" in capsys.readouterr().err
 
 
 def test_who_is_told_to_come_tomorrow_is_told_so(server, envelope, waited, capsys):
@@ -373,24 +395,27 @@ END = json.dumps({"end": True, "n": 2, "sha256": hashlib.sha256(LINES).hexdigest
 
 
 @pytest.mark.parametrize(
-    ("kind", "whole", "cut"),
+    ("kind", "whole", "cut", "stored"),
     [
-        ("csv", b"agent\na\nb\n", b"agent\na\n"),
-        ("ndjson", LINES + END, LINES),
-        ("ndjson", LINES + END, LINES.replace(b"b", b"c") + END),
-        ("parquet", b"PAR1..PAR1", b"PAR1..PA"),
+        ("csv", b"agent\na\nb\n", b"agent\na\n", b"agent\na\nb\n"),
+        ("ndjson", LINES + END, LINES, LINES),
+        ("ndjson", LINES + END, LINES.replace(b"b", b"c") + END, LINES),
+        ("parquet", b"PAR1..PAR1", b"PAR1..PA", b"PAR1..PAR1"),
     ],
 )
-def test_a_download_is_whole_or_tried_again(server, tmp_path, waited, kind, whole, cut):
+def test_a_download_is_whole_or_tried_again(server, tmp_path, waited, kind, whole, cut, stored):
+    """The mark of the end is asked for, checked, and no line of the file."""
     told = {"Bandstand-Rows": 2, "Bandstand-Data-Version": 5, "Bandstand-Licence": "CC%20BY"}
     server.script = [(200, cut, dict(told)), (200, whole, dict(told)), (200, {"subsets": []})]
     assert main(["export", "toy", "--format", kind, "--with-subsets"]) == 0
-    assert (tmp_path / f"toy.{kind}").read_bytes() == whole
+    assert (tmp_path / f"toy.{kind}").read_bytes() == stored
+    query = "?end_mark=1" if kind == "ndjson" else ""
+    assert server.asked[0][1] == f"/api/v1/benchmarks/toy/outcomes.{kind}{query}"
     assert json.loads((tmp_path / "toy.subsets.json").read_text()) == {"subsets": []}
     assert main(["export", "toy", "--format", kind]) == 2
     server.script = [(200, cut, dict(told))]
     assert main(["export", "toy", "--format", kind, "--force", "--tries", "1"]) == 3
-    assert (tmp_path / f"toy.{kind}").read_bytes() == whole
+    assert (tmp_path / f"toy.{kind}").read_bytes() == stored
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"toy.{kind}", "toy.subsets.json"])
 
 

@@ -26,6 +26,8 @@ def keeps_names(text: str) -> None:
 class Words(serializers.CharField):
     """Text of a person, some signs long."""
 
+    format = "words"
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"max_length": MOST_TEXT, "validators": [no_controls], **options})
 
@@ -36,6 +38,8 @@ class Words(serializers.CharField):
 
 
 class Name(Words):
+    format = "name"
+
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=255, trim_whitespace=False, validators=[keeps_names], **options)
 
@@ -107,7 +111,7 @@ class OutcomeSaid(serializers.Serializer):
 
     task = serializers.CharField()
     trial = serializers.IntegerField(min_value=0, max_value=32_767)
-    outcome = serializers.FloatField(min_value=0, max_value=1)
+    outcome = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True)
     valid = Truth(required=False)
 
 
@@ -116,11 +120,11 @@ class Delivery(Said):
 
     agent = AgentSaid()
     submitted_at = serializers.DateTimeField(required=False)
-    run = serializers.CharField(required=False)
+    run = Name(required=False)
     assignment = serializers.UUIDField(required=False)
     replaces = serializers.UUIDField(required=False)
     links = Links(required=False)
-    outcomes = OutcomeSaid(many=True)
+    outcomes = OutcomeSaid(many=True, allow_empty=False)
 
 
 class AssignmentSaid(Said):

@@ -18,18 +18,25 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from leaderboard.api.errors import MEDIA_TYPE, RETRY_AFTER, problem
+from leaderboard.api.parameters import Parameters, one_of
 from leaderboard.api.views.asked import Asked
 from leaderboard.boards import export as boards
 from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.versions import versions_file
-from leaderboard.submissions.export import AT_ONCE, FORMATS, Outcomes, Snapshot, enter
+from leaderboard.submissions.export import AT_ONCE, FORMATS, Outcomes, Snapshot, enter, with_end_mark
 from leaderboard.submissions.export.snapshot import About
 
 logger = logging.getLogger(__name__)
 MAX_CITATION = 1_000  # characters in a header
 TAKEN_WITHIN = 60  # seconds in which a reader takes something, or loses its place
+MARKED = '{"end": true, "n": 5304, "sha256": "…"}'
+END_MARK: Parameters = {
+    "end_mark": one_of(
+        f"A last line, {MARKED}: how many rows there were, and what their bytes hash to.", ["1"]
+    )
+}
 RESET = struct.pack("ii", 1, 0)  # linger on, for no time: closing sends RST
 
 
@@ -88,6 +95,14 @@ class Download(Asked):
             "Cache-Control": "private, no-store" if request.auth else "public, max-age=0, must-revalidate",
         }
 
+    def marked(self, content: Iterator[bytes], n_rows: int) -> Iterator[bytes]:
+        """The content, and the mark of its end where that is asked for."""
+        return with_end_mark(content, n_rows) if self.has_mark else content
+
+    @property
+    def has_mark(self) -> bool:
+        return self.asked.get("end_mark") is not None
+
 
 class OutcomesDownload(Download):
     """All outcomes that count, a row for each trial."""
@@ -108,7 +123,8 @@ class OutcomesDownload(Download):
     def _response(self, request: Request, benchmark: Benchmark, opened: ExitStack) -> HttpResponseBase:
         snapshot = opened.enter_context(Snapshot(benchmark))
         policy, about = policy_in_force(benchmark), snapshot.about
-        etag = f'W/"{about.data_version}.{about.shown_version}.{policy.number}.{self.kind}"'
+        kind = f"{self.kind}-marked" if self.has_mark else self.kind
+        etag = f'W/"{about.data_version}.{about.shown_version}.{policy.number}.{kind}"'
         # Here, where what is open can be closed; the middleware would leave it open.
         if unchanged := get_conditional_response(request._request, etag=etag):
             return unchanged
@@ -120,7 +136,8 @@ class OutcomesDownload(Download):
         if request.method == "HEAD":
             return HttpResponse(headers=headers)
         wire = request._request.META.get("gunicorn.socket")
-        stream = Stream(made.written(outcomes), opened.close, wire)
+        content = self.marked(made.written(outcomes), outcomes.n_rows)
+        stream = Stream(content, opened.close, wire)
         return StreamingHttpResponse(stream, headers=headers)
 
 
@@ -156,7 +173,8 @@ class BoardDownload(Download):
             "Bandstand-Digest": board.digest,
             "Content-Type": made.media_type,
         }
-        return HttpResponse(made.written(rows), headers=headers)
+        content = self.marked(iter([made.written(rows)]), len(rows))
+        return HttpResponse(b"".join(content), headers=headers)
 
 
 class BoardNumberedDownload(BoardDownload):

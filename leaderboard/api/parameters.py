@@ -17,7 +17,8 @@ N_NAMED = 5
 class Parameter:
     """`read` turns text into the value, or raises ValueError where it breaks the rule `words`.
 
-    `form` is its JSON schema; one that is `many` may come several times and is a list.
+    `form` is its JSON schema; one that is `many` comes several times, from `many[0]` to `many[1]`, each with
+    another value, and is a list.
     """
 
     told: str
@@ -25,21 +26,22 @@ class Parameter:
     read: Callable[[str], Any]
     form: Mapping[str, Any]
     default: Any = None
-    many: bool = False
+    many: tuple[int, int] | None = None
     required: bool = field(default=False, kw_only=True)
 
 
 Parameters = dict[str, Parameter]
 
 
-def text(told: str, *, many: bool = False) -> Parameter:
+def text(told: str, *, many: tuple[int, int] | None = None) -> Parameter:
     def read(value: str) -> str:
         if not 0 < len(value) <= LONGEST or "\0" in value:
             raise ValueError(value)
         return value
 
-    form = {"type": "string", "minLength": 1, "maxLength": LONGEST}
-    return Parameter(told, f"a text of 1 to {LONGEST} characters", read, form, many=many, required=many)
+    form = {"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": "^[^\\u0000]*$"}
+    words = f"a text of 1 to {LONGEST} characters"
+    return Parameter(told, words, read, form, many=many, required=many is not None)
 
 
 def whole(told: str, *, least: int = 1, most: int = LARGEST, default: int | None = None) -> Parameter:
@@ -96,4 +98,7 @@ def _read(name: str, given: list[str], known: Parameter) -> Any:
         values = [known.read(value) for value in given]
     except (ValueError, KeyError):
         raise ParseError(f"The parameter {name} is {known.words}.", code="malformed_parameter") from None
+    if known.many and not (len(set(values)) == len(values) and known.many[0] <= len(values) <= known.many[1]):
+        told = f"{known.many[0]} to {known.many[1]} times, each with another value"
+        raise ParseError(f"The parameter {name} comes {told}.", code="malformed_parameter")
     return values if known.many else values[0]

@@ -12,10 +12,14 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework.serializers import ListSerializer
 
+from leaderboard.api.bodies import Said, Words
 from leaderboard.api.errors import MEDIA_TYPE
 from leaderboard.api.examples import BODIES
+from leaderboard.api.parameters import Parameter
 from leaderboard.api.permissions import Anyone
+from leaderboard.catalog.rules import RULES
 
 MEDIA_TYPES = {
     "csv": "text/csv",
@@ -30,6 +34,7 @@ ALWAYS = {
     401: "The token is missing, unknown, expired or revoked.",
     404: "There is no such thing, or not for this token.",
     406: "Only JSON is answered.",
+    414: "The address is longer than 4,094 bytes.",
     429: "Too many requests; Retry-After says when to come again.",
     503: "The database does not answer; Retry-After says when to come again.",
 }
@@ -43,6 +48,11 @@ OF_BODIES = {
     423: "Intake is frozen.",
 }
 FOR_SOME = {403: "The token or its owner may not see this.", 409: "What is stored does not carry this."}
+OF_GUNICORN = (414,)  # before the service sees the request, with a page
+FORMS = {
+    "name": "Visible characters; one blank between words, none at either end.",
+    "words": "Visible characters, blanks and line ends; not blanks alone.",
+}
 SUBJECTS = {
     "index": "What there is",
     "benchmarks": "Benchmarks and their tasks",
@@ -88,7 +98,7 @@ class Described(AutoSchema):
         return [
             OpenApiParameter(
                 name=name,
-                type=dict(one.form) if not one.many else {"type": "array", "items": dict(one.form)},
+                type=_listed(one) if one.many else dict(one.form),
                 required=one.required,
                 description=one.told,
                 explode=True if one.many else None,
@@ -118,6 +128,26 @@ class Described(AutoSchema):
     def _is_list_view(self, serializer: Any = None) -> bool:
         return False
 
+    def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
+        """Name the form of texts that a pattern is too coarse for, and say that a list is not empty."""
+        found = super()._map_serializer_field(field, direction, bypass_extensions)
+        if isinstance(field, Words):
+            found |= {"format": field.format} | ({} if field.allow_blank else {"minLength": 1})
+            found.setdefault("description", FORMS[field.format])
+        if isinstance(field, ListSerializer) and not field.allow_empty:
+            found["minItems"] = 1
+        return found
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
+        found = super()._map_basic_serializer(serializer, direction)
+        return found | {"additionalProperties": False} if isinstance(serializer, Said) else found
+
+
+def _listed(one: Parameter) -> dict[str, Any]:
+    least, most = one.many or (1, 1)
+    items = {"items": dict(one.form), "minItems": least, "maxItems": most, "uniqueItems": True}
+    return {"type": "array", **items}
+
 
 def every_code(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """Declare each error that an operation may answer, and put an example beside what it takes."""
@@ -126,17 +156,22 @@ def every_code(result: dict[str, Any], generator: Any, request: Any, public: boo
     result["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer", "bearerFormat": "bst_…"}
     }
-    for path, operations in result["paths"].items():
+    schemas["PolicySaidRequest"]["properties"]["values"] |= {
+        "properties": {name: {"description": rule.words} for name, rule in RULES.items()},
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+    for operations in result["paths"].values():
         for method, operation in operations.items():
-            _describe(path, method, operation)
+            _describe(method, operation, schemas)
     result["tags"] = [{"name": name, "description": told} for name, told in SUBJECTS.items()]
     return result
 
 
-def _describe(path: str, method: str, operation: dict[str, Any]) -> None:
+def _describe(method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> None:
     codes = ALWAYS | (OF_BODIES if method == "post" else FOR_SOME)
     for status, told in sorted(codes.items()):
-        content = {MEDIA_TYPE: {"schema": PROBLEM}}
+        content = {"text/html": {}} if status in OF_GUNICORN else {MEDIA_TYPE: {"schema": PROBLEM}}
         operation["responses"].setdefault(str(status), {"description": told, "content": content})
     if operation["operationId"].startswith(CONDITIONAL):
         operation["responses"]["304"] = {"description": "As it was when its ETag was given."}
@@ -145,14 +180,20 @@ def _describe(path: str, method: str, operation: dict[str, Any]) -> None:
     if example and body is not None:
         body["example"] = example
     if operation["operationId"] == "post_submissions" and body is not None:
-        operation["requestBody"]["content"]["multipart/form-data"] = _file_beside()
+        operation["requestBody"]["content"]["multipart/form-data"] = _file_beside(schemas["DeliveryRequest"])
 
 
-def _file_beside() -> dict[str, Any]:
+def _file_beside(delivery: dict[str, Any]) -> dict[str, Any]:
     """The other form of a delivery: what the file does not say, and the file."""
     told = "As the JSON body, without `outcomes`; what the file says may be left out."
+    fields = {name: field for name, field in delivery["properties"].items() if name != "outcomes"}
     parts = {
-        "submission": {"type": "object", "description": told, "additionalProperties": True},
+        "submission": {
+            "type": "object",
+            "description": told,
+            "properties": fields,
+            "additionalProperties": False,
+        },
         "file": {"type": "string", "format": "binary", "description": "CSV, NDJSON, Parquet; .gz too."},
     }
     return {

@@ -47,13 +47,13 @@ urlpatterns = [
     path("submissions/<uuid:uuid>", deliveries.SubmissionOne.as_view(), name="submission"),
     path("submissions/<uuid:uuid>/withdraw", deliveries.Withdraw.as_view(), name="withdraw"),
     *(
-        path(f"{OF}/{place}.{kind}", view.as_view(kind=kind), name=f"{name}_{kind}")
+        path(f"{OF}/{place}.{kind}", view.as_view(kind=kind, parameters=parameters), name=f"{name}_{kind}")
         for place, view, name in (
             ("outcomes", exports.OutcomesDownload, "outcomes"),
             ("board", exports.BoardDownload, "board"),
             ("boards/<int:number>", exports.BoardNumberedDownload, "boards"),
         )
-        for kind in ("csv", "ndjson", "parquet")
+        for kind, parameters in (("csv", {}), ("ndjson", exports.END_MARK), ("parquet", {}))
     ),
     path(f"{OF}/subsets.json", exports.SubsetsDownload.as_view(), name="subsets_json"),
     path(f"{OF}/data-dictionary", exports.DataDictionary.as_view(), name="data_dictionary"),

@@ -1,7 +1,6 @@
 """A board as a file: an agent a row, with the fields of every target side by side."""
 
 import csv
-import hashlib
 import inspect
 import io
 import json
@@ -31,6 +30,8 @@ WORDED = {
     "model": "The model that the scaffold calls.",
     "version": "Version of the agent; empty: not stated.",
     "organisation": "Who made the agent; empty: not stated.",
+    "trust": "How far its outcomes can be checked: self_reported; logs, where every submission links logs or "
+    "trajectories; verified, where an operator loaded or confirmed every one.",
     "n_trials": "Counted trials with an outcome, which a missing or invalid one has where it counts as a "
     "failure.",
     "n_invalid": "Counted trials that were delivered as invalid.",
@@ -89,10 +90,7 @@ def as_csv(rows: Iterable[Row]) -> bytes:
 
 
 def as_ndjson(rows: Iterable[Row]) -> bytes:
-    lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
-    content = b"".join(lines)
-    end = {"end": True, "n": len(lines), "sha256": hashlib.sha256(content).hexdigest()}
-    return content + json.dumps(end).encode() + b"\n"
+    return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
 
 
 def as_parquet(rows: Iterable[Row]) -> bytes:

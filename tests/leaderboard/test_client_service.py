@@ -50,7 +50,7 @@ def test_delivering_and_downloading(service, monkeypatch, tmp_path, capsys):
         assert main(["export", "toy", "--format", kind, "--with-subsets", "--force"]) == 0
         assert f"toy.{kind}: 340 outcomes, data version {version}." in capsys.readouterr().out
     lines = (tmp_path / "toy.ndjson").read_text().splitlines()
-    assert {json.loads(line)["agent"] for line in lines[:-1]} == {"new", *graded(16, 20)}
+    assert {json.loads(line)["agent"] for line in lines} == {"new", *graded(16, 20)}
     assert len(digest) == 64
 
 
@@ -89,6 +89,8 @@ def test_batch_after_batch_until_enough_is_known(service, monkeypatch, tmp_path,
     assert "spread" in "".join(service.manage("adaptive", "walked"))
     service.manage("policy", "walked", "--set", "assignment=adaptive", "publish_every=0")
     monkeypatch.setenv("BANDSTAND_TOKEN", service.token("walked"))
+    # What it passes has nothing to do with what others pass, and would be held for review.
+    service.manage("trust", "walked", "ada@example.org", "--reason", "a test")
     described = ("--agent", "walker", "--scaffold", "Loop", "--model", "Model w")
 
     def next_batch():

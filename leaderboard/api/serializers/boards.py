@@ -69,8 +69,8 @@ class BoardOne(Form):
     )
     savings = JSONField(
         help_text="What a run on the subset spares, and under `so_far` what was spared: the tasks of a full "
-        "evaluation that agents which ran all they were asked for did not run. They were asked for the "
-        "subset, or, in `n_chosen` of the runs, for tasks chosen for them. Null under full runs."
+        "evaluation that agents were not asked for and did not run. They were asked for the subset, or, in "
+        "`n_chosen` of the runs, for tasks chosen for them, and ran all of these. Null under full runs."
     )
     coverage = JSONField(help_text="Or null.")
     notices = ListField(child=CharField())

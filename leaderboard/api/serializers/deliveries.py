@@ -16,6 +16,7 @@ from rest_framework.serializers import (
 
 from leaderboard.api.serializers.base import Form
 from leaderboard.api.serializers.catalog import Delivered
+from leaderboard.submissions.queries import trust_now
 
 
 class SubmissionRow(Delivered):
@@ -96,6 +97,9 @@ class AssignmentOne(AssignmentRow):
 
 class SubmissionOne(SubmissionRow):
     benchmark = CharField(source="told_benchmark")
+    trust = SerializerMethodField(
+        help_text="self_reported, logs: it links them, or verified: by an operator."
+    )
     lacking = ListField(
         child=CharField(),
         source="told_lacking",
@@ -116,6 +120,9 @@ class SubmissionOne(SubmissionRow):
     )
     entry = JSONField(source="told_entry", help_text="The agent's line on that board; or null.")
     standing = CharField(source="told_standing", help_text="What the board did with it, in words.")
+
+    def get_trust(self, submission: Any) -> str:
+        return trust_now(submission)
 
 
 class Withdrawn(Form):

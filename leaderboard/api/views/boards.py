@@ -8,7 +8,6 @@ from django.db.models import QuerySet
 from django.http import HttpResponseBase
 from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
-from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -27,7 +26,8 @@ from leaderboard.boards.queries import (
     withdrawn_agents,
 )
 from leaderboard.boards.signing import public_key
-from leaderboard.catalog.models import Target
+from leaderboard.catalog.models import Target, Trust
+from leaderboard.studies.answers import words
 
 FORM = 1  # of the answer; raised by hand where it changes and its numbers do not
 FEWEST, MOST = 2, 5  # agents that are compared
@@ -115,6 +115,7 @@ class Entries(Listing):
         "agent": text("The line of this agent."),
         "scaffold": text("Lines of agents on this scaffold."),
         "model": text("Lines of agents of this model."),
+        "trust": one_of("Lines of at least this trust.", Trust.values),
         "ranked": flag("Those with a rank for the board's own target, or the others."),
     }
     row = serializers.Entry
@@ -133,9 +134,11 @@ class Entries(Listing):
 
     def _is_asked(self, entry: Entry) -> bool:
         fields = {"agent": entry.name, "scaffold": entry.scaffold, "model": entry.model}
-        is_ranked = self.asked["ranked"]
-        return all(self.asked[name] in (None, value) for name, value in fields.items()) and (
-            is_ranked is None or is_ranked == (entry.rank is not None)
+        is_ranked, level = self.asked["ranked"], self.asked["trust"]
+        return (
+            all(self.asked[name] in (None, value) for name, value in fields.items())
+            and (is_ranked is None or is_ranked == (entry.rank is not None))
+            and (level is None or words.at_least(entry.trust, level))
         )
 
 
@@ -143,7 +146,7 @@ class Compare(Asked):
     """Two to five agents compared on the present data, each difference with its error."""
 
     parameters: ClassVar = {
-        "agents": text("Names of agents: the parameter comes two to five times.", many=True),
+        "agents": text("Names of agents: the parameter comes two to five times.", many=(FEWEST, MOST)),
         "target": one_of("What the difference is about; by default what the board ranks by.", Target.values),
     }
     answers: ClassVar = {"GET": {200: serializers.Compared}}
@@ -152,11 +155,7 @@ class Compare(Asked):
     def get(self, request: Request, slug: str) -> Response:
         from leaderboard.studies.pairs import compared  # few compare, and it imports what ranks
 
-        names = list(dict.fromkeys(self.asked["agents"]))
-        if not FEWEST <= len(names) <= MOST:
-            raise ParseError(
-                f"Name {FEWEST} to {MOST} different agents, each as agents=….", code="malformed_parameter"
-            )
+        names = self.asked["agents"]
         latest = self.benchmark.boards.order_by("-number").values_list("number", flat=True).first()
         found = compared(benchmark=self.benchmark, agents=names, target=self.asked["target"])
         return Response({"board": latest, **found})

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from leaderboard.submissions.export import csv_file, every_eval_ever, hugging_face, ndjson, parquet
+from leaderboard.submissions.export.ndjson import with_end_mark
 from leaderboard.submissions.export.outcomes import Outcomes
 from leaderboard.submissions.export.places import AT_ONCE, enter
 from leaderboard.submissions.export.snapshot import Snapshot
@@ -18,6 +19,7 @@ __all__ = [
     "enter",
     "every_eval_ever",
     "hugging_face",
+    "with_end_mark",
 ]
 
 

@@ -1,8 +1,8 @@
-"""NDJSON: an object a line, and a last one that says how many there were and what their bytes hash to."""
+"""NDJSON: an object a line, and where it is asked for a last one that says whether all came."""
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,13 +15,16 @@ MEDIA_TYPE = "application/x-ndjson"
 
 
 def written(outcomes: Outcomes) -> Iterator[bytes]:
-    digest, n = hashlib.sha256(), 0
-    for batch in outcomes.batches():
-        lines = joined(_lines(batch))
-        digest.update(lines)
-        n += batch.num_rows
-        yield lines
-    yield json.dumps({"end": True, "n": n, "sha256": digest.hexdigest()}).encode() + b"\n"
+    return (joined(_lines(batch)) for batch in outcomes.batches())
+
+
+def with_end_mark(content: Iterable[bytes], n_rows: int) -> Iterator[bytes]:
+    """Add a line that says how many rows there were, and what their bytes hash to."""
+    digest = hashlib.sha256()
+    for block in content:
+        digest.update(block)
+        yield block
+    yield json.dumps({"end": True, "n": n_rows, "sha256": digest.hexdigest()}).encode() + b"\n"
 
 
 def _lines(batch: pa.RecordBatch) -> Iterator[pa.Array | str]:

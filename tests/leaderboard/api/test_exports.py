@@ -1,8 +1,10 @@
 """Downloads over HTTP: who gets what, with which headers, and what becomes of a stream that breaks."""
 
+import hashlib
 import io
 import json
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -43,6 +45,24 @@ def test_outcomes(client, toy, kind):
     assert response["Content-Disposition"] == f'attachment; filename="toy-outcomes.{kind}"'
     flat = read(io.BytesIO(content(response)), as_of=AS_OF)
     assert (flat.n_rows, len(flat.agents), len(flat.tasks)) == (320, 16, 20)
+
+
+@pytest.mark.parametrize(("path", "n"), [("outcomes", 320), ("board", 16), ("boards/1", 16)])
+def test_the_end_of_ndjson_is_marked_where_that_is_asked_for(client, board, path, n):
+    plain = client.get(f"{ONE}/{path}.ndjson")
+    marked = client.get(f"{ONE}/{path}.ndjson?end_mark=1")
+    assert plain["Bandstand-Rows"] == marked["Bandstand-Rows"] == str(n)
+    lines = content(plain)
+    assert len(pd.read_json(io.BytesIO(lines), lines=True).dropna(how="all")) == lines.count(b"\n") == n
+    end = json.dumps({"end": True, "n": n, "sha256": hashlib.sha256(lines).hexdigest()})
+    assert content(marked) == lines + end.encode() + b"\n"
+    if path == "outcomes":
+        assert plain["ETag"] != marked["ETag"]
+
+
+@pytest.mark.parametrize("query", ["outcomes.csv?end_mark=1", "outcomes.ndjson?end_mark=yes"])
+def test_other_marks_of_an_end_are_refused(client, toy, query):
+    assert client.get(f"{ONE}/{query}").status_code == 400
 
 
 def test_what_is_known_already_is_not_sent_again(client, toy):
@@ -147,10 +167,10 @@ def test_costs_are_for_those_whom_the_policy_names(client):
 @pytest.mark.parametrize("path", ["board", "boards/1"])
 def test_a_board_in_three_formats(client, board, path):
     csv_lines = client.get(f"{ONE}/{path}.csv").content.decode().splitlines()
-    *lines, end = client.get(f"{ONE}/{path}.ndjson").content.decode().splitlines()
+    lines = client.get(f"{ONE}/{path}.ndjson").content.decode().splitlines()
     answer = client.get(f"{ONE}/{path}.parquet")
     table = pq.read_table(io.BytesIO(answer.content))
-    assert len(csv_lines) - 1 == len(lines) == json.loads(end)["n"] == table.num_rows == 16
+    assert len(csv_lines) - 1 == len(lines) == table.num_rows == 16
     assert table.to_pylist() == [json.loads(line) for line in lines]
     assert csv_lines[0].split(",") == table.schema.names == list(json.loads(lines[0]))
     assert answer["Bandstand-Digest"] == latest_board(board.benchmark).digest
