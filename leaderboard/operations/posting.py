@@ -9,6 +9,7 @@ seconds; of the answer the head alone is read, at most 64 KiB, and only its stat
 import http.client
 import io
 import ipaddress
+import re
 import socket
 import ssl
 import threading
@@ -64,6 +65,8 @@ NOT_PUBLIC_6 = tuple(
     )
 )
 
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last part of a host: then all of it is an IPv4 address
+
 Found = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
@@ -93,7 +96,7 @@ def target_of(url: str) -> Target:
         host, port = (parts.hostname or "").encode("idna").decode(), parts.port
     except ValueError as error:
         raise AddressRefused(f"This URL cannot be read: {error}.") from error
-    if reason := _fault(parts, url):
+    if reason := _fault(parts, url, host):
         raise AddressRefused(reason)
     shown = f"[{host}]" if ":" in host else host
     return Target(
@@ -105,7 +108,7 @@ def target_of(url: str) -> Target:
     )
 
 
-def _fault(parts: SplitResult, url: str) -> str:
+def _fault(parts: SplitResult, url: str, host: str) -> str:
     schemes = ("https", "http") if settings.WEBHOOKS_MAY_BE_PLAIN else ("https",)
     if parts.scheme not in schemes:
         return f"A webhook's URL begins with {' or '.join(f'{scheme}://' for scheme in schemes)}."
@@ -115,7 +118,22 @@ def _fault(parts: SplitResult, url: str) -> str:
         return "A webhook's URL holds no account, password or fragment."
     if not (url.isascii() and url.isprintable() and " " not in url):
         return "A webhook's URL is spelled in printable ASCII; other characters are written as %xx."
+    if parts.port == 0:
+        return "A webhook's port is from 1 to 65535."
+    if _is_disguised(host):
+        return f"{host} is a number; write an IPv4 address with four numbers from 0 to 255, as 192.0.2.1."
     return ""
+
+
+def _is_disguised(host: str) -> bool:
+    """Whether a resolver may read an IPv4 address in what is not spelled as one: 2130706433, 0x7f.1."""
+    if not NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
+        return False
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        return True
+    return False
 
 
 def is_public(address: str) -> bool:
@@ -126,13 +144,16 @@ def is_public(address: str) -> bool:
     return found in UNICAST and not any(found in network for network in NOT_PUBLIC_6)
 
 
-def check_literal(target: Target) -> None:
-    """Refuse a host that is a private IP address by its spelling; nothing is looked up."""
+def check(url: str) -> None:
+    """Refuse a URL that no webhook may have, or whose host has no public address now; nothing is sent."""
+    target = target_of(url)
     try:
-        ipaddress.ip_address(target.host)
-    except ValueError:
-        return
-    _check([target.host])
+        _looked_up(target, Deadline(SECONDS))
+    except TimeoutError:
+        raise AddressRefused(f"{target.host} was not looked up within {SECONDS:g} s. Try again.") from None
+    except NotDelivered as error:
+        why = str(error).removeprefix("the host ")
+        raise AddressRefused(f"{target.host} {why}. Check the name, or add the webhook later.") from None
 
 
 def _check(addresses: list[str]) -> None:

@@ -33,7 +33,7 @@ from leaderboard.operations import mailing
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import wake
 from leaderboard.operations.models import Attempt, Delivery, DeliveryStatus, Event, EventKind, Webhook
-from leaderboard.operations.posting import AddressRefused, NotDelivered, check_literal, post, target_of
+from leaderboard.operations.posting import AddressRefused, NotDelivered, check, post
 
 LEASE = timedelta(seconds=60)  # longer than a turn, so that nobody takes what is being sent
 TURN = 20.0  # seconds that one call sends for: what else the scheduler has to do waits meanwhile
@@ -59,7 +59,6 @@ class IsDisabled(Conflict):
     """This webhook is disabled; add it anew."""
 
 
-@transaction.atomic
 def add_webhook(
     *,
     benchmark: Benchmark,
@@ -70,13 +69,13 @@ def add_webhook(
     as_of: datetime,
 ) -> tuple[Webhook, str]:
     """Tell a URL of these kinds of events from now on; return the webhook and its secret."""
-    check_literal(target_of(url))
     kinds = list(dict.fromkeys(events))
     if not kinds or set(kinds) - set(EventKind.values):
         named = ", ".join(kinds) or "none"
         raise UnknownEvent(f"Events are of the kinds {', '.join(EventKind.values)}; named: {named}.")
+    check(url)  # outside of a transaction, as it may take seconds
     secret = SECRET_PREFIX + secrets.token_urlsafe(32)
-    with acting(by=by, reason=reason):
+    with transaction.atomic(), acting(by=by, reason=reason):
         webhook = Webhook.objects.create(
             benchmark=benchmark, url=url, secret=secret, events=kinds, created_by=by, created_at=as_of
         )

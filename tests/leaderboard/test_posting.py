@@ -120,6 +120,19 @@ def test_this_machine_is_refused_however_it_is_spelled(connects, host):
     assert connects == []
 
 
+# As the C library reads them: 127.0.0.1, 0.0.0.0 and 8.8.8.8; and what is no address at all.
+DISGUISED = (
+    "2130706433 0x7f000001 0x7F.1 0x7f.0.0.1 127.1 127.0.1 0177.0.0.1 017700000001 127.0.0.01 127.0.0.1. 0 0x"
+    " 00 8.8.2056 134744072 010.8.8.8 256.256.256.256 1.2.3.4.5 hooks.example.1 hooks.0x7f"
+    " １２７.0.0.1 127。0。0。1 ①.1.1.1"
+)
+
+
+@pytest.mark.parametrize("host", ["1password.example", "0x7f.example", "8.8.8.8", "a1", "3com", "1.example."])
+def test_a_name_may_hold_digits(host):
+    assert target_of(f"https://{host}/").host == host
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -138,6 +151,8 @@ def test_this_machine_is_refused_however_it_is_spelled(connects, host):
         "https://hooks.example:99999/",
         f"https://{'x' * 64}.example/",
         "https://[::1/",
+        "https://hooks.example:0/",
+        *(f"https://{host}/" for host in DISGUISED.split()),
     ],
 )
 def test_what_is_no_address_of_a_webhook(url):

@@ -5,7 +5,9 @@ import hmac
 import io
 import json
 import logging
+import socket
 import threading
+import time
 from datetime import timedelta
 
 import pghistory.models
@@ -16,7 +18,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations import webhooks
+from leaderboard.operations import posting, webhooks
 from leaderboard.operations.acting import ReasonMissing
 from leaderboard.operations.events import emit
 from leaderboard.operations.models import Attempt, Delivery, Event, EventKind, Webhook
@@ -248,6 +250,43 @@ class TestAddingAndDisabling:
         with pytest.raises(AddressRefused):
             added(benchmark, url)
         assert not Webhook.objects.exists()
+
+    @pytest.mark.parametrize(
+        "host",
+        [
+            *("2130706433", "0x7f.1", "127.1", "0177.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:8.8.8.8]"),
+            *("１２７.0.0.1", "localhost", "hooks.example:0", "10.0.0.1:8443"),
+        ],
+    )
+    def test_nor_is_one_that_hides_a_private_address(self, benchmark, host):
+        with pytest.raises(AddressRefused):
+            added(benchmark, f"https://{host}/")
+        assert not Webhook.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("answer", "why"),
+        [
+            (["10.0.0.1"], r"10\.0\.0\.1 is not a public address"),
+            (["8.8.8.8", "::1"], "::1 is not a public address"),
+            ([], "hooks.example has no address: Name or service not known. Check the name"),
+        ],
+    )
+    def test_a_host_without_a_public_address_is_refused_when_added(self, benchmark, monkeypatch, answer, why):
+        def look(host, port, **_):
+            if not answer:
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in answer]
+
+        monkeypatch.setattr(posting.socket, "getaddrinfo", look)
+        with pytest.raises(AddressRefused, match=why):
+            added(benchmark, "https://hooks.example/")
+        assert not Webhook.objects.exists()
+
+    def test_a_name_that_is_not_looked_up_in_time_is_refused(self, benchmark, monkeypatch):
+        monkeypatch.setattr(posting, "SECONDS", 0.2)
+        monkeypatch.setattr(posting.socket, "getaddrinfo", lambda *_, **__: time.sleep(5) or [])
+        with pytest.raises(AddressRefused, match=r"hooks\.example was not looked up within 0\.2 s"):
+            added(benchmark, "https://hooks.example/")
 
     @pytest.mark.parametrize("events", [[], ["board.eaten"], [KIND, "x"]])
     def test_so_are_unknown_events(self, benchmark, events):
