@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
+from operator import attrgetter
 from typing import Any
 
 from django.apps import apps
@@ -12,8 +13,10 @@ from django.db.models import QuerySet
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.acting import RECORDED
+from leaderboard.submissions.models import AccountTrust, Verification
 
 N_SHOWN = 200
+BY_ITSELF = "the command line or the clock"
 KEPT_BY_HISTORY = {"id", "pgh_id", "pgh_created_at", "pgh_label", "pgh_obj", "pgh_context"}
 
 
@@ -41,7 +44,28 @@ def recorded(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[Change]:
     latest = nlargest(N_SHOWN, rows, key=lambda row: (row.pgh_created_at, row.pgh_id))
     contexts = [(row.pgh_context.metadata if row.pgh_context else {}) for row in latest]
     people = dict(User.objects.filter(pk__in=_people(contexts)).values_list("pk", "email"))
-    return [_change(row, context, people) for row, context in zip(latest, contexts, strict=True)]
+    changes = [_change(row, context, people) for row, context in zip(latest, contexts, strict=True)]
+    return nlargest(N_SHOWN, [*changes, *_vouched(operated, is_staff=is_staff)], key=attrgetter("at"))
+
+
+def _vouched(operated: QuerySet[Benchmark], *, is_staff: bool) -> Iterator[Change]:
+    """What operators vouched for or no longer do; these logs say themselves through whom and why."""
+    accounts, submissions = AccountTrust.objects.all(), Verification.objects.all()
+    if not is_staff:
+        accounts = accounts.filter(benchmark__in=operated)
+        submissions = submissions.filter(submission__agent__benchmark__in=operated)
+    for one in accounts.select_related("account", "benchmark", "by").order_by("-id")[:N_SHOWN]:
+        became = "trusted" if one.trusted else "no longer trusted"
+        about = f"{one.account} on {one.benchmark}"
+        yield Change(one.at, "AccountTrust", about, became, _name(one.by), one.reason, "")
+    for found in submissions.select_related("submission__agent", "by").order_by("-id")[:N_SHOWN]:
+        became = "verified" if found.verified else "no longer verified"
+        about = str(found.submission)
+        yield Change(found.at, "Verification", about, became, _name(found.by), found.note, "")
+
+
+def _name(by: User | None) -> str:
+    return by.email if by else BY_ITSELF
 
 
 def _rows(label: str, path: str | None, operated: QuerySet[Benchmark], *, is_staff: bool) -> QuerySet[Any]:
@@ -67,7 +91,7 @@ def _change(row: Any, context: dict[str, Any], people: dict[int, str]) -> Change
         what=f"{type(row).__name__.removesuffix('Change')} {row.pgh_label}",
         about=str(row.pgh_obj) if row.pgh_obj else "(gone)",
         became=", ".join(f"{name} {value}" for name, value in told.items() if value not in (None, "", [])),
-        by=people.get(context.get("user", 0), "the command line or the clock"),
+        by=people.get(context.get("user", 0), BY_ITSELF),
         reason=context.get("reason", ""),
         request_id=context.get("request_id", ""),
     )

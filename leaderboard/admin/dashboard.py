@@ -117,7 +117,7 @@ class _Desk:
 
     def _about_alerts(self) -> Iterator[Step]:
         proposed = {proposal.benchmark_id for proposal in self.proposals}
-        for alert in self.alerts:
+        for alert in self.alerts.order_by("opened_at", "id"):
             request = alert.request
             if request and request.status == RerunStatus.EXPIRED and alert.benchmark_id not in proposed:
                 yield Step(
@@ -126,6 +126,8 @@ class _Desk:
                     "Propose",
                     doing_url(alert.benchmark, "propose"),
                 )
+            else:
+                yield Step(_open(alert), "Look", change_url(alert))
 
     def _beginnings(self) -> Iterator[Step]:
         if self.is_staff and not self.operated.exists():
@@ -243,6 +245,15 @@ class _Desk:
         ]
         headers = ("Account", "Benchmark", "Used today")
         return Card("Quota use today", address, len(rows), headers, rows, "Nothing was submitted today.")
+
+
+def _open(alert: Alert) -> str:
+    """What an open alert says, and what to do about it."""
+    request = alert.request
+    to_do = alert.evidence["advice"]
+    if request is not None and request.status == RerunStatus.OPEN:
+        to_do = f"wait for full runs, until {request.deadline:%Y-%m-%d}"
+    return f"{alert.benchmark}: {alert.monitor}, {alert.level} since {alert.opened_at:%Y-%m-%d}: {to_do}."
 
 
 def _card(title: str, table: str, rows: Any, shown: Any, headers: str) -> Card:

@@ -13,7 +13,9 @@ from leaderboard.admin.rows import Benchmarks, OfBenchmark, Rows
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.catalog.rules import RULES
+from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Submission
+from leaderboard.submissions.queries import trust_now
 
 
 class BenchmarkRows(Rows):
@@ -104,7 +106,10 @@ class AgentRows(Rows):
 
 class SubmissionRows(Rows):
     benchmark = "agent__benchmark"
-    doings = (outcomes.ACCEPT, outcomes.REFUSE, outcomes.CONFIRM, outcomes.WITHDRAW)
+    doings = (
+        *(outcomes.ACCEPT, outcomes.REFUSE, outcomes.CONFIRM, outcomes.VERIFY, outcomes.UNVERIFY),
+        outcomes.WITHDRAW,
+    )
     list_display = ("uuid", "agent", "of", "status", "received_at", "n_outcomes", "n_invalid", "loaded")
     list_filter = (OfBenchmark, "status", "loaded")
     list_select_related = ("agent__benchmark",)
@@ -113,8 +118,9 @@ class SubmissionRows(Rows):
     fields = (
         *("uuid", "agent", "of", "status", "history", "submitted_by", "submitted_at", "received_at"),
         *("backdated", "n_outcomes", "n_invalid", "replaces", "links", "loaded", "n_trials"),
+        *("trust", "verifications"),
     )
-    readonly_fields = ("of", "history")
+    readonly_fields = ("of", "history", "trust", "verifications")
 
     @display(description="Benchmark")
     def of(self, row: Submission) -> str:
@@ -128,6 +134,23 @@ class SubmissionRows(Rows):
             for one in changes
         )
         return format_html_join(mark_safe("<br>"), "{}: {}{} {}", lines)
+
+    @display(description="Trust")
+    def trust(self, row: Submission) -> str:
+        return words.TRUST[trust_now(row)]
+
+    @display(description="Verified")
+    def verifications(self, row: Submission) -> SafeString | str:
+        lines = (
+            (
+                f"{one.at:%Y-%m-%d %H:%M}",
+                one.by or "command line",
+                "" if one.verified else "no longer ",
+                one.note,
+            )
+            for one in row.verifications.select_related("by").order_by("-id")
+        )
+        return format_html_join(mark_safe("<br>"), "{} by {}: {}verified ({})", lines) or "never"
 
 
 class SubsetRows(Rows):

@@ -3,14 +3,18 @@
 from typing import Any
 
 from django.contrib.admin import display
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.admin.doings import people, watching
 from leaderboard.admin.rows import Benchmarks, OfBenchmark, Rows
-from leaderboard.operations.models import Delivery, RerunRequest
+from leaderboard.catalog.models import Membership
+from leaderboard.operations.models import Alert, Delivery, RerunRequest
+from leaderboard.operations.queries import accounts_behind
+from leaderboard.submissions.models import AccountTrust
 
 
 class AlertRows(Rows):
@@ -20,9 +24,14 @@ class AlertRows(Rows):
     list_select_related = ("benchmark", "request__benchmark")
     ordering = ("closed_at", "-opened_at")
     fields = (
-        *("benchmark", "subset", "monitor", "level", "evidence", "request", "opened_at"),
+        *("benchmark", "subset", "monitor", "level", "evidence", "accounts", "request", "opened_at"),
         *("closed_at", "closed_by", "closed_reason"),
     )
+    readonly_fields = ("accounts",)
+
+    @display(description="Accounts behind it")
+    def accounts(self, row: Alert) -> str:
+        return accounts_behind(row.subset, row.evidence) or "none"
 
 
 class RequestRows(Rows):
@@ -141,21 +150,47 @@ class ErasureRows(Rows):
 
 
 class MembershipRows(Rows):
-    doings = (people.SET_ROLE, people.REMOVE)
-    list_display = ("user", "benchmark", "role")
+    doings = (people.SET_ROLE, people.TRUST, people.UNTRUST, people.REMOVE)
+    list_display = ("user", "benchmark", "role", "trusted")
     list_filter = (OfBenchmark, "role")
     list_select_related = ("user", "benchmark")
     search_fields = ("user__email", "user__name")
-    fields = ("user", "benchmark", "role")
+    fields = ("user", "benchmark", "role", "trusted", "trust")
+    readonly_fields = ("trusted", "trust")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        same = {"benchmark": OuterRef("benchmark"), "account": OuterRef("user")}
+        latest = AccountTrust.objects.filter(**same).order_by("-id").values("trusted")[:1]
+        return super().get_queryset(request).annotate(is_trusted=Subquery(latest))
+
+    @display(description="Trusted", boolean=True)
+    def trusted(self, row: Any) -> bool:
+        return bool(row.is_trusted)
+
+    @display(description="Trust")
+    def trust(self, row: Membership) -> SafeString | str:
+        events = AccountTrust.objects.filter(benchmark=row.benchmark, account=row.user).order_by("-id")
+        lines = (
+            (
+                f"{one.at:%Y-%m-%d %H:%M}",
+                one.by or "command line",
+                "" if one.trusted else "no longer ",
+                one.reason,
+            )
+            for one in events.select_related("by")
+        )
+        return format_html_join(mark_safe("<br>"), "{} by {}: {}trusted ({})", lines) or "never"
 
 
 class InvitationRows(Rows):
     doings = (people.REVOKE_INVITATION,)
-    list_display = ("email", "benchmark", "role", "created_at", "expires_at", "accepted_at", "revoked_at")
+    list_display = (
+        *("email", "benchmark", "role", "trusted", "created_at", "expires_at", "accepted_at", "revoked_at"),
+    )
     list_filter = (OfBenchmark, "role")
     ordering = ("-id",)
     fields = (
-        *("email", "benchmark", "role", "created_by", "created_at", "expires_at"),
+        *("email", "benchmark", "role", "trusted", "created_by", "created_at", "expires_at"),
         *("accepted_by", "accepted_at", "revoked_at"),
     )
 

@@ -11,8 +11,11 @@ from leaderboard.boards.presentation import tells_costs, without_costs
 from leaderboard.boards.reading import head_of
 from leaderboard.studies.answers import AtTarget, Line, Standings, words
 
-OF_AGENT = ("name", "scaffold", "model", "how", "condition", "n_tasks", "cost_usd", "cost_basis", "marks")
-OF_TARGET = ("rank", "rank_lower", "rank_upper", "score", "estimated", "reason")
+OF_AGENT = (
+    *("name", "scaffold", "model", "trust", "how", "condition", "n_tasks"),
+    *("cost_usd", "cost_basis", "marks"),
+)
+OF_TARGET = ("rank", "rank_lower", "rank_upper", "score", "estimated", "reason", "folded_under")
 UNREAD: Mapping[str, Any] = {field.name: None for field in fields(Line)}
 
 

@@ -8,7 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark, Policy
+from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark, Policy, Trust
 from leaderboard.studies.answers import Line
 from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
 
@@ -91,6 +91,7 @@ class Entry(models.Model):
     organisation = models.CharField(max_length=NAME_LENGTH, blank=True)
     links = models.JSONField(default=dict)
     run_by = models.CharField(max_length=16)
+    trust = models.CharField(max_length=16, choices=Trust)
     submitted_at = models.CharField(max_length=40, null=True, help_text="ISO 8601.")  # noqa: DJ001 - not stated
     how = models.CharField(max_length=16)
     condition = models.TextField(blank=True)

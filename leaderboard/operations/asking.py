@@ -10,7 +10,7 @@ from leaderboard.catalog.queries import active_tasks
 from leaderboard.studies.queries import active_subset
 
 N_NAMED = 10
-IN_ORDER = "earlier deliveries come first, and of one delivery the lowest outcomes"
+IN_ORDER = "earlier deliveries come first, and the lowest outcomes of one that is no whole run"
 
 
 def asked_tasks(benchmark: Benchmark) -> list[int] | None:

@@ -17,17 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
 
-from leaderboard.catalog.models import Policy, Review
+from leaderboard.catalog.models import MissingPlaces, Policy, Review
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.operations import asking
 from leaderboard.operations.corrections import CountsNoMore, has_been_shown, locked_submissions
 from leaderboard.operations.delivered import Delivered, divided
+from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.reviewing import let_count
 from leaderboard.operations.secrets_in import secrets_in
 from leaderboard.studies.flags import flags
 from leaderboard.studies.queries import loaded_is_pass_fail
-from leaderboard.submissions.models import MachineCheck, Status, Submission
+from leaderboard.submissions.models import Judged, MachineCheck, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, texts_of
 from leaderboard.submissions.services import append_changes, change_status
 
@@ -59,9 +60,10 @@ class Found:
     told: str
 
 
-def check(submission: Submission) -> list[Found]:
-    """Check a stored submission."""
-    return found_in(_stored(submission), texts_of(submission.pk))
+def check(submission: Submission) -> tuple[list[Found], str]:
+    """Check a stored submission: what the machine found, and what is implausible of its agent."""
+    delivered = _stored(submission)
+    return found_in(delivered, texts_of(submission.pk)), why_held(delivered)
 
 
 def found_in(delivered: Delivered, texts: Texts) -> list[Found]:
@@ -83,16 +85,25 @@ def keep(submission: Submission, found: Sequence[Found], *, as_of: datetime) -> 
 
 
 def status_now(
-    *, n_outcomes: int, embargo_until: datetime | None, policy: Policy, as_of: datetime, checked: bool = False
+    *,
+    n_outcomes: int,
+    embargo_until: datetime | None,
+    policy: Policy,
+    as_of: datetime,
+    checked: bool = False,
+    implausible: str = "",
 ) -> tuple[Status, str]:
     """What becomes of a submission, and why it does not count; empty where it does."""
     if n_outcomes > N_IN_REQUEST and not checked:
         return Status.CHECKING, f"it has more than {N_IN_REQUEST:,} outcomes"
+    reasons = []
     if policy.review == Review.MANUAL:
-        return Status.WAITING, "an operator reviews it"
+        reasons.append("an operator reviews it")
     if embargo_until and embargo_until > as_of:
-        return Status.WAITING, f"under embargo until {embargo_until:%Y-%m-%d %H:%M} UTC"
-    return Status.ACCEPTED, ""
+        reasons.append(f"under embargo until {embargo_until:%Y-%m-%d %H:%M} UTC")
+    if implausible:
+        reasons.append(f"held for review: {implausible}")
+    return (Status.WAITING if reasons else Status.ACCEPTED), "; ".join(reasons)
 
 
 def conclude(*, uuid: UUID, as_of: datetime, hold: Callable[[], None] = lambda: None) -> str:
@@ -100,13 +111,13 @@ def conclude(*, uuid: UUID, as_of: datetime, hold: Callable[[], None] = lambda: 
     submission = Submission.objects.select_related("agent__benchmark", "token__user").get(uuid=uuid)
     if submission.status != Status.CHECKING:
         return f"{submission.agent} is {submission.status} already"
-    found = check(submission)
+    found, implausible = check(submission)
     with transaction.atomic():
         hold()
-        return _concluded(uuid, found, as_of)
+        return _concluded(uuid, found, implausible, as_of)
 
 
-def _concluded(uuid: UUID, found: list[Found], as_of: datetime) -> str:
+def _concluded(uuid: UUID, found: list[Found], implausible: str, as_of: datetime) -> str:
     try:
         (submission,) = locked_submissions([uuid])
     except CountsNoMore as taken_back:
@@ -121,14 +132,27 @@ def _concluded(uuid: UUID, found: list[Found], as_of: datetime) -> str:
         policy=policy_in_force(benchmark),
         as_of=as_of,
         checked=True,
+        implausible=implausible,
     )
     if status == Status.ACCEPTED:
         accept_unseen(submission, reason=CHECKED, as_of=as_of)
     else:
-        changes = change_status(submissions=[submission], status=status, at=as_of, by=None, reason=why)
-        append_changes(benchmark=benchmark, changes=changes)
+        wait([submission], reason=why, as_of=as_of, judged=Judged.IMPLAUSIBLE if implausible else "")
     n_warned = sum(one.level == Level.WARNED for one in found)
     return f"{submission.n_outcomes:,} outcomes of {submission.agent}: {n_warned} warnings, now {status}"
+
+
+def wait(submissions: Sequence[Submission], *, reason: str, as_of: datetime, judged: str = "") -> None:
+    """Let locked submissions of one benchmark wait, which may have counted; ends the caller's transaction."""
+    changes = change_status(
+        submissions=submissions, status=Status.WAITING, at=as_of, by=None, reason=reason, judged=judged
+    )
+    append_changes(benchmark=submissions[0].agent.benchmark, changes=changes)
+
+
+def why_held_now(submission: Submission) -> str:
+    """Say what is implausible of the agent, with all that was delivered while this waited."""
+    return why_held(_stored(submission, overtaken=True))
 
 
 def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> None:
@@ -235,7 +259,12 @@ def _too_few(of: Delivered) -> Iterator[str]:
     fewest, asked = _fewest(of, of.names_asked), of.assignment.n_trials if of.assignment else 0
     if 0 < fewest < asked:
         there = "is 1" if fewest == 1 else f"are {fewest:,}"
-        yield f"{asked:,} trials of each task were asked for; there {there} so far"
+        zero = of.policy.missing == MissingPlaces.ZERO
+        meanwhile = "those absent count as failures" if zero else "the agent is listed without a rank"
+        yield (
+            f"{asked:,} trials of each task were asked for; there {there} so far: until all are delivered, "
+            f"{meanwhile}"
+        )
 
 
 def _flags(of: Delivered) -> Iterator[Found]:
@@ -243,7 +272,8 @@ def _flags(of: Delivered) -> Iterator[Found]:
     found = flags(of.outcomes, earlier, of.of_agent, of.row)
     others = ", ".join(map(repr, found.identical[:N_NAMED]))
     alike = [f"the same outcome as {others} on every task"] if found.identical else []
-    yield from _told("copies", filter(None, [found.copies]), "its trials do not repeat each other")
+    repeats = "its trials neither repeat each other nor only improve"
+    yield from _told("copies", filter(None, [found.copies]), repeats)
     gains, otherwise = filter(None, [found.gains]), "it does not only gain on the delivery before"
     yield from _told("gains", gains, otherwise, level=Level.NOTED)
     yield from _told("identical", alike, "no other agent has the same outcomes")

@@ -84,11 +84,14 @@ def withdraw_by(*, uuid: UUID, user: User, reason: str, as_of: datetime) -> Subm
 def _taken_back(
     submission: Submission, *, by: User, by_operator: bool, reason: str, as_of: datetime
 ) -> Submission:
+    from leaderboard.operations.rejudging import judge_again  # which locks by what stands here
+
     if not (by_operator or is_theirs(submission, by)):
         raise NotYourSubmission
     shown = not by_operator and has_been_shown(submission.agent)
     with acting(by=by, reason=reason):
         _withdraw([submission], by=by, reason=reason, as_of=as_of, after_board=shown)
+        judge_again(submission.agent, as_of=as_of)
     return submission
 
 

@@ -1,7 +1,10 @@
 """Which tasks the agents of a benchmark have in common: as the record tells."""
 
+from collections.abc import Collection
+
 import numpy as np
 
+from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.errors import Conflict
@@ -10,8 +13,9 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.services import CoreError
 from leaderboard.studies.shared import offer, shared_tasks, told_of_load
+from leaderboard.submissions.models import Status
 from leaderboard.submissions.parsing.flat import FlatFile
-from leaderboard.submissions.queries import settings_of
+from leaderboard.submissions.queries import full_runs, settings_of, trusted_accounts
 
 MIN_COMMON = 10
 
@@ -33,9 +37,10 @@ def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
     return int(np.count_nonzero(20 * n_tasks >= 19 * n_active)) * 2 < len(flat.agents)
 
 
-def warnings(flat: FlatFile, benchmark: Benchmark) -> list[str]:
-    """Say which outcomes of a benchmark do not count as they stand, where the file gives reason to look."""
-    if not (conditions.several(settings_of(benchmark)) or is_uneven(flat) or never_fails(flat)):
+def warnings(files: Collection[FlatFile], benchmark: Benchmark) -> list[str]:
+    """Say which outcomes of a benchmark do not count as they stand, where a file gives reason to look."""
+    is_doubtful = any(is_uneven(flat) or never_fails(flat) for flat in files)
+    if not (is_doubtful or conditions.several(settings_of(benchmark))):
         return []
     subset = active_subset(benchmark)
     try:
@@ -45,7 +50,7 @@ def warnings(flat: FlatFile, benchmark: Benchmark) -> list[str]:
     if now is None:
         return []
     store_scores(now.stale)
-    return told_of_load(now, flat.agents)
+    return told_of_load(now, {name for flat in files for name in flat.agents})
 
 
 def is_uneven(flat: FlatFile) -> bool:
@@ -61,6 +66,18 @@ def never_fails(flat: FlatFile) -> bool:
     lowest = np.ones(len(flat.agents))
     np.minimum.at(lowest, flat.agent, np.where(flat.valid, flat.outcome, 0.0))
     return bool((lowest == 1.0).any())
+
+
+def fed_by(benchmark: Benchmark) -> User | None:
+    """The one account that submits, where it has more full runs than teach; None where there is no such."""
+    submitted = benchmark.agents.filter(submissions__loaded=False, submissions__status=Status.ACCEPTED)
+    owners = set(submitted.values_list("owner", flat=True))
+    if len(owners) != 1 or None in owners or owners <= trusted_accounts(benchmark):
+        return None
+    (owner,) = owners
+    n_tasks = active_tasks(benchmark).count()
+    many = len(full_runs(benchmark, owner, n_tasks)) > conditions.MOST_VOICES
+    return User.objects.get(pk=owner) if many else None
 
 
 def offered(benchmark: Benchmark) -> str:

@@ -162,15 +162,16 @@ def _close(alert: Alert, reason: str, as_of: datetime, by: User | None = None) -
 # ------------------------------------------------------------------------------------------ what they ask for
 
 
-def _now_alarming(benchmark: Benchmark, check: DriftCheck) -> list[Alert]:
-    names = [one["name"] for one in check.result["monitors"] if one["state"] == Level.ALERT]
+def _now(benchmark: Benchmark, check: DriftCheck, *states: str) -> list[Alert]:
+    """Open alerts whose monitor is in one of these states by the latest check."""
+    names = [one["name"] for one in check.result["monitors"] if one["state"] in states]
     alerts = benchmark.alerts.filter(subset=check.subset, closed_at=None, monitor__in=names)
     return list(alerts.select_related("request").order_by("id"))
 
 
 def _without_runs(benchmark: Benchmark, check: DriftCheck) -> list[Alert]:
     """Alerts for which nobody was asked yet; once a request has run out, an operator decides."""
-    alerts = _now_alarming(benchmark, check)
+    alerts = _now(benchmark, check, Level.ALERT)
     return [alert for alert in alerts if alert.request is None and alert.monitor not in UNTOLD_BY_RUNS]
 
 
@@ -184,9 +185,9 @@ def _ask(benchmark: Benchmark, alerts: list[Alert], as_of: datetime) -> str:
 
 
 def _reselections(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[str]:
-    """Ask once for a reselection where a monitor alarms still when the runs asked for have come."""
+    """Ask once for a reselection where a monitor asks for one still when the runs asked for have come."""
     done = []
-    for alert in _now_alarming(benchmark, check):
+    for alert in _now(benchmark, check, *RAISED):
         waits = alert.request is not None and alert.request.status == RerunStatus.OPEN
         reason = "" if waits else why_reselect(alert.evidence)
         if reason and _queue_reselection(benchmark, alert, reason, as_of):

@@ -7,14 +7,15 @@ from django.db.models import QuerySet
 
 from leaderboard.catalog.models import Benchmark, Review
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.operations.checking import accept_unseen
+from leaderboard.operations.checking import accept_unseen, wait, why_held_now
 from leaderboard.operations.corrections import CountsNoMore, locked_submissions
-from leaderboard.submissions.models import Status, Submission
+from leaderboard.submissions.models import Judged, Status, Submission
+from leaderboard.submissions.queries import without_held
 
 
 def over(as_of: datetime) -> QuerySet[Submission]:
-    """Those that wait although their date has come."""
-    waiting = Submission.objects.filter(status=Status.WAITING, embargo_until__lte=as_of)
+    """Those that wait although their date has come, and for nothing else."""
+    waiting = without_held(Submission.objects.filter(status=Status.WAITING, embargo_until__lte=as_of))
     return waiting.filter(agent__benchmark__replayed=False).order_by("id")
 
 
@@ -33,7 +34,11 @@ def _end(found: Submission, as_of: datetime) -> bool:
         return False
     if submission.status != Status.WAITING or not ends_by_itself(submission.agent.benchmark):
         return False
-    accept_unseen(submission, reason="its embargo has ended", as_of=as_of)
+    if why := why_held_now(submission):
+        reason = f"its embargo has ended; held for review: {why}"
+        wait([submission], reason=reason, as_of=as_of, judged=Judged.IMPLAUSIBLE)
+    else:
+        accept_unseen(submission, reason="its embargo has ended", as_of=as_of)
     return True
 
 

@@ -45,6 +45,7 @@ from leaderboard.operations.models import (
 )
 from leaderboard.studies.models import AdaptiveStudy, DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.submissions.models import (
+    AccountTrust,
     Approval,
     IdempotencyKey,
     InvalidConfirmation,
@@ -52,6 +53,7 @@ from leaderboard.submissions.models import (
     OutcomeDetail,
     StatusChange,
     Submission,
+    Verification,
 )
 from leaderboard.submissions.services import bump_data_version
 
@@ -72,12 +74,14 @@ FORBIDDING = (
     "studies.TaskSubset:tasksubset_is_append_only",
     "studies.ValidationStudy:study_is_append_only",
     "studies.VarianceStudy:study_is_append_only",
+    "submissions.AccountTrust:accounttrust_is_append_only",
     "submissions.MachineCheck:machinecheck_is_append_only",
     "submissions.Approval:approval_is_append_only",
     "submissions.InvalidConfirmation:confirmation_is_append_only",
     "submissions.OutcomeDetail:outcomedetail_is_append_only",
     "submissions.StatusChange:statuschange_is_append_only",
     "submissions.Submission:submission_changes_status_only",
+    "submissions.Verification:verification_is_append_only",
 )
 
 
@@ -121,6 +125,8 @@ PLACES = (
     _Place(MachineCheck, "submission__agent__benchmark", ("found",)),
     _Place(InvalidConfirmation, "submission__agent__benchmark", ("reason",)),
     _Place(Approval, "agent__benchmark", ("reason",)),
+    _Place(Verification, "submission__agent__benchmark", ("note",)),
+    _Place(AccountTrust, "benchmark", ("reason",)),
     _Place(AgentAlias, "benchmark", ("reason",)),
     _Place(IdempotencyKey, "benchmark", ("body",)),
 )

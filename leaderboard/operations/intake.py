@@ -20,16 +20,17 @@ from leaderboard.operations import asking, assignments, checking, quotas
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.corrections import NotYourSubmission, has_been_shown
 from leaderboard.operations.delivered import Delivered, divided
+from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.stated import Stated, stated_in
 from leaderboard.studies import conditions
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.delivering import Part, Placed, Terms, proposed, record
-from leaderboard.submissions.models import LIVE, IdempotencyKey, Status, StatusChange, Submission
+from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, proposed, record
+from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
 from leaderboard.submissions.parsing.files import Form, Place, UploadedPart, read_upload
 from leaderboard.submissions.parsing.flat import Fault, FlatFile
-from leaderboard.submissions.queries import taking_back, withheld
+from leaderboard.submissions.queries import full_runs, taking_back, trusted_accounts, withheld
 from leaderboard.submissions.services import append_changes
 from leaderboard.waking import wake
 
@@ -183,7 +184,7 @@ class _Delivery:
         )
         before, replaced = divided(placed.stored, [old.pk for old in part.replaces])
         terms = self._terms(agent, part, policy, assignment, taken_back=bool(part.replaces) and shown)
-        submission, changes = (proposed if dry_run else record)(part, placed=placed, terms=terms)
+        submission = drafted(part, placed=placed, terms=terms)
         delivered = Delivered(
             submission=submission,
             policy=policy,
@@ -193,6 +194,11 @@ class _Delivery:
             settings=placed.settings,
             assignment=assignment,
         )
+        why = why_held(delivered) if terms.status != Status.CHECKING else ""
+        if why:
+            terms = self._held(terms, policy, why)
+            submission.status = terms.status
+        changes = (proposed if dry_run else record)(submission, part, terms=terms)
         if shown and submission.status == Status.ACCEPTED:
             changes[-1].after_board = delivered.is_again
         if assignment and not dry_run:
@@ -200,7 +206,7 @@ class _Delivery:
                 assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
             )
         left = self._quotas(policy, agent, dry_run=dry_run)
-        content = self._content(delivered, changes, left, keep=not dry_run)
+        content = self._content(delivered, changes, left, why, keep=not dry_run)
         return submission, Receipt(content, replayed=False, left=left), changes
 
     def _part(self, placed: Placed, replaces: list[Submission], policy: Policy) -> Part:
@@ -241,6 +247,16 @@ class _Delivery:
             taken_back_after_board=taken_back,
         )
 
+    def _held(self, terms: Terms, policy: Policy, why: str) -> Terms:
+        status, reason = checking.status_now(
+            n_outcomes=0,
+            embargo_until=terms.embargo_until,
+            policy=policy,
+            as_of=self.as_of,
+            implausible=why,
+        )
+        return replace(terms, status=status, reason=reason, judged=Judged.IMPLAUSIBLE)
+
     def _quotas(self, policy: Policy, agent: Agent, *, dry_run: bool) -> quotas.Quotas | None:
         if dry_run:
             return quotas.left(benchmark=self.benchmark, token=self.token, agent=agent, as_of=self.as_of)
@@ -251,6 +267,7 @@ class _Delivery:
         delivered: Delivered,
         changes: list[StatusChange],
         left: quotas.Quotas | None,
+        held: str,
         *,
         keep: bool,
     ) -> dict[str, Any]:
@@ -273,6 +290,8 @@ class _Delivery:
                 *(self._lacking(delivered) if in_background else checking.warnings(found)),
                 *([] if in_background else _uncounted(delivered)),
                 *_doubts(delivered, changes),
+                *([] if in_background else _unheard(delivered)),
+                *([f"held for review: {held}; it counts once an operator has accepted it"] if held else []),
             ],
             "assignment": assignments.told(
                 delivered.assignment, as_of, lambda: (delivered.outcomes, submission)
@@ -376,7 +395,7 @@ def _uncounted(of: Delivered) -> list[str]:
         return []
     return conditions.uncounted(
         of.outcomes,
-        agent=of.submission.agent_id,
+        submission=of.submission,
         policy=of.policy,
         subset=active_subset(of.policy.benchmark),
         tasks=of.names(None),
@@ -407,6 +426,23 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
     elif after_board and policy.duplicates == Duplicates.MEAN and taking_back(policy):
         yield (
             f"tasks of this agent were delivered before, and a board has shown it since: {_counted_again(of)}"
+        )
+
+
+def _unheard(of: Delivered) -> Iterator[str]:
+    """Say where an account has two full runs already, so that nothing is learnt from another one."""
+    agent, benchmark = of.submission.agent, of.policy.benchmark
+    if agent.owner_id is None or agent.owner_id in trusted_accounts(benchmark):
+        return
+    if of.submission.status != Status.ACCEPTED or of.row is None or of.row.completed < 0:
+        return
+    before = full_runs(benchmark, agent.owner_id, len(of.names(None)))
+    heard = before[: conditions.MOST_VOICES]
+    if len(heard) == conditions.MOST_VOICES and agent.pk not in heard:
+        yield (
+            f"your account has {len(heard)} full runs already: this agent is ranked, but pass rates, "
+            "calibration and alerts leave it out until an operator trusts the account (`manage.py trust`) or "
+            "confirms the submission"
         )
 
 

@@ -12,7 +12,8 @@ from leaderboard.accounts.models import User
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.models import Event, EventKind
+from leaderboard.operations.models import Alert, Event, EventKind
+from leaderboard.operations.queries import accounts_behind
 from leaderboard.studies.answers import AtTarget, as_text
 from leaderboard.submissions.models import Submission
 
@@ -41,6 +42,8 @@ def is_wished(event: Event, email: str) -> bool:
 
 
 def body(event: Event, email: str, told: dict[str, object]) -> str:
+    if event.kind == EventKind.DRIFT_ALERT:
+        return as_text(told | _accounts_behind(event))
     if event.kind not in PERSONAL:
         return as_text(told)
     lines = list(_of_board(event, email) if event.kind == EventKind.BOARD_PUBLISHED else _of_status(event))
@@ -48,6 +51,13 @@ def body(event: Event, email: str, told: dict[str, object]) -> str:
     page = [f"{where}{event.payload['path']}"] if event.payload.get("path") else []
     end = f"You are told because you wished for it; {where}/account ends that."
     return "\n\n".join([*lines, *page, end]) + "\n"
+
+
+def _accounts_behind(event: Event) -> dict[str, str]:
+    """For operators alone: a payload goes to webhooks too."""
+    alert = Alert.objects.filter(pk=event.payload.get("alert")).select_related("subset__benchmark").first()
+    behind = accounts_behind(alert.subset, event.payload["evidence"]) if alert else ""
+    return {"accounts behind it": behind} if behind else {}
 
 
 def _of_status(event: Event) -> Iterable[str]:

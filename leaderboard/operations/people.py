@@ -16,7 +16,9 @@ from leaderboard.catalog.queries import benchmark_of, role_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
+from leaderboard.operations.verifying import trust_account
 from leaderboard.submissions.parsing.flat import name_rule
+from leaderboard.submissions.queries import trusted_accounts
 
 VALID_FOR = timedelta(days=14)
 ROLE_FOR = {Scope.READ: Role.VIEWER, Scope.SUBMIT: Role.SUBMITTER, Scope.OPERATE: Role.OPERATOR}
@@ -64,7 +66,14 @@ class OddName(Refusal):
 
 @transaction.atomic
 def invite(
-    *, benchmark: Benchmark, email: str, role: Role, by: User | None, reason: str, as_of: datetime
+    *,
+    benchmark: Benchmark,
+    email: str,
+    role: Role,
+    by: User | None,
+    reason: str,
+    as_of: datetime,
+    trusted: bool = False,
 ) -> tuple[Invitation, str]:
     """Return an invitation and the secret of its link, which is kept as a hash alone."""
     address = email.strip().lower()
@@ -78,6 +87,7 @@ def invite(
             benchmark=benchmark,
             email=address,
             role=role,
+            trusted=trusted,
             sha256=_sha256(secret),
             created_by=by,
             created_at=as_of,
@@ -126,7 +136,7 @@ def _may_invite(user: User | None, benchmark: Benchmark) -> bool:
 def accept_invitation(
     *, secret: str, user: User | None, as_of: datetime, name: str = "", password: str = ""
 ) -> User:
-    """Give the role to the account of the invited address, which is opened where there is none.
+    """Give role and trust to the account of the invited address, which is opened where there is none.
 
     A link is handed over by whoever made it, so that it shows nothing of the mailbox: where staff made it, or
     the command line, who could confirm an address anyway, it counts as confirmed; else its owner confirms it.
@@ -143,8 +153,12 @@ def accept_invitation(
     guest = user or open_account(
         email=invitation.email, name=name, password=password, is_confirmed=_is_vouched_for(invitation)
     )
-    with acting(by=guest, reason=f"invitation {invitation.pk}"):
-        grant(user=guest, benchmark=invitation.benchmark, role=Role(invitation.role))
+    benchmark, reason = invitation.benchmark, f"invitation {invitation.pk}"
+    with acting(by=guest, reason=reason):
+        grant(user=guest, benchmark=benchmark, role=Role(invitation.role))
+    if invitation.trusted and guest.pk not in trusted_accounts(benchmark):
+        inviter = invitation.created_by
+        trust_account(benchmark=benchmark, account=guest, reason=reason, as_of=as_of, by=inviter)
     invitation.accepted_by, invitation.accepted_at = guest, as_of
     invitation.save(update_fields=["accepted_by", "accepted_at"])
     return guest
@@ -174,12 +188,18 @@ def revoke_invitation(*, invitation: Invitation, by: User | None, reason: str, a
         found.save(update_fields=["revoked_at"])
 
 
-@transaction.atomic
-def set_role(*, benchmark: Benchmark, email: str, role: Role, by: User | None, reason: str) -> Membership:
-    """Give a person this role, be it more or less than what they had."""
+def account_of(email: str) -> User:
+    """Return the account of an address."""
     user = User.objects.filter(email=email.strip().lower()).first()
     if user is None:
         raise NoSuchAccount
+    return user
+
+
+@transaction.atomic
+def set_role(*, benchmark: Benchmark, email: str, role: Role, by: User | None, reason: str) -> Membership:
+    """Give a person this role, be it more or less than what they had."""
+    user = account_of(email)
     with acting(by=by, reason=reason):
         membership, is_new = Membership.objects.get_or_create(
             user=user, benchmark=benchmark, defaults={"role": role}
@@ -191,10 +211,13 @@ def set_role(*, benchmark: Benchmark, email: str, role: Role, by: User | None, r
 
 
 @transaction.atomic
-def remove_member(*, membership: Membership, by: User | None, reason: str) -> None:
-    """Take a person's role away; tokens allow no more than their owner's roles, so they end with it."""
+def remove_member(*, membership: Membership, by: User | None, reason: str, as_of: datetime) -> None:
+    """Take a person's role and trust away; tokens allow no more than their owner's roles, so they end too."""
+    benchmark, account = membership.benchmark, membership.user
     with acting(by=by, reason=reason):
         Membership.objects.filter(pk=membership.pk).delete()
+    if account.pk in trusted_accounts(benchmark):
+        trust_account(benchmark=benchmark, account=account, reason=reason, as_of=as_of, by=by, trusted=False)
 
 
 @transaction.atomic

@@ -1,12 +1,36 @@
 """Reads of operations. Nothing heavy is imported: intake asks them."""
 
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.models import RerunAgent, RerunKind, RerunRequest, RerunStatus
+from leaderboard.studies.answers import words
+from leaderboard.studies.models import TaskSubset
+from leaderboard.submissions.models import Status, StatusChange
 
 
 def open_request(benchmark: Benchmark, kind: RerunKind) -> RerunRequest | None:
     """The one request of this kind that is open; one of the kind *drift* turns assignments to full."""
     return benchmark.rerun_requests.filter(kind=kind, status=RerunStatus.OPEN).first()
+
+
+def accounts_behind(subset: TaskSubset, monitor: Mapping[str, Any]) -> str:
+    """Whose agents a monitor speaks of: those that it names, or all that came after the subset was fixed.
+
+    With addresses: for operators alone.
+    """
+    accepted = StatusChange.objects.filter(status=Status.ACCEPTED, submission__agent=OuterRef("pk"))
+    first = Subquery(accepted.order_by("data_version").values("data_version")[:1])
+    agents = subset.benchmark.agents.annotate(first=first).filter(first__gt=subset.data_version)
+    if named := monitor.get("evidence", {}).get("agents"):
+        agents = agents.filter(name__in=named)
+    n_agents = Counter(agents.values_list("owner__email", flat=True))
+    behind = [(email or "loaded", words.counted(n, "agent")) for email, n in n_agents.most_common()]
+    return ", ".join(f"{whose} ({n})" for whose, n in behind)
 
 
 def request_naming(agent: Agent) -> RerunRequest | None:

@@ -37,10 +37,10 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reruns import (
     Asked,
-    complete_agents,
     drawn_for_validation,
     drawn_on_alert,
     n_newcomers,
+    ran_all,
 )
 
 N_VALIDATION = 2  # a week at most
@@ -270,19 +270,19 @@ def settle_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
     now = Reader(benchmark).now(subset)
     if now:
         store_scores(now.stale)
-    complete = complete_agents(now) if now else set[int]()
+    arrived = ran_all(now) if now else set[int]()
     with transaction.atomic():
         locked = _locked(benchmark)
         requests = locked.rerun_requests.filter(status=RerunStatus.OPEN).order_by("id")
-        done = [told for one in requests if (told := _settle(one, subset, complete, as_of))]
+        done = [told for one in requests if (told := _settle(one, subset, arrived, as_of))]
         if done:
             bump_shown_version(benchmark=locked)
             wake()
     return "; ".join(done)
 
 
-def _settle(request: RerunRequest, subset: TaskSubset | None, complete: set[int], as_of: datetime) -> str:
-    n_new = request.agents.filter(agent_id__in=complete, arrived_at=None).update(arrived_at=as_of)
+def _settle(request: RerunRequest, subset: TaskSubset | None, arrived: set[int], as_of: datetime) -> str:
+    n_new = request.agents.filter(agent_id__in=arrived, arrived_at=None).update(arrived_at=as_of)
     absent = request.agents.filter(arrived_at=None).count()
     if not absent:
         return _close(request, RerunStatus.FULFILLED, "all runs have arrived", as_of)

@@ -1,4 +1,4 @@
-"""Submissions that wait for an operator, where the policy says that they are reviewed."""
+"""Submissions that wait for an operator: the policy says so, or they are held as implausible."""
 
 from datetime import datetime
 from uuid import UUID
@@ -10,7 +10,7 @@ from leaderboard.errors import Conflict
 from leaderboard.operations.acting import acting
 from leaderboard.operations.arrivals import tell_of_arrivals, tell_of_refusal
 from leaderboard.operations.corrections import locked_submissions
-from leaderboard.submissions.models import LIVE, Status, Submission
+from leaderboard.submissions.models import LIVE, Judged, Status, Submission
 from leaderboard.submissions.services import append_changes, change_status
 
 
@@ -33,7 +33,7 @@ def accept(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Subm
         raise UnderEmbargo(
             f"The submission {uuid} is under embargo until {submission.embargo_until:%Y-%m-%d %H:%M} UTC."
         )
-    let_count(submission=submission, by=by, reason=reason, as_of=as_of)
+    let_count(submission=submission, by=by, reason=reason, as_of=as_of, judged=Judged.REVIEWED)
     return submission
 
 
@@ -45,6 +45,7 @@ def let_count(
     as_of: datetime,
     taken_back: bool = False,
     again: bool = False,
+    judged: str = "",
 ) -> None:
     """Let a locked submission count from now on, at the end of the caller's transaction.
 
@@ -70,6 +71,7 @@ def let_count(
             by=by,
             reason=reason,
             after_board=again,
+            judged=judged,
         )
         tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of, by_mail=True)
         append_changes(benchmark=benchmark, changes=changes)

@@ -16,6 +16,7 @@ from leaderboard.errors import Refusal
 from leaderboard.operations.people import issue_token as issue_token
 from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
+from leaderboard.operations.rejudging import judge_held
 from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
 from leaderboard.studies.adaptive_studies import settle_adaptive
 from leaderboard.studies.calibrations import settle_calibration
@@ -23,6 +24,7 @@ from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
 from leaderboard.studies.models import AdaptiveStudy, DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.parts import KeptScores
+from leaderboard.studies.plausibility import settle_reference
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of
 from leaderboard.studies.services import CoreError, Hold, answered, free, one_blas_thread
@@ -74,6 +76,8 @@ def recompute(
         return latest_board(benchmark), False
     while True:
         now, known = _present(benchmark)
+        if judge_held(benchmark=benchmark, as_of=as_of):
+            continue
         if board := board_with_key(known):
             return board, False
         standings, every = answered(now, known), pace(benchmark) if paced else timedelta(0)
@@ -135,7 +139,7 @@ def compute_reselection(
     if now.n_complete < now.policy.subset_from:
         raise TooFewComplete(
             f"{now.n_complete} agents are complete; a subset that stays is chosen from "
-            f"{now.policy.subset_from} on (policy subset_from)."
+            f"{now.policy.subset_from} on (policy subset_from). Of an account that is not trusted two count."
         )
     return known.subset, now.data_version, proposal_of(now, known, known.subset, progress)
 
@@ -153,6 +157,7 @@ def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
     if now is None:
         raise AllWithdrawn if _is_taken_back(benchmark) else NothingToRank
     store_scores(now.stale, SCORES)
+    settle_reference(now)
     calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
     now = replace(now, stale=())  # they are stored, and hold each agent's rows
     return now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset))

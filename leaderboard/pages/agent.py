@@ -161,7 +161,7 @@ class AgentPage:
         if self.line is None:
             return
         yield "Date", self.line.submitted_at or "not stated"
-        yield "Run by", "an operator" if self.line.run_by == "operator" else "its submitter"
+        yield "Trust", f"{words.TRUST[self.line.trust]}: {words.clause(words.TRUST_MEANS[self.line.trust])}"
         yield "Tasks", _tasks_text(self.line, zero=self._is_zero)
         yield "Invalid trials", f"{self.line.n_invalid:,}" if self.line.n_invalid else "none"
         yield "Cost", dict(words.about(self.line)).get("Cost", self.line.cost_basis)

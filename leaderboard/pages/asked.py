@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from leaderboard.pages.filters import SHOWN, amount
+from leaderboard.pages.filters import LEVELS, SHOWN, amount
 from leaderboard.pages.order import COLUMNS
 from leaderboard.studies.answers import words
 
@@ -30,6 +30,7 @@ class Asked:
     cost: str = ""
     show: str = ""
     since: str = ""
+    trust: str = ""
 
     @classmethod
     def of(cls, query: QueryDict) -> Self:
@@ -65,6 +66,8 @@ def unknown(asked: Asked, *, is_ranked: bool) -> tuple[str, ...]:
         and amount(asked.cost) is None,
         f"There is no way to show “{_named(asked.show)}”, so that this is every agent; ways are model and "
         "scaffold.": asked.show not in SHOWN,
+        f"There is no level of trust “{_named(asked.trust)}”, so that this is every agent; levels are "
+        f"{_listed_names(name for name in LEVELS if name)}.": asked.trust not in LEVELS,
         f"There is no view “{_named(asked.view)}”, so that this is the plain one; the other is all.": (
             asked.view not in ("", "all")
         ),

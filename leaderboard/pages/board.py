@@ -77,7 +77,12 @@ def choose_reference(lines: Sequence[Line], asked: str = "") -> Line | None:
 
 def _filters(asked: Asked) -> Filters:
     return Filters.parse(
-        find=asked.find, scaffold=asked.scaffold, model=asked.model, cost=asked.cost, show=asked.show
+        find=asked.find,
+        scaffold=asked.scaffold,
+        model=asked.model,
+        cost=asked.cost,
+        show=asked.show,
+        trust=asked.trust,
     )
 
 

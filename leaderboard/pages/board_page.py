@@ -14,7 +14,7 @@ from leaderboard.boards.presentation import tells_costs
 from leaderboard.boards.signing import public_key
 from leaderboard.pages.asked import Asked, number_in, query, unknown
 from leaderboard.pages.costs import score_chart
-from leaderboard.pages.filters import SHOWN, Filters, offered, offered_costs
+from leaderboard.pages.filters import LEVELS, SHOWN, Filters, offered, offered_costs
 from leaderboard.pages.lines import Line, common_marks
 from leaderboard.pages.order import Order
 from leaderboard.pages.since import Since
@@ -77,6 +77,10 @@ class BoardPage:
     @property
     def headline(self) -> str:
         return words.headline(self.standings, self.target)
+
+    @property
+    def tells_trust(self) -> bool:
+        return words.tells_trust(self.standings)
 
     @property
     def scores(self) -> str:
@@ -226,7 +230,7 @@ class BoardPage:
     @property
     def n_columns(self) -> int:
         narrow = 7 + (self.other_head in self.heads) + ("Cost" in self.heads)
-        return narrow + 8 + ("naive" in self.heads) + ("ICC" in self.heads) if self.is_wide else narrow
+        return narrow + 7 + ("naive" in self.heads) + ("ICC" in self.heads) if self.is_wide else narrow
 
     @property
     def middle(self) -> int:
@@ -260,6 +264,11 @@ class BoardPage:
     @property
     def chosen_cost(self) -> str:
         return self.filters.asked["cost"]
+
+    @property
+    def levels(self) -> list[tuple[str, str]]:
+        """Of trust, to choose from; none where every agent is verified."""
+        return list(LEVELS.items()) if self.tells_trust or self.filters.trust else []
 
     @property
     def shows(self) -> list[tuple[str, str]]:

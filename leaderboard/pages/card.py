@@ -1,6 +1,7 @@
 """The picture that other sites show beside a link to a board: the ranks that its first agents may hold.
 
-It holds no words: those stand in the title and description beside it, in the letters of whoever shows them.
+A bar is an outline where no operator verified the agent. It holds no words: those stand in the title and
+description beside it, in the letters of whoever shows them.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,8 @@ from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from leaderboard.catalog.models import Benchmark
+from leaderboard.boards.reading import head_of
+from leaderboard.catalog.models import Benchmark, Trust
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.raster import Canvas
 from leaderboard.plots.scales import Scale
@@ -18,7 +20,7 @@ from leaderboard.plots.scales import Scale
 WIDTH, HEIGHT = 1200, 630  # what most sites ask for
 MOST = 10
 BESIDE, ABOVE = 80, 65
-THICK, THIN = 26, 10
+THICK, THIN, EDGE = 26, 10, 3
 
 
 class Ranked(NamedTuple):
@@ -28,6 +30,7 @@ class Ranked(NamedTuple):
     rank: int
     upper: int
     is_first: bool
+    is_verified: bool = True
 
 
 @require_safe
@@ -41,17 +44,18 @@ def card(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
-    """The first agents of the latest board, and how many are ranked: two queries."""
+    """The first agents of the latest board that make headlines, and how many are ranked: two queries."""
     board = benchmark.boards.order_by("-number").first()
     if board is None:
         return [], 0
     told = board.content["targets"][board.target]
     fields = [F(f"at__{board.target}__{name}") for name in ("rank_lower", "rank", "rank_upper")]
-    entries = board.entries.filter(rank__isnull=False).order_by("position")
-    rows = entries.values_list("name", *fields)[:MOST]
+    levels = [*Trust.values][[*Trust.values].index(head_of(board).headline_from) :]
+    entries = board.entries.filter(rank__isnull=False, trust__in=levels).order_by("position")
+    rows = entries.values_list("name", "trust", *fields)[:MOST]
     found = [
-        Ranked(lower or rank, rank, upper or rank, name in told["may_be_first"])
-        for name, lower, rank, upper in rows
+        Ranked(lower or rank, rank, upper or rank, name in told["may_be_first"], trust == Trust.VERIFIED)
+        for name, trust, lower, rank, upper in rows
     ]
     return found, told["n_ranked"]
 
@@ -68,6 +72,14 @@ def drawn(found: Sequence[Ranked], n_ranked: int) -> bytes:
         canvas.bar(BESIDE - THICK, middle - 1, WIDTH - 2 * (BESIDE - THICK), 2, fill="grid")
         fill = "tied" if one.is_first else "worse"
         canvas.bar(start, middle - thick / 2, end - start, thick, fill=fill)
+        if not one.is_verified:
+            canvas.bar(
+                start + EDGE,
+                middle - thick / 2 + EDGE,
+                end - start - 2 * EDGE,
+                thick - 2 * EDGE,
+                fill="paper",
+            )
         canvas.disc(x(one.rank), middle, THICK / 2 - 1, fill="ink")
         canvas.disc(x(one.rank), middle, THICK / 2 - 5, fill="paper")
     return canvas.png()

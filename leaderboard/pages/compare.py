@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import NoBoardYet, latest_board, withdrawn_agents
 from leaderboard.boards.reading import head_of
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Trust
 from leaderboard.errors import Refusal
 from leaderboard.pages.differences import (
     Difference,
@@ -41,7 +41,7 @@ from leaderboard.studies.answers import Standings, words
 FEWEST, MOST = 2, 5
 N_SUGGESTED = 4
 N_TASKS_SHOWN = 25
-SHOWN = ("board", "agent", "position", "name", "scaffold", "model", "at")  # of an entry
+SHOWN = ("board", "agent", "position", "name", "scaffold", "model", "trust", "at")  # of an entry
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,10 @@ class ComparePage:
     def is_newer(self) -> bool:
         """Whether these are not the data of the board."""
         return self.data_version is not None and self.data_version != self.board.data_version
+
+    @property
+    def tells_trust(self) -> bool:
+        return any(one.trust for one in self.all)
 
     @property
     def over(self) -> str:
@@ -178,8 +182,13 @@ def compare_page(benchmark: Benchmark, asked: QueryDict) -> ComparePage:
 def called(entries: Sequence[Entry]) -> list[Named]:
     """Call agents by model and scaffold where that tells them apart and their names say no more."""
     labels = [_label(entry) for entry in entries]
+    is_mixed = any(entry.trust != Trust.VERIFIED for entry in entries)
     return [
-        Named(entry, label if labels.count(label) == 1 else entry.name)
+        Named(
+            entry,
+            label if labels.count(label) == 1 else entry.name,
+            trust=words.TRUST[entry.trust] if is_mixed else "",
+        )
         for entry, label in zip(entries, labels, strict=True)
     ]
 

@@ -50,6 +50,7 @@ class Named:
     entry: Entry
     label: str
     short: str = ""  # in a sentence, where that tells the agents of the board apart
+    trust: str = ""  # as it is shown beside its name; empty where every agent is verified
 
     @property
     def pk(self) -> int:
@@ -78,7 +79,7 @@ class Difference:
 
     @property
     def note(self) -> str:
-        return self.wins.text if self.wins else ""
+        return "; ".join(filter(None, (self.agent.trust, self.wins.text if self.wins else "")))
 
 
 @dataclass(frozen=True)

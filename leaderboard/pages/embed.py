@@ -64,6 +64,10 @@ class EmbedPage:
         return words.headline(self.standings)
 
     @property
+    def tells_trust(self) -> bool:
+        return words.tells_trust(self.standings)
+
+    @property
     def over(self) -> str:
         return words.tasks_of(self.standings, self.board.target)
 

@@ -11,23 +11,35 @@ from leaderboard.studies.answers import words
 
 MOST_OFFERED = 60  # names of a list to choose from; beyond, one types
 PARTS = ("scaffold", "model")
+LEVELS = {"": "any", "logs": "logs linked or verified", "verified": "verified"}
 SHOWN = {"": "every agent", "model": "best for each model", "scaffold": "best for each scaffold"}
 
 
 @dataclass(frozen=True)
 class Filters:
-    """What agents must have: words of their name, a scaffold, a model, a believed cost of at most `cost`."""
+    """What agents must have.
+
+    Words of their name, a scaffold, a model, a believed cost of at most `cost`, at least the trust `trust`.
+    """
 
     find: str = ""
     scaffold: str = ""
     model: str = ""
     cost: float | None = None
     show: str = ""
+    trust: str = ""
 
     @classmethod
-    def parse(cls, *, find: str, scaffold: str, model: str, cost: str, show: str) -> Self:
+    def parse(cls, *, find: str, scaffold: str, model: str, cost: str, show: str, trust: str = "") -> Self:
         """Read the parameters; what cannot be read is not filtered by (`asked.unknown` says so)."""
-        return cls(find.strip(), scaffold, model, amount(cost), show if show in SHOWN else "")
+        return cls(
+            find.strip(),
+            scaffold,
+            model,
+            amount(cost),
+            show if show in SHOWN else "",
+            trust if trust in LEVELS else "",
+        )
 
     @property
     def asked(self) -> dict[str, str]:
@@ -39,6 +51,7 @@ class Filters:
             "model": self.model,
             "cost": cost,
             "show": self.show,
+            "trust": self.trust,
         }
 
     def keep(self, lines: Iterable[Line], believed: Collection[str]) -> list[Line]:
@@ -56,8 +69,10 @@ class Filters:
     def _holds(self, line: Line, believed: Collection[str]) -> bool:
         entry = line.entry
         text = f"{entry.agent} {entry.scaffold} {entry.model} {entry.organisation}".casefold()
-        return all(word in text for word in self.find.casefold().split()) and (
-            self.cost is None or (entry.agent in believed and (entry.cost_usd or 0.0) <= self.cost)
+        return (
+            all(word in text for word in self.find.casefold().split())
+            and (self.cost is None or (entry.agent in believed and (entry.cost_usd or 0.0) <= self.cost))
+            and (not self.trust or words.at_least(entry.trust, self.trust))
         )
 
 

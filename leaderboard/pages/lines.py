@@ -28,6 +28,7 @@ class Line:
     standing: Standing = "muted"
     n_ranked: int = 0
     is_alike: bool = False  # to another, but for its whole name
+    more_versions: str = ""  # 19 more versions
 
     @property
     def bounds(self) -> str:
@@ -106,10 +107,17 @@ def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -
     """The lines for a target, by rank; those without a rank last, by name."""
     pks = {entry.name: entry.agent_id for entry in entries}
     n = standings.targets[target].n_ranked
-    rows = table.rows(standings, target)
+    rows, more = table.rows(standings, target), words.more_versions(standings, target)
     return _told_apart(
         [
-            Line(entry, entry.at[target], cells, pks.get(entry.agent, 0), n_ranked=n)
+            Line(
+                entry,
+                entry.at[target],
+                cells,
+                pks.get(entry.agent, 0),
+                n_ranked=n,
+                more_versions=more.get(entry.agent, ""),
+            )
             for entry, cells in zip(words.in_order(standings, target), rows, strict=True)
         ]
     )

@@ -17,8 +17,8 @@ from leaderboard.pages.shown import for_all, visible
 from leaderboard.studies.answers import words
 
 SIGNS = re.compile(r"([\\`*_\[\]<>|~#&]|^[-+=])")  # that Markdown may take for something else
-LEFT = ("Agent", "Date", "Marks")
-PLAIN = ("Rank", "May hold", "Agent", "95%", "Cost", "Trials", "Date")
+LEFT = ("Agent", "Trust", "Date", "Marks")
+PLAIN = ("Rank", "May hold", "Agent", "Trust", "95%", "Cost", "Trials", "Date")
 
 
 @require_safe

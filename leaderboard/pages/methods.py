@@ -56,13 +56,14 @@ SCORES = Part(
             "counted",
             "Which outcomes count",
             "Of each task as many trials count as an agent has of every task that it was first asked for "
-            "together with it: trying again what failed gains nothing. Those delivered first count first, "
-            "of one delivery the lowest outcomes. Other tasks count once it has run all of them. All that an "
-            "operator loads counts. Nothing counts of retired tasks, of conditions that are not compared, or "
-            "of submissions that the policy leaves out.",
+            "together with it: trying again what failed gains nothing. Those delivered first count first. "
+            "Deliveries that together hold every task equally often are a whole run: its mean fills the "
+            "places that are left. Of others the lowest outcomes count first. Other tasks count once it has "
+            "run all of them. All that an operator loads counts. Nothing counts of retired tasks, of "
+            "conditions that are not compared, or of submissions that the policy leaves out.",
             (
-                "trials of a task = min(max(n, n₀), the fewest delivered of any of these tasks)",
-                "n: those asked for with them; n₀: those there once all of these tasks were",
+                "trials of a task = min(n, the fewest delivered of any of these tasks)",
+                "n: those asked for with them",
             ),
             "analytics/record",
             {
@@ -285,7 +286,34 @@ MONEY = Part(
         ),
     ),
 )
-PARTS = (SCORES, ORDER, TASKS, HOLDS, NOISE, MONEY)
+TRUST = Part(
+    "Trust",
+    (
+        Method(
+            "trust",
+            "How far outcomes can be checked",
+            "Outcomes of a token are what its owner reports. Private reruns cannot be seen. What protects a "
+            "board is logs, reruns and who is trusted. The level of an agent is the lowest of its "
+            "submissions. A delivery waits for an operator where its agent is implausible beside five "
+            "verified ones, or states fractions where theirs are 0 or 1. An invented run that stays within "
+            "what verified agents did is not noticed.",
+            terms={words.TRUST[level]: text for level, text in words.TRUST_MEANS.items()},
+        ),
+        Method(
+            "rerun",
+            "Verified by a rerun",
+            "An operator runs at least 20 tasks again that the service draws at random. The submission is "
+            "verified if the two runs agree within chance.",
+            (
+                "pass/fail: min(1, 2·P(B ≤ min(b, c))) ≥ .01, B binomial with n = b + c and share ½",
+                "b, c: tasks that the first or the second run alone passed",
+                "graded: |d̄|·√n / s of the differences, at most t_{n−1,.995}",
+            ),
+            "McNemar (1947); Student (1908); analytics/rerun.py",
+        ),
+    ),
+)
+PARTS = (SCORES, ORDER, TASKS, HOLDS, NOISE, MONEY, TRUST)
 
 
 @require_safe

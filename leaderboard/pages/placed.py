@@ -28,6 +28,10 @@ class Placed:
     def subset(self) -> SubsetLine | None:
         return self.standings.subset if self.standings else None
 
+    @property
+    def tells_trust(self) -> bool:
+        return self.standings is not None and words.tells_trust(self.standings)
+
     @cached_property
     def in_subset(self) -> list[bool]:
         """Whether each task is of the subset that the board ranks or estimates by."""

@@ -8,8 +8,6 @@ from leaderboard.boards.queries import NoSuchBoard, board_numbered
 from leaderboard.pages.asked import number_in
 from leaderboard.studies.answers import Changes, words
 
-N_CHANGED_LISTED = 50  # names of one kind of change
-
 
 @dataclass(frozen=True)
 class Since:
@@ -21,14 +19,6 @@ class Since:
     @property
     def text(self) -> str:
         return words.changes_text(self.changes)
-
-    @property
-    def lists(self) -> list[tuple[str, tuple[str, ...], int]]:
-        """For each kind of change its title, the first of its lines, and how many more there are."""
-        return [
-            (title, lines[:N_CHANGED_LISTED], max(0, len(lines) - N_CHANGED_LISTED))
-            for title, lines in words.changed_lists(self.changes)
-        ]
 
 
 def since(board: Board, entries: list[Entry], asked: str) -> Since | None:

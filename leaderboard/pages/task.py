@@ -33,6 +33,7 @@ class Run:
     outcome: float | None
     n_invalid: int
     date: str
+    trust: str = ""  # as it is shown beside its name
 
     @property
     def outcome_text(self) -> str:
@@ -73,9 +74,14 @@ class TaskPage:
                 outcome=None if np.isnan(mean) else float(mean),
                 n_invalid=int(n_invalid),
                 date=(self.of.entries[agent.pk].submitted_at or "") if agent.pk in self.of.entries else "",
+                trust=self._trust(agent),
             )
             for agent, mean, n_invalid in rows
         ]
+
+    def _trust(self, agent: Agent) -> str:
+        entry = self.of.entries.get(agent.pk)
+        return words.TRUST[entry.trust] if entry and self.of.tells_trust else ""
 
     @cached_property
     def measured(self) -> list[Run]:
@@ -183,8 +189,8 @@ class TaskPage:
             title="Who passes it",
             lede="A dot is an agent, from the best rank on: filled where it passed, hollow where it failed, "
             "else filled by the share that it passed; a small dot is an agent without a valid outcome.",
-            heads=("Agent", "Rank", "Outcome"),
-            rows=tuple((run.agent.name, run.rank_text, run.outcome_text) for run in self.runs),
+            heads=("Agent", "Rank", "Outcome", *(["Trust"] if self.of.tells_trust else [])),
+            rows=tuple(self._cells(run) for run in self.runs),
             svg=dot_row(
                 name="task",
                 title=f"{words.counted(len(self.runs), 'agent')} by rank",
@@ -193,9 +199,14 @@ class TaskPage:
             ),
         )
 
+    def _cells(self, run: Run) -> tuple[str, ...]:
+        trust = [run.trust or "not on the board"] if self.of.tells_trust else []
+        return (run.agent.name, run.rank_text, run.outcome_text, *trust)
+
     def _dot(self, run: Run) -> Dot:
         address = reverse("pages:agent", args=[self.of.benchmark.slug, run.agent.pk])
-        return Dot(run.outcome, f"{run.agent.name}: {run.outcome_text}, {run.rank_text}", address)
+        told = ", ".join(filter(None, (run.outcome_text, run.rank_text, run.trust)))
+        return Dot(run.outcome, f"{run.agent.name}: {told}", address)
 
     @cached_property
     def quarters_chart(self) -> Chart | None:

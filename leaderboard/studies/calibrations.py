@@ -23,10 +23,11 @@ def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) 
     """Return the calibration in use; None where the complete agents have carried no fit yet.
 
     It is fitted at the delivery that fixed the subset, or at the approval that activated it, and anew at each
-    delivery that reaches `refit_every` complete agents more than it was fitted to, on all that are complete
-    then, or that is the first under a policy that names another estimator. Where other tasks are active now,
-    which `tasks` names by id, the same agents are fitted on these too. None, too, where no task of the subset
-    is active any more: then nothing is estimated from it, and everybody is asked for all tasks.
+    delivery, or operator's word for one, that reaches `refit_every` complete agents more than it was fitted
+    to, on all that are complete then, or that is the first under a policy that names another estimator. Where
+    other tasks are active now, which `tasks` names by id, the same agents are fitted on these too. None, too,
+    where no task of the subset is active any more: then nothing is estimated from it, and everybody is asked
+    for all tasks.
     """
     if not subset.tasks.filter(pk__in=tasks).exists():
         return None
@@ -34,18 +35,18 @@ def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) 
     last = stored.first() or _fitted(reader, subset, fixing(subset))
     after = last.data_version if last else subset.data_version
     for moment in moments(reader.benchmark, upto=reader.data_version, after=after):
-        if moment.is_delivery and moment.n_candidates >= _needed(last, moment):
+        if not moment.is_policy and moment.n_candidates >= _needed(last, moment):
             last = _fitted(reader, subset, moment, at_least=_needed(last, moment)) or last
     if last is None or last.active == tasks_sha256(tasks):
         return last
     present = stored.filter(data_version=last.data_version, active=tasks_sha256(tasks)).first()
-    moment = Moment(last.data_version, subset.fixed_at, last.policy, True, last.n_agents)
+    moment = Moment(last.data_version, subset.fixed_at, last.policy, False, last.n_agents)
     return present or _fitted(reader, subset, moment, tasks=tasks)
 
 
 def fixing(subset: TaskSubset) -> Moment:
     """The delivery that fixed a first version, or the approval that activated a later one."""
-    return Moment(subset.data_version, subset.fixed_at, subset.policy, True, subset.n_complete)
+    return Moment(subset.data_version, subset.fixed_at, subset.policy, False, subset.n_complete)
 
 
 def _needed(last: Calibration | None, moment: Moment) -> int:

@@ -15,16 +15,20 @@ from analytics.record import (
     Delivery,
     Held,
     Rows,
+    Voter,
     compare,
     held,
-    loaded_choose,
     most_lacking,
+    vouched_choose,
 )
+from analytics.record.rows import NEVER
+from analytics.record.voices import MOST_VOICES as MOST_VOICES
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.parts import TEMPERATURE, joined, positions, split
+from leaderboard.studies.parts import TEMPERATURE, by_agent, joined, positions, split, voter_of
 from leaderboard.studies.rules import counting_of
-from leaderboard.submissions.models import Status, Submission
+from leaderboard.submissions.models import Submission
+from leaderboard.submissions.queries import deliveries, trusted_accounts
 from selection.standings import words
 
 TWO_TEMPERATURES = (
@@ -36,7 +40,7 @@ TWO_TEMPERATURES = (
 def uncounted(
     outcomes: pa.Table,
     *,
-    agent: int,
+    submission: Submission,
     policy: Policy,
     subset: TaskSubset | None,
     tasks: Mapping[int, str],
@@ -49,7 +53,8 @@ def uncounted(
     ----------
     outcomes : table
         All that stand for the agent, with task, setting, trial, value, valid and free.
-    agent : int
+    submission : Submission
+        The latest of the agent.
     policy, subset
         In force, and fixed.
     tasks : mapping of id to name
@@ -58,7 +63,7 @@ def uncounted(
         All active ones where not given.
     settings : mapping of id to (prompt_variant, judge, temperature, run)
     """
-    others = kept(policy, agent)
+    others, voters = kept(policy, submission.agent_id, submission)
     temperatures = by_temperature(others)
     counting = counting_of(policy, subset)
     names = dict(sorted(tasks.items(), key=lambda task: task[1]))
@@ -72,9 +77,9 @@ def uncounted(
         "counting": counting,
     }
     mine = held(**source, by_temperature=temperatures)
-    every = joined([*others, *split(mine)], len(names), temperatures)
+    every = joined([*others, *split(mine)], voters, len(names), temperatures)
     told = _told(mine, every, compare(every, counting), zero=counting.missing == "zero")
-    is_open = counting.settings == "comparable" and not temperatures and not loaded_choose(every)
+    is_open = counting.settings == "comparable" and not temperatures and not vouched_choose(every)
     if is_open and held(**source).by_temperature:
         told.append(TWO_TEMPERATURES)
     return told
@@ -98,12 +103,20 @@ def by_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:
     return any(one[TEMPERATURE] is not None for part in parts for one in part["conditions"])
 
 
-def kept(policy: Policy, agent: int) -> list[dict[str, Any]]:
-    """What the other agents ran under each condition, as the last recompute read it."""
-    live = Submission.objects.filter(agent__benchmark=policy.benchmark, status=Status.ACCEPTED)
-    kept = AgentScores.objects.filter(agent_id__in=live.values("agent_id")).exclude(agent_id=agent)
-    kept = kept.filter(agent__merged_into=None)
-    return [content["held"] for content in kept.order_by("agent_id").values_list("content", flat=True)]
+def kept(policy: Policy, agent: int, latest: Submission) -> tuple[list[dict[str, Any]], list[Voter]]:
+    """What the other agents ran under each condition, as the last recompute read it; whose all agents are.
+
+    The last of these is the agent itself, of which `latest` was delivered.
+    """
+    benchmark = policy.benchmark
+    delivered, trusted = by_agent(deliveries(benchmark, withdrawn=True)), trusted_accounts(benchmark)
+    kept = AgentScores.objects.filter(agent_id__in=delivered, agent__merged_into=None)
+    rows = list(kept.exclude(agent_id=agent).select_related("agent").defer("arrays").order_by("agent_id"))
+    voters = [voter_of(one.agent, delivered[one.agent_id], trusted) for one in rows]
+    owner, first = latest.agent.owner_id, delivered.get(agent)
+    arrival = first[0].arrival if first else NEVER
+    own = Voter(latest.agent.name, str(owner or ""), latest.loaded or owner in trusted, arrival)
+    return [one.content["held"] for one in rows], [*voters, own]
 
 
 def _rows(outcomes: pa.Table, tasks: list[int], settings: list[int]) -> Rows:

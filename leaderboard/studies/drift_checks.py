@@ -42,11 +42,13 @@ def why_reselect(monitor: Mapping[str, Any]) -> str:
     """Say why a monitor asks for another subset, empty where it does not.
 
     Fidelity does once ρ is under its limit; erosion and saturation do, for what they count are tasks that
-    have left the band.
+    have left the band. A subset that is solved while the benchmark is not warns, and asks for another.
     """
-    if monitor["state"] != "alert" or monitor["name"] not in (rank_fidelity.NAME, *OF_TASKS):
+    evidence = monitor["evidence"]
+    asks = monitor["state"] == "alert" or evidence.get("subset_alone")
+    if not asks or monitor["name"] not in (rank_fidelity.NAME, *OF_TASKS):
         return ""
-    rho = monitor["evidence"].get("rho_full")
+    rho = evidence.get("rho_full")
     if monitor["name"] == rank_fidelity.NAME and (rho is None or rho >= rank_fidelity.RHO_LIMIT):
         return ""
     return f"{monitor['name']}: {monitor['reason']}"

@@ -1,6 +1,7 @@
 """The deliveries of a benchmark in order, and the rules in force at each: what S and refits follow from."""
 
-from collections import defaultdict
+import heapq
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,49 +10,55 @@ from operator import attrgetter
 from typing import Any
 
 from analytics.record import is_full_run
+from analytics.record.voices import MOST_VOICES
 from leaderboard.catalog.models import Benchmark, MissingPlaces, Policy
-from leaderboard.submissions.models import Status, StatusChange
+from leaderboard.submissions.models import AccountTrust, Status, StatusChange, Verification
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A delivery, or a policy row after it: then S may be fixed, or the calibration fitted anew.
+    """A delivery, an operator who vouches for one, or a policy row: then S may be fixed, or a fit made anew.
 
     `at` is when it was accepted or came into force; `n_candidates` counts the agents that had delivered as
-    many rows as a full run has: no more of them were complete.
+    many rows as a full run has, of an account that nobody vouches for two: no more of them were complete.
     """
 
     data_version: int
     at: datetime
     policy: Policy
-    is_delivery: bool
+    is_policy: bool
     n_candidates: int
 
 
 def moments(benchmark: Benchmark, *, upto: int, after: int = 0) -> Iterator[Moment]:
     """Yield in order the moments at which there may be another complete agent, or another rule."""
     past = _Past(benchmark)
-    for version, changes in groupby(_changes(benchmark, upto), attrgetter("data_version")):
-        group = list(changes)
+    for version, events in groupby(_events(benchmark, upto), attrgetter("data_version")):
+        group = list(events)
         yield from past.policies_before(group[-1].at)
         grown = past.apply(version, group)
         if grown and version > after:
-            yield past.moment(is_delivery=True)
+            yield past.moment(is_policy=False)
     yield from past.policies_before(None)
 
 
-def _changes(benchmark: Benchmark, upto: int) -> Iterable[Any]:
-    logged = StatusChange.objects.filter(
-        submission__agent__benchmark=benchmark, data_version__gt=0, data_version__lte=upto
+def _events(benchmark: Benchmark, upto: int) -> Iterable[Any]:
+    """Status changes, verifications and trust in accounts, in the order of their data versions."""
+    of_agents = {"submission__agent__benchmark": benchmark}
+    submission = ("submission_id", "submission__agent_id", "submission__n_outcomes", "submission__loaded")
+    logs = (
+        (StatusChange.objects.filter(**of_agents), ("status", *submission)),
+        (Verification.objects.filter(**of_agents), ("verified", "submission_id")),
+        (AccountTrust.objects.filter(benchmark=benchmark), ("trusted", "account_id")),
     )
-    return logged.order_by("data_version", "id").values_list(
-        "data_version",
-        "at",
-        "status",
-        "submission_id",
-        "submission__agent_id",
-        "submission__n_outcomes",
-        named=True,
+    return heapq.merge(
+        *(
+            log.filter(data_version__gt=0, data_version__lte=upto)
+            .order_by("data_version", "id")
+            .values_list("data_version", "at", *fields, named=True)
+            for log, fields in logs
+        ),
+        key=attrgetter("data_version"),
     )
 
 
@@ -67,6 +74,9 @@ class _Past:
         self.version = 0
         self.at: datetime | None = None
         self.n_rows: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by agent and submission
+        self.owners = dict(benchmark.agents.values_list("id", "owner_id"))
+        self.trusted: set[int] = set()  # accounts
+        self.verified: set[int] = set()  # submissions, and those that were loaded
 
     def policies_before(self, at: datetime | None) -> Iterator[Moment]:
         """Bring into force the policy rows made before this; ahead of any delivery they settle nothing."""
@@ -74,20 +84,31 @@ class _Past:
             self.policy = self.later.pop(0)
             if self.at is not None:
                 self.at = max(self.at, self.policy.created_at)
-                yield self.moment(is_delivery=False)
+                yield self.moment(is_policy=True)
 
-    def apply(self, version: int, changes: list[Any]) -> bool:
-        """Return whether one of the agents may have become complete."""
-        self.version, self.at = version, changes[-1].at
+    def apply(self, version: int, events: list[Any]) -> bool:
+        """Return whether an agent may have become complete."""
+        self.version, self.at = version, events[-1].at
         self._merge(version)
-        for change in changes:
-            mine = self.n_rows[self._agent(change)]
-            if change.status == Status.ACCEPTED:
-                mine[change.submission_id] = change.submission__n_outcomes
-            else:
-                mine.pop(change.submission_id, None)
+        for event in events:
+            self._apply(event)
         needed = self._n_tasks()
-        return any(self._may_be_complete(self._agent(change), needed) for change in changes)
+        return any(
+            "status" not in event._fields or self._may_be_complete(self._agent(event), needed)
+            for event in events
+        )
+
+    def _apply(self, event: Any) -> None:
+        if "trusted" in event._fields:
+            (self.trusted.add if event.trusted else self.trusted.discard)(event.account_id)
+        elif "verified" in event._fields:
+            (self.verified.add if event.verified else self.verified.discard)(event.submission_id)
+        elif event.status == Status.ACCEPTED:
+            self.n_rows[self._agent(event)][event.submission_id] = event.submission__n_outcomes
+            if event.submission__loaded:
+                self.verified.add(event.submission_id)
+        else:
+            self.n_rows[self._agent(event)].pop(event.submission_id, None)
 
     def _merge(self, version: int) -> None:
         """Let the rows of agents that were merged up to this version be another's from here on."""
@@ -100,11 +121,18 @@ class _Past:
         pk: int = change.submission__agent_id
         return self.merged.get(pk, pk)
 
-    def moment(self, *, is_delivery: bool) -> Moment:
+    def moment(self, *, is_policy: bool) -> Moment:
         assert self.at is not None
+        return Moment(self.version, self.at, self.policy, is_policy, self._n_candidates())
+
+    def _n_candidates(self) -> int:
         needed = self._n_tasks()
-        n_candidates = sum(self._may_be_complete(agent, needed) for agent in self.n_rows)
-        return Moment(self.version, self.at, self.policy, is_delivery, n_candidates)
+        complete = [agent for agent in self.n_rows if self._may_be_complete(agent, needed)]
+        of = Counter((self._is_vouched(agent), self.owners.get(agent)) for agent in complete)
+        return sum(n if is_vouched else min(n, MOST_VOICES) for (is_vouched, _), n in of.items())
+
+    def _is_vouched(self, agent: int) -> bool:
+        return self.owners.get(agent) in self.trusted or self.n_rows[agent].keys() <= self.verified
 
     def _may_be_complete(self, agent: int, needed: int) -> bool:
         n_rows = sum(self.n_rows[agent].values())

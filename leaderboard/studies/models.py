@@ -9,7 +9,7 @@ from django.db.models import F, Q
 
 from leaderboard.catalog.models import APPEND_ONLY, Agent, Benchmark, Estimator, Policy, Strategy, Task
 
-ESTIMATOR_VERSION = 15
+ESTIMATOR_VERSION = 16
 """Raised by hand whenever a change of the code changes a published number."""
 
 
@@ -208,3 +208,21 @@ class AgentScores(models.Model):
 
     def __str__(self) -> str:
         return f"scores of {self.agent}"
+
+
+class VerifiedReference(models.Model):
+    """What verified agents did, by which deliveries are judged (`selection.plausibility`): rebuildable."""
+
+    benchmark = models.OneToOneField(
+        Benchmark, models.CASCADE, primary_key=True, related_name="verified_reference"
+    )
+    sha256 = models.CharField(
+        max_length=64, help_text="Of tasks and means, to tell whether it is still right."
+    )
+    tasks = ArrayField(models.IntegerField(), help_text="Ids of the active tasks, by name.")
+    n_agents = models.PositiveIntegerField()
+    is_pass_fail = models.BooleanField(help_text="No outcome of theirs lies between 0 and 1.")
+    arrays = models.BinaryField(help_text="Means by agent, then difficulties: little-endian, compressed.")
+
+    def __str__(self) -> str:
+        return f"{self.n_agents} verified agents of {self.benchmark}"

@@ -77,7 +77,8 @@ class Outcomes:
 def read_outcomes(benchmark: Benchmark) -> Outcomes:
     """Read what is kept of all agents, in eight queries."""
     policy, tasks, retired = counted_tasks(benchmark)
-    delivered = by_agent(deliveries(benchmark))
+    every = deliveries(benchmark, withdrawn=True)
+    delivered, standing = by_agent(every), {one.agent_id for one in every if not one.withdrawn}
     keys = keys_of(delivered, tasks, counting_of(policy, active_subset(benchmark)))
     kept = AgentScores.objects.filter(agent__benchmark=benchmark, agent__in=delivered)
     kept = kept.select_related("agent__scaffold", "agent__model").order_by("agent__name")
@@ -91,7 +92,7 @@ def read_outcomes(benchmark: Benchmark) -> Outcomes:
         means=_stacked([row.means for _, row in rows], len(tasks), np.float64),
         n_invalid=_stacked([row.n_invalid for _, row in rows], len(tasks), np.int32),
         n_counted=[n_counted(row, zero=policy.missing == MissingPlaces.ZERO) for _, row in rows],
-        n_unread=sum(pk not in {one.agent_id for one in right} for pk in delivered),
+        n_unread=len(standing.difference(one.agent_id for one in right)),
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.record import AgentRow as AgentRow
-from analytics.record import Compared, Condition, Delivery, Rows, agent_rows, compare, held
+from analytics.record import Compared, Condition, Delivery, Rows, Voter, agent_rows, compare, held
 from analytics.record.conditions import conditions_of
 from leaderboard.catalog.models import Policy
 from leaderboard.studies import conditions
@@ -22,7 +22,15 @@ from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.parts import joined, positions, split
 from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.models import Submission
+from leaderboard.submissions.queries import (
+    fewest_trials,
+    measured_outcomes_of,
+    policies_of,
+    with_withdrawn,
+)
 from leaderboard.submissions.rows import standing
+
+DELIVERED = ("submission", "task", "setting", "trial", "valid", "free")
 
 
 @dataclass(frozen=True)
@@ -47,15 +55,26 @@ class OfAgent:
         return dict(sorted(self.tasks.items(), key=lambda task: task[1]))
 
     @cached_property
+    def withdrawn(self) -> dict[int, Submission]:
+        """What stands with what was taken back or replaced, in order of arrival; empty without such."""
+        return with_withdrawn(self.agent, self.submissions)
+
+    @cached_property
+    def policies(self) -> list[Policy]:
+        """Those by which the agent may have been asked."""
+        return policies_of(self.policy.benchmark)
+
+    @cached_property
     def is_open(self) -> bool:
         """Whether what all agents ran decides which conditions are compared."""
         counting = counting_of(self.policy, self.subset)
         return counting.settings == "comparable" and conditions.several(self.settings.values())
 
     @cached_property
-    def others(self) -> list[dict[str, Any]]:
-        """What the other agents ran under each condition, where that decides."""
-        return conditions.kept(self.policy, self.agent) if self.is_open else []
+    def others(self) -> tuple[list[dict[str, Any]], list[Voter]]:
+        """What the other agents ran under each condition, and whose all agents are, where that decides."""
+        latest = list(self.submissions.values())[-1]
+        return conditions.kept(self.policy, self.agent, latest) if self.is_open else ([], [Voter("")])
 
     def on_active(self, outcomes: pa.Table) -> pa.Table:
         """What stands of these outcomes on the active tasks."""
@@ -103,7 +122,26 @@ def own_part(here: pa.Table, of: OfAgent) -> dict[str, Any]:
     of : OfAgent
     """
     source = _source(here, of, as_told(here["value"]))
-    return source | {"compared": _compared(source, of)}
+    compared = _compared(source, of)
+    return (_and_withdrawn(source, here, of) if of.withdrawn else source) | {"compared": compared}
+
+
+def _and_withdrawn(source: Mapping[str, Any], here: pa.Table, of: OfAgent) -> dict[str, Any]:
+    """The same with what was taken back or replaced, which was delivered, though it counts nowhere."""
+    gone = measured_outcomes_of((), [pk for pk in of.withdrawn if pk not in of.submissions])
+    gone = gone.filter(pc.is_in(gone["task"], pa.array(list(of.tasks), pa.int32())))
+    gone = gone.append_column("free", pa.repeat(pa.scalar(False), gone.num_rows))
+    outcome = np.concatenate([as_told(part["value"]) for part in (here, gone)])
+    both = pa.concat_tables([part.select(DELIVERED) for part in (here, gone)], promote_options="permissive")
+    names, each = of.names, of.withdrawn.items()
+    return {
+        **source,
+        "rows": _rows(both, outcome, list(of.withdrawn), list(names), list(of.settings)),
+        "deliveries": [
+            replace(_delivery(place, one, of), withdrawn=pk not in of.submissions)
+            for place, (pk, one) in enumerate(each)
+        ],
+    }
 
 
 def conditions_counted(outcomes: pa.Table, of: OfAgent) -> dict[int, Condition | None]:
@@ -135,15 +173,16 @@ def _source(here: pa.Table, of: OfAgent, outcome: np.ndarray) -> dict[str, Any]:
         "rows": _rows(here, outcome, list(of.submissions), list(names), list(of.settings)),
         "tasks": list(names.values()),
         "settings": list(of.settings.values()),
-        "deliveries": [_delivery(place, one, names) for place, one in enumerate(of.submissions.values())],
+        "deliveries": [_delivery(place, one, of) for place, one in enumerate(of.submissions.values())],
         "counting": counting_of(of.policy, of.subset),
     }
 
 
 def _compared(source: Mapping[str, Any], of: OfAgent) -> Compared:
-    by_temperature = conditions.by_temperature(of.others)
+    others, voters = of.others
+    by_temperature = conditions.by_temperature(others)
     mine = held(**source, n_agents=1, by_temperature=by_temperature)
-    found = joined([*of.others, *split(mine)], len(of.tasks), by_temperature)
+    found = joined([*others, *split(mine)], voters, len(of.tasks), by_temperature)
     compared = compare(found, source["counting"])
     return replace(compared, condition=compared.condition[-1:])
 
@@ -168,6 +207,13 @@ def as_told(values: pa.ChunkedArray) -> np.ndarray:
     return pc.fill_null(values.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy()
 
 
-def _delivery(arrival: int, one: Submission, names: Mapping[int, str]) -> Delivery:
-    asked = None if one.asked is None else frozenset(names[pk] for pk in one.asked if pk in names)
-    return Delivery(0, arrival, one.loaded, asked, one.n_trials, capped=one.study_id is not None)
+def _delivery(arrival: int, one: Submission, of: OfAgent) -> Delivery:
+    return Delivery(
+        0,
+        arrival,
+        one.loaded,
+        None if one.asked is None else frozenset(of.tasks[pk] for pk in one.asked if pk in of.tasks),
+        one.n_trials,
+        capped=one.study_id is not None,
+        fewest_trials=fewest_trials(one, of.policies) if (one.n_trials or 1) > 1 else 1,
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 from analytics.errors import CoreError
 from leaderboard.catalog.models import Benchmark
-from leaderboard.errors import Refusal
+from leaderboard.errors import Conflict
 from leaderboard.studies.given import decided
 from leaderboard.studies.models import Calibration
 from leaderboard.studies.queries import active_subset
@@ -30,7 +30,7 @@ class _Read:
 LAST: dict[tuple[Any, ...], _Read] = {}  # what this process read last, by its key
 
 
-class NothingToCompare(Refusal):
+class NothingToCompare(Conflict):
     """These agents cannot be compared."""
 
 

@@ -7,7 +7,7 @@ and which conditions are compared. Outcomes never change, so that a part with th
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
@@ -24,12 +24,13 @@ from analytics.record import (
     Delivery,
     Held,
     Rows,
+    Voter,
     agent_rows,
     compare,
     held,
 )
 from analytics.record.rows import none_first
-from leaderboard.catalog.models import Benchmark, Task
+from leaderboard.catalog.models import Agent, Benchmark, Task, Trust
 from leaderboard.studies.models import ESTIMATOR_VERSION, AgentScores
 from leaderboard.studies.scores import packed, unpacked
 from leaderboard.submissions import queries as submissions
@@ -91,17 +92,23 @@ class Parts:
         # An agent with full runs at two temperatures makes temperature part of everyone's conditions.
         self.one_by_one = len({facets[TEMPERATURE] for facets, _ in self.settings}) < 2
 
-    def of(self, delivered: Delivered, tasks: Sequence[Task], counting: Counting) -> "Found":
+    def of(
+        self,
+        delivered: Delivered,
+        tasks: Sequence[Task],
+        counting: Counting,
+        voters: Mapping[int, Voter],
+    ) -> "Found":
         """The conditions compared, and each agent's line under them, in the order of `delivered`."""
         keys = keys_of(delivered, tasks, counting)
         absent = [pk for pk, key in keys.items() if key not in self.held or not self.one_by_one]
         read, by_temperature = list[int](), False
         for read in self._read_at_once(absent, delivered):
             source = _Source.of({pk: delivered[pk] for pk in read}, tasks, self.settings)
-            by_temperature |= self._hold([keys[pk] for pk in read], source, counting)
-        compared = compare(
-            joined([self.held[key] for key in keys.values()], len(tasks), by_temperature), counting
-        )
+            by_temperature |= self._hold({keys[pk]: voters[pk] for pk in read}, source, counting)
+        ran = [self.held[key] for key in keys.values()]
+        whose = [voters[pk] for pk in keys]
+        compared = compare(joined(ran, whose, len(tasks), by_temperature), counting)
         names = {
             pk: (key, _sha256([compared.conditions, compared.by_temperature, bool(said)]))
             for (pk, key), said in zip(keys.items(), compared.condition, strict=True)
@@ -137,12 +144,12 @@ class Parts:
             n_held += n
         return parts
 
-    def _hold(self, keys: list[str], source: "_Source", counting: Counting) -> bool:
-        """Keep what these agents ran under each condition; return whether temperature is part of one."""
-        if not keys:
+    def _hold(self, voters: Mapping[str, Voter], source: "_Source", counting: Counting) -> bool:
+        """Keep by key what agents ran under each condition; return whether temperature is part of one."""
+        if not voters:
             return False
-        found = held(**source.arguments, counting=counting)
-        self.held |= zip(keys, split(found), strict=True)
+        found = held(**source.arguments, counting=counting, voters=tuple(voters.values()))
+        self.held |= zip(voters, split(found), strict=True)
         return found.by_temperature
 
 
@@ -210,7 +217,10 @@ class _Source:
     ) -> "_Source":
         names = {task.pk: task.name for task in tasks}
         flat = [(agent, one) for agent, mine in enumerate(delivered.values()) for one in mine]
-        table = submissions.measured_outcomes_of(one.submission for _, one in flat)
+        table = submissions.measured_outcomes_of(
+            (one.submission for _, one in flat if not one.withdrawn),
+            (one.submission for _, one in flat if one.withdrawn),
+        )
         table = table.filter(pc.is_in(table["task"], pa.array(list(names), pa.int32())))
         delivery = positions(table["submission"], [one.submission for _, one in flat], pa.int32())
         of_delivery = np.array([agent for agent, _ in flat], np.int64)
@@ -240,7 +250,16 @@ class _Source:
 
 def _delivery(agent: int, one: submissions.Delivery, names: Mapping[int, str]) -> Delivery:
     asked = None if one.asked is None else frozenset(names[pk] for pk in one.asked if pk in names)
-    return Delivery(agent, one.arrival, one.operator, asked, one.n_trials, capped=one.study is not None)
+    return Delivery(
+        agent,
+        one.arrival,
+        one.operator,
+        asked,
+        one.n_trials,
+        capped=one.study is not None,
+        fewest_trials=one.fewest_trials,
+        withdrawn=one.withdrawn,
+    )
 
 
 def positions(ids: pa.ChunkedArray, known: Sequence[int], kind: pa.DataType) -> np.ndarray:
@@ -256,7 +275,7 @@ def split(found: Held) -> list[dict[str, Any]]:
     return [
         {
             "n_asked": int(n_asked),
-            "operator": bool(found.operator[i]),
+            "finished": int(found.finished[i]),
             "conditions": [list(condition) for condition in found.conditions],
             **{name: getattr(found, name)[i].tolist() for name in CELLS},
         }
@@ -264,7 +283,9 @@ def split(found: Held) -> list[dict[str, Any]]:
     ]
 
 
-def joined(parts: Sequence[dict[str, Any]], n_active: int, by_temperature: bool) -> Held:
+def joined(
+    parts: Sequence[dict[str, Any]], voters: Sequence[Voter], n_active: int, by_temperature: bool
+) -> Held:
     """One table of all agents from the lines that each has for itself."""
     known = {Condition(*one) for part in parts for one in part["conditions"]}
     conditions = sorted(known, key=none_first)
@@ -279,7 +300,8 @@ def joined(parts: Sequence[dict[str, Any]], n_active: int, by_temperature: bool)
         by_temperature=by_temperature,
         n_active=n_active,
         n_asked=np.array([part["n_asked"] for part in parts], np.int64),
-        operator=np.array([part["operator"] for part in parts], np.bool_),
+        voters=tuple(voters),
+        finished=np.array([part["finished"] for part in parts], np.int64),
         **cells,
     )
 
@@ -288,6 +310,13 @@ def keys_of(delivered: Delivered, tasks: Sequence[Task], counting: Counting) -> 
     """The key of each agent's part, by agent id."""
     shared = _shared_key(tasks, counting)
     return {pk: _key(mine, shared) for pk, mine in delivered.items()}
+
+
+def voter_of(agent: Agent, mine: Sequence[submissions.Delivery], trusted: Collection[int]) -> Voter:
+    """Whose an agent is, by what stands of it or once did; `trusted` are ids of accounts."""
+    standing = [one for one in mine if not one.withdrawn] or mine
+    vouched = agent.owner_id in trusted or all(one.trust == Trust.VERIFIED for one in standing)
+    return Voter(agent.name, str(agent.owner_id or ""), vouched, min(one.arrival for one in mine))
 
 
 def by_agent(deliveries: Sequence[submissions.Delivery]) -> Delivered:
@@ -305,8 +334,10 @@ def _key(mine: Sequence[submissions.Delivery], shared: str) -> str:
             one.operator,
             sorted(one.asked or ()),
             one.n_trials,
+            one.fewest_trials,
             one.study is not None,
             one.confirmed,
+            one.withdrawn,
         ]
         for one in mine
     ]

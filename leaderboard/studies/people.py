@@ -32,5 +32,7 @@ def _key(agent: Agent) -> str | None:
     benchmark = agent.benchmark
     policy, tasks, _ = counted_tasks(benchmark)
     counting = counting_of(policy, active_subset(benchmark))
-    mine = [one for one in deliveries(benchmark) if one.agent_id == agent.pk]
+    mine = [one for one in deliveries(benchmark, withdrawn=True) if one.agent_id == agent.pk]
+    if all(one.withdrawn for one in mine):
+        return None
     return keys_of(by_agent(mine), tasks, counting).get(agent.pk)

@@ -5,7 +5,7 @@ from typing import Any
 
 from analytics.errors import CoreError
 from analytics.tee.agent_projection import as_seen, project_agent
-from leaderboard.errors import Conflict, Refusal
+from leaderboard.errors import Conflict
 from leaderboard.studies.models import VarianceStudy
 
 
@@ -13,7 +13,7 @@ class NoComponents(Conflict):
     """The latest variance study has no components."""
 
 
-class CannotProject(Refusal):
+class CannotProject(Conflict):
     """The components do not carry this design."""
 
 

@@ -6,17 +6,18 @@ What was delivered up to a version never changes, so that nothing is locked whil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from analytics.record import About, Counting, Record, record, universe
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, likeness
+from analytics.names import alike
+from analytics.record import About, Counting, Record, Voter, record, universe
+from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
 from leaderboard.studies.chosen import adaptive_of, chosen_for
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.parts import KeptScores, Parts, by_agent
+from leaderboard.studies.parts import KeptScores, Parts, by_agent, voter_of
 from leaderboard.studies.rules import rules_of
 from leaderboard.submissions import queries as submissions
 from selection.given import Adaptive
@@ -90,12 +91,15 @@ class Reader:
         return self._snapshot(moment.data_version, moment.policy, active, rules)
 
     def _snapshot(self, version: int, policy: Policy, tasks: list[Task], rules: Rules) -> Snapshot | None:
-        deliveries = submissions.deliveries(self.benchmark, upto=version)
+        every = submissions.deliveries(self.benchmark, upto=version, withdrawn=True)
+        deliveries = [one for one in every if not one.withdrawn]
         if not deliveries or not tasks:
             return None
         tasks, told = _universe(tasks, rules.counting)
-        delivered = by_agent(deliveries)
-        found = self.parts.of(delivered, tasks, rules.counting)
+        delivered, standing = by_agent(every), by_agent(deliveries)
+        trusted = submissions.trusted_accounts(self.benchmark, upto=version)
+        voters = {pk: voter_of(self.agents[pk], mine, trusted) for pk, mine in delivered.items()}
+        found = self.parts.of(delivered, tasks, rules.counting, voters)
         withheld = submissions.withheld(self.benchmark, policy=policy, upto=version)
         approvals = submissions.approvals(self.benchmark, upto=version)
         again = submissions.run_again(self.benchmark, policy=policy, upto=version)
@@ -103,12 +107,12 @@ class Reader:
         whole = record(
             [
                 replace(
-                    _about(self.agents[pk], mine, approvals.get(pk, -1)),
+                    _about(self.agents[pk], standing.get(pk, ()), approvals.get(pk, -1), voters[pk]),
                     withheld=withheld.get(pk, ""),
                     run_again=pk in again,
                     beside_withheld=pk in beside,
                 )
-                for pk, mine in delivered.items()
+                for pk in delivered
             ],
             found.rows,
             tasks=[task.name for task in tasks],
@@ -121,7 +125,7 @@ class Reader:
         by_name = {self.agents[pk].name: self.agents[pk] for pk in delivered}
         chosen = {
             self.agents[pk].name: one
-            for pk, mine in delivered.items()
+            for pk, mine in standing.items()
             if (one := chosen_for(mine, self.tasks))
         }
         adaptive = adaptive_of(whole, chosen)
@@ -142,12 +146,21 @@ class Reader:
 
 def _beside(agents: Mapping[int, Agent], withheld: Collection[int]) -> set[int]:
     """Ids of agents that an owner has beside a withheld one whose scaffold and model read the same."""
+    taken_back = [agents[pk] for pk in withheld if pk in agents and agents[pk].owner_id]
+    return {
+        pk
+        for pk, agent in agents.items()
+        if pk not in withheld and any(_is_version(agent, other) for other in taken_back)
+    }
 
-    def described(agent: Agent) -> tuple[int | None, str, str]:
-        return agent.owner_id, likeness(agent.scaffold.name), likeness(agent.model.name)
 
-    taken_back = {described(agents[pk]) for pk in withheld if pk in agents and agents[pk].owner_id}
-    return {pk for pk, agent in agents.items() if pk not in withheld and described(agent) in taken_back}
+def _is_version(agent: Agent, other: Agent) -> bool:
+    """Whether the two have one owner, and scaffolds and models that read the same."""
+    return (
+        agent.owner_id == other.owner_id
+        and alike(agent.scaffold.name, other.scaffold.name)
+        and alike(agent.model.name, other.model.name)
+    )
 
 
 def _was_active(task: Task, moment: Moment) -> bool:
@@ -177,10 +190,11 @@ def store_scores(scores: Sequence[AgentScores], kept: KeptScores | None = None) 
             kept.add(some)
 
 
-def _about(agent: Agent, mine: Sequence[submissions.Delivery], approved_at: int) -> About:
-    """An approval holds for what was delivered before it."""
+def _about(agent: Agent, mine: Sequence[submissions.Delivery], approved_at: int, voter: Voter) -> About:
+    """By what stands of it; an approval holds for what was delivered before it."""
+    trust = min((one.trust for one in mine), key=[*Trust].index, default=Trust.SELF_REPORTED)
     dated = [(one.submitted_at.astimezone(UTC), one.imprecise) for one in mine if one.submitted_at]
-    earliest = min(dated, default=None)
+    earliest, loaded = min(dated, default=None), bool(mine) and all(one.operator for one in mine)
     return About(
         name=agent.name,
         scaffold=agent.scaffold.name,
@@ -188,9 +202,12 @@ def _about(agent: Agent, mine: Sequence[submissions.Delivery], approved_at: int)
         version=agent.version,
         organisation=agent.organisation,
         links={name: link for one in mine for name, link in one.links.items()},
-        run_by="operator" if all(one.operator for one in mine) else "self",
+        run_by="operator" if loaded else "self",
         submitted_at=earliest[0].date().isoformat() if earliest else None,
-        approved=approved_at >= max(one.arrival for one in mine),
+        approved=approved_at >= max((one.arrival for one in mine), default=0),
         backdated=any(one.backdated for one in mine),
         imprecise=bool(earliest and earliest[1]),
+        trust=cast(Any, trust.value),
+        account="" if loaded else voter.account,
+        vouched=voter.vouched,
     )

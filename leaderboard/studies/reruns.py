@@ -28,9 +28,9 @@ class Asked:
     lacking: list[int] = field(repr=False)
 
 
-def complete_agents(now: Snapshot) -> set[int]:
-    """Ids of the agents that have run everything."""
-    return {agent.pk for agent, is_there in zip(now.agents, now.record.complete, strict=True) if is_there}
+def ran_all(now: Snapshot) -> set[int]:
+    """Ids of the agents that have run everything, whether anything is learnt from them or not."""
+    return {agent.pk for agent, is_there in zip(now.agents, now.record.ran_all, strict=True) if is_there}
 
 
 def drawn_on_alert(now: Snapshot, *, tied: Collection[str], number: int) -> list[Asked]:
@@ -54,8 +54,8 @@ def _in_use(now: Snapshot) -> SubsetVersion:
 
 
 def n_newcomers(now: Snapshot) -> int:
-    """Agents that came since the subset in use was fixed."""
-    return int(np.count_nonzero(is_later(now.record, _in_use(now))))
+    """Agents with a voice that came since the subset in use was fixed."""
+    return int(np.count_nonzero(is_later(now.record, _in_use(now)) & now.record.voice))
 
 
 def _draw(now: Snapshot, kind: str, number: int) -> np.random.Generator:
@@ -63,7 +63,10 @@ def _draw(now: Snapshot, kind: str, number: int) -> np.random.Generator:
 
 
 def _able(now: Snapshot) -> np.ndarray:
-    """Positions of agents that came since the subset in use was fixed and have run it, not everything."""
+    """Positions of agents that came since the subset in use was fixed and have run it, not everything.
+
+    A full run of one without a voice would teach nothing.
+    """
     record, version = now.record, _in_use(now)
     on_subset = columns_of(record, version)
     if not on_subset.size:
@@ -75,7 +78,8 @@ def _able(now: Snapshot) -> np.ndarray:
         ]
     )
     lacks = (record.n_places == 0).any(axis=1)
-    return np.flatnonzero(is_later(record, version) & record.is_direct(on_subset) & lacks & free)
+    later = is_later(record, version) & record.voice
+    return np.flatnonzero(later & record.is_direct(on_subset) & lacks & free)
 
 
 def _first_of_scaffolds(now: Snapshot, able: np.ndarray) -> np.ndarray:

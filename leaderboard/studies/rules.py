@@ -27,6 +27,7 @@ FIELDS = (
     "missing",
     "universe",
     "resubmission",
+    "headline_from",
 )
 
 
@@ -54,6 +55,7 @@ def rules_of(policy: Policy, subset: TaskSubset | None = None) -> Rules:
         refit_every=policy.refit_every,
         n_trials=policy.n_trials,
         seed=policy.base_seed,
+        headline_from=policy.headline_from,
         counting=counting_of(policy, subset),
     )
 

@@ -24,6 +24,7 @@ KINDS = {
     "n_places": "<i4",
     "n_gaps": "<i4",
     "n_invalid": "<i4",
+    "n_too_few": "<i4",
     "asked": "?",
 }
 FASTEST = 1

@@ -26,13 +26,19 @@ def settle_variance(*, snapshot: Snapshot, as_of: datetime, hold: Hold = free) -
     if study := kept(VarianceStudy, snapshot=snapshot):
         return study, False
     record = snapshot.record
-    complete = [name for name, has_all in zip(record.table.agents, record.complete, strict=True) if has_all]
+    names = np.array(record.table.agents, dtype=object)
     outcomes = _outcomes(snapshot)
 
     def on_board(facets: Sequence[Facet]) -> dict[str, Stated]:
         return _on_board(snapshot, outcomes, facets)
 
-    result = variance_study(outcomes, complete=complete, n_tasks=record.n_tasks, on_board=on_board)
+    result = variance_study(
+        outcomes,
+        complete=names[record.ran_all].tolist(),
+        n_tasks=record.n_tasks,
+        voices=names[record.voice].tolist(),
+        on_board=on_board,
+    )
     return keep(VarianceStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True
 
 

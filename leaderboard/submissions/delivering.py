@@ -2,7 +2,8 @@
 
 What the interface and files deliver differs in how it is parsed and in what is allowed to stand beside it.
 From there on it is the same: `Placed.of` gives the rows their ids and compares them with what is stored,
-`record` stores a part of them as a submission, and `services.append_changes` ends the transaction.
+`drafted` and `record` store a part of them as a submission, and `services.append_changes` ends the
+transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,6 +86,7 @@ class Terms:
     """What all submissions of one delivery have in common.
 
     `asked` and `n_trials`: what the agent was asked to run; None: all active tasks, as often as it did.
+    `judged`: implausible, where its agent's line is.
     `study`: the id of that by which these tasks were chosen for it, in that order.
     `taken_back_after_board`: what this replaces is its owner's, and a board has shown the agent.
     """
@@ -95,6 +97,7 @@ class Terms:
     token: ApiToken | None = None
     loaded: bool = False
     reason: str = ""
+    judged: str = ""
     asked: Sequence[int] | None = None
     n_trials: int | None = None
     study: int | None = None
@@ -114,12 +117,11 @@ class Part:
     replaces: Sequence[Submission] = ()
 
 
-def record(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, list[StatusChange]]:
-    """Store a part; what it replaces is superseded once it counts.
+def record(submission: Submission, part: Part, *, terms: Terms) -> list[StatusChange]:
+    """Store a part as its `drafted` submission; what it replaces is superseded once it counts.
 
-    Returns the submission and the changes to append at the end of the transaction, its own last.
+    Returns the changes to append at the end of the transaction, its own last.
     """
-    submission = _submission(part, placed, terms)
     changes: list[StatusChange] = []
     if submission.status == Status.ACCEPTED:
         changes += change_status(
@@ -130,22 +132,24 @@ def record(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, lis
             reason=f"by {submission.uuid}",
             after_board=terms.taken_back_after_board,
         )
-    stored = record_submission(submission=submission, rows=part.rows, by=terms.by, reason=terms.reason)
-    return submission, [*changes, stored]
+    stored = record_submission(
+        submission=submission, rows=part.rows, by=terms.by, reason=terms.reason, judged=terms.judged
+    )
+    return [*changes, stored]
 
 
-def proposed(part: Part, *, placed: Placed, terms: Terms) -> tuple[Submission, list[StatusChange]]:
-    """Return what `record` would store, and store nothing."""
-    submission = _submission(part, placed, terms)
+def proposed(submission: Submission, part: Part, *, terms: Terms) -> list[StatusChange]:
+    """Return what `record` would, and store nothing."""
     changes = [
         StatusChange(status=Status.SUPERSEDED, after_board=terms.taken_back_after_board)
         for _ in part.replaces
     ]
     changes.append(StatusChange(status=submission.status))
-    return submission, changes if submission.status == Status.ACCEPTED else []
+    return changes if submission.status == Status.ACCEPTED else []
 
 
-def _submission(part: Part, placed: Placed, terms: Terms) -> Submission:
+def drafted(part: Part, *, placed: Placed, terms: Terms) -> Submission:
+    """The submission that a part becomes, not stored yet."""
     rows = part.rows
     return Submission(
         agent=placed.agents[rows["agent"][0].as_py()],

@@ -139,6 +139,13 @@ class Submission(models.Model):
         return f"{self.agent} ({self.uuid})"
 
 
+class Judged(models.TextChoices):
+    """What was found of an agent's whole line when a submission changed its status."""
+
+    IMPLAUSIBLE = "implausible"
+    REVIEWED = "reviewed"  # an operator looked at it and let it count
+
+
 DATA_VERSION = "The data version of the benchmark that was reached with this"
 
 
@@ -158,6 +165,7 @@ class StatusChange(models.Model):
         help_text="After a board had shown the agent, its owner took an accepted submission back, or had "
         "tasks accepted that it had delivered before.",
     )
+    judged = models.CharField(max_length=16, choices=Judged, blank=True, default="")
     at = models.DateTimeField()
     by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
     reason = models.TextField(blank=True)
@@ -167,6 +175,7 @@ class StatusChange(models.Model):
             models.CheckConstraint(condition=Q(status__in=Status.values), name="statuschange_status_known"),
             models.CheckConstraint(
                 condition=Q(status__in=COUNTING, data_version__isnull=False)
+                | Q(status=Status.WAITING)  # with a version where it had counted
                 | Q(~Q(status__in=COUNTING), data_version__isnull=True),
                 name="statuschange_counts_with_version",
             ),
@@ -229,6 +238,47 @@ class Approval(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent} approved"
+
+
+class Verification(models.Model):
+    """An operator confirmed a submission, or took that back; the latest holds.
+
+    What an operator loaded is verified without a row here.
+    """
+
+    submission = models.ForeignKey(Submission, models.PROTECT, related_name="verifications")
+    verified = models.BooleanField()
+    data_version = models.BigIntegerField(help_text=f"{DATA_VERSION}.")
+    at = models.DateTimeField()
+    by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    note = models.TextField(blank=True)
+
+    class Meta:
+        triggers: ClassVar = [pgtrigger.Protect(name="verification_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"{self.submission} {'verified' if self.verified else 'no longer verified'}"
+
+
+class AccountTrust(models.Model):
+    """An operator trusts an account on a benchmark, or does so no longer; the latest holds."""
+
+    benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="account_trusts")
+    account = models.ForeignKey(User, models.PROTECT, related_name="+")
+    trusted = models.BooleanField()
+    data_version = models.BigIntegerField(help_text=f"{DATA_VERSION}.")
+    at = models.DateTimeField()
+    by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    reason = models.TextField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=~Q(reason=""), name="accounttrust_with_reason")
+        ]
+        triggers: ClassVar = [pgtrigger.Protect(name="accounttrust_is_append_only", operation=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"{self.account} {'trusted' if self.trusted else 'no longer trusted'} on {self.benchmark}"
 
 
 class Outcome(models.Model):

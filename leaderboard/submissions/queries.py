@@ -1,29 +1,40 @@
 """Reads of submissions."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 
-from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Resubmission
+from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Resubmission, Trust
 from leaderboard.catalog.queries import merged_agents, policy_in_force
 from leaderboard.submissions.copying import copy_out
 from leaderboard.submissions.models import (
     COUNTING,
     LIVE,
+    AccountTrust,
     Approval,
     InvalidConfirmation,
+    Judged,
     Setting,
     Status,
     StatusChange,
     Submission,
+    Verification,
 )
 from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHEMA, standing
+
+LOG_LINKS = {"logs", "trajectories"}  # names of links at which a run can be looked at
+
+_JUDGED = Subquery(
+    StatusChange.objects.filter(submission=OuterRef("pk")).order_by("-id").values("judged")[:1]
+)
 
 OUTCOMES = """
     SELECT o.submission_id, s.agent_id, o.task_id, o.setting_id, o.trial, o.value, o.valid
@@ -99,8 +110,23 @@ def standing_submissions(agent: int, new: Submission | None = None) -> dict[int,
 def by_arrival(submissions: QuerySet[Submission]) -> dict[int, Submission]:
     """By id, in the order in which they came to count; last what does not count yet."""
     arrival = F("arrival").asc(nulls_last=True)
-    dated = submissions.alias(arrival=Max("status_changes__data_version"))
+    accepted = Q(status_changes__status=Status.ACCEPTED)
+    dated = submissions.alias(arrival=Max("status_changes__data_version", filter=accepted))
     return {one.pk: one for one in dated.order_by(arrival, "id")}
+
+
+def with_withdrawn(agent: int, standing: Mapping[int, Submission]) -> dict[int, Submission]:
+    """What stands for an agent with what its submitters took back or replaced, in order of arrival.
+
+    What one of these is to replace is among it; empty where there is no such thing.
+    """
+    gone = ever_counted().filter(Q(agent=agent) | Q(agent__merged_into=agent), loaded=False)
+    replaced = [one.replaces_id for one in standing.values() if one.replaces_id]
+    ids = set(gone.filter(~Q(status=Status.ACCEPTED) | Q(pk__in=replaced)).values_list("pk", flat=True))
+    if not ids - standing.keys():
+        return {}
+    every = by_arrival(Submission.objects.filter(pk__in=ids | standing.keys()))
+    return every | {pk: one for pk, one in standing.items() if pk not in every}
 
 
 def outcomes_of(submissions: Iterable[int]) -> pa.Table:
@@ -113,9 +139,14 @@ def n_outcomes_of(submissions: Iterable[int]) -> dict[int, int]:
     return dict(Submission.objects.filter(pk__in=list(submissions)).values_list("pk", "n_outcomes"))
 
 
-def measured_outcomes_of(submissions: Iterable[int]) -> pa.Table:
-    """Return the outcomes with cost in US dollars, tokens, seconds and what people said of each trial."""
-    return standing(copy_out(MEASURED_OUTCOMES, [list(submissions)], schema=MEASURED_SCHEMA))
+def measured_outcomes_of(submissions: Iterable[int], withdrawn: Iterable[int] = ()) -> pa.Table:
+    """Return the outcomes with cost in US dollars, tokens, seconds and what people said of each trial.
+
+    Those that are `withdrawn` come as they were delivered: they stand in the place of none.
+    """
+    read = partial(copy_out, MEASURED_OUTCOMES, schema=MEASURED_SCHEMA)
+    found, gone = standing(read([list(submissions)])), list(withdrawn)
+    return pa.concat_tables([found, read([gone])]) if gone else found
 
 
 def texts_of(submission: int) -> list[tuple[str, pa.Array]]:
@@ -138,8 +169,11 @@ def settings_of(benchmark: Benchmark) -> dict[tuple[object, ...], int]:
 class Delivery:
     """An accepted submission. Those of one transaction share their `arrival`, a data version.
 
+    `n_trials` of a task may count; with fewer than `fewest_trials` its agent is incomplete.
     `confirmed`: its invalid outcomes are failures of the harness. `asked`: ids of tasks; None: all active.
     `chosen`: the same in the order in which the study of id `study` chose them for its agent; else empty.
+    `account`: id of the account whose token delivered it.
+    `withdrawn`: taken back or replaced since, so that its outcomes count nowhere.
     """
 
     submission: int
@@ -149,6 +183,7 @@ class Delivery:
     operator: bool
     asked: frozenset[int] | None
     n_trials: int | None
+    fewest_trials: int
     confirmed: bool
     submitted_at: datetime | None
     received_at: datetime
@@ -157,27 +192,44 @@ class Delivery:
     links: dict[str, str]
     study: int | None
     chosen: tuple[int, ...]
+    trust: Trust
+    account: int | None
+    withdrawn: bool = False
 
 
-def deliveries(benchmark: Benchmark, upto: int | None = None) -> list[Delivery]:
+def deliveries(benchmark: Benchmark, upto: int | None = None, *, withdrawn: bool = False) -> list[Delivery]:
     """What counts now, or counted at the data version `upto`; by agent, in order of arrival.
 
-    What an agent delivered that was merged is of the other one from that data version on.
+    What an agent delivered that was merged is of the other one from that data version on. Where `withdrawn`
+    is asked for, also what submitters delivered that counted before and was taken back or replaced.
     """
     changes = _upto(StatusChange.objects.filter(submission__agent__benchmark=benchmark), upto)
     latest = changes.exclude(data_version=None).order_by("submission_id", "-id").distinct("submission_id")
     confirmations = _upto(InvalidConfirmation.objects.filter(submission__agent__benchmark=benchmark), upto)
     confirmed = set(confirmations.values_list("submission_id", flat=True))
+    verified = verified_submissions(benchmark, upto)
     merged = merged_agents(benchmark, upto)
-    delivered = [
-        _delivery(change, confirmed, merged)
-        for change in latest.select_related("submission")
-        if change.status == Status.ACCEPTED
-    ]
+    last = list(latest.select_related("submission"))
+    accepted = [change for change in last if change.status == Status.ACCEPTED]
+    policies = policies_of(benchmark) if any((one.submission.n_trials or 1) > 1 for one in last) else []
+    delivered = [_delivery(change, confirmed, verified, merged, policies) for change in accepted]
+    gone = [one.submission_id for one in last if one.status != Status.ACCEPTED and not one.submission.loaded]
+    if withdrawn and gone:
+        once = latest.filter(status=Status.ACCEPTED, submission__in=gone).select_related("submission")
+        delivered += [
+            replace(_delivery(change, confirmed, verified, merged, policies), withdrawn=True)
+            for change in once
+        ]
     return sorted(delivered, key=lambda one: (one.agent_id, one.arrival, one.submission))
 
 
-def _delivery(accepted: StatusChange, confirmed: set[int], merged: Mapping[int, int]) -> Delivery:
+def _delivery(
+    accepted: StatusChange,
+    confirmed: set[int],
+    verified: set[int],
+    merged: Mapping[int, int],
+    policies: Sequence[Policy],
+) -> Delivery:
     submission = accepted.submission
     assert accepted.data_version is not None
     return Delivery(
@@ -188,6 +240,7 @@ def _delivery(accepted: StatusChange, confirmed: set[int], merged: Mapping[int, 
         operator=submission.loaded,
         asked=None if submission.asked is None else frozenset(submission.asked),
         n_trials=submission.n_trials,
+        fewest_trials=fewest_trials(submission, policies),
         confirmed=submission.loaded or submission.pk in confirmed,
         submitted_at=submission.submitted_at,
         received_at=submission.received_at,
@@ -196,7 +249,88 @@ def _delivery(accepted: StatusChange, confirmed: set[int], merged: Mapping[int, 
         links=submission.links,
         study=submission.study_id,
         chosen=tuple(submission.asked or ()) if submission.study_id else (),
+        trust=trust_of(submission, verified),
+        account=submission.submitted_by_id,
     )
+
+
+def trust_of(submission: Submission, verified: Collection[int]) -> Trust:
+    """How far the outcomes of a submission can be checked; `verified` are ids of confirmed ones."""
+    if submission.loaded or submission.pk in verified:
+        return Trust.VERIFIED
+    return Trust.LOGS if submission.links.keys() & LOG_LINKS else Trust.SELF_REPORTED
+
+
+def trust_now(submission: Submission) -> Trust:
+    return trust_of(submission, {submission.pk} if is_verified(submission) else ())
+
+
+def is_verified(submission: Submission) -> bool:
+    """Whether an operator confirmed it, as things stand."""
+    latest = submission.verifications.order_by("-id").first()
+    return latest is not None and latest.verified
+
+
+def verified_submissions(benchmark: Benchmark, upto: int | None = None) -> set[int]:
+    """Ids of submissions that an operator confirmed, now or at the data version `upto`."""
+    events = _upto(Verification.objects.filter(submission__agent__benchmark=benchmark), upto)
+    latest = events.order_by("submission_id", "-id").distinct("submission_id")
+    return {one.submission_id for one in latest if one.verified}
+
+
+def full_runs(benchmark: Benchmark, owner: int, n_tasks: int) -> list[int]:
+    """Ids of an account's agents that came to as many outcomes as a full run has, in this order.
+
+    Also of those whose outcomes were withdrawn; not of those that an operator confirmed.
+    """
+    accepted = StatusChange.objects.filter(status=Status.ACCEPTED, submission__agent__benchmark=benchmark)
+    accepted = accepted.filter(submission__agent__owner=owner, submission__loaded=False)
+    accepted = accepted.filter(Q(submission__asked=None) | Q(submission__asked__len__gte=n_tasks))
+    accepted = accepted.exclude(submission__in=verified_submissions(benchmark)).order_by("data_version", "id")
+    n_outcomes: Counter[int] = Counter()
+    for agent, n in accepted.values_list("submission__agent", "submission__n_outcomes"):
+        n_outcomes[agent] += n
+    return [agent for agent, n in n_outcomes.items() if n >= n_tasks]
+
+
+def trusted_accounts(benchmark: Benchmark, upto: int | None = None) -> set[int]:
+    """Ids of accounts that an operator trusts, now or at the data version `upto`."""
+    events = _upto(AccountTrust.objects.filter(benchmark=benchmark), upto)
+    latest = events.order_by("account_id", "-id").distinct("account_id")
+    return {one.account_id for one in latest if one.trusted}
+
+
+def policies_of(benchmark: Benchmark) -> list[Policy]:
+    """All policies of a benchmark, in order."""
+    return list(benchmark.policies.order_by("number"))
+
+
+def fewest_trials(submission: Submission, policies: Sequence[Policy]) -> int:
+    """How many trials of each task its assignment asked for at least; 1 without one.
+
+    A submission has the number that is recommended, where that is more. Its assignment was made by a policy
+    that was in force while it may have been open: of several the least demanding counts.
+    """
+    if not submission.n_trials:
+        return 1
+    ended = [*(policy.created_at for policy in policies[1:]), None]
+    numbers = [
+        policy.n_trials
+        for policy, end in zip(policies, ended, strict=False)
+        if policy.created_at <= submission.received_at
+        and (end is None or end > submission.received_at - timedelta(days=policy.assignment_days))
+    ]
+    return min([submission.n_trials, *numbers]) if numbers else 1
+
+
+def held_for_review(benchmark: Benchmark) -> QuerySet[Submission]:
+    """Those that wait as their agent is implausible."""
+    waiting = Submission.objects.filter(agent__benchmark=benchmark, status=Status.WAITING)
+    return waiting.alias(judged=_JUDGED).filter(judged=Judged.IMPLAUSIBLE).order_by("id")
+
+
+def without_held(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    return submissions.alias(judged=_JUDGED).exclude(judged=Judged.IMPLAUSIBLE)
 
 
 def withheld(

@@ -42,7 +42,7 @@ def ensure_settings(
 
 
 def record_submission(
-    *, submission: Submission, rows: pa.Table, by: User | None, reason: str = ""
+    *, submission: Submission, rows: pa.Table, by: User | None, reason: str = "", judged: str = ""
 ) -> StatusChange:
     """Store a submission and its outcomes, and return its first status, not yet appended to its history.
 
@@ -61,6 +61,7 @@ def record_submission(
         at=submission.received_at,
         by=by,
         reason=reason,
+        judged=judged,
     )
 
 
@@ -72,6 +73,7 @@ def change_status(
     by: User | None,
     reason: str = "",
     after_board: bool = False,
+    judged: str = "",
 ) -> list[StatusChange]:
     """Set the status and return what is to be appended to each submission's history."""
     Submission.objects.filter(pk__in=[s.pk for s in submissions]).update(status=status)
@@ -83,6 +85,7 @@ def change_status(
             by=by,
             reason=reason,
             after_board=after_board and s.status == Status.ACCEPTED,
+            judged=judged,
         )
         for s in submissions
     ]
@@ -96,7 +99,11 @@ def append_changes(
     These are the last statements of a transaction: the row of the benchmark is locked from here on. Tasks
     that came with it bear the same version.
     """
-    counting = [change for change in changes if change.status in COUNTING]
+    counting = [
+        change
+        for change in changes
+        if change.status in COUNTING or change.submission.status == Status.ACCEPTED  # it had counted
+    ]
     if counting or tasks_came:
         version = bump_data_version(benchmark=benchmark)
         for change in counting:

@@ -1,6 +1,6 @@
 """What commands print: faults as lines, a board and its studies as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ from leaderboard.boards.models import Board
 from leaderboard.boards.queries import withdrawn_since
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Faulty, Refusal, of_database
+from leaderboard.operations.queries import accounts_behind
 from leaderboard.studies.answers import (
     Changes,
     Standings,
@@ -143,6 +144,12 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _accounts(check: DriftCheck, monitor: Mapping[str, Any]) -> dict[str, str]:
+    if check.subset is None or monitor["state"] not in ("warn", "alert"):
+        return {}
+    return {"accounts behind it": accounts_behind(check.subset, monitor)}
+
+
 def drift_text(check: DriftCheck) -> str:
     """The state of each monitor, alerts first, with what to do, and how often they cry wolf."""
     found = check.result
@@ -161,6 +168,7 @@ def drift_text(check: DriftCheck) -> str:
                     "monitor": one["name"],
                     "": one["reason"],
                     "what to do": one["advice"],
+                    **_accounts(check, one),
                 }
                 for one in monitors
             ],

@@ -64,6 +64,14 @@ class PersonForm(ReasonForm):
     )
 
 
+class InviteForm(PersonForm):
+    trusted = forms.BooleanField(
+        label="Trust the account",
+        required=False,
+        help_text="Pass rates, calibration and alerts then take all of its agents, not two.",
+    )
+
+
 class WebhookForm(ReasonForm):
     url = forms.URLField(label="Address", max_length=2_000, assume_scheme="https")
     events = forms.MultipleChoiceField(
@@ -111,7 +119,7 @@ def loaded(report: LoadReport, verb: str) -> list[str]:
         told.append(f"{report.n_replaced:,} {verb} replaced.")
     if report.n_new_tasks:
         told.append(f"{words.counted(report.n_new_tasks, 'task')} {verb} made.")
-    return told
+    return [*told, *report.notes]
 
 
 def _what_goes(asked: Asked) -> Preview:
@@ -158,6 +166,7 @@ def _invite(asked: Asked) -> Told:
         benchmark=asked.row,
         email=asked.said["email"],
         role=Role(asked.said["role"]),
+        trusted=asked.said["trusted"],
         by=asked.by,
         reason=asked.reason,
         as_of=asked.as_of,
@@ -226,7 +235,7 @@ INVITE = Doing(
     "Invite somebody",
     "Makes a link that opens an account, or gives one a role here. It works once, for 14 days.",
     _invite,
-    form=PersonForm,
+    form=InviteForm,
 )
 MEMBER = Doing(
     "member",

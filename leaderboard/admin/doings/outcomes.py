@@ -6,11 +6,12 @@ from leaderboard.admin.doing import Asked, Doing, Preview, Told, change_url
 from leaderboard.admin.drawing import moves_chart
 from leaderboard.admin.forms import LongText, ReasonForm
 from leaderboard.catalog.models import Agent, Task
-from leaderboard.operations import corrections, naming, retirement, reviewing
+from leaderboard.operations import corrections, naming, retirement, reviewing, verifying
 from leaderboard.operations.disputes import LONGEST, report
 from leaderboard.operations.erasing import erase_agent
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import LIVE, InvalidConfirmation, Status, Submission
+from leaderboard.submissions.queries import is_verified
 
 FOLLOWS = "the board follows by itself."
 
@@ -202,6 +203,16 @@ def _confirm(asked: Asked) -> Told:
     return Told(f"Confirmed; {FOLLOWS}")
 
 
+def _verify(asked: Asked) -> Told:
+    verifying.verify(uuid=asked.row.uuid, note=asked.reason, as_of=asked.as_of, by=asked.by)
+    return Told(f"Verified; {FOLLOWS}")
+
+
+def _unverify(asked: Asked) -> Told:
+    verifying.verify(uuid=asked.row.uuid, note=asked.reason, as_of=asked.as_of, by=asked.by, verified=False)
+    return Told(f"No longer verified; {FOLLOWS}")
+
+
 def _is_waiting(submission: Submission) -> bool:
     return submission.status == Status.WAITING
 
@@ -234,4 +245,20 @@ CONFIRM = Doing(
     "Its invalid outcomes are missing from now on instead of failures, and may be delivered again.",
     _confirm,
     is_open=_has_doubtful,
+)
+VERIFY = Doing(
+    "verify",
+    "Verify",
+    "You checked its outcomes, by its logs or by a run of your own. Say how: the reason is kept as the note.",
+    _verify,
+    is_open=lambda submission: (
+        submission.status in LIVE and not submission.loaded and not is_verified(submission)
+    ),
+)
+UNVERIFY = Doing(
+    "unverify",
+    "No longer verify",
+    "Takes the verification back. Its outcomes count as before.",
+    _unverify,
+    is_open=lambda submission: submission.status in LIVE and is_verified(submission),
 )

@@ -1,12 +1,14 @@
 """What is done to memberships, invitations, tokens and accounts."""
 
+from functools import partial
+
 from django import forms
 from django.utils import timezone
 
 from leaderboard.accounts.models import User
 from leaderboard.admin.doing import Asked, Doing, Preview, Told
 from leaderboard.admin.forms import ReasonForm
-from leaderboard.catalog.models import Role
+from leaderboard.catalog.models import Membership, Role
 from leaderboard.operations.erasing import erase_account
 from leaderboard.operations.people import (
     remove_member,
@@ -15,10 +17,29 @@ from leaderboard.operations.people import (
     set_role,
     why_over,
 )
+from leaderboard.operations.verifying import trust_account
+from leaderboard.submissions.queries import trusted_accounts
 
 
 class RoleForm(ReasonForm):
     role = forms.ChoiceField(label="Role", choices=Role.choices)
+
+
+def _trust(asked: Asked, *, trusted: bool) -> Told:
+    row = asked.row
+    trust_account(
+        benchmark=row.benchmark,
+        account=row.user,
+        reason=asked.reason,
+        as_of=asked.as_of,
+        by=asked.by,
+        trusted=trusted,
+    )
+    return Told(f"{row.user} is {'trusted' if trusted else 'no longer trusted'} on {row.benchmark}.")
+
+
+def _is_trusted(membership: Membership) -> bool:
+    return membership.user_id in trusted_accounts(membership.benchmark)
 
 
 def _set_role(asked: Asked) -> Told:
@@ -33,7 +54,7 @@ def _set_role(asked: Asked) -> Told:
 
 
 def _remove(asked: Asked) -> Told:
-    remove_member(membership=asked.row, by=asked.by, reason=asked.reason)
+    remove_member(membership=asked.row, by=asked.by, reason=asked.reason, as_of=asked.as_of)
     return Told(f"{asked.row.user} has no role on {asked.row.benchmark} any more.", url="../../")
 
 
@@ -65,7 +86,23 @@ def _what_erasing_does(asked: Asked) -> Preview:
 
 
 SET_ROLE = Doing("role", "Change the role", "May be more or less than now.", _set_role, form=RoleForm)
-REMOVE = Doing("remove", "Remove", "Takes the role away; tokens end with it.", _remove, is_dangerous=True)
+TRUST = Doing(
+    "trust",
+    "Trust",
+    "Pass rates, calibration and alerts take all agents of the account, not two.",
+    partial(_trust, trusted=True),
+    is_open=lambda membership: not _is_trusted(membership),
+)
+UNTRUST = Doing(
+    "untrust",
+    "Trust no longer",
+    "Pass rates, calibration and alerts take two agents of the account from now on.",
+    partial(_trust, trusted=False),
+    is_open=_is_trusted,
+)
+REMOVE = Doing(
+    "remove", "Remove", "Takes role and trust away; tokens end with the role.", _remove, is_dangerous=True
+)
 REVOKE_INVITATION = Doing(
     "revoke",
     "Revoke",

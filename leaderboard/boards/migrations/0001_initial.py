@@ -54,6 +54,7 @@ class Migration(migrations.Migration):
                 ('organisation', models.CharField(blank=True, max_length=255)),
                 ('links', models.JSONField(default=dict)),
                 ('run_by', models.CharField(max_length=16)),
+                ('trust', models.CharField(choices=[('self_reported', 'Self Reported'), ('logs', 'Logs'), ('verified', 'Verified')], max_length=16)),
                 ('submitted_at', models.CharField(help_text='ISO 8601.', max_length=40, null=True)),
                 ('how', models.CharField(max_length=16)),
                 ('condition', models.TextField(blank=True)),

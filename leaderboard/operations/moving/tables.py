@@ -29,6 +29,7 @@ from leaderboard.studies.models import (
     VarianceStudy,
 )
 from leaderboard.submissions.models import (
+    AccountTrust,
     Approval,
     InvalidConfirmation,
     MachineCheck,
@@ -37,6 +38,7 @@ from leaderboard.submissions.models import (
     Setting,
     StatusChange,
     Submission,
+    Verification,
 )
 
 AnyModel = type[models.Model]
@@ -53,6 +55,8 @@ PATHS: dict[AnyModel, str] = {
     MachineCheck: "submission__agent__benchmark",
     InvalidConfirmation: "submission__agent__benchmark",
     Approval: "agent__benchmark",
+    Verification: "submission__agent__benchmark",
+    AccountTrust: "benchmark",
     Outcome: "submission_id__in",
     OutcomeDetail: "submission_id__in",
     TaskSubset: "benchmark",

@@ -28,16 +28,16 @@ def changes(told: Changes, most: int, where: str) -> dict[str, Any]:
 
 def _rows(told: Changes) -> Iterator[Changed]:
     for agent in told.entered:
-        yield Changed("Entered", agent, NOBODY, "listed")
+        what = words.entered_text(told.now[agent].rank).capitalize()
+        yield Changed(what, agent, NOBODY, words.place_text(told.now[agent]))
     for one in told.moved:
         new = f"{one.n_new_above:,} of those above it new" if one.n_new_above else ""
         before, now = words.place_text(one.before), words.place_text(one.now)
         yield Changed("Moved beyond the ranks it might hold", one.agent, before, now, new)
-    for agent in told.now_ranked:
-        yield Changed("Got a rank", agent, "not ranked", "ranked")
-    for agent in told.now_unranked:
-        yield Changed("Lost the rank", agent, "ranked", "not ranked")
-    for agent in told.withdrawn:
-        yield Changed("Withdrawn", agent, "listed", NOBODY)
-    for agent in told.left:
-        yield Changed("Left", agent, "listed", NOBODY)
+    for what, agents in (("Got a rank", told.now_ranked), ("Lost the rank", told.now_unranked)):
+        for agent in agents:
+            before, now = words.place_text(told.before[agent]), words.place_text(told.now[agent])
+            yield Changed(what, agent, before, now)
+    for what, agents in (("Withdrawn", told.withdrawn), ("Left", told.left)):
+        for agent in agents:
+            yield Changed(what, agent, words.place_text(told.before[agent]), NOBODY)

@@ -144,6 +144,17 @@ def marks(page: BoardPage, line: Line) -> SafeString:
 
 
 @register.filter
+def trust_mark(level: str) -> SafeString:
+    """How far outcomes can be checked, in a word or two; what that means stands in its title."""
+    return format_html(
+        '<span class="mark trust {}" title="{}">{}</span>',
+        level,
+        words.TRUST_MEANS[level],
+        words.TRUST[level],
+    )
+
+
+@register.filter
 def who(names: Sequence[str]) -> str:
     """The names where they are few, else their number."""
     return ", ".join(names) if len(names) <= N_NAMES_SHOWN else f"{len(names):,} agents"

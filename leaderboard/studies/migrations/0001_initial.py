@@ -27,6 +27,17 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='VerifiedReference',
+            fields=[
+                ('benchmark', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='verified_reference', serialize=False, to='catalog.benchmark')),
+                ('sha256', models.CharField(help_text='Of tasks and means, to tell whether it is still right.', max_length=64)),
+                ('tasks', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Ids of the active tasks, by name.', size=None)),
+                ('n_agents', models.PositiveIntegerField()),
+                ('is_pass_fail', models.BooleanField(help_text='No outcome of theirs lies between 0 and 1.')),
+                ('arrays', models.BinaryField(help_text='Means by agent, then difficulties: little-endian, compressed.')),
+            ],
+        ),
+        migrations.CreateModel(
             name='TaskSubset',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

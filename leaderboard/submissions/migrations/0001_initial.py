@@ -97,13 +97,14 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('checking', 'Checking'), ('waiting', 'Waiting'), ('accepted', 'Accepted'), ('refused', 'Refused'), ('superseded', 'Superseded'), ('withdrawn', 'Withdrawn')], max_length=16)),
                 ('data_version', models.BigIntegerField(help_text='The data version of the benchmark that was reached with this; empty where it changed nothing that counts.', null=True)),
                 ('after_board', models.BooleanField(default=False, help_text='After a board had shown the agent, its owner took an accepted submission back, or had tasks accepted that it had delivered before.')),
+                ('judged', models.CharField(blank=True, choices=[('implausible', 'Implausible'), ('reviewed', 'Reviewed')], default='', max_length=16)),
                 ('at', models.DateTimeField()),
                 ('reason', models.TextField(blank=True)),
                 ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('submission', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='status_changes', to='submissions.submission')),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('status__in', ['checking', 'waiting', 'accepted', 'refused', 'superseded', 'withdrawn'])), name='statuschange_status_known'), models.CheckConstraint(condition=models.Q(models.Q(('data_version__isnull', False), ('status__in', ('accepted', 'superseded', 'withdrawn'))), models.Q(models.Q(('status__in', ('accepted', 'superseded', 'withdrawn')), _negated=True), ('data_version__isnull', True)), _connector='OR'), name='statuschange_counts_with_version'), models.CheckConstraint(condition=models.Q(('after_board', False), ('status__in', ('accepted', 'superseded', 'withdrawn')), _connector='OR'), name='statuschange_after_board_counts')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('status__in', ['checking', 'waiting', 'accepted', 'refused', 'superseded', 'withdrawn'])), name='statuschange_status_known'), models.CheckConstraint(condition=models.Q(models.Q(('data_version__isnull', False), ('status__in', ('accepted', 'superseded', 'withdrawn'))), ('status', 'waiting'), models.Q(models.Q(('status__in', ('accepted', 'superseded', 'withdrawn')), _negated=True), ('data_version__isnull', True)), _connector='OR'), name='statuschange_counts_with_version'), models.CheckConstraint(condition=models.Q(('after_board', False), ('status__in', ('accepted', 'superseded', 'withdrawn')), _connector='OR'), name='statuschange_after_board_counts')],
             },
         ),
         migrations.CreateModel(
@@ -118,6 +119,34 @@ class Migration(migrations.Migration):
             ],
             options={
                 'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
+            name='Verification',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('verified', models.BooleanField()),
+                ('data_version', models.BigIntegerField(help_text='The data version of the benchmark that was reached with this.')),
+                ('at', models.DateTimeField()),
+                ('note', models.TextField(blank=True)),
+                ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('submission', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='verifications', to='submissions.submission')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='AccountTrust',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('trusted', models.BooleanField()),
+                ('data_version', models.BigIntegerField(help_text='The data version of the benchmark that was reached with this.')),
+                ('at', models.DateTimeField()),
+                ('reason', models.TextField()),
+                ('account', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='account_trusts', to='catalog.benchmark')),
+                ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='accounttrust_with_reason')],
             },
         ),
         migrations.CreateModel(
@@ -186,6 +215,10 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(name='outcomedetail_is_append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='ee7e819de66539187ce66fcd698682d4aa3fc078', operation='UPDATE OR DELETE', pgid='pgtrigger_outcomedetail_is_append_only_4537b', table='submissions_outcomedetail', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
+            model_name='accounttrust',
+            trigger=pgtrigger.compiler.Trigger(name='accounttrust_is_append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='8a4d0e7bf153d29648f54f145432f94b2c3b366b', operation='UPDATE OR DELETE', pgid='pgtrigger_accounttrust_is_append_only_965c6', table='submissions_accounttrust', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
             model_name='approval',
             trigger=pgtrigger.compiler.Trigger(name='approval_is_append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='e23db554061dc350643d1d7c607934b6f3febaef', operation='UPDATE OR DELETE', pgid='pgtrigger_approval_is_append_only_91217', table='submissions_approval', when='BEFORE')),
         ),
@@ -220,5 +253,9 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='submissionchange',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='df0e8230576a00395485e0dd6b04e6c341ca5d03', operation='UPDATE OR DELETE', pgid='pgtrigger_append_only_4dfdb', table='submissions_submissionchange', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='verification',
+            trigger=pgtrigger.compiler.Trigger(name='verification_is_append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='ae8c749ceba9b7e159994b09ec5e59edee28d331', operation='UPDATE OR DELETE', pgid='pgtrigger_verification_is_append_only_cc5b5', table='submissions_verification', when='BEFORE')),
         ),
     ]

@@ -23,14 +23,18 @@ class Command(ServiceCommand):
         parser.add_argument("email")
         parser.add_argument("--benchmark", required=True, metavar="SLUG")
         parser.add_argument("--role", choices=Role.values, default=Role.SUBMITTER.value)
+        parser.add_argument(
+            "--trusted", action="store_true", help="trust the account as `manage.py trust` does"
+        )
         parser.add_argument("--reason", default=AT_COMMAND_LINE, help="why; it is kept")
 
-    def handle(self, *, email: str, benchmark: str, role: str, reason: str, **_: Any) -> None:
+    def handle(self, *, email: str, benchmark: str, role: str, trusted: bool, reason: str, **_: Any) -> None:
         with refusals_as_errors():
             invitation, secret = invite(
                 benchmark=benchmark_of(benchmark),
                 email=email,
                 role=Role(role),
+                trusted=trusted,
                 by=None,
                 reason=reason,
                 as_of=timezone.now(),

@@ -10,7 +10,13 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.comparisons import LABELS, comparison_of
 from leaderboard.operations.models import Reselection
-from leaderboard.operations.reselections import approve, open_proposal, propose, reject
+from leaderboard.operations.reselections import (
+    NothingWouldChange,
+    approve,
+    open_proposal,
+    propose,
+    reject,
+)
 from leaderboard.terminal.arguments import USAGE, stated_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.comparing import comparison_text
@@ -66,8 +72,13 @@ def _shown(benchmark: Benchmark) -> str:
 
 
 def _proposed(benchmark: Benchmark, reason: str) -> str:
-    with progress_bar("Proposing") as progress:
-        made = propose(benchmark=benchmark, by=None, reason=reason, as_of=timezone.now(), progress=progress)
+    try:
+        with progress_bar("Proposing") as progress:
+            made = propose(
+                benchmark=benchmark, by=None, reason=reason, as_of=timezone.now(), progress=progress
+            )
+    except NothingWouldChange as answer:
+        return str(answer)
     return comparison_text(comparison_of(made))
 
 

@@ -15,6 +15,8 @@ from leaderboard.terminal.arguments import stated_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
+ACCEPTED = "accepted in review"
+
 
 class Command(ServiceCommand):
     help = "Show the submissions that wait for review (policy review=manual), and accept or refuse them."
@@ -24,7 +26,7 @@ class Command(ServiceCommand):
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--accept", type=UUID, metavar="SUBMISSION", help="let it count")
         what.add_argument("--refuse", type=UUID, metavar="SUBMISSION", help="let it never count")
-        parser.add_argument("--reason", default="", help="why; it is kept")
+        parser.add_argument("--reason", default="", help="why; it is kept, and a refusal needs one")
 
     def handle(
         self, *, benchmark: str, accept: UUID | None, refuse: UUID | None, reason: str, **_: Any
@@ -37,7 +39,7 @@ class Command(ServiceCommand):
                 return
             if not Submission.objects.filter(agent__benchmark=found, uuid=uuid).exists():
                 raise CommandError(f"There is no submission {uuid} on {benchmark}.")
-            self.stdout.write(_decided(uuid, stated_reason(reason), counts=accept is not None))
+            self.stdout.write(_decided(uuid, reason, counts=accept is not None))
 
 
 def _waiting(benchmark: Any) -> str:
@@ -51,7 +53,7 @@ def _waiting(benchmark: Any) -> str:
 
 def _decided(uuid: UUID, reason: str, *, counts: bool) -> str:
     if counts:
-        accept(uuid=uuid, by=None, reason=reason, as_of=timezone.now())
+        accept(uuid=uuid, by=None, reason=reason.strip() or ACCEPTED, as_of=timezone.now())
         return f"{uuid} counts from now on."
-    refuse(uuid=uuid, by=None, reason=reason, as_of=timezone.now())
+    refuse(uuid=uuid, by=None, reason=stated_reason(reason), as_of=timezone.now())
     return f"{uuid} is refused."

@@ -1,0 +1,102 @@
+"""Agents are judged again: on what is taken back, on trust, and on what verified agents have done since.
+
+What is held is let count once the agent is plausible; what counts is held where the agent itself changed, and
+never since others did.
+"""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.operations.asking import names_asked
+from leaderboard.operations.checking import accept_unseen, status_now, wait
+from leaderboard.operations.corrections import CountsNoMore, locked_submissions
+from leaderboard.operations.holding import is_judged
+from leaderboard.studies.own_parts import OfAgent, own_row
+from leaderboard.studies.plausibility import why_implausible
+from leaderboard.studies.queries import active_subset
+from leaderboard.submissions.models import Judged, Status, Submission
+from leaderboard.submissions.queries import (
+    by_arrival,
+    held_for_review,
+    live_outcomes,
+    settings_of,
+    standing_submissions,
+    verified_submissions,
+)
+
+PLAUSIBLE = "its agent is plausible by now"
+
+
+def judge_held(*, benchmark: Benchmark, as_of: datetime) -> bool:
+    """Let count what is held and is plausible by now; say whether there was any."""
+    agents = list(held_for_review(benchmark).order_by("agent").values_list("agent", flat=True).distinct())
+    n_released = sum(_judged_held(benchmark, agent, as_of) for agent in agents)
+    return n_released > 0
+
+
+@transaction.atomic
+def _judged_held(benchmark: Benchmark, agent: int, as_of: datetime) -> int:
+    uuids = list(held_for_review(benchmark).filter(agent=agent).values_list("uuid", flat=True))
+    try:
+        submissions = locked_submissions(uuids)
+    except CountsNoMore:  # taken back meanwhile; the next recompute looks again
+        return 0
+    return _release(submissions[0].agent, as_of) if submissions else 0
+
+
+def judge_again(agent: Agent, *, as_of: datetime) -> None:
+    """Hold what counts of a locked agent where it is implausible by now; else release what is held."""
+    theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent))
+    counting = by_arrival(theirs.filter(status=Status.ACCEPTED))
+    if why := _why(agent, counting):
+        reviewed = theirs.filter(status_changes__judged=Judged.REVIEWED)
+        unseen = [one for one in counting.values() if is_judged(one) and one not in reviewed]
+        if unseen:
+            wait(unseen, reason=f"held for review: {why}", as_of=as_of, judged=Judged.IMPLAUSIBLE)
+    else:
+        _release(agent, as_of)
+
+
+def _release(agent: Agent, as_of: datetime) -> int:
+    """Let count what is held of a locked agent, if all that stands for it is plausible; return how many."""
+    held = list(held_for_review(agent.benchmark).filter(agent=agent).select_related("agent__benchmark"))
+    if not held or _why(agent, standing_submissions(agent.merged_into_id or agent.pk)):
+        return 0
+    return sum(_released(one, as_of) for one in held)
+
+
+def _why(agent: Agent, submissions: dict[int, Submission]) -> str:
+    """Say what is implausible of these submissions together; empty where nothing is, or nobody judges."""
+    verified = verified_submissions(agent.benchmark)
+    if not any(is_judged(one) for pk, one in submissions.items() if pk not in verified):
+        return ""
+    policy, pk = policy_in_force(agent.benchmark), agent.merged_into_id or agent.pk
+    of = OfAgent(
+        agent=pk,
+        submissions=submissions,
+        policy=policy,
+        subset=active_subset(agent.benchmark),
+        tasks=names_asked(policy, None),
+        settings={pk: facets for facets, pk in settings_of(agent.benchmark).items()},
+    )
+    return why_implausible(own_row(live_outcomes([pk]), of), of)
+
+
+def _released(submission: Submission, as_of: datetime) -> bool:
+    benchmark = submission.agent.benchmark
+    status, why = status_now(
+        n_outcomes=submission.n_outcomes,
+        embargo_until=submission.embargo_until,
+        policy=policy_in_force(benchmark),
+        as_of=as_of,
+        checked=True,
+    )
+    if status == Status.ACCEPTED:
+        accept_unseen(submission, reason=PLAUSIBLE, as_of=as_of)
+        return True
+    wait([submission], reason=why, as_of=as_of)
+    return False

@@ -1,0 +1,76 @@
+"""Verify a submission, by hand or by a rerun."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from leaderboard.operations.verifying import draw as draw_tasks
+from leaderboard.operations.verifying import figures, verify, verify_by_rerun
+from leaderboard.studies.second_runs import N_FEWEST
+from leaderboard.submissions.parsing.flat import read_file
+from leaderboard.terminal.arguments import reading
+from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.printing import refusals_as_errors
+
+
+class Command(ServiceCommand):
+    help = (
+        "Say that you checked the outcomes of a submission, by its logs or by a run of your own. An agent is "
+        "verified when all its submissions are."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("submission", type=UUID, help="its id, as the receipt tells it")
+        parser.add_argument("--note", default="", help="how it was checked; it is kept")
+        way = parser.add_mutually_exclusive_group()
+        way.add_argument("--undo", action="store_true", help="verify it no longer")
+        way.add_argument(
+            "--draw",
+            type=int,
+            nargs="?",
+            const=N_FEWEST,
+            metavar="N",
+            help=f"name N of its tasks at random, at least and by default {N_FEWEST}, for you to run again; "
+            "do not publish them before you have run them",
+        )
+        way.add_argument(
+            "--rerun",
+            type=Path,
+            metavar="FILE",
+            help="a flat file with your own run of the tasks drawn: verify the submission if both runs agree "
+            "within chance (1%%)",
+        )
+
+    def handle(
+        self, *, submission: UUID, note: str, undo: bool, draw: int | None, rerun: Path | None, **_: Any
+    ) -> None:
+        with refusals_as_errors():
+            if draw is not None:
+                return self.draw(submission, draw)
+            if rerun is not None:
+                return self.rerun(submission, rerun, note)
+            found = verify(uuid=submission, note=note, as_of=timezone.now(), verified=not undo)
+        is_now = "no longer verified" if undo else "verified"
+        self.stdout.write(
+            f"{submission} of {found.agent.name} is {is_now}.\n"
+            f"Next: manage.py recompute {found.agent.benchmark.slug}"
+        )
+        return None
+
+    def draw(self, uuid: UUID, n: int) -> None:
+        if n < N_FEWEST:
+            raise CommandError(f"--draw takes at least {N_FEWEST} tasks.")
+        self.stdout.write("\n".join(draw_tasks(uuid=uuid, n=n)))
+
+    def rerun(self, uuid: UUID, file: Path, note: str) -> None:
+        with reading(file, "a flat file of outcomes (see docs/flat-file.md)"):
+            flat = read_file(file, as_of=timezone.now())
+        submission, found = verify_by_rerun(uuid=uuid, flat=flat, note=note, as_of=timezone.now())
+        if not found.agrees:
+            raise CommandError(f"Not verified: the runs differ by more than chance ({figures(found)}).")
+        told = f"{uuid} of {submission.agent.name} is verified: {figures(found)}."
+        self.stdout.write(f"{told}\nNext: manage.py recompute {submission.agent.benchmark.slug}")
