@@ -14,7 +14,7 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.operations import checking, due, embargoes
 from leaderboard.operations.assignments import assign, names_of
-from leaderboard.operations.corrections import unload
+from leaderboard.operations.corrections import unload, withdraw
 from leaderboard.operations.intake import submit
 from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import JobStatus, Lane
@@ -23,10 +23,18 @@ from leaderboard.operations.runs import ClaimLost, begin
 from leaderboard.operations.scheduler import performing
 from leaderboard.operations.secrets_in import secrets_in
 from leaderboard.operations.services import recompute
+from leaderboard.studies.own_parts import OfAgent, own_row
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import MachineCheck, Outcome, Status, Submission
-from leaderboard.submissions.queries import run_again, withheld
+from leaderboard.submissions.queries import (
+    deliveries,
+    live_outcomes,
+    run_again,
+    settings_of,
+    standing_submissions,
+    withheld,
+)
 from tests.leaderboard.world import token
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text
 
@@ -193,13 +201,76 @@ class TestFindings:
         assert set(subset) < set(names)
 
     def test_fewer_trials_than_were_asked_for(self, ada, toy):
-        Policy.objects.create(benchmark=toy, number=2, n_trials=5)
+        """Without a rank until they are there: who stops at a good result gains nothing."""
+        Policy.objects.create(benchmark=toy, number=2, n_trials=3, created_at=AS_OF - DAY)
         described = AgentDescription("assigned", "Loop", "M assigned")
-        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 5
+        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 3
         receipt = deliver(ada, marks_of(WHOLE), "assigned")
-        said = "5 trials of each task were asked for; there is 1 so far"
+        said = (
+            "3 trials of each task were asked for; there is 1 so far: until all are delivered, the agent is "
+            "listed without a rank"
+        )
         assert found(receipt, "trials") == [("warned", said)]
         assert said in receipt["warnings"]
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["assigned"]
+        assert ("incomplete" in line.marks, line.at["full"].rank) == (True, None)
+        assert line.at["full"].reason.startswith(
+            "20 of the 20 tasks that it was asked to run have fewer trials than it was asked for: "
+        )
+        rows = [row | {"trial": trial} for row in marks_of(WHOLE) for trial in (2, 3)]
+        assert found(deliver(ada, rows, "assigned"), "trials") == [("passed", "3 of each task")]
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["assigned"]
+        assert (line.marks, line.at["full"].rank is None) == (("flagged",), False)
+
+    def test_an_assignment_asked_for_what_the_policy_of_its_day_did(self, ada, toy):
+        """Not for what is recommended, nor for what a later policy asks for."""
+        recompute(benchmark=toy, as_of=AS_OF)
+        described = AgentDescription("assigned", "Loop", "M assigned")
+        Policy.objects.create(benchmark=toy, number=2, n_trials=1, created_at=AS_OF - DAY)
+        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        Policy.objects.create(benchmark=toy, number=3, n_trials=2, created_at=AS_OF + DAY)
+        assert (asked.n_trials, asked.n_trials_recommended) == (1, 2)
+        rows = [row for row in marks_of(WHOLE) if row["task"] in names_of(asked)]
+        deliver(ada, rows, "assigned", as_of=AS_OF + 2 * DAY)
+        (one,) = [one for one in deliveries(toy) if not one.operator]
+        assert (one.n_trials, one.fewest_trials) == (2, 1)
+
+    def test_tasks_that_were_tried_again_before_a_worse_run_are_flagged(self, ada, toy):
+        twice = [row | {"trial": trial, "outcome": 1} for row in marks_of("1") for trial in (1, 2)]
+        deliver(ada, [*twice, *marks_of(WHOLE)[1:]], "again")
+        deliver(ada, [row | {"trial": 3, "outcome": 0} for row in marks_of(WHOLE)], "again")
+        line = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["again"]
+        assert "flagged" in line.marks
+        assert "retried: tried some tasks again in one delivery, and did worse on them later" in line.flags
+        of_all = (2 / 3 + sum(row["outcome"] for row in marks_of(WHOLE)[1:]) / 2) / 20
+        assert line.at["full"].score == pytest.approx(of_all, abs=1e-9)
+
+    def test_a_receipt_counts_what_was_withdrawn_as_the_board_does(self, ada, toy):
+        """Both halves twice where one was asked for; the second withdrawn and delivered anew: not whole."""
+        described = AgentDescription("halves", "Loop", "M halves")
+        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 1
+        first, second = (
+            [row | {"trial": t, "outcome": t % 2} for row in rows for t in (1, 2)]
+            for rows in (marks_of(WHOLE)[:10], marks_of(WHOLE)[10:])
+        )
+        deliver(ada, first, "halves")
+        gone = deliver(ada, second, "halves")
+        withdraw(uuid=UUID(gone["id"]), token=ada, reason="a bug", as_of=AS_OF)
+        deliver(ada, second, "halves")
+        agent = toy.agents.get(name="halves")
+        of = OfAgent(
+            agent=agent.pk,
+            submissions=standing_submissions(agent.pk),
+            policy=policy_in_force(toy),
+            subset=None,
+            tasks=dict(toy.tasks.values_list("id", "name")),
+            settings={pk: facets for facets, pk in settings_of(toy).items()},
+        )
+        row = own_row(live_outcomes([agent.pk]), of)
+        now = Reader(toy).now(None).record
+        place = now.table.agents.index("halves")
+        assert row.means.tolist() == now.table.means[place].tolist() == [0.5] * 10 + [0.0] * 10
+        assert row.n_places.tolist() == now.n_places[place].tolist() == [2] * 10 + [1] * 10
 
     def test_what_an_expired_assignment_asked_for_still_lacks(self, ada, toy):
         subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -362,6 +363,16 @@ def test_fifty_faults_are_printed_and_all_are_counted(db, run, tmp_path):
 def test_refusals_in_words(db, run, arguments, words):
     with pytest.raises(CommandError, match=words):
         run(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [["serve"], ["demo", "--serve"]])
+def test_a_port_that_another_program_has_is_refused_first(db, run, arguments):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(CommandError, match="is taken; --port names another") as refused,
+    ):
+        run(*arguments, "--port", str(taken.getsockname()[1]))
+    assert refused.value.returncode == 2
 
 
 @pytest.mark.parametrize("slug", ["my bench", "", "b" * 101])

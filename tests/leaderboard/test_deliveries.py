@@ -50,12 +50,43 @@ def test_the_log_tells_what_counted_then(db):
     assert counted(toy, 0) == []
 
 
+def test_what_a_submitter_took_back_is_known_by_when_it_was_accepted(db):
+    """Not what waited, what an operator loaded, or what did not count yet at the version that is read."""
+    load_text(csv_text({"a": "10", "b": "01"}))
+    toy, loaded = Benchmark.objects.get(), Submission.objects.get(agent__name="a")
+    first, second, waiting = (delivered_like(loaded, number) for number in (b"1", b"2", b"3"))
+    for one in (first, second):
+        append_changes(
+            benchmark=toy, changes=[StatusChange(submission=one, status=Status.ACCEPTED, at=AS_OF)]
+        )
+    for one in (waiting, Submission.objects.get(agent__name="b"), first):
+        take_back(one)
+    take_back(second, status=Status.SUPERSEDED)
+
+    def gone(upto=None):
+        every = deliveries(toy, upto, withdrawn=True)
+        assert [one for one in every if not one.withdrawn] == deliveries(toy, upto)
+        return {one.submission: one.arrival for one in every if one.withdrawn}
+
+    assert toy.data_version == 1
+    assert gone() == {first.pk: 2, second.pk: 3}
+    assert gone(6) == {first.pk: 2}
+    assert gone(5) == {}
+    assert [one.submission for one in deliveries(toy)] == [loaded.pk]
+
+
+def delivered_like(loaded, number):
+    """A submitter's submission with the columns of a loaded one."""
+    values = Submission.objects.values().get(pk=loaded.pk) | {"loaded": False, "content_sha256": number}
+    one = Submission(**{name: value for name, value in values.items() if name not in ("id", "uuid")})
+    one.save()
+    return one
+
+
 def test_a_confirmation_counts_from_its_version_on(db):
     load_text(csv_text({"a": "1x"}))
     toy, loaded = Benchmark.objects.get(), Submission.objects.get()
-    values = Submission.objects.values().get() | {"loaded": False, "content_sha256": b"1"}
-    delivered = Submission(**{name: value for name, value in values.items() if name not in ("id", "uuid")})
-    delivered.save()
+    delivered = delivered_like(loaded, b"1")
     change = StatusChange(submission=delivered, status=Status.ACCEPTED, at=AS_OF)
     append_changes(benchmark=toy, changes=[change])
     version = bump_data_version(benchmark=toy)
@@ -98,7 +129,7 @@ def test_confirmations_and_approvals_are_append_only(toy):
 
 
 @pytest.mark.parametrize(
-    ("status", "version"), [(Status.ACCEPTED, None), (Status.SUPERSEDED, None), (Status.WAITING, 3)]
+    ("status", "version"), [(Status.ACCEPTED, None), (Status.SUPERSEDED, None), (Status.REFUSED, 3)]
 )
 def test_a_change_has_a_version_just_where_it_changes_what_counts(toy, status, version):
     with pytest.raises(IntegrityError, match="counts_with_version"), transaction.atomic():

@@ -186,7 +186,13 @@ def watched(toy, monkeypatch):
         Benchmark.objects.filter(pk=benchmark.pk).update(data_version=benchmark.data_version + 1)
         benchmark.refresh_from_db()
         monitors = [
-            {"name": name, "state": state, "reason": f"it is {state}", "evidence": evidence}
+            {
+                "name": name,
+                "state": state,
+                "reason": f"it is {state}",
+                "evidence": evidence,
+                "advice": f"look at {name}",
+            }
             for name, (state, evidence) in said.items()
         ]
         made = DriftCheck.objects.create(
@@ -268,6 +274,41 @@ def test_lost_fidelity_asks_once_for_a_reselection(watched):
     assert run.about == f"alert {Alert.objects.get().pk}"
     JobRun.objects.update(status="done")
     assert watched(cost="ok") == "nothing has changed"
+
+
+def test_a_solved_subset_of_an_unsolved_benchmark_asks_for_another(watched):
+    assert watched(saturation=("warn", {"subset_alone": False})) == "saturation: warn"
+    assert watched(saturation=("warn", {"subset_alone": True})) == "a reselection is asked for"
+    assert JobRun.objects.get().about == f"alert {Alert.objects.get().pk}"
+    assert watched(saturation=("warn", {"subset_alone": True})) == "nothing has changed"
+    assert Alert.objects.get().level == "warn"
+
+
+def test_the_admin_lists_every_open_alert_as_something_to_do(watched, toy):
+    from leaderboard.admin.dashboard import dashboard, summary
+    from tests.leaderboard.test_reruns import subset_runs
+    from tests.toys import AS_OF
+
+    def desk():
+        return dashboard(Benchmark.objects.all(), is_staff=True, as_of=AS_OF)
+
+    watched(cost="ok")
+    assert (desk().steps, summary(desk())) == ([], "Nothing needs a decision.")
+    watched(cost="warn")
+    (step,) = desk().steps
+    assert step.text == "toy: cost, warn since 2026-06-01: look at cost."
+    assert step.url == f"/admin/operations/alert/{Alert.objects.get().pk}/change/"
+    assert summary(desk()) == "1 thing to do."
+    subset_runs(toy, 3)
+    watched(cost="alert")
+    assert [one.text for one in desk().steps] == [
+        "toy: cost, alert since 2026-06-01: wait for full runs, until 2026-06-22."
+    ]
+    watched(cost="ok")
+    RerunRequest.objects.update(status="expired", closed_at=AS_OF)
+    assert [one.label for one in desk().steps] == ["Propose"]
+    Alert.objects.update(closed_at=AS_OF, closed_reason="seen")
+    assert summary(desk()) == "Nothing needs a decision."
 
 
 def test_an_earlier_look_changes_nothing(watched, toy, monkeypatch):

@@ -115,6 +115,21 @@ class TestNames:
         assert theirs.agent.name.startswith("unused ")
         assert theirs.agent.owner is None
 
+    def test_one_is_free_after_a_day_without_an_outcome(self, toy, ada):
+        """An open assignment held a name for 14 days, and each new one for 14 more."""
+        theirs = self.ask(toy, token("eve@example.org"), model="Squatter")
+        with pytest.raises(NotYourAgent):
+            self.ask(toy, ada, as_of=AS_OF + timedelta(hours=23))
+        mine = self.ask(toy, ada, as_of=AS_OF + timedelta(hours=25))
+        assert (mine.agent.name, mine.agent.owner, mine.agent.model.name) == ("wanted", ada.user, "M")
+        theirs.refresh_from_db()
+        assert theirs.status == "expired"
+
+    def test_one_with_an_outcome_is_never_free(self, toy, ada):
+        deliver(toy, token("eve@example.org"), "wanted")
+        with pytest.raises(NotYourAgent):
+            self.ask(toy, ada, as_of=AS_OF + timedelta(days=400))
+
     def test_who_delivered_late_keeps_it(self, toy, ada):
         eve = token("eve@example.org")
         self.ask(toy, eve)

@@ -19,6 +19,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Membership, Scaffold, T
 from leaderboard.operations.models import Assignment, Reselection, Webhook
 from leaderboard.operations.moving.tables import BY_NUMBER, NAMED, PATHS, rows_of
 from leaderboard.operations.services import recompute
+from leaderboard.operations.verifying import verify
 from leaderboard.studies.models import AdaptiveStudy
 from leaderboard.submissions.models import Status, Submission
 from tests.leaderboard.api.deliver import body, send, token_for
@@ -28,6 +29,7 @@ LEFT_BEHIND = {
     *("Membership", "Invitation", "Webhook", "IdempotencyKey", "Tries"),  # rights and secrets
     *("Event", "Delivery", "Attempt", "JobRun", "Upload"),  # what was done there
     "AgentScores",  # computed anew
+    "VerifiedReference",
 }
 LATER = csv_text(passing([9] * 20, n_agents=16, seed=4, prefix="l"), day="2026-03-05")
 
@@ -47,6 +49,8 @@ def lived():
     answer = send(body("newcomer", outcomes=rows), token=token)
     assert answer.status_code == 201, answer.content
     call_command("rename", "toy", "a03", "An Agent", *why)
+    call_command("trust", "toy", "ada@example.org", *why)
+    verify(uuid=Submission.objects.get(agent__name="newcomer").uuid, note="rerun", as_of=AS_OF)
     call_command("retire", "toy", "t19", *why)
     call_command("adaptive", "toy")
     call_command("policy", "toy", "--set", "assignment=adaptive")

@@ -15,6 +15,8 @@ from leaderboard.catalog.models import Benchmark, Invitation, Membership, Role
 from leaderboard.operations import people
 from leaderboard.operations.benchmarks import create_benchmark
 from leaderboard.operations.services import issue_token
+from leaderboard.operations.verifying import trust_account
+from leaderboard.submissions.queries import trusted_accounts
 from tests.leaderboard.desk import PASSWORD, person
 from tests.toys import AS_OF
 
@@ -199,7 +201,9 @@ def test_a_role_may_become_less(toy):
     people.set_role(benchmark=toy, email="EVE@example.org", role=Role.VIEWER, by=None, reason="moved on")
     membership = Membership.objects.get(user=eve)
     assert membership.role == Role.VIEWER
-    people.remove_member(membership=membership, by=None, reason="left")
+    trust_account(benchmark=toy, account=eve, reason="our own CI", as_of=AS_OF)
+    people.remove_member(membership=membership, by=None, reason="left", as_of=AS_OF)
+    assert trusted_accounts(toy) == set()
     assert not Membership.objects.exists()
     with pytest.raises(people.NoSuchAccount):
         people.set_role(benchmark=toy, email="none@example.org", role=Role.VIEWER, by=None, reason="x")

@@ -7,9 +7,10 @@ from typing import ClassVar
 import pytest
 from django.db import connection
 
+from leaderboard.boards.export import rows_of
 from leaderboard.boards.models import Entry
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
-from leaderboard.catalog.services import AgentDescription, SecondName
+from leaderboard.catalog.models import Agent, Benchmark, Model, Policy, Task
+from leaderboard.catalog.services import AgentDescription, LooksLikeAnother, SecondName
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.corrections import (
     CountsNoMore,
@@ -25,10 +26,14 @@ from leaderboard.operations.corrections import (
 )
 from leaderboard.operations.following import followed
 from leaderboard.operations.intake import DuplicateOutcomes, submit
+from leaderboard.operations.reviewing import accept
 from leaderboard.operations.services import issue_token, recompute
 from leaderboard.studies.conditions import TWO_TEMPERATURES
+from leaderboard.studies.outcomes import read_outcomes
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
+from leaderboard.studies.scores import unpacked
+from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
 from selection.standings.choice import band_of
@@ -106,6 +111,38 @@ def counted(benchmark, receipt):
     return [one for one in deliveries(benchmark) if str(one.uuid) == receipt["id"]]
 
 
+def test_what_was_withdrawn_is_read_with_its_agent_alone_and_counts_nowhere(ada, toy, monkeypatch):
+    read, original = [], queries.measured_outcomes_of
+
+    def seen(submissions, withdrawn=()):
+        read.append((sorted(submissions), sorted(withdrawn)))
+        return original(*read[-1])
+
+    monkeypatch.setattr(queries, "measured_outcomes_of", seen)
+    gone, first = deliver(ada, every_task(), "gone", model="Model 8"), deliver(ada, every_task(0), "again")
+    for one in (gone, first):
+        withdraw(uuid=stored(one).uuid, token=ada, reason="a bug", as_of=AS_OF)
+    second = deliver(ada, every_task() | {"t03": [None]}, "again")
+    now = Reader(toy).now(None)
+    every = {one.submission: one for one in deliveries(toy, withdrawn=True)}
+    withdrawn = sorted(stored(one).pk for one in (gone, first))
+    assert read == [(sorted({*every} - {*withdrawn}), withdrawn)]
+    assert ("gone" in now.record.table.agents, "again" in now.record.table.agents) == (False, True)
+    assert now.record.n_deliveries[now.record.table.agents.index("again")] == 1
+    rows = {one.agent.name: unpacked(one) for one in now.stale}
+    for name, last in (("gone", gone), ("again", first)):
+        assert rows[name].finished == every[stored(last).pk].arrival
+    assert rows["again"].arrival == rows["again"].completed == every[stored(second).pk].arrival
+    assert rows["again"].means.tolist() == [1.0] * 3 + [0.0] + [1.0] * 16
+    recompute(benchmark=toy, as_of=AS_OF)
+    read.clear()
+    load_text(csv_text({"new": "1" * 20}))
+    recompute(benchmark=toy, as_of=AS_OF)
+    assert read == [([Submission.objects.get(agent__name="new").pk], [])]
+    assert read_outcomes(toy).n_unread == 0
+    assert "gone" not in {agent.name for agent in read_outcomes(toy).agents}
+
+
 class TestAsked:
     def test_all_tasks_before_there_is_a_subset(self, ada, toy):
         receipt = deliver(ada, every_task())
@@ -180,13 +217,13 @@ class TestReceipts:
         (warning,) = receipt["warnings"]
         assert warning.startswith("tasks have from 1 to 3 trials: on each only one trial counts, as many as ")
         assert warning.endswith(
-            " and 9 more); earlier deliveries come first, and of one delivery the lowest outcomes"
+            " and 9 more); earlier deliveries come first, and the lowest outcomes of one that is no whole run"
         )
         assert receipt["n_outcomes"] == 22
 
     def test_of_one_delivery_the_lowest_count_as_it_says(self, ada, toy):
         (said,) = deliver(ada, every_task() | {"t03": [1, 0]})["warnings"]
-        assert "earlier deliveries come first, and of one delivery the lowest outcomes" in said
+        assert "earlier deliveries come first, and the lowest outcomes of one that is no whole run" in said
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.95
 
     def test_fractions_on_a_board_of_passes_and_failures(self, ada, toy):
@@ -194,9 +231,12 @@ class TestReceipts:
         asked = {task: [0.5] for task in every_task()}
         assert deliver(ada, asked)["warnings"] == [
             "20 outcomes lie between 0 and 1; all that an operator loaded here are 0 or 1: the board flags "
-            "the agent for the operator (a mean of several runs says so by n_averaged)"
+            "the agent for the operator (a mean of several runs says so by n_averaged)",
+            "held for review: 20 of its outcomes lie between 0 and 1; those of verified agents are all 0 or "
+            "1; it counts once an operator has accepted it",
         ]
         flag = "outcomes between 0 and 1, where all agents that an operator loaded have 0 or 1"
+        accept(uuid=Submission.objects.get(agent__name="newcomer").uuid, by=None, reason="seen", as_of=AS_OF)
         lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
         assert [line.agent for line in lines.values() if flag in line.flags] == ["newcomer"]
 
@@ -534,9 +574,9 @@ class TestResubmission:
 
     def test_where_all_count_running_tasks_again_is_flagged(self, ada, toy):
         """The first run keeps its half of the score: nothing is taken back, so that nothing is withheld."""
-        deliver(ada, every_task(0))
+        deliver(ada, every_task(1))
         recompute(benchmark=toy, as_of=AS_OF)
-        assert deliver(ada, every_task(1), first=2)["warnings"] == [
+        assert deliver(ada, every_task(0), first=2)["warnings"] == [
             "tasks of this agent were delivered before, and a board has shown it since: both runs count, and "
             "the board flags the agent for the operator"
         ]
@@ -554,7 +594,8 @@ class TestResubmission:
         (said,) = deliver(ada, every_task(1), first=2)["warnings"]
         assert said.endswith(
             "on each task at most one trial counts, as its assignment asked, and the board flags the agent "
-            "for the operator; earlier deliveries come first, and of one delivery the lowest outcomes"
+            "for the operator; earlier deliveries come first, and the lowest outcomes of one that is no "
+            "whole run"
         )
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].score == 0.0
 
@@ -564,7 +605,8 @@ class TestResubmission:
         recompute(benchmark=toy, as_of=AS_OF)
         withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
         deliver(ada, every_task(1), "newcomer 2", version="2")
-        deliver(ada, every_task(1), "newcomer 3", version="3", model="\uff2dodel 9")
+        with pytest.raises(LooksLikeAnother):
+            deliver(ada, every_task(1), "newcomer 3", version="3", model="\uff2dodel 9")
         deliver(ada, every_task(1), "unlike", model="Model 8")
         deliver(token("bob@example.org"), every_task(1), "of another", version="2")
         told = (
@@ -572,7 +614,7 @@ class TestResubmission:
         )
         lines = lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])
         flagged = {name for name, line in lines.items() if any(told in flag for flag in line.flags)}
-        assert (flagged, "newcomer" in lines) == ({"newcomer 2", "newcomer 3"}, False)
+        assert (flagged, "newcomer" in lines) == ({"newcomer 2"}, False)
         approve(benchmark=toy, agent="newcomer", reason="a bug indeed", as_of=AS_OF)
         assert not any(
             told in flag for flag in lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer 2"].flags
@@ -634,12 +676,87 @@ class TestSecondName:
         with pytest.raises(SecondName):
             deliver(ada, every_task(1), {"name": "fresh", "scaffold": "Loop", "model": "Model 9"} | alike)
 
+    @pytest.mark.parametrize("alike", [{"version": "l.O"}, {"model": "Моdel 9"}, {"scaffold": "L00p"}])
+    def test_nor_is_one_whose_letters_look_the_same(self, ada, alike):
+        """The letter l for the digit 1; Cyrillic М and о; zeros."""
+        first = {"name": "newcomer", "scaffold": "Loop", "model": "Model 9", "version": "1.0"}
+        deliver(ada, every_task(0), first)
+        with pytest.raises(SecondName):
+            deliver(ada, every_task(1), first | {"name": "fresh"} | alike)
+
     def test_another_version_owner_or_model_is_another_agent(self, ada):
         deliver(ada, every_task())
         deliver(ada, every_task(), agent="newer", version="2")
         deliver(ada, every_task(), agent="larger", model="Model 10")
         deliver(token("eve@example.org"), every_task(), agent="eve's")
         assert Agent.objects.exclude(owner=None).count() == 4
+
+
+class TestVersions:
+    """Versions of one agent by one account, of which none is clearly better, stand as one line."""
+
+    def deliver(self, by, name, version, n_passed, **more):
+        outcomes = {f"t{j:02d}": [int(j < n_passed)] for j in range(20)}
+        deliver(by, outcomes, agent=name, version=version, **more)
+
+    def test_the_best_of_them_stands_and_the_others_under_it(self, ada, toy, client):
+        self.deliver(ada, "first", "1", 12)
+        self.deliver(ada, "second", "2", 14)
+        self.deliver(ada, "larger", "1", 14, model="Model 10")
+        self.deliver(token("eve@example.org"), "eve's", "1", 14)
+        board, _ = recompute(benchmark=toy, as_of=AS_OF)
+        lines = lines_of(board)
+        first, second = (lines[name].at["full"] for name in ("first", "second"))
+        assert (first.rank, first.folded_under, first.score) == (None, "second", 0.6)
+        assert second.rank is not None
+        assert 0 < second.correction < 0.05
+        assert second.score == pytest.approx(0.7 - second.correction)
+        assert lines["larger"].at["full"].score == lines["eve's"].at["full"].score == 0.7
+        page = client.get("/b/toy").content.decode()
+        assert page.count('<a class="mark" href="#unranked-title">1 more version</a>') == 1
+        assert "stands under second, a version by the same account" in page
+        rows = {row["agent"]: row for row in rows_of(board)}
+        assert (rows["first"]["full_folded_under"], rows["second"]["full_folded_under"]) == ("second", "")
+
+    def test_what_an_operator_loads_stands_apart(self, toy):
+        assert all(not line.at["full"].folded_under for line in lines_of(first_board(toy)).values())
+
+
+class TestLookAlikes:
+    """What an agent is made of is compared inside the benchmark, as its name is."""
+
+    def test_a_scaffold_or_model_that_looks_like_anothers_is_refused(self, ada):
+        deliver(token("eve@example.org"), every_task(0), agent="eve's", model="Claude 9")
+        with pytest.raises(LooksLikeAnother, match=r"The model 'С1audе 9' reads like 'Claude 9'"):
+            deliver(ada, every_task(1), agent="mine", model="С1audе 9")
+        with pytest.raises(LooksLikeAnother, match=r"The scaffold 'Lо0p' reads like 'Loop'"):
+            deliver(ada, every_task(1), {"name": "mine", "scaffold": "Lо0p", "model": "Claude 9"})
+        assert not Agent.objects.filter(name="mine").exists()
+        deliver(ada, every_task(1), agent="mine", model="claude 9")
+        assert Agent.objects.get(name="mine").model.name == "Claude 9"
+
+    def test_the_row_of_another_benchmark_refuses_nothing(self, ada):
+        Model.objects.create(name="Claude 9")
+        deliver(ada, every_task(1), agent="mine", model="С1audе 9")
+        assert Agent.objects.get(name="mine").model.name == "С1audе 9"
+
+    def test_what_nobody_may_know_of_yet_refuses_nothing(self, ada, toy):
+        eve, until = token("eve@example.org"), f"{AS_OF + timedelta(days=9):%Y-%m-%d}"
+        deliver(eve, every_task(0), agent="hidden", model="Stealth 2", embargo_until=until)
+        deliver(ada, every_task(1), agent="mine", model="Stea1th 2")
+
+    def test_an_operator_is_told_of_it_and_loads_it(self, toy):
+        head = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome\n"
+        rows = "".join(f"Toy,{name},Loop,{model},2026-02-01,t00,1,0\n" for name, model in (
+            ("GPT-4o agent", "GPT-4o"), ("GPT-40 agent", "GPT-40")
+        ))  # fmt: skip
+        report = load_text(head + rows, as_of=AS_OF)
+        assert [note.split(";")[0] for note in report.notes] == [
+            "The agent 'GPT-40 agent' reads like 'GPT-4o agent', which is known here",
+            "The agent 'GPT-4o agent' reads like 'GPT-40 agent', which is known here",
+            "The model 'GPT-40' reads like 'GPT-4o', which is known here",
+            "The model 'GPT-4o' reads like 'GPT-40', which is known here",
+        ]
 
 
 def asked(toy, by, described):

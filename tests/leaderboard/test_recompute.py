@@ -230,10 +230,10 @@ def read(monkeypatch):
     """The ids of the submissions whose outcomes are read."""
     ids, original = [], queries.measured_outcomes_of
 
-    def seen(submissions):
-        wanted = list(submissions)
-        ids.extend(wanted)
-        return original(wanted)
+    def seen(submissions, withdrawn=()):
+        wanted, gone = list(submissions), list(withdrawn)
+        ids.extend([*wanted, *gone])
+        return original(wanted, gone)
 
     monkeypatch.setattr(queries, "measured_outcomes_of", seen)
     return ids
@@ -365,7 +365,7 @@ def test_digest_is_sha256_of_canonical_json(toy):
 
     fields = (
         "band_lo band_hi strategy history_window hysteresis subset_from estimator refit_every default_target "
-        "n_trials base_seed duplicates counted_settings missing universe resubmission"
+        "n_trials base_seed duplicates counted_settings missing universe resubmission headline_from"
     )
     published = as_dict(board)
     content = {

@@ -25,6 +25,7 @@ from leaderboard.studies.given import decided
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from tests.leaderboard.test_receipts import deliver, token
+from tests.leaderboard.trusting import trusted
 from tests.toys import AS_OF, csv_text, first_board, in_subset, ladder, load_text
 
 LATER = AS_OF + timedelta(days=7)
@@ -34,6 +35,7 @@ def subset_runs(toy, n, *, scaffold="Loop"):
     """Let so many new agents deliver the subset; return their names."""
     board, _ = recompute(benchmark=toy, as_of=AS_OF)
     by, names = token("ada@example.org"), in_subset(board)
+    trusted("ada@example.org")
     for i in range(n):
         marks = {task: [int((i + j) % 3 > 0)] for j, task in enumerate(names)}
         agent = {"name": f"s{i:02d}", "scaffold": scaffold, "model": f"Model s{i}"}

@@ -7,8 +7,9 @@ from django.core.management import CommandError, call_command
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import Reselection
+from leaderboard.operations.services import recompute
 from leaderboard.studies.queries import active_subset
-from tests.toys import S_FIRST, csv_text, load_text, moved, only
+from tests.toys import AS_OF, S_FIRST, csv_text, load_text, moved, only
 
 
 @pytest.fixture
@@ -53,6 +54,16 @@ def test_from_a_proposal_to_a_new_version(drifted, run):
     assert done.endswith("Next: manage.py recompute toy (the board on it)\n")
     assert active_subset(drifted).number == 2
     assert run().startswith("No reselection of toy is proposed.")
+
+
+def test_a_proposal_without_a_change_is_an_answer(toy, run):
+    """Chosen again on the same outcomes, the subset is the same: a script that asks each night goes on."""
+    recompute(benchmark=toy, as_of=AS_OF)
+    assert active_subset(toy).number == 1
+    assert run("--propose", "every night") == (
+        "Chosen again today, the subset would be the same: no task would enter or leave.\n"
+    )
+    assert not Reselection.objects.exists()
 
 
 def test_rejected_and_outdated(drifted, run):

@@ -4,7 +4,7 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy
@@ -153,6 +153,15 @@ class TestReview:
         assert "counts from now on" in out.getvalue()
         call_command("review", "toy", stdout=out)
         assert "Nothing waits" in out.getvalue()
+
+    def test_a_refusal_needs_a_reason_and_an_acceptance_does_not(self, reviewed):
+        waiting = deliver("new", "1" * 20)
+        with pytest.raises(CommandError, match="--reason says why"):
+            call_command("review", "toy", refuse=waiting.uuid)
+        call_command("review", "toy", accept=waiting.uuid, stdout=io.StringIO())
+        waiting.refresh_from_db()
+        assert waiting.status == Status.ACCEPTED
+        assert waiting.status_changes.order_by("-id").first().reason == "accepted in review"
 
 
 class TestReports:

@@ -10,6 +10,7 @@ from leaderboard.catalog.services import AgentDescription
 from leaderboard.operations.assignments import assign
 from leaderboard.operations.intake import submit
 from leaderboard.operations.services import issue_token, recompute
+from tests.leaderboard.trusting import trusted
 from tests.toys import AS_OF, load_text, rows_text
 
 
@@ -85,6 +86,9 @@ class World:
         ).content
 
 
-def token(email, scope="submit"):
+def token(email, scope="submit", *, is_trusted=True):
     life = timedelta(days=300)
-    return issue_token(email=email, slug="toy", scope=scope, name="ci", as_of=AS_OF, life=life)[0]
+    made = issue_token(email=email, slug="toy", scope=scope, name="ci", as_of=AS_OF, life=life)[0]
+    if is_trusted:
+        trusted(email)
+    return made

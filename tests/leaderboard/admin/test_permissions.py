@@ -63,7 +63,7 @@ def in_each_table():
         level=Level.ALERT,
         opened_by=check,
         latest=check,
-        evidence={"rho": 0.7},
+        evidence={"rho": 0.7, "advice": "wait"},
         request=request,
         opened_at=now,
     )

@@ -12,6 +12,7 @@ EMPTY = {
     "organisation": "",
     "links": {},
     "run_by": "self",
+    "trust": "verified",
     "submitted_at": None,
     "how": "measured",
     "condition": "",

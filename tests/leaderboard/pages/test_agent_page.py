@@ -418,7 +418,7 @@ def test_what_is_stated_of_it(client, publish):
         "Version not stated",
         "Organisation not stated",
         "Date 2026-01-05",
-        "Run by an operator",
+        "Trust verified: loaded or confirmed by an operator",
         "Tasks 10 with a valid outcome, 10 valid trials",
         "Invalid trials none",
         "Cost not stated",
@@ -518,5 +518,5 @@ def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert
     publish(graded(n_agents, 20), slug="many")
     pk = agent("a01", "many").pk
     # benchmark; merged; agent, submissions, names before; and the nine of outcomes and board
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(16):
         client.get(f"/b/many/agents/{pk}")

@@ -589,7 +589,7 @@ def test_what_is_stated_of_an_agent_stands_in_its_row(client, publish):
     recomputed(as_of=AS_OF)
     row = row_of(client.get("/b/toy?view=all"), "a03")
     assert row["Agent"].endswith("More Version v7 <b> Organisation Ada & Co")
-    assert (row["Organisation"], row["Run"], row["Submissions"]) == ("Ada & Co", "operator", "1")
+    assert (row["Organisation"], row["Submissions"]) == ("Ada & Co", "1")
     assert row_of(client.get("/b/toy?view=all"), "a02")["Organisation"] == "not stated"
 
 

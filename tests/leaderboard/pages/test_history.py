@@ -119,7 +119,7 @@ class TestSince:
         assert "What changed since board 1 1 agent entered" in text
         told = [row[:2] for row in rows_of(client.get("/b/toy?since=1"), "changes")]
         new = "Moved beyond the ranks it might hold 1 of those above it new"
-        assert told == [["best", "Entered"], ["a00", new]]
+        assert told == [["best", "Entered at rank 1"], ["a00", new]]
         assert client.get("/b/toy/v2?since=1").content == client.get("/b/toy?since=1").content
 
     @pytest.mark.parametrize("since", ["2", "0", "9", "-1", "x", "", "1.0", "٣", "9" * 40])
@@ -131,7 +131,7 @@ class TestSince:
         steps = {f"a{i}": "1" * (10 * i) + "0" * (40 - 10 * i) for i in range(4)}
         publish(steps, {"top": "1" * 40})
         rows = rows_of(client.get("/b/toy?since=1"), "changes")
-        assert ["top", "Entered", "none", "listed"] in rows
+        assert ["top", "Entered at rank 1", "none", "1 (1)"] in rows
         (moved,) = (row for row in rows if row[0] == "a3")
         assert moved[1] == "Moved beyond the ranks it might hold 1 of those above it new"
         assert moved[2] == "1 (1)"
@@ -142,7 +142,7 @@ class TestSince:
         recomputed(as_of=AS_OF)
         assert "1 was withdrawn" in text_of(client.get("/b/toy?since=1"))
         rows = rows_of(client.get("/b/toy?since=2"), "changes")
-        assert ["a00", "Withdrawn", "listed", "none"] in rows
+        assert ["a00", "Withdrawn", "5 (3–5)", "none"] in rows
 
     def test_a_renamed_agent_neither_comes_nor_goes(self, client, two):
         Agent.objects.filter(name="a00").update(name="renamed")
@@ -189,7 +189,7 @@ class TestHistory:
             "Toy : history 2 boards so far. With board 2, of 1 June 2026: 1 agent"
         )
         told = rows_of(response, "changes")
-        assert told[0] == ["best", "Entered", "none", "listed"]
+        assert told[0] == ["best", "Entered at rank 1", "none", "1 (1–2)"]
         assert told[1][2:] == ["4 (2–4)", "5 (3–5)"]  # a00: three were above it, now four
         assert "With board 2" in text_of(response)
         assert "With board 1" not in text_of(response)
