@@ -41,7 +41,8 @@ def main() -> None:
             old.unlink()
         (folder / "0001_initial.py").write_text(MigrationWriter(migration, include_header=False).as_string())
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", "leaderboard"], cwd=ROOT, check=True)
-    subprocess.run([sys.executable, "-W", "ignore", "tools/release.py"], cwd=ROOT, check=True)
+    if "--no-release" not in sys.argv:
+        subprocess.run([sys.executable, "-W", "ignore", "tools/release.py"], cwd=ROOT, check=True)
 
 
 def _whole(app: str, parts: list[Migration]) -> Migration:
