@@ -166,7 +166,8 @@ def test_a_killed_postgres_is_started_again(tmp_path):
         assert [status for status, _, _ in told] == [201] * 3
         stored = {str(key) for (key,) in service.rows("SELECT uuid FROM submissions_submission")}
         assert {json.loads(content)["id"] for _, _, content in told} <= stored
-        assert log.read_text().count("the embedded PostgreSQL was gone, and is started again") == 3
+        # A job's own process may have started it before the scheduler did; either way this leads again.
+        wait_until(lambda: log.read_text().count("leading") >= 4)
         serve.send_signal(signal.SIGINT)
         assert serve.wait(PATIENCE) == 0
     finally:
