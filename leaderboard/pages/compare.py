@@ -33,7 +33,6 @@ from leaderboard.pages.differences import (
     verdict_of,
     wins,
 )
-from leaderboard.pages.lines import named
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import Standings, words
@@ -93,7 +92,7 @@ class ComparePage:
 
     @cached_property
     def chart(self) -> Chart | None:
-        return compare_chart(self.differences, self.reference.label) if self.differences else None
+        return compare_chart(self.differences, self.reference.name) if self.differences else None
 
     @property
     def first_tasks(self) -> list[TaskRow]:
@@ -133,7 +132,7 @@ class ComparePage:
     def selects(self) -> list[tuple[str, SafeString]]:
         """For each field of the form its label, and its options; each agent is set as text once."""
         chosen = [one.pk for one in (self.asked if self.asked else self.suggested)]
-        named = {one.pk: format_html('value="{}">{}</option>', one.pk, one.label) for one in self.all}
+        named = {one.pk: format_html('value="{}">{}</option>', one.pk, one.name) for one in self.all}
         fields = []
         for place in range(MOST):
             pk = chosen[place] if place < len(chosen) else None
@@ -170,7 +169,7 @@ def compare_page(benchmark: Benchmark, asked: QueryDict) -> ComparePage:
     wanted = asked.get("target", "")
     told = standings.targets.get(wanted)
     target = wanted if told and told.n_ranked else standings.target
-    everyone = called(entries)
+    everyone = _named(entries)
     chosen, faults = _chosen(asked.getlist("a"), everyone)
     gone = _gone(board, chosen)
     faults += [_gone_text(one, board) for one in gone]
@@ -179,25 +178,9 @@ def compare_page(benchmark: Benchmark, asked: QueryDict) -> ComparePage:
     return page if faults or len(chosen) < FEWEST else _compared(page)
 
 
-def called(entries: Sequence[Entry]) -> list[Named]:
-    """Call agents by model and scaffold where that tells them apart and their names say no more."""
-    labels = [_label(entry) for entry in entries]
+def _named(entries: Sequence[Entry]) -> list[Named]:
     is_mixed = any(entry.trust != Trust.VERIFIED for entry in entries)
-    return [
-        Named(
-            entry,
-            label if labels.count(label) == 1 else entry.name,
-            trust=words.TRUST[entry.trust] if is_mixed else "",
-        )
-        for entry, label in zip(entries, labels, strict=True)
-    ]
-
-
-def _label(entry: Entry) -> str:
-    """By what it states that it is made of only where its name says no more, as on the board."""
-    parts = (entry.model, entry.scaffold)
-    told = named(entry.name, scaffold=entry.scaffold, model=entry.model)
-    return " · ".join(parts) if told == parts else str(entry.name)
+    return [Named(entry, words.TRUST[entry.trust] if is_mixed else "") for entry in entries]
 
 
 def _chosen(asked: Sequence[str], everyone: Sequence[Named]) -> tuple[list[Named], list[str]]:
@@ -211,7 +194,7 @@ def _chosen(asked: Sequence[str], everyone: Sequence[Named]) -> tuple[list[Named
         faults.append("One agent was named: choose one to four others to compare it with.")
     if len(chosen) > MOST:
         faults.append(f"{len(chosen):,} agents were named; up to {MOST} are compared.")
-    return _shortened(chosen[:MOST], everyone), faults
+    return chosen[:MOST], faults
 
 
 def _gone(board: Board, chosen: Sequence[Named]) -> list[Named]:
@@ -224,23 +207,9 @@ def _gone(board: Board, chosen: Sequence[Named]) -> list[Named]:
 
 def _gone_text(one: Named, board: Board) -> str:
     return (
-        f"{one.label} was withdrawn after board {board.number}, so that nothing is left to compare. "
+        f"{one.name} was withdrawn after board {board.number}, so that nothing is left to compare. "
         "The next board will not list it; choose another."
     )
-
-
-def _shortened(chosen: Sequence[Named], everyone: Sequence[Named]) -> list[Named]:
-    """Call them by model alone where no other agent of the board has the same."""
-    models = [one.entry.model for one in everyone]
-    return [
-        replace(
-            one,
-            short=one.entry.model
-            if one.label != one.entry.name and models.count(one.entry.model) == 1
-            else one.label,
-        )
-        for one in chosen
-    ]
 
 
 def _compared(page: ComparePage) -> ComparePage:
@@ -281,7 +250,7 @@ def _difference(page: ComparePage, found: Any, names: Mapping[int, str], other: 
     a, b = names[page.reference.pk], names[other.pk]
     for agent, name in ((page.reference, a), (other, b)):
         if name in found.left_out:
-            return Difference(other, None, reason=f"{agent.label}: {found.left_out[name]}")
+            return Difference(other, None, reason=f"{agent.name}: {found.left_out[name]}")
     pair = next(one for one in found.pairs if {one.a, one.b} == {a, b})
     if pair.estimate is None:
         return Difference(other, None, reason=pair.reason)

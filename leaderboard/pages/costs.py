@@ -1,7 +1,6 @@
 """The chart beside the verdict: cost against score, or score through time where no cost is believed."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 
 from leaderboard.pages.lines import Line
@@ -33,24 +32,21 @@ def score_chart(
     """
     if standings.targets[target].n_ranked < 2:
         return None
-    everyone = list(lines)
-    of_model = Counter(line.name[0] for line in everyone)
-    ranked = [line for line in everyone if line.told.score is not None and line.told.rank is not None]
+    ranked = [line for line in lines if line.told.score is not None and line.told.rank is not None]
     known = words.whole_costs(standings)
     tasks = words.tasks_of(standings, target)
     priced = [(line, known[line.entry.agent]) for line in ranked if line.entry.agent in known]
     if priced:
         lede = FRONT_OF_COSTS + _left_out(len(ranked) - len(priced))
-        return _chart("Cost", priced, of_model, target, tasks, lede, agents, gone)
+        return _chart("Cost", priced, target, tasks, lede, agents, gone)
     dated = [(line, day) for line in ranked if (day := _day(line.entry.submitted_at))]
     lede = f"{_no_cost({line.entry.cost_basis for line in ranked})} {FRONT_OF_DAYS}"
-    return _chart("Date", dated, of_model, target, tasks, lede, agents, gone) if dated else None
+    return _chart("Date", dated, target, tasks, lede, agents, gone) if dated else None
 
 
 def _chart(
     took: str,
     drawn: Sequence[tuple[Line, float]],
-    of_model: Mapping[str, int],
     target: str,
     tasks: str,
     lede: str,
@@ -64,7 +60,6 @@ def _chart(
             line,
             at,
             line.cells[score],
-            name=" · ".join(filter(None, line.name)) if of_model[line.name[0]] > 1 else line.name[0],
             address=f"{agents}{line.pk}" if agents else "",
             is_gone=line.entry.agent in gone,
         )
@@ -87,10 +82,10 @@ def _row(line: Line, took: str, score: str, is_gone: bool) -> tuple[str, ...]:
     return name, line.cells.get(took, table.NOTHING), told, TIES[line.standing]
 
 
-def _point(line: Line, took: float, score: str, *, name: str, address: str, is_gone: bool) -> Point:
+def _point(line: Line, took: float, score: str, *, address: str, is_gone: bool) -> Point:
     told, cost = line.told, words.cost_text(line.entry)
     return Point(
-        name=name,
+        name=line.entry.agent,
         said=f"{line.entry.agent}{GONE if is_gone else ''}: {score}%"
         + (f", {cost} a run" if cost else f", {line.month}"),
         took=took,

@@ -48,13 +48,15 @@ class Named:
     """An agent of the board, as it is called on this page."""
 
     entry: Entry
-    label: str
-    short: str = ""  # in a sentence, where that tells the agents of the board apart
     trust: str = ""  # as it is shown beside its name; empty where every agent is verified
 
     @property
     def pk(self) -> int:
         return self.entry.agent_id
+
+    @property
+    def name(self) -> str:
+        return str(self.entry.name)
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def verdict_of(differences: Sequence[Difference]) -> str:
         return "Who is better cannot be said."
     if n == 1:
         surely = f"<bdi>{{}}</bdi> is surely {told[0].word}."
-        return "They are tied." if n_tied else format_html(surely, told[0].agent.short)
+        return "They are tied." if n_tied else format_html(surely, told[0].agent.name)
     if n_tied == n:
         return f"{'Both' if n == 2 else f'All {NUMBERS[n].lower()}'} are tied with it."
     of = "two" if n == 2 else f"{NUMBERS[n].lower()}"
@@ -125,7 +127,7 @@ def rest_of(differences: Sequence[Difference], over: str) -> SafeString:
     """Name who is surely worse and better, and on which tasks."""
     told = []
     for word in ("worse", "better"):
-        names = [one.agent.short for one in differences if one.word == word]
+        names = [one.agent.name for one in differences if one.word == word]
         if names and len(differences) > 1:
             only = "Only " if len(names) == 1 else ""
             verb = "is" if len(names) == 1 else "are"
@@ -159,7 +161,7 @@ def compare_chart(differences: Sequence[Difference], reference: str) -> Chart | 
     lo, hi = min([*ends, -0.02]), max([*ends, 0.02])
     rows = [
         Row(
-            one.agent.label,
+            one.agent.name,
             one.note,
             one.said,
             one.value,
@@ -198,7 +200,7 @@ def _cells(one: Difference) -> tuple[str, ...]:
     if one.estimated:
         ends[0] = f"~{ends[0]}"
     counts = [f"{n:,}" for n in one.wins] if one.wins else ["not known"] * 4
-    return (one.agent.label, *ends, *counts, one.word or "not known")
+    return (one.agent.name, *ends, *counts, one.word or "not known")
 
 
 # -------------------------------------------------------------------------------------------------- by task

@@ -27,7 +27,6 @@ class Line:
     pk: int = 0
     standing: Standing = "muted"
     n_ranked: int = 0
-    is_alike: bool = False  # to another, but for its whole name
     more_versions: str = ""  # 19 more versions
 
     @property
@@ -63,15 +62,17 @@ class Line:
         return rank_bar(told.rank, (told.rank_lower, told.rank_upper, self.standing), self.n_ranked)
 
     @cached_property
-    def name(self) -> tuple[str, str]:
-        """What is set bold, and what follows it."""
-        if self.is_alike:
-            return self.entry.agent, ""
-        return named(self.entry.agent, scaffold=self.entry.scaffold, model=self.entry.model)
+    def made_of(self) -> str:
+        """Model and scaffold, each where it is stated and the name does not hold it."""
+        name = self.entry.agent.casefold()
+        parts = dict.fromkeys((self.entry.model, self.entry.scaffold))
+        return " · ".join(
+            part for part in parts if part not in ("", NOT_STATED) and part.casefold() not in name
+        )
 
     @property
     def is_cut(self) -> bool:
-        return sum(map(len, self.name)) > LONGEST_SHOWN
+        return len(self.entry.agent) + len(self.made_of) > LONGEST_SHOWN
 
     @property
     def compared_cost(self) -> float | None:
@@ -89,44 +90,22 @@ class Line:
         return (self.entry.submitted_at or "")[:7]
 
 
-def named(agent: str, *, scaffold: str, model: str) -> tuple[str, str]:
-    """Model and scaffold where the name says nothing else; else the name, and what of the two it lacks."""
-    rest = agent.casefold()
-    lacking = []
-    for part in (scaffold, model):
-        if part.casefold() in rest:
-            rest = rest.replace(part.casefold(), " ", 1)
-        elif part != NOT_STATED:
-            lacking.append(part)
-    if not lacking and scaffold and model and not any(sign.isalnum() for sign in rest):
-        return model, scaffold
-    return agent, " · ".join(lacking)
-
-
 def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -> list[Line]:
     """The lines for a target, by rank; those without a rank last, by name."""
     pks = {entry.name: entry.agent_id for entry in entries}
     n = standings.targets[target].n_ranked
     rows, more = table.rows(standings, target), words.more_versions(standings, target)
-    return _told_apart(
-        [
-            Line(
-                entry,
-                entry.at[target],
-                cells,
-                pks.get(entry.agent, 0),
-                n_ranked=n,
-                more_versions=more.get(entry.agent, ""),
-            )
-            for entry, cells in zip(words.in_order(standings, target), rows, strict=True)
-        ]
-    )
-
-
-def _told_apart(lines: list[Line]) -> list[Line]:
-    """The same, with the whole names of those that would read alike: nobody passes for another."""
-    n = Counter(line.name for line in lines)
-    return [replace(line, is_alike=True) if n[line.name] > 1 else line for line in lines]
+    return [
+        Line(
+            entry,
+            entry.at[target],
+            cells,
+            pks.get(entry.agent, 0),
+            n_ranked=n,
+            more_versions=more.get(entry.agent, ""),
+        )
+        for entry, cells in zip(words.in_order(standings, target), rows, strict=True)
+    ]
 
 
 def beside(lines: Sequence[Line], reference: Line | None, standings: Standings) -> list[Line]:

@@ -17,7 +17,7 @@ class Column:
 
 COLUMNS = {
     "rank": Column(lambda line: line.told.rank),
-    "agent": Column(lambda line: tuple(part.casefold() for part in line.name)),
+    "agent": Column(lambda line: line.entry.agent.casefold()),
     "score": Column(lambda line: line.told.score, largest_first=True),
     "ties": Column(lambda line: line.n_tied, largest_first=True),
     "subset": Column(lambda line: line.entry.at["subset"].score, largest_first=True),

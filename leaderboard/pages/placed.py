@@ -150,9 +150,3 @@ def placed(benchmark: Benchmark) -> Placed:
         standings=standings,
         entries={entry.agent_id: entry for entry in entries},
     )
-
-
-def short_of(agent: Agent) -> tuple[str, ...]:
-    """What an agent is made of where its name says that, else its name."""
-    made_of = (agent.model.name, agent.scaffold.name)
-    return made_of if all(part.casefold() in agent.name.casefold() for part in made_of) else (agent.name,)

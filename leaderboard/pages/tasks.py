@@ -1,6 +1,5 @@
 """The page of all tasks: how many tell agents apart, who passed what, and a table to find one in."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,17 +12,17 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark, Task
 from leaderboard.pages.caching import kept
-from leaderboard.pages.placed import Placed, placed, short_of
+from leaderboard.pages.placed import Placed, placed
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.heat_map import Outcome, Row, Tinted, heat_map, shortened
+from leaderboard.plots.heat_map import LONGEST_LABEL, Outcome, Row, Tinted, heat_map
+from leaderboard.plots.marks import cut_apart
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.outcomes import discriminations, group_means
 
 MOST_ROWS = 200  # of agents, each with a row of its own
 N_GROUPS = 10
-IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
 MOST_LISTED = 500  # tasks, unless all are asked for
 SUBSET_ASKED = {"yes": True, "no": False}
 
@@ -241,22 +240,16 @@ def _rows(of: Placed) -> list[Row]:
     ordered = of.outcomes.means[:, of.easiest]
     if of.n_agents > MOST_ROWS:
         return _tenths(of, ordered)
+    labels = cut_apart([agent.name for agent in of.outcomes.agents], LONGEST_LABEL)
     return [
         Row(
-            label=shortened(label),
+            label=label,
             name=agent.name,
             outcomes=plain(row),
             address=reverse("pages:agent", args=[of.benchmark.slug, agent.pk]),
         )
-        for agent, label, row in zip(of.outcomes.agents, _labels(of), ordered, strict=True)
+        for agent, label, row in zip(of.outcomes.agents, labels, ordered, strict=True)
     ]
-
-
-def _labels(of: Placed) -> list[tuple[str, ...]]:
-    """What agents are made of, without what stands in brackets at the end where that keeps them apart."""
-    whole = [short_of(agent) for agent in of.outcomes.agents]
-    bare = [tuple(IN_BRACKETS.sub("", part) or part for part in label) for label in whole]
-    return bare if len(set(bare)) == len(whole) else whole
 
 
 def _tenths(of: Placed, ordered: np.ndarray) -> list[Row]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import cut, dot, drawing, line, rule, text
+from leaderboard.plots.marks import cut_apart, dot, drawing, line, rule, text
 from leaderboard.plots.scales import Scale, day_ticks, ticks_125
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 20, 40  # margins around the scales
@@ -98,8 +98,10 @@ def _axes(x: Scale, y: Scale, width: float, height: float) -> list[SafeString]:
 def _labels(levels: Sequence[Level], x: Scale, y: Scale) -> list[SafeString]:
     """Names over their levels, or before them where longer; those of sure steps first, from the right."""
     marks, taken = [], list[tuple[float, float]]()
+    names = list(dict.fromkeys(level.label for level in levels))
+    labels = dict(zip(names, cut_apart(names, LONGEST), strict=True))
     for level in sorted(levels, key=lambda one: (one.step != "sure", -one.first)):
-        shown = f"{cut(level.label, LONGEST)}{level.more}"
+        shown = f"{labels[level.label]}{level.more}"
         at, width = x(level.first), CHARACTER * len(shown)
         fits = at + ASIDE + width <= x(level.last)
         start = at + ASIDE if fits else at - ASIDE - width

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import TEXT, dot, drawing, linked, path, rule, text
+from leaderboard.plots.marks import TEXT, cut, cut_apart, dot, drawing, linked, path, rule, text
 from leaderboard.plots.scales import Scale
 
 TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
@@ -50,6 +50,7 @@ class Layout(NamedTuple):
     """Where things stand: on a page the words left and right of the scale, on a phone above it."""
 
     width: float
+    words: float  # room for a label
     start: float
     end: float
     height: float  # of a row
@@ -57,8 +58,8 @@ class Layout(NamedTuple):
     label: float  # likewise, of the first line of words
 
 
-WIDE = Layout(width=820, start=320, end=680, height=46, line=17, label=17)
-NARROW = Layout(width=344, start=10, end=334, height=64, line=46, label=12)
+WIDE = Layout(width=820, words=304, start=320, end=680, height=46, line=17, label=17)
+NARROW = Layout(width=344, words=344, start=10, end=334, height=64, line=46, label=12)
 
 
 def dots(
@@ -86,8 +87,9 @@ def dots(
     bottom = TOP + layout.height * len(rows)
     marks = [mark for tick in ticks for mark in _tick(x(tick[0]), tick[1], bottom)]
     marks += [mark for one in rules for mark in _rule(x.clipped(one[0]), one[1], bottom, layout)]
-    for place, row in enumerate(rows):
-        marks += _row(row, x, TOP + place * layout.height, layout)
+    labels = cut_apart([row.label for row in rows], int(layout.words / LETTER))
+    for place, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        marks += _row(row, label, x, TOP + place * layout.height, layout)
     return drawing(
         name=f"{name}-narrow" if narrow else name,
         title=title,
@@ -96,12 +98,6 @@ def dots(
         marks=marks,
         links=any(row.address for row in rows),
     )
-
-
-def fitted(said: str, width: float) -> str:
-    """Words that fit into a width, the rest cut off."""
-    most = int(width / LETTER)
-    return said if len(said) <= most else f"{said[: most - 1].rstrip()}…"
 
 
 def _tick(x: float, said: str, bottom: float) -> list[SafeString]:
@@ -116,23 +112,22 @@ def _rule(x: float, said: str, bottom: float, layout: Layout) -> list[SafeString
     return [rule(x, TOP - 6, x, bottom, stroke="muted"), text(x, TOP - 11, said, anchor=anchor)]
 
 
-def _row(row: Row, x: Scale, top: float, layout: Layout) -> list[SafeString]:
-    return [*_words(row, top, layout), *_value(row, x, top + layout.line)]
+def _row(row: Row, label: str, x: Scale, top: float, layout: Layout) -> list[SafeString]:
+    return [*_words(row, label, top, layout), *_value(row, x, top + layout.line)]
 
 
-def _words(row: Row, top: float, layout: Layout) -> list[SafeString]:
+def _words(row: Row, label: str, top: float, layout: Layout) -> list[SafeString]:
     first, second = top + layout.label, top + layout.label + TEXT + 3
     if layout.end > layout.width - 20:  # nothing beside the scale
-        room = layout.width - LETTER * len(row.said) - 8
+        room = layout.words - LETTER * len(row.said) - 8
         return [
-            text(0, first, fitted(row.label, layout.width), fill="ink", anchor="start", halo=True),
-            text(0, second, fitted(row.note, room), anchor="start", halo=True),
+            text(0, first, label, fill="ink", anchor="start", halo=True),
+            text(0, second, cut(row.note, int(room / LETTER)), anchor="start", halo=True),
             text(layout.width, second, row.said, fill="ink", anchor="end", halo=True),
         ]
-    room = layout.start - 16
     return [
-        text(0, first, fitted(row.label, room), fill="ink", anchor="start"),
-        text(0, second, fitted(row.note, room), anchor="start"),
+        text(0, first, label, fill="ink", anchor="start"),
+        text(0, second, cut(row.note, int(layout.words / LETTER)), anchor="start"),
         text(layout.end + 14, first + 4, row.said, fill="ink", anchor="start"),
     ]
 

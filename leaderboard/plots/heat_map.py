@@ -19,7 +19,7 @@ LEFT, WIDTH = 306, 1200
 TOP, PROFILE = 10, 60  # of the pass rates
 FIRST_ROW, PITCH, HEIGHT = 80, 13, 11
 BOTTOM = 26
-GLYPH = 6.5  # mean width of a letter
+LONGEST_LABEL = int((LEFT - 12) / 6.5)  # letters, by their mean width
 MOST_GAPPED = 300  # columns with a gap between their bars
 DASH = (0.4, 0.2)  # bottom and height of what stands for no outcome, of a row
 Outcome = float | None
@@ -144,18 +144,6 @@ def bars(rates: Sequence[Outcome]) -> str:
         return silhouette(rates)
     shown = [round(rate or 0.0, 3) for rate in rates]
     return "M0 0" + "".join(f"v{rate:g}h.85v{-rate:g}h.15" if rate else "h1" for rate in shown)
-
-
-def shortened(parts: Sequence[str], room: float = LEFT - 12) -> str:
-    """One or two names, each cut short where both together have no room."""
-    most = int(room / GLYPH) - 3 * (len(parts) - 1)
-    spare = most
-    shown: dict[int, str] = {}
-    for place, part in sorted(enumerate(parts), key=lambda one: len(one[1])):
-        allowed = spare // (len(parts) - len(shown))
-        shown[place] = part if len(part) <= allowed else f"{part[: allowed - 1].rstrip()}…"
-        spare -= len(shown[place])
-    return " · ".join(shown[place] for place in range(len(parts)))
 
 
 def _row(row: Row, top: float, pitch: float) -> list[SafeString]:

@@ -1,5 +1,6 @@
 """What charts are made of: lines, steps, dots, bars, words, and the drawing around them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from django.utils.html import format_html, format_html_join
@@ -65,11 +66,18 @@ def linked(address: str, mark: SafeString, *, stop: bool = True) -> SafeString:
 
 
 def cut(name: str, most: int) -> str:
-    """A name of at most so many signs, its middle left out: names of one family differ at their ends."""
-    if len(name) <= most:
-        return name
-    head = (most - 1) // 3
-    return f"{name[:head].rstrip()}…{name[len(name) - (most - 1 - head) :].lstrip()}"
+    """A name of at most so many signs, its end left out."""
+    return name if len(name) <= most else f"{name[: most - 1].rstrip()}…"
+
+
+def cut_apart(names: Sequence[str], most: int) -> list[str]:
+    """Names of at most so many signs: of those that would read alike the middle is left out instead."""
+    ends = [cut(name, most) for name in names]
+    n, head = Counter(ends), (most - 1) // 3
+    return [
+        end if n[end] == 1 or len(name) <= most else f"{name[:head]}…{name[len(name) - (most - 1 - head) :]}"
+        for name, end in zip(names, ends, strict=True)
+    ]
 
 
 def text(

@@ -11,7 +11,7 @@ from math import ceil, floor
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import Place, dot, drawing, linked, path, rule, steps, text
+from leaderboard.plots.marks import Place, cut_apart, dot, drawing, linked, path, rule, steps, text
 from leaderboard.plots.ranks import Standing
 from leaderboard.plots.scales import Scale, month_ticks, ticks_13, ticks_125
 
@@ -165,8 +165,9 @@ def _names(best: Sequence[Point], places: Sequence[Place], x: Scale, y: Scale) -
     marks: list[SafeString] = []
     taken: list[Box] = []
     of_front = _places(best, x, y)
-    for point in reversed(best):
-        name = f"{_short(point.name)}{point.more}"
+    labels = cut_apart([point.name for point in best], LONGEST_NAME)
+    for point, label in list(zip(best, labels, strict=True))[::-1]:
+        name = f"{label}{point.more}"
         width = SIGN * len(name)
         for left, bottom, anchor in _tries(x(point.took), y(point.score), width):
             box = (left, bottom - 11, left + width, bottom + 2)
@@ -199,12 +200,6 @@ def _is_free(box: Box, taken: Iterable[Box]) -> bool:
     if left < LEFT or right > WIDTH - RIGHT or top < 0 or bottom > HEIGHT - BOTTOM:
         return False
     return not any(left < r and right > le and top < b and bottom > t for le, t, r, b in taken)
-
-
-def _short(name: str) -> str:
-    """Without what stands in brackets at its end, and cut."""
-    own = name.partition(" (")[0] or name
-    return own if len(own) <= LONGEST_NAME else f"{own[: LONGEST_NAME - 1]}…"
 
 
 def _dollars(amount: float) -> str:

@@ -92,7 +92,7 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
         return _none_heads(board, ranked)
     top = _score(named[0].at[target])
     if n == 1:
-        return "One agent so far:", f"{called(ranked[0], ranked)}, {top} on {tasks}."
+        return "One agent so far:", f"{ranked[0].agent}, {top} on {tasks}."
     if not told.may_be_first:
         why = f" {sentence(told.reason)}" if told.reason else ""
         leaders, rest = _leaders(board, target, ranked)
@@ -121,15 +121,6 @@ def _one_of(board: Standings) -> str:
     return HEADING[board.headline_from].replace("agents", "agent")
 
 
-def called(line: Line, ranked: Sequence[Line]) -> str:
-    """Call an agent by model and scaffold where both are known, and nobody else ranked has the same."""
-    made_of = (line.model, line.scaffold)
-    if not all(made_of) or NOT_STATED in made_of:
-        return line.agent
-    alike = sum((other.model, other.scaffold) == made_of for other in ranked)
-    return f"{line.model} with {line.scaffold}" if alike == 1 else line.agent
-
-
 def withdrawn_text(names: Sequence[str]) -> str:
     """Say who of a board was withdrawn after it was published; empty where nobody was."""
     return f"Withdrawn since: {first_names(names)}." if names else ""
@@ -150,11 +141,11 @@ def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[st
     if len(next_) > 1:
         then = f"The next could be any of {len(next_):,}."
     elif heads(board, next_[0]):
-        then = f"The next is {called(next_[0], ranked)}."
+        then = f"The next is {next_[0].agent}."
     else:
         then = f"The next agent is {NOT_HEADING[board.headline_from]}."
     return (
-        f"{called(first, ranked)} is the best of {len(ranked):,} agents, at 95%:",
+        f"{first.agent} is the best of {len(ranked):,} agents, at 95%:",
         f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, target, [first])}. {then}",
     )
 
@@ -186,7 +177,7 @@ def _cheapest(board: Standings, could_be: Sequence[Line]) -> str:
 def _leaders(board: Standings, target: str, ranked: Sequence[Line], *, cheapest: str = "") -> tuple[str, str]:
     """Name those that score highest of the agents that headlines are made from; say how many stand above."""
     named = [line for line in ranked if heads(board, line)]
-    rank, name = named[0].at[target].rank or 0, called(named[0], ranked)
+    rank, name = named[0].at[target].rank or 0, named[0].agent
     first = [line for line in named if line.at[target].rank == rank]
     n_above = sum((line.at[target].rank or 0) < rank for line in ranked)
     among = f" of the {len(named):,} {HEADING[board.headline_from]}" if n_above else ""

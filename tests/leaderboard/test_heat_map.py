@@ -9,7 +9,6 @@ from leaderboard.plots import dot_row, quarters, strip
 from leaderboard.plots.dot_row import Dot
 from leaderboard.plots.heat_map import (
     FIRST_ROW,
-    GLYPH,
     HEIGHT,
     LEFT,
     PITCH,
@@ -20,7 +19,6 @@ from leaderboard.plots.heat_map import (
     Tinted,
     dashes,
     heat_map,
-    shortened,
     silhouette,
 )
 from leaderboard.plots.quarters import Quarter
@@ -123,15 +121,6 @@ def test_57_agents_by_500_tasks_are_58_shapes_of_a_few_kilobytes():
     told = heat_map(name="tasks", title="Map", rates=[0.5] * 500, rows=rows)
     assert told.count("<path") == 57 + 1 + 3  # the pass rates, and ticks of their axis
     assert len(gzip.compress(told.encode())) < 10_000
-
-
-def test_names_are_cut_where_both_have_no_room():
-    assert shortened(["Model", "Scaffold"]) == "Model · Scaffold"
-    assert shortened(["x" * 300], room=10 * GLYPH) == "x" * 9 + "…"
-    first, second = shortened(["m" * 90, "Loop"], room=30 * GLYPH).split(" · ")
-    assert second == "Loop"
-    assert first.endswith("…")
-    assert len(f"{first} · {second}") == 30
 
 
 def test_nothing_is_not_drawn():

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from leaderboard.plots.dots import NARROW, TOP, WIDE, Row, dots, fitted
+from leaderboard.plots.dots import NARROW, TOP, WIDE, Row, dots
 from leaderboard.plots.levels import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Level, levels, said
 from leaderboard.plots.levels import TOP as LEVEL_TOP
 from leaderboard.plots.stacked import Part, stacked
@@ -67,9 +67,7 @@ def test_a_dot_that_leads_somewhere_makes_the_drawing_a_group():
     assert [one.get("href") for one in found.iter(f"{SVG}a")] == ["/b/toy/agents/7"]
 
 
-def test_long_words_are_cut_and_nothing_is_not_drawn():
-    assert fitted("ab" * 200, 58) == "ababababa…"
-    assert fitted("short", 58) == "short"
+def test_nothing_is_not_drawn():
     with pytest.raises(ValueError, match="nothing to draw"):
         drawn([])
 
