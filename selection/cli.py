@@ -11,6 +11,7 @@ compare    which differences between agents are real, for a target that is named
 drift      when each monitor would first have fired, had the subset been chosen early
 adaptive   what tasks chosen one batch at a time would have run, and whether it held, for past agents
 next       which tasks an agent is to run next
+replay     what staged assignment would have saved on these full runs, and what it would get right
 =========  =========================================================================================
 
 FILE is a flat file of one benchmark. Every command prints text, or one object under ``--json``; a refusal is
@@ -45,6 +46,7 @@ from selection import compared, validated
 from selection.bands import Band
 from selection.cli_adaptive import add_adaptive
 from selection.cli_rules import add_rules, check_settings, given_of, rules_of
+from selection.cli_staged import add_replay
 from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
 from selection.replay import Replay, Watched, replay
@@ -89,6 +91,7 @@ def _parser() -> Parser:
     )
     drift.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of the permutations (0)")
     add_adaptive(commands)
+    add_replay(commands)
     return parser
 
 

@@ -1,0 +1,11 @@
+"""Staged assignment: newcomers begin with the tasks that tell most, contenders run on, the others stop.
+
+===========  ========================================================================
+module       holds
+===========  ========================================================================
+``model``    one Rasch model of all that was run; the estimate of a full score
+``walks``    which tasks come next, whether an agent goes on, how far estimates err
+``replay``   the same over a benchmark's own history, and what came of it
+``verdict``  whether that is good enough, in a word and a sentence
+===========  ========================================================================
+"""

@@ -1,0 +1,444 @@
+"""Staged assignment over a benchmark's own full runs: what it would have saved, and what it got right.
+
+Model
+-----
+Agents with full runs come in order of (date, name), without dates in 20 random orders. The first
+`staged_from` run everything, each later one as `selection.staged.walks` says, by a fit to those before it,
+and teaches from then on. Board scores are those of the last fit: measured, or estimated. Published is what an
+agent's estimate was when the rule stopped it, also where it was drawn.
+
+=================  ========================================================================================
+figure             meaning
+=================  ========================================================================================
+``saved``          share of the task runs of full evaluation that were not made
+``saved_late``     the same for the second half of the agents
+``pairs``          share of pairs with y_i ≠ y_j in the order of y, ties ½
+``clear_pairs``    of those with |y_i − y_j| > 1.96·SE_ij
+``best_five``      share of the board's first five that are among the true first five
+``podium``         likewise for P
+``regret``         best y less the y of the board's leader
+``coverage``       share of published intervals that hold y
+``bias``, ``rmse`` of published estimates
+=================  ========================================================================================
+
+Standard errors leave out one agent at a time. *Random tasks at the same cost*: each later agent runs as many
+as the rule's later agents did on average, drawn, by the same model. *Ceiling*: the share of pairs in the same
+order in two full runs drawn from the last fit.
+
+Source
+------
+This project's own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit
+
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.differences.trial_variances import finite_variances
+from selection.errors import SelectionError
+from selection.folds import CompleteAgents, generator
+from selection.staged.model import estimate
+from selection.staged.walks import (
+    FullRun,
+    Staging,
+    Teaching,
+    audit_tasks,
+    decide,
+    is_drawn,
+    next_batch,
+    share_drawn,
+    taught,
+)
+
+N_FEWEST, N_ORDERS, N_RANDOM, N_SIMULATED, TOP = 10, 20, 10, 200, 5
+SURE = 1.96
+
+Progress = Callable[[int, int], None]
+
+
+class ReplayRefused(SelectionError):
+    """Too few full runs to replay."""
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The estimate with which an agent was stopped."""
+
+    score: float
+    lower: float
+    upper: float
+    is_drawn: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """What one agent was asked to run.
+
+    Attributes
+    ----------
+    agent : int
+        Its position among the agents replayed.
+    batches : tuple of int array
+        Tasks, in the order in which they were asked for.
+    published : Published or None
+        None where it ran everything by the rule.
+    """
+
+    agent: int
+    batches: tuple[IndexArray, ...]
+    published: Published | None = None
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks run."""
+        return sum(batch.size for batch in self.batches)
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """One order of the agents, replayed.
+
+    Attributes
+    ----------
+    truth : float array, shape (n,)
+        y of the agents in their order.
+    board : float array, shape (n,)
+        Their scores on the last board.
+    walks : tuple of Walk
+    teaching : Teaching
+        The last fit.
+    """
+
+    truth: FloatArray
+    board: FloatArray
+    walks: tuple[Walk, ...]
+    teaching: Teaching
+
+    @cached_property
+    def n_run(self) -> IndexArray:
+        """Tasks run by each, (n,)."""
+        return np.array([walk.n_tasks for walk in self.walks])
+
+
+def walked(
+    agents: CompleteAgents,
+    order: Sequence[int],
+    staging: Staging,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> History:
+    """Replay one order of the agents.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    order : sequence of int
+    staging : Staging
+    seed : int
+    progress : callable, optional
+        Called with (agents done, all).
+    """
+    m = agents.outcomes.shape[1]
+    outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()
+    walks, teaching = list[Walk](), None
+    for done, i in enumerate(order):
+        truth = float(agents.scores[i])
+        run: FullRun | None = FullRun(len(outcomes), truth)
+        walk = Walk(i, (np.arange(m),))
+        if teaching is not None and len(outcomes) >= staging.staged_from:
+            walk, run = _walk(agents, i, teaching, seed)
+        ran = np.concatenate(walk.batches)
+        seen = np.full(m, np.nan)
+        seen[ran] = agents.outcomes[i, ran]
+        if run is not None:
+            full_runs.append(replace(run, row=len(outcomes)))
+        outcomes.append(seen)
+        scores.append(truth if run is not None else np.nan)
+        walks.append(walk)
+        if len(outcomes) >= staging.staged_from:
+            teaching = taught(np.array(outcomes), np.array(scores), full_runs, staging, before=teaching)
+        if progress:
+            progress(done + 1, len(order))
+    assert teaching is not None
+    return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching)
+
+
+def _walk(agents: CompleteAgents, i: int, teaching: Teaching, seed: int) -> tuple[Walk, FullRun | None]:
+    name, truth, m = agents.names[i], float(agents.scores[i]), agents.outcomes.shape[1]
+    batches = [np.union1d(teaching.first_batch, audit_tasks(teaching, seed, name))]
+    first: tuple[float, float] | None = None
+    while True:
+        asked = np.zeros(m, dtype=np.bool_)
+        asked[np.concatenate(batches)] = True
+        seen = np.where(asked, agents.outcomes[i], np.nan)
+        found = estimate(teaching.model, seen, teaching.model.next_mean)
+        first = first or (found.score, found.se)
+        decision = decide(teaching, found, int(m - asked.sum()))
+        if asked.all():
+            return Walk(i, tuple(batches)), FullRun(-1, truth, 1.0, first)
+        if not decision.goes_on:
+            break
+        batches.append(next_batch(found.passing, asked, seed, name))
+    half = teaching.scale.quantile * decision.se
+    share = share_drawn(
+        teaching.staging, sum(1 for one in teaching.full_runs if one.stopped or one.first is None)
+    )
+    drawn = is_drawn(seed, name, share)
+    published = Published(found.score, max(found.score - half, 0.0), min(found.score + half, 1.0), drawn)
+    if not drawn:
+        return Walk(i, tuple(batches), published), None
+    batches.append(np.flatnonzero(~asked))
+    stopped = (found.score, found.se)
+    return Walk(i, tuple(batches), published), FullRun(-1, truth, share, first, stopped)
+
+
+def at_random(
+    agents: CompleteAgents, order: Sequence[int], staging: Staging, n_tasks: float, seed: int
+) -> FloatArray:
+    """Return the scores of the last board had each later agent run so many drawn tasks, (n,)."""
+    m = agents.outcomes.shape[1]
+    k, seen, scores = (
+        min(m, max(1, round(n_tasks))),
+        agents.outcomes[list(order)].copy(),
+        agents.scores[list(order)].copy(),
+    )
+    for place, i in enumerate(order[staging.staged_from :], staging.staged_from):
+        left = generator(seed, "staged random", agents.names[i]).choice(m, m - k, replace=False)
+        seen[place, left] = np.nan
+        scores[place] = scores[place] if k == m else np.nan
+    return taught(seen, scores, (), staging).estimates
+
+
+def clear(outcomes: FloatArray, scores: FloatArray) -> Mask:
+    """Mark the pairs that all tasks tell apart, (n, n)."""
+    se = np.sqrt(finite_variances(outcomes).se2)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(scores[:, None] - scores) > SURE * se, dtype=np.bool_)
+
+
+def right(board: FloatArray, truth: FloatArray) -> tuple[FloatArray, Mask]:
+    """Return whether the board has each pair in the true order, ties ½, and which pairs have one."""
+    shown, true = np.round(board, DECIMALS), np.round(truth, DECIMALS)
+    product = np.sign(shown[:, None] - shown) * np.sign(true[:, None] - true)
+    return (product + 1.0) / 2.0, np.asarray(true[:, None] != true, dtype=np.bool_)
+
+
+def best(board: FloatArray, truth: FloatArray, n: int) -> float:
+    """Share of the board's first n that are among the true first n."""
+    n = min(n, truth.size)
+    least = np.sort(np.round(truth, DECIMALS))[-n]
+    first = np.argsort(-np.round(board, DECIMALS), kind="stable")[:n]
+    return float(np.mean(np.round(truth[first], DECIMALS) >= least))
+
+
+def ceiling(teaching: Teaching, seed: int) -> float:
+    """Share of pairs in the same order in two full runs drawn from a fit."""
+    model = teaching.model
+    passing = expit(model.abilities[:, None] - model.difficulties)
+    rng, found = generator(seed, "staged ceiling"), list[float]()
+    for _ in range(N_SIMULATED):
+        one, other = (np.mean(rng.random(passing.shape) < passing, axis=1) for _ in range(2))
+        agreed, differ = right(one, other)
+        found.append(float(agreed[differ].mean()))
+    return float(np.mean(found))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a replay, its jackknife error over agents, and what it rests on (pairs, agents)."""
+
+    value: float
+    se: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What staged assignment would have done on a benchmark's own history.
+
+    Attributes
+    ----------
+    n_agents, n_tasks, n_orders : int
+        Orders: 1 by date, or 20 random ones, over which figures are means.
+    n_published, n_podium : int
+        Estimates published; agents that were among the first P when they came, after those run in full.
+    saved, saved_late, best_five, podium, regret : float
+        Shares of task runs; shares of places; score.
+    pairs, clear_pairs, coverage, bias : Figure or None
+        None where there is no pair, or no estimate.
+    rmse : float or None
+    random_pairs, ceiling : float
+        Pairs by random tasks at the same cost; pairs on which two full runs would agree.
+    """
+
+    n_agents: int
+    n_tasks: int
+    n_orders: int
+    n_published: int
+    n_podium: int
+    saved: float
+    saved_late: float
+    pairs: Figure | None
+    clear_pairs: Figure | None
+    best_five: float
+    podium: float
+    regret: float
+    coverage: Figure | None
+    bias: Figure | None
+    rmse: float | None
+    random_pairs: float
+    ceiling: float
+
+
+def replay(
+    agents: CompleteAgents,
+    staging: Staging | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Replay:
+    """Replay staged assignment over full runs.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+        Loaded full histories, everybody before activation, and drawn agents; never agents that ran everything
+        because the rule let them go on, which would flatter.
+    staging : Staging, optional
+    seed : int
+        Of draws and orders.
+    progress : callable, optional
+        Called with (agents done, all of all orders).
+
+    Raises
+    ------
+    ReplayRefused
+        With fewer than 10 agents.
+    """
+    staging = staging or Staging()
+    if agents.n < N_FEWEST:
+        raise ReplayRefused(f"a replay needs {N_FEWEST} agents that ran all tasks; there are {agents.n}")
+    orders = orders_of(agents, seed)
+    n_all = agents.n * len(orders)
+    histories = [
+        walked(
+            agents,
+            order,
+            staging,
+            seed=seed,
+            progress=_shown(progress, k * agents.n, n_all),
+        )
+        for k, order in enumerate(orders)
+    ]
+    return _summary(agents, orders, histories, staging, seed)
+
+
+def _shown(progress: Progress | None, before: int, n_all: int) -> Progress | None:
+    """Return what tells the progress of one order as that of all."""
+    return None if progress is None else lambda done, _: progress(before + done, n_all)
+
+
+def orders_of(agents: CompleteAgents, seed: int) -> list[list[int]]:
+    """Return the order of (date, name), or 20 random ones where a date is missing."""
+    if None not in agents.dates:
+        return [sorted(range(agents.n), key=lambda i: (agents.dates[i], agents.names[i]))]
+    return [generator(seed, "staged order", k).permutation(agents.n).tolist() for k in range(N_ORDERS)]
+
+
+def _summary(
+    agents: CompleteAgents,
+    orders: Sequence[Sequence[int]],
+    histories: Sequence[History],
+    staging: Staging,
+    seed: int,
+) -> Replay:
+    m, half, later = agents.outcomes.shape[1], agents.n // 2, slice(staging.staged_from, None)
+    random_pairs = [
+        _share(at_random(agents, order, staging, one.n_run[later].mean(), seed + k), one.truth)
+        for order, one in zip(orders, histories, strict=True)
+        for k in range(N_RANDOM)
+    ]
+    published = [published(one) for one in histories]
+    coverage, bias = (_mean_figure([found[k] for found in published]) for k in range(2))
+    errors = np.concatenate([found[1] for found in published])
+    tells = clear(agents.outcomes, agents.scores)
+    of_clear = [tells[np.ix_(order, order)] for order in orders]
+    return Replay(
+        n_agents=agents.n,
+        n_tasks=m,
+        n_orders=len(orders),
+        n_published=round(errors.size / len(orders)),
+        n_podium=round(float(np.mean([_n_podium(one.truth, staging) for one in histories]))),
+        saved=1.0 - float(np.mean([one.n_run.mean() / m for one in histories])),
+        saved_late=1.0 - float(np.mean([one.n_run[half:].mean() / m for one in histories])),
+        pairs=_pair_figure(histories, None),
+        clear_pairs=_pair_figure(histories, of_clear),
+        best_five=float(np.mean([best(one.board, one.truth, TOP) for one in histories])),
+        podium=float(np.mean([best(one.board, one.truth, staging.podium) for one in histories])),
+        regret=float(np.mean([_regret(one) for one in histories])),
+        coverage=coverage,
+        bias=bias,
+        rmse=float(np.sqrt(np.mean(errors**2))) if errors.size else None,
+        random_pairs=float(np.mean(random_pairs)),
+        ceiling=float(np.mean([ceiling(one.teaching, seed) for one in histories])),
+    )
+
+
+def _share(board: FloatArray, truth: FloatArray) -> float:
+    agreed, differ = right(board, truth)
+    return float(agreed[differ].mean()) if differ.any() else float("nan")
+
+
+def published(one: History) -> tuple[FloatArray, FloatArray]:
+    """Whether each published interval holds the truth, and each estimate less the truth."""
+    found = [
+        (walk.published, y) for walk, y in zip(one.walks, one.truth.tolist(), strict=True) if walk.published
+    ]
+    holds = [float(round(p.lower - y, DECIMALS) <= 0 <= round(p.upper - y, DECIMALS)) for p, y in found]
+    return np.array(holds), np.array([p.score - y for p, y in found])
+
+
+def _mean_figure(samples: Sequence[FloatArray]) -> Figure | None:
+    """Mean over agents with its jackknife error, averaged over orders."""
+    told = [one for one in samples if one.size]
+    if not told:
+        return None
+    errors = [float(np.std(one, ddof=1) / np.sqrt(one.size)) for one in told if one.size > 1]
+    n = round(sum(one.size for one in told) / len(samples))
+    return Figure(float(np.mean([one.mean() for one in told])), float(np.mean(errors)) if errors else None, n)
+
+
+def _pair_figure(histories: Sequence[History], of: Sequence[Mask] | None) -> Figure | None:
+    """Share of pairs in the right order, with the error of leaving out one agent at a time."""
+    values, errors, n = list[float](), list[float](), 0
+    for k, one in enumerate(histories):
+        agreed, differ = right(one.board, one.truth)
+        kept = differ if of is None else differ & of[k]
+        if not kept.any():
+            continue
+        good, every = np.where(kept, agreed, 0.0), kept.astype(np.float64)
+        without = (good.sum() - 2.0 * good.sum(axis=1)) / np.maximum(
+            every.sum() - 2.0 * every.sum(axis=1), 1.0
+        )
+        values.append(float(good.sum() / every.sum()))
+        errors.append(
+            float(np.sqrt((without.size - 1) / without.size * ((without - without.mean()) ** 2).sum()))
+        )
+        n = int(every.sum()) // 2
+    return Figure(float(np.mean(values)), float(np.mean(errors)), n) if values else None
+
+
+def _n_podium(truth: FloatArray, staging: Staging) -> int:
+    """Agents that were among the first P of those that had come, after those that were run in full."""
+    y = np.round(truth, DECIMALS)
+    return sum(int((y[: k + 1] > y[k]).sum()) < staging.podium for k in range(staging.staged_from, y.size))
+
+
+def _regret(one: History) -> float:
+    leader = int(np.argmax(np.round(one.board, DECIMALS)))
+    return float(one.truth.max() - one.truth[leader])

@@ -1,0 +1,153 @@
+"""Whether staged assignment holds on a benchmark, in one word and a sentence, by a replay.
+
+============  ======  =======  ===========
+figure        yes     mostly   unit
+============  ======  =======  ===========
+pairs         .95     .92      share
+its lower end .93     .90      share, one-sided 95%
+clear pairs   .99     .97      share
+best five     .95     .80      share
+regret        .5      1.5      points, at most
+coverage      .90     –        share
+its upper end .95     .90      share, one-sided 95%, Wilson
+bias          1       –        points, or 2 SE, and never over 2
+============  ======  =======  ===========
+
+Below both: *not yet*. Where under 5% of the runs are saved: *full runs*. With under 20 agents, 5 that came
+among the first P, or 19 estimates: *mostly* at most.
+
+Source
+------
+The thresholds are this project's own.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from analytics import DECIMALS
+from selection.intervals.prequential import wilson
+from selection.staged.replay import TOP, Figure, Replay
+
+ONE_SIDED = 1.6448536269514722
+N_AGENTS, N_PODIUM, N_PUBLISHED = 20, 5, 19
+LEAST_SAVED = 0.05
+MOST_BIAS, LARGEST_BIAS = 0.01, 0.02
+NUMBERS = ("none", "one", "two", "three", "four", "five")
+
+
+class Bounds(NamedTuple):
+    """What a word needs."""
+
+    pairs: float
+    pairs_lower: float
+    clear_pairs: float
+    best_five: float
+    regret: float
+    coverage: float
+    coverage_upper: float
+    bias: float
+
+
+WORDS = {
+    "yes": Bounds(0.95, 0.93, 0.99, 0.95, 0.005, 0.90, 0.95, LARGEST_BIAS),
+    "mostly": Bounds(0.92, 0.90, 0.97, 0.80, 0.015, 0.0, 0.90, float("inf")),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A word, what keeps it from a better one, and the sentence.
+
+    Attributes
+    ----------
+    word : {"yes", "mostly", "mostly (few)", "not yet", "full runs"}
+    reasons : tuple of str
+        Figures that fall short of yes.
+    text : str
+    """
+
+    word: str
+    reasons: tuple[str, ...]
+    text: str
+
+
+def verdict(found: Replay) -> Verdict:
+    """Judge a replay."""
+    reasons = tuple(_short(found, WORDS["yes"], strict=True))
+    word = next(
+        (name for name, of in WORDS.items() if not _short(found, of, strict=name == "yes")), "not yet"
+    )
+    few = tuple(_few(found))
+    if round(found.saved - LEAST_SAVED, DECIMALS) < 0:
+        word, reasons = "full runs", (f"it saves {found.saved:.1%} of the runs",)
+    elif word != "not yet" and few:
+        word, reasons = "mostly (few)", (*reasons, *few)
+    return Verdict(word, reasons, f"{word.capitalize()}. {sentence(found)}")
+
+
+def sentence(found: Replay) -> str:
+    """Say what the service would have saved, and what it would have got right."""
+    leader = (
+        "found the best agent"
+        if found.regret < 5e-10
+        else f"missed the best agent by {100 * found.regret:.1f} points"
+    )
+    five = found.best_five * TOP
+    many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
+    pairs = ""
+    if found.pairs is not None:
+        pairs = (
+            f", and ordered {found.pairs.value:.1%} of pairs as full runs do (random tasks at the same cost: "
+            f"{found.random_pairs:.1%})"
+        )
+    return (
+        f"On this benchmark’s own history the service would have saved {found.saved:.0%} of all runs; "
+        f"it {leader} and {many} of the best five{pairs}."
+    )
+
+
+def _short(found: Replay, of: Bounds, *, strict: bool) -> list[str]:
+    """Figures that a word needs and that are not reached."""
+    lower = _lower(found.pairs)
+    low = [
+        _below("pairs", found.pairs.value if found.pairs else None, of.pairs),
+        _below("the lower end of pairs", lower, of.pairs_lower),
+        _below("clear pairs", found.clear_pairs.value if found.clear_pairs else None, of.clear_pairs),
+        _below("the best five", found.best_five, of.best_five),
+        _below("coverage", found.coverage.value if found.coverage else None, of.coverage),
+        _below("the upper end of coverage", _upper(found.coverage), of.coverage_upper),
+    ]
+    if round(found.regret - of.regret, DECIMALS) > 0:
+        low.append(f"regret is {100 * found.regret:.1f} points, over {100 * of.regret:g}")
+    if strict and found.bias is not None:
+        most = min(max(MOST_BIAS, 2.0 * (found.bias.se or 0.0)), LARGEST_BIAS)
+        if round(abs(found.bias.value) - most, DECIMALS) > 0:
+            low.append(
+                f"estimates are {100 * found.bias.value:+.1f} points off on average, over {100 * most:.1f}"
+            )
+    return [one for one in low if one]
+
+
+def _below(name: str, value: float | None, least: float) -> str:
+    if value is None or round(value - least, DECIMALS) >= 0:
+        return ""
+    return f"{name}: {value:.1%}, under {least:.0%}"
+
+
+def _lower(pairs: Figure | None) -> float | None:
+    return None if pairs is None or pairs.se is None else pairs.value - ONE_SIDED * pairs.se
+
+
+def _upper(coverage: Figure | None) -> float | None:
+    if coverage is None:
+        return None
+    return float(wilson(round(coverage.value * coverage.n), coverage.n, 0.95)[1])
+
+
+def _few(found: Replay) -> list[str]:
+    counts = (
+        (found.n_agents, N_AGENTS, "agents"),
+        (found.n_podium, N_PODIUM, "agents that came among the first"),
+        (found.n_published, N_PUBLISHED, "estimates"),
+    )
+    return [f"only {n} {what}; {least} are needed" for n, least, what in counts if n < least]

@@ -1,0 +1,498 @@
+"""Staged assignment: the model by another program, the rule by hand, the replay by naive loops."""
+
+import itertools
+import json
+import math
+from dataclasses import replace as changed
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import t
+
+from selection import rasch
+from selection.cli import main
+from selection.folds import CompleteAgents
+from selection.staged import model as staged_model
+from selection.staged import replay as staged_replay
+from selection.staged import walks
+from selection.staged.model import Estimate, before_each, completed, estimate, fit
+from selection.staged.replay import Figure, Replay, ReplayRefused, best, clear, replay, right, walked
+from selection.staged.verdict import verdict
+from selection.staged.walks import (
+    FullRun,
+    StagedRefused,
+    Staging,
+    decide,
+    first_size,
+    next_batch,
+    scale_of,
+    taught,
+)
+
+
+def simulated(n=24, m=40, *, seed=1, run=1.0, graded=False, rising=2.0):
+    """Outcomes of agents that rise, on tasks of all difficulties; the first five ran everything."""
+    rng = np.random.default_rng(seed)
+    ability = np.linspace(-1, rising - 1, n) + rng.normal(0, 0.4, n)
+    passing = 1 / (1 + np.exp(-(ability[:, None] - rng.normal(0, 1.5, m))))
+    outcomes = (
+        rng.beta(4 * passing, 4 * (1 - passing)) if graded else (rng.random((n, m)) < passing).astype(float)
+    )
+    gone = rng.random((n, m)) > run
+    gone[:5] = False
+    return np.where(gone, np.nan, outcomes)
+
+
+def complete(outcomes, *, dated=True):
+    n = len(outcomes)
+    names = tuple(f"a{i:03d}" for i in range(n))
+    day = date(2025, 1, 1)
+    dates = tuple(day + timedelta(days=i) for i in range(n)) if dated else (None,) * n
+    return CompleteAgents(names, outcomes, np.nanmean(outcomes, axis=1), dates, names, names, np.ones(n))
+
+
+def likelihood(outcomes, abilities, difficulties):
+    distance = abilities[:, None] - difficulties
+    logs = outcomes * -np.logaddexp(0, -distance) + (1 - outcomes) * -np.logaddexp(0, distance)
+    return float(np.nansum(logs))
+
+
+# ----------------------------------------------------------------------------------------------------- model
+
+
+@pytest.mark.parametrize(("run", "graded"), [(1.0, False), (0.4, False), (0.5, True)])
+def test_the_fit_is_the_maximum_that_scipy_finds(run, graded):
+    outcomes = simulated(12, 20, run=run, graded=graded)
+    n = len(outcomes)
+    found = fit(outcomes)
+
+    def loss(x):
+        apart = x[:n] - found.means
+        prior = found.dispersion * apart @ apart / (2 * found.spread) + x[n:] @ x[n:] / 8
+        return prior - likelihood(outcomes, x[:n], x[n:])
+
+    def slope(x):
+        beyond = np.nan_to_num(outcomes - 1 / (1 + np.exp(-(x[:n, None] - x[n:]))))
+        for_abilities = (x[:n] - found.means) * found.dispersion / found.spread - beyond.sum(axis=1)
+        return np.concatenate([for_abilities, x[n:] / 4 + beyond.sum(axis=0)])
+
+    other = minimize(
+        loss, np.zeros(n + 20), jac=slope, method="BFGS", options={"gtol": 1e-10, "maxiter": 10000}
+    )
+    assert np.abs(other.x - np.concatenate([found.abilities, found.difficulties])).max() < 1e-7
+
+
+@pytest.mark.parametrize(("run", "graded"), [(0.4, False), (0.5, True)])
+def test_means_spread_and_dispersion_are_what_the_model_defines(run, graded):
+    outcomes = simulated(14, 20, run=run, graded=graded)
+    found = fit(outcomes)
+    passing = 1 / (1 + np.exp(-(found.abilities[:, None] - found.difficulties)))
+    ran = ~np.isnan(outcomes)
+    squares, within, ratio = 0.0, 0.0, 0.0
+    for i in range(14):
+        before = found.abilities[max(0, i - 10) : i] if i else found.abilities[:1]
+        assert found.means[i] == pytest.approx(before.mean(), abs=1e-9)
+        weight = sum(passing[i, j] * (1 - passing[i, j]) for j in range(20) if ran[i, j])
+        squares += (found.abilities[i] - found.means[i]) ** 2
+        squares += found.dispersion / (weight + found.dispersion / found.spread)
+        within += weight
+        ratio += sum((outcomes[i, j] - passing[i, j]) ** 2 for j in range(20) if ran[i, j])
+    assert found.spread == pytest.approx(max((squares + 5) / 19, 0.09), abs=1e-9)
+    assert found.dispersion == pytest.approx(min(ratio / within, 1.2) if graded else 1.0, abs=1e-9)
+
+
+def test_with_the_priors_of_the_other_rasch_model_it_is_that_model(monkeypatch):
+    outcomes = simulated(16, 30, run=0.6)
+    monkeypatch.setattr(staged_model, "DIFFICULTY_VARIANCE", 9.0)
+    monkeypatch.setattr(staged_model, "before_each", lambda first: np.zeros((first.size, first.size)))
+    monkeypatch.setattr(staged_model, "_spread", lambda apart, variances: 9.0)
+    found, other = fit(outcomes), rasch.fit(outcomes)
+    distance = found.abilities[:, None] - found.difficulties
+    assert np.abs(distance - (other.abilities[:, None] - other.difficulties)).max() < 1e-8
+
+
+def test_a_warm_start_ends_where_a_cold_one_does():
+    outcomes = simulated(20, 40, run=0.5)
+    cold, warm = fit(outcomes), fit(outcomes, start=fit(outcomes[:-3]))
+    assert np.abs(cold.abilities - warm.abilities).max() < 1e-8
+    assert np.abs(cold.difficulties - warm.difficulties).max() < 1e-8
+    assert abs(cold.spread - warm.spread) < 1e-8
+
+
+def test_agents_of_one_delivery_share_a_mean():
+    abilities = np.array([1.0, 3.0, 5.0, 7.0])
+    assert (before_each(np.array([0, 0, 2, 2])) @ abilities).tolist() == [2.0, 2.0, 2.0, 2.0]
+    assert (before_each(np.arange(4)) @ abilities).tolist() == pytest.approx([1.0, 1.0, 2.0, 3.0])
+    many = np.arange(20.0)
+    assert (before_each(np.arange(20)) @ many)[19] == pytest.approx(np.mean(many[9:19]))
+
+
+def test_an_agent_that_ran_everything_has_its_mean():
+    outcomes = simulated(12, 20)
+    found = fit(outcomes)
+    for row in outcomes:
+        one = estimate(found, row, found.next_mean)
+        assert one.score == pytest.approx(row.mean(), abs=1e-12)
+        assert one.se == 0.0
+    assert (completed(found, outcomes) == outcomes).all()
+
+
+def test_an_estimate_and_its_error_by_hand():
+    outcomes = simulated(12, 20, run=0.7)
+    found = fit(outcomes)
+    row = np.where(np.arange(20) < 8, outcomes[0], np.nan)
+    one = estimate(found, row, 0.3)
+    passing = 1 / (1 + np.exp(-(one.ability - found.difficulties)))
+    slope = sum(row[j] - passing[j] for j in range(8)) - (one.ability - 0.3) / found.spread
+    assert abs(slope) < 1e-9
+    w = passing * (1 - passing)
+    v_ability = 1 / (w[:8].sum() + 1 / found.spread)
+    v_tasks = [
+        1 / (sum(p * (1 - p) for a, p in zip(outcomes[:, j], column, strict=True) if a == a) + 1 / 4)
+        for j, column in enumerate((1 / (1 + np.exp(-(found.abilities[:, None] - found.difficulties)))).T)
+    ]
+    variance = w[8:].sum() + w[8:].sum() ** 2 * v_ability + sum(w[j] ** 2 * v_tasks[j] for j in range(8, 20))
+    assert one.score == pytest.approx((row[:8].sum() + passing[8:].sum()) / 20, abs=1e-12)
+    assert one.se == pytest.approx(math.sqrt(variance) / 20, abs=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------------ rule
+
+
+def teaching(n=16, m=40, *, staging=None, **how):
+    outcomes = simulated(n, m, **how)
+    scores = np.where(np.isnan(outcomes).any(axis=1), np.nan, outcomes.mean(axis=1))
+    runs = [FullRun(i, float(y)) for i, y in enumerate(scores) if y == y]
+    return taught(outcomes, scores, runs, staging or Staging())
+
+
+def test_the_first_batch_is_of_the_ranking_tasks_nearest_to_one_half():
+    found = teaching(n=16, m=100)
+    recent = [np.mean([found.completed[i, j] for i in range(6, 16)]) for j in range(100)]
+    all_rates = found.completed.mean(axis=0)
+    ranking = [j for j in range(100) if 0.3 - 1e-9 <= all_rates[j] <= 0.7 + 1e-9]
+    wanted = sorted(ranking, key=lambda j: (round(abs(recent[j] - 0.5), 9), j))[:20]
+    assert found.subset.tolist() == ranking
+    assert found.first_batch.tolist() == sorted(wanted)
+
+
+def test_where_few_tasks_rank_the_nearest_others_fill_the_first_batch():
+    found = changed(teaching(n=16, m=100), subset=np.array([3, 7]))
+    away = np.round(np.abs(found.completed[-10:].mean(axis=0) - 0.5), 9)
+    others = sorted((j for j in range(100) if j not in (3, 7)), key=lambda j: (away[j], j))[:18]
+    assert found.first_batch.tolist() == sorted([3, 7, *others])
+
+
+@pytest.mark.parametrize(("m", "k"), [(500, 100), (165, 33), (45, 10), (16, 8), (3, 1)])
+def test_the_size_of_a_first_batch(m, k):
+    assert first_size(m) == k
+
+
+def test_the_subset_is_a_preview_until_enough_agents_teach_and_then_stays():
+    outcomes, staging = simulated(20, 60), Staging(subset_from=15)
+    found, subsets = None, []
+    for n in range(5, 21):
+        found = taught(outcomes[:n], outcomes[:n].mean(axis=1), (), staging, before=found)
+        subsets.append(None if found.subset is None else found.subset.tolist())
+    assert subsets[:10] == [None] * 10
+    assert subsets[10] is not None
+    assert subsets[10:] == [subsets[10]] * 6
+
+
+def test_audit_tasks_are_drawn_outside_of_the_subset():
+    found = teaching(n=16, m=100)
+    drawn = [walks.audit_tasks(found, 0, f"a{i}") for i in range(20)]
+    assert {one.size for one in drawn} == {2}
+    used = set(np.concatenate(drawn).tolist())
+    assert len(used) > 10
+    assert not used & {*found.subset.tolist(), *found.first_batch.tolist()}
+
+
+def decided(score, se, *, podium=3, precise=0.01, n_left=5):
+    """With scores .9, .8, .7, .6, .5 on the board, and errors as they are."""
+    found = teaching(n=5, m=10, staging=Staging(podium=podium, precise=precise))
+    found.__dict__["bars"] = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+    found.__dict__["scale"] = walks.Scale(1.0, 20)
+    return decide(found, Estimate(score, se, 0.0, np.zeros(10)), n_left)
+
+
+@pytest.mark.parametrize(
+    ("score", "se", "goes_on"),
+    [
+        (0.1, 0.031, True),  # not known well enough
+        (0.1, 0.030, False),
+        (0.66, 0.020, True),  # .66 + 2·.02 = .70 reaches the third place
+        (0.659, 0.020, False),
+        (0.75, 0.009, False),  # known to a point, and cannot lead
+        (0.75, 0.010, True),
+        (0.885, 0.009, True),  # may lead
+    ],
+)
+def test_who_goes_on(score, se, goes_on):
+    assert decided(score, se).goes_on is goes_on
+
+
+def test_who_goes_on_with_other_settings_or_without_tasks():
+    assert decided(0.56, 0.02, podium=4).goes_on
+    assert not decided(0.56, 0.02, podium=3).goes_on
+    assert decided(0.75, 0.001, precise=0.0).goes_on
+    assert not decided(0.95, 0.05, n_left=0).goes_on
+    assert "place 3 has 70.0%" in decided(0.5, 0.02).reason
+
+
+def test_the_next_batch_tells_most_and_a_tenth_of_it_is_drawn():
+    passing, asked = np.linspace(0, 1, 100), np.zeros(100, dtype=bool)
+    asked[45:55] = True
+    batch = next_batch(passing, asked, 0, "a")
+    assert batch.size == 15
+    order = sorted(
+        (j for j in range(100) if not asked[j]), key=lambda j: (-round(passing[j] * (1 - passing[j]), 9), j)
+    )
+    assert set(order[:13]) <= set(batch.tolist())
+    assert not asked[batch].any()
+    assert next_batch(passing, np.arange(100) != 7, 0, "a").tolist() == [7]
+
+
+def test_errors_are_scaled_to_those_that_earlier_agents_had():
+    runs = [(FullRun(0, 0.5), (0.4, 0.1)), (FullRun(1, 0.7, probability=0.25), (0.5, 0.1))]
+    found = scale_of(runs)
+    assert found.c == pytest.approx(math.sqrt((4 + 1 + 4 * 4) / (4 + 1 + 4)))
+    assert found.degrees == 6
+    assert found.quantile == pytest.approx(t.ppf(0.975, 6))
+
+
+def test_drawn_estimates_come_before_those_as_they_came_and_these_before_leaving_out():
+    found = teaching(n=24, m=30)
+    runs = [FullRun(i, 0.5, first=(0.4, 0.1), stopped=(0.3, 0.1)) for i in range(19)]
+    assert changed(found, full_runs=tuple(runs)).scale.c == scale_of([(one, one.stopped) for one in runs]).c
+    fewer = [changed(one, stopped=None) for one in runs]
+    assert changed(found, full_runs=tuple(fewer)).scale.c == scale_of([(one, one.first) for one in fewer]).c
+    alone = changed(found, full_runs=found.full_runs[:4])
+    errors = []
+    for run in alone.full_runs:
+        kept = [i for i in range(24) if i != run.row]
+        without = fit(alone.outcomes[kept])
+        seen = np.full(30, np.nan)
+        seen[alone.first_batch] = alone.outcomes[run.row, alone.first_batch]
+        one = estimate(without, seen, float(alone.model.means[run.row]))
+        errors.append(((run.score - one.score) / one.se) ** 2)
+    assert alone.scale.c == pytest.approx(math.sqrt((4 + sum(errors)) / 8), abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("podium", 0), ("staged_from", 4), ("draw_share", 1.5), ("reach", 0), ("window", 0)],
+)
+def test_settings_out_of_range_are_refused(setting, value):
+    with pytest.raises(StagedRefused, match=f"{setting} = {value} is out of range"):
+        Staging(**{setting: value})
+
+
+# ---------------------------------------------------------------------------------------------------- replay
+
+
+def test_each_agent_is_asked_every_task_at_most_once_and_contenders_run_all():
+    agents = complete(simulated(30, 60))
+    found = walked(agents, range(30), Staging())
+    assert [walk.n_tasks for walk in found.walks[:5]] == [60] * 5
+    for walk, truth, shown in zip(found.walks, found.truth, found.board, strict=True):
+        tasks = np.concatenate(walk.batches)
+        assert len(set(tasks.tolist())) == tasks.size
+        if walk.published is None or walk.published.is_drawn:
+            assert tasks.size == 60
+            assert shown == truth
+        else:
+            assert walk.published.lower <= walk.published.score <= walk.published.upper
+
+
+def test_where_all_are_drawn_nothing_is_saved_and_the_board_is_the_truth():
+    agents = complete(simulated(24, 40))
+    found = replay(agents, Staging(draw_share=1.0))
+    assert (found.saved, found.regret, found.best_five, found.pairs.value) == (0.0, 0.0, 1.0, 1.0)
+    assert found.n_published > 0
+    assert found.coverage is not None
+
+
+def test_what_was_drawn_does_not_show_in_what_was_published():
+    """Being drawn is told after the estimate was kept: the first one that is stopped has it either way."""
+    agents = complete(simulated(24, 40))
+    some, others = (walked(agents, range(24), Staging(draw_share=share)) for share in (0.0, 1.0))
+    first = next(k for k, walk in enumerate(some.walks) if walk.published)
+    one, other = some.walks[first].published, others.walks[first].published
+    assert (one.score, one.lower, one.upper) == (other.score, other.lower, other.upper)
+    assert (one.is_drawn, other.is_drawn) == (False, True)
+
+
+def test_later_agents_change_nothing_of_earlier_walks():
+    outcomes = simulated(24, 40)
+    whole, part = (walked(complete(outcomes[:n]), range(n), Staging()) for n in (24, 18))
+    for one, other in zip(whole.walks, part.walks, strict=False):
+        assert [batch.tolist() for batch in one.batches] == [batch.tolist() for batch in other.batches]
+
+
+def test_pairs_by_naive_loops():
+    board, truth = np.array([0.5, 0.5, 0.2, 0.9]), np.array([0.4, 0.3, 0.3, 0.8])
+    agreed, differ = right(board, truth)
+    for i, j in itertools.permutations(range(4), 2):
+        shown, true = np.sign(board[i] - board[j]), np.sign(truth[i] - truth[j])
+        assert differ[i, j] == (true != 0)
+        if true:
+            assert agreed[i, j] == (1.0 if shown == true else 0.5 if shown == 0 else 0.0)
+
+
+def test_the_best_are_found_by_hand():
+    truth = np.array([0.9, 0.8, 0.7, 0.7, 0.1])
+    assert best(np.array([0.5, 0.9, 0.1, 0.8, 0.0]), truth, 3) == 1.0  # the third place is shared
+    assert best(np.array([0.0, 0.9, 0.1, 0.8, 0.5]), truth, 3) == pytest.approx(2 / 3)
+
+
+def test_clear_pairs_are_those_beyond_the_error_of_all_tasks():
+    outcomes = simulated(6, 50)
+    found, scores = clear(outcomes, outcomes.mean(axis=1)), outcomes.mean(axis=1)
+    for i, j in itertools.permutations(range(6), 2):
+        se = np.std(outcomes[i] - outcomes[j], ddof=1) / np.sqrt(50)
+        assert found[i, j] == (abs(scores[i] - scores[j]) > 1.96 * se)
+
+
+def test_the_error_of_a_share_of_pairs_leaves_out_one_agent_at_a_time():
+    agents = complete(simulated(20, 40))
+    one = walked(agents, range(20), Staging(draw_share=0.0))
+    found = staged_replay._pair_figure([one], None)
+    without = []
+    for left in range(20):
+        rest = [i for i in range(20) if i != left]
+        agreed, differ = right(one.board[rest], one.truth[rest])
+        without.append(agreed[differ].mean())
+    expected = math.sqrt(19 / 20 * sum((value - np.mean(without)) ** 2 for value in without))
+    assert found.se == pytest.approx(expected)
+
+
+def test_undated_agents_are_replayed_in_twenty_orders(monkeypatch):
+    agents = complete(simulated(12, 20), dated=False)
+    found = replay(agents)
+    assert found.n_orders == 20
+    orders = staged_replay.orders_of(agents, 0)
+    assert found.saved == pytest.approx(
+        np.mean([1 - walked(agents, order, Staging()).n_run.mean() / 20 for order in orders])
+    )
+
+
+def test_too_few_agents_are_refused():
+    with pytest.raises(ReplayRefused, match="needs 10 agents that ran all tasks; there are 9"):
+        replay(complete(simulated(9, 20)))
+
+
+def test_two_full_runs_agree_as_often_as_in_a_simulation_by_loops():
+    found = teaching(n=12, m=30)
+    passing = 1 / (1 + np.exp(-(found.model.abilities[:, None] - found.model.difficulties)))
+    rng, told = np.random.default_rng(5), []
+    for _ in range(400):
+        one, other = ((rng.random(passing.shape) < passing).mean(axis=1).round(9) for _ in range(2))
+        pairs = [(i, j) for i in range(12) for j in range(i) if other[i] != other[j]]
+        told.append(
+            np.mean([(np.sign(one[i] - one[j]) * np.sign(other[i] - other[j]) + 1) / 2 for i, j in pairs])
+        )
+    error = np.std(told) / np.sqrt(400)
+    assert abs(staged_replay.ceiling(found, 0) - np.mean(told)) < 5 * error
+
+
+@pytest.mark.parametrize(
+    ("name", "agents", "tasks"), [("hal_corebench_hard", 38, 45), ("hal_scicode", 24, 65)]
+)
+def test_a_real_history_from_the_command_line(real_data, capsys, name, agents, tasks):
+    assert main(["replay", str(real_data / f"{name}.csv.gz"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n_agents"], found["n_tasks"], found["n_orders"]) == (agents, tasks, 1)
+    assert found["saved"] > 0.2
+    assert found["pairs"]["value"] > 0.95
+    assert found["regret"] == 0.0
+    assert main(["replay", str(real_data / f"{name}.csv.gz")]) == 0
+    assert found["verdict"]["text"] in " ".join(capsys.readouterr().out.split())
+
+
+# --------------------------------------------------------------------------------------------------- verdict
+
+
+GOOD = Replay(
+    n_agents=40,
+    n_tasks=100,
+    n_orders=1,
+    n_published=30,
+    n_podium=8,
+    saved=0.31,
+    saved_late=0.4,
+    pairs=Figure(0.974, 0.01, 780),
+    clear_pairs=Figure(1.0, 0.0, 500),
+    best_five=1.0,
+    podium=1.0,
+    regret=0.0,
+    coverage=Figure(0.9667, 0.03, 30),
+    bias=Figure(-0.004, 0.004, 30),
+    rmse=0.02,
+    random_pairs=0.959,
+    ceiling=0.96,
+)
+
+
+def test_the_sentence_of_a_good_replay():
+    found = verdict(GOOD)
+    assert found.word == "yes"
+    assert found.reasons == ()
+    assert found.text == (
+        "Yes. On this benchmark’s own history the service would have saved 31% of all runs; it found the "
+        "best agent and five of the best five, and ordered 97.4% of pairs as full runs do (random tasks at "
+        "the same cost: 95.9%)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("just_enough", "too_little", "below"),
+    [
+        (
+            {"pairs": Figure(0.95, 0.001, 9)},
+            {"pairs": Figure(0.9499, 0.001, 9)},
+            {"pairs": Figure(0.9199, 0.001, 9)},
+        ),
+        (
+            {"pairs": Figure(0.95, 0.0121, 9)},
+            {"pairs": Figure(0.95, 0.0122, 9)},
+            {"pairs": Figure(0.95, 0.0305, 9)},
+        ),
+        (
+            {"clear_pairs": Figure(0.99, 0, 9)},
+            {"clear_pairs": Figure(0.98, 0, 9)},
+            {"clear_pairs": Figure(0.969, 0, 9)},
+        ),
+        ({"best_five": 1.0}, {"best_five": 0.8}, {"best_five": 0.6}),
+        ({"regret": 0.005}, {"regret": 0.0051}, {"regret": 0.0151}),
+        (
+            {"coverage": Figure(0.9, 0.05, 30)},
+            {"coverage": Figure(0.867, 0.05, 30)},
+            {"coverage": Figure(0.7, 0.05, 30)},
+        ),
+        ({"bias": Figure(0.01, 0.001, 9)}, {"bias": Figure(0.0101, 0.001, 9)}, None),
+        ({"bias": Figure(-0.0199, 0.01, 9)}, {"bias": Figure(-0.0201, 0.02, 9)}, None),
+    ],
+)
+def test_each_figure_decides_at_its_threshold(just_enough, too_little, below):
+    assert verdict(changed(GOOD, **just_enough)).word == "yes"
+    mostly = verdict(changed(GOOD, **too_little))
+    assert mostly.word == "mostly"
+    assert len(mostly.reasons) >= 1
+    if below:
+        assert verdict(changed(GOOD, **below)).word == "not yet"
+
+
+@pytest.mark.parametrize("few", [{"n_agents": 19}, {"n_podium": 4}, {"n_published": 18}])
+def test_few_agents_never_earn_a_yes(few):
+    found = verdict(changed(GOOD, **few))
+    assert found.word == "mostly (few)"
+    assert "only" in found.reasons[0]
+
+
+def test_where_nothing_is_saved_full_runs_are_the_answer():
+    assert verdict(changed(GOOD, saved=0.0499)).word == "full runs"
+    assert verdict(changed(GOOD, saved=0.05)).word == "yes"
+    assert verdict(changed(GOOD, coverage=None, bias=None, n_published=0)).word == "mostly (few)"
