@@ -61,6 +61,8 @@ class AgentRow:
     arrival, completed : int
         Its first delivery; the one with which it had delivered every task (−1: none yet), in what an operator
         loads at least 95% of them, or any where missing ones count as failures.
+    first : int
+        Its first delivery, withdrawn ones included (−1: none).
     finished : int
         The delivery with which it had delivered every task under any setting, withdrawn ones included (−1:
         none yet).
@@ -96,6 +98,7 @@ class AgentRow:
     operator: bool
     arrival: int
     completed: int
+    first: int
     finished: int
     n_deliveries: int
     n_graded: int
@@ -214,6 +217,7 @@ def agent_rows(
     )
     costs, tokens, seconds = _spent(counted, frame)
     arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
+    first, _ = _arrivals(rows, frame)
     n_graded, n_failed = _graded(counted.rows, n_agents), _failed(counted.rows, n_agents)
     n_uncosted, n_unconfirmed = _uncosted(counted.rows, n_agents), _unconfirmed(counted.rows, n_agents)
     said = people(counted.rows, n_agents=n_agents, settings=settings)
@@ -233,6 +237,7 @@ def agent_rows(
             operator=bool(frame.operator[i]),
             arrival=int(arrival[i]),
             completed=int(completed[i]),
+            first=int(first[i]),
             finished=int(finished[i]),
             n_deliveries=int(n_deliveries[i]),
             n_graded=int(n_graded[i]),

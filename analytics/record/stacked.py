@@ -342,7 +342,7 @@ def record(
             f"{len(about)} agents, {len(rows)} lines, {len(compared.condition)} conditions differ"
         )
     both = zip(about, rows, strict=True)
-    voters = [Voter(one.name, one.account, one.vouched, row.arrival) for one, row in both]
+    voters = [Voter(one.name, one.account, one.vouched, row.first) for one, row in both]
     heard = voices(voters, [row.finished for row in rows])
     kept = [i for i, row in enumerate(rows) if row.n_deliveries]
     order = sorted(kept, key=lambda i: about[i].name)

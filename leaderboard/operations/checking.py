@@ -26,6 +26,7 @@ from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.reviewing import let_count
 from leaderboard.operations.secrets_in import secrets_in
+from leaderboard.studies.answers import words
 from leaderboard.studies.flags import flags
 from leaderboard.studies.queries import loaded_is_pass_fail
 from leaderboard.submissions.models import Judged, MachineCheck, Status, Submission
@@ -60,10 +61,9 @@ class Found:
     told: str
 
 
-def check(submission: Submission) -> tuple[list[Found], str]:
-    """Check a stored submission: what the machine found, and what is implausible of its agent."""
-    delivered = _stored(submission)
-    return found_in(delivered, texts_of(submission.pk)), why_held(delivered)
+def check(submission: Submission) -> list[Found]:
+    """Check a stored submission."""
+    return found_in(_stored(submission), texts_of(submission.pk))
 
 
 def found_in(delivered: Delivered, texts: Texts) -> list[Found]:
@@ -111,13 +111,13 @@ def conclude(*, uuid: UUID, as_of: datetime, hold: Callable[[], None] = lambda: 
     submission = Submission.objects.select_related("agent__benchmark", "token__user").get(uuid=uuid)
     if submission.status != Status.CHECKING:
         return f"{submission.agent} is {submission.status} already"
-    found, implausible = check(submission)
+    found = check(submission)
     with transaction.atomic():
         hold()
-        return _concluded(uuid, found, implausible, as_of)
+        return _concluded(uuid, found, as_of)
 
 
-def _concluded(uuid: UUID, found: list[Found], implausible: str, as_of: datetime) -> str:
+def _concluded(uuid: UUID, found: list[Found], as_of: datetime) -> str:
     try:
         (submission,) = locked_submissions([uuid])
     except CountsNoMore as taken_back:
@@ -126,6 +126,7 @@ def _concluded(uuid: UUID, found: list[Found], implausible: str, as_of: datetime
         return f"{submission.agent} is {submission.status} already"
     benchmark = submission.agent.benchmark
     keep(submission, found, as_of=as_of)
+    implausible = why_held_now(submission)
     status, why = status_now(
         n_outcomes=submission.n_outcomes,
         embargo_until=submission.embargo_until,
@@ -139,7 +140,8 @@ def _concluded(uuid: UUID, found: list[Found], implausible: str, as_of: datetime
     else:
         wait([submission], reason=why, as_of=as_of, judged=Judged.IMPLAUSIBLE if implausible else "")
     n_warned = sum(one.level == Level.WARNED for one in found)
-    return f"{submission.n_outcomes:,} outcomes of {submission.agent}: {n_warned} warnings, now {status}"
+    told = f"{words.counted(submission.n_outcomes, 'outcome')} of {submission.agent}"
+    return f"{told}: {words.counted(n_warned, 'warning')}, now {status}"
 
 
 def wait(submissions: Sequence[Submission], *, reason: str, as_of: datetime, judged: str = "") -> None:
@@ -165,13 +167,15 @@ def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> No
     by_operator = token is None or operates(token, agent.benchmark)
     decided = max(filter(None, (submission.received_at, submission.embargo_until)))
     shown = not by_operator and has_been_shown(agent, before=decided)
+    delivered = _stored(submission, overtaken=True)
     let_count(
         submission=submission,
         by=None,
         reason=reason,
         as_of=as_of,
         taken_back=shown and submission.replaces_id is not None,
-        again=shown and _stored(submission, overtaken=True).is_again,
+        again=shown and delivered.is_again,
+        judged=Judged.BETTER if not by_operator and delivered.is_better_again else "",
     )
 
 
@@ -207,14 +211,15 @@ def _coverage(of: Delivered) -> Iterator[Found]:
     lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=unranked)
     yield from _told("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")
     if n := asking.n_outside(of.rows, of.asked_by_now):
-        yield Found("coverage", Level.NOTED, f"{n:,} outcomes lie on tasks that were not asked for")
+        outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
+        yield Found("coverage", Level.NOTED, outside)
 
 
 def _trials(of: Delivered) -> Iterator[Found]:
     otherwise = f"{_fewest(of, of.names_asked):,} of each task"
     yield from _told("trials", [*_uneven(of), *_beyond(of), *_too_few(of)], otherwise)
     if of.submission.n_invalid:
-        yield Found("trials", Level.NOTED, f"{of.submission.n_invalid:,} outcomes are invalid")
+        yield Found("trials", Level.NOTED, f"{words.counted(of.submission.n_invalid, 'invalid outcome')}")
 
 
 def _audit(of: Delivered) -> Iterator[Found]:
@@ -245,18 +250,20 @@ def _beyond(of: Delivered) -> Iterator[str]:
     """Trials beyond those that count; a run after a board has shown the agent is told of with that."""
     if not of.is_capped and has_been_shown(of.submission.agent):
         return
-    came_late = "the others came when these had been delivered already"
-    why = "no more were asked for" if of.is_capped else came_late
+    whole = "earlier deliveries first, a whole run with its mean, others with their lowest"
+    why = "no more were asked for" if of.is_capped else whole
     for part in of.blocks[:1] if of.is_capped else [*of.blocks, of.rest]:
-        fewest, most = _fewest(of, part), of.most_trials(part)
-        if most and fewest > most:
+        there = asking.trials(of.standing, part)
+        fewest, most = min(there.values(), default=0), of.most_trials(part)
+        if most and fewest > most and part.keys() <= {task for task, _ in there}:
             tasks = "of the other tasks" if part is of.rest else "task asked for"
             tasks += f" ({asking.first(list(part.values()))})" if part in of.blocks[1:] else ""
-            yield f"there are {fewest:,} trials of each {tasks}, and at most {most:,} count: {why}"
+            yield f"there are {fewest:,} trials of each {tasks}, and the score takes {most:,}: {why}"
 
 
 def _too_few(of: Delivered) -> Iterator[str]:
-    fewest, asked = _fewest(of, of.names_asked), of.assignment.n_trials if of.assignment else 0
+    fewest = _fewest(of, of.names_asked)
+    asked = of.assignment.n_trials if of.assignment else of.policy.n_trials
     if 0 < fewest < asked:
         there = "is 1" if fewest == 1 else f"are {fewest:,}"
         zero = of.policy.missing == MissingPlaces.ZERO

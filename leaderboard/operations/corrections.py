@@ -1,9 +1,11 @@
 """What is taken back, confirmed or approved after it was delivered. Nothing is deleted: the log says why."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from django.db import transaction
 from django.db.models import Q
 
@@ -14,8 +16,8 @@ from leaderboard.catalog.queries import operates, role_of
 from leaderboard.errors import Conflict, Forbidden, Missing
 from leaderboard.operations.acting import acting
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Status, Submission
-from leaderboard.submissions.queries import Delivery, deliveries, withheld
+from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Judged, Status, Submission
+from leaderboard.submissions.queries import Delivery, deliveries, live_outcomes, settings_of, withheld
 from leaderboard.submissions.services import append_changes, bump_data_version, change_status
 
 
@@ -89,10 +91,36 @@ def _taken_back(
     if not (by_operator or is_theirs(submission, by)):
         raise NotYourSubmission
     shown = not by_operator and has_been_shown(submission.agent)
+    judged = "" if by_operator else _judged(submission)
     with acting(by=by, reason=reason):
-        _withdraw([submission], by=by, reason=reason, as_of=as_of, after_board=shown)
+        _withdraw([submission], by=by, reason=reason, as_of=as_of, after_board=shown, judged=judged)
         judge_again(submission.agent, as_of=as_of)
     return submission
+
+
+def _judged(submission: Submission) -> str:
+    """Whether what stands of the same tasks beside a submission is better."""
+    live = live_outcomes([submission.agent_id])
+    its = pc.equal(live["submission"], submission.pk)
+    settings = {pk: facets for facets, pk in settings_of(submission.agent.benchmark).items()}
+    better = is_better(live.filter(pc.invert(its)), live.filter(its), settings)
+    return Judged.BETTER if better else ""
+
+
+def is_better(rows: pa.Table, gone: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> bool:
+    """Whether outcomes are better on average than those taken back, over the tasks that both have."""
+    new, old = (_means(part, settings) for part in (rows, gone))
+    differences = [new[key] - old[key] for key in new.keys() & old.keys()]
+    return bool(differences) and round(sum(differences) / len(differences), 6) > 0  # of four bytes each
+
+
+def _means(rows: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> dict[tuple[object, ...], float]:
+    """Mean outcome by task, prompt and judge; what is invalid is a failure."""
+    values: dict[tuple[object, ...], list[float]] = {}
+    for one in rows.select(["task", "setting", "value", "valid"]).to_pylist():
+        key = (one["task"], *settings[one["setting"]][:2])
+        values.setdefault(key, []).append(one["value"] if one["valid"] else 0.0)
+    return {key: sum(of) / len(of) for key, of in values.items()}
 
 
 def may_withdraw(submission: Submission, user: User) -> bool:
@@ -216,6 +244,7 @@ def _withdraw(
     reason: str,
     as_of: datetime,
     after_board: bool = False,
+    judged: str = "",
 ) -> None:
     changes = change_status(
         submissions=submissions,
@@ -224,5 +253,6 @@ def _withdraw(
         by=by,
         reason=reason,
         after_board=after_board,
+        judged=judged,
     )
     append_changes(benchmark=submissions[0].agent.benchmark, changes=changes)

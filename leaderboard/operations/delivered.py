@@ -1,7 +1,7 @@
 """A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 from leaderboard.catalog.models import Duplicates, Policy
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.operations import asking, assignments
+from leaderboard.operations.corrections import is_better
 from leaderboard.operations.models import Assignment
 from leaderboard.studies.own_parts import AgentRow, OfAgent, conditions_counted, own_row, places_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import Status, Submission
-from leaderboard.submissions.queries import by_arrival
+from leaderboard.submissions.queries import by_arrival, taken_back_outcomes
 from leaderboard.submissions.rows import KEY, OUTCOME
 
 
@@ -128,15 +129,29 @@ class Delivered:
             return None
         return max(one.n_trials or 0 for one in of)
 
+    def beside_counting(self, held: Collection[int] = ()) -> "Delivered":
+        """The same beside what counts alone, and these: not what waits, is checked, or is under embargo."""
+        counting = [pk for pk, one in self.submissions.items() if one.status == Status.ACCEPTED or pk in held]
+        before = self.before.filter(pc.is_in(self.before["submission"], pa.array(counting, pa.int32())))
+        return self if before.num_rows == self.before.num_rows else replace(self, before=before)
+
     @property
     def is_again(self) -> bool:
         """Whether such tasks of the agent count already; any, where the last delivery counts alone."""
-        counting = [pk for pk, one in self.submissions.items() if one.status == Status.ACCEPTED]
-        before = self.before.filter(pc.is_in(self.before["submission"], pa.array(counting, pa.int32())))
+        before = self.beside_counting().before
         before = before.filter(pc.invert(before["free"]))
         if self.policy.duplicates == Duplicates.LATEST:
             return bool(before.num_rows)
         return not _ran(self.rows, self.settings).isdisjoint(_ran(before, self.settings))
+
+    @cached_property
+    def is_better_again(self) -> bool:
+        """Whether its owner took outcomes back, or does so by it, and it has better ones of these tasks."""
+        stored = taken_back_outcomes(self.submission.agent)
+        gone = pa.concat_tables(
+            [stored, self.replaced.select(stored.column_names)], promote_options="permissive"
+        )
+        return is_better(self.rows, gone, self.settings)
 
     @cached_property
     def standing(self) -> pa.Table:

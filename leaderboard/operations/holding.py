@@ -1,21 +1,31 @@
 """Whether a delivery is held for review: its agent's whole line is implausible beside verified agents.
 
-All that stands for the agent is judged at once, under its lock, so that a delivery in slices is judged like a
-whole one.
+Judged is what would count with it, and the same with what is held already, under the agent's lock: a delivery
+in slices is judged like a whole one, and what waits for something else, or is checked, hides nothing.
 """
 
 from leaderboard.catalog.queries import operates
 from leaderboard.operations.delivered import Delivered
 from leaderboard.studies.plausibility import why_implausible
 from leaderboard.submissions.models import Submission
-from leaderboard.submissions.queries import trusted_accounts
+from leaderboard.submissions.queries import held_for_review, is_verified, trusted_accounts
 
 
 def why_held(delivered: Delivered) -> str:
     """Say what is implausible of the agent with this delivery; empty where nothing is, or nobody judges."""
-    if not is_judged(delivered.submission):
+    submission = delivered.submission
+    if not is_judged(submission) or (submission.pk and is_verified(submission)):
         return ""
-    return why_implausible(delivered.row, delivered.of_agent)
+    held = set(
+        held_for_review(submission.agent.benchmark)
+        .filter(agent=submission.agent)
+        .values_list("pk", flat=True)
+    )
+    for beside in ((), held) if held else ((),):
+        found = delivered.beside_counting(beside)
+        if why := why_implausible(found.row, found.of_agent):
+            return why
+    return ""
 
 
 def is_judged(submission: Submission) -> bool:

@@ -24,6 +24,7 @@ from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.stated import Stated, stated_in
 from leaderboard.studies import conditions
+from leaderboard.studies.answers import words
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, proposed, record
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
@@ -201,6 +202,8 @@ class _Delivery:
         changes = (proposed if dry_run else record)(submission, part, terms=terms)
         if shown and submission.status == Status.ACCEPTED:
             changes[-1].after_board = delivered.is_again
+        if not by_operator and submission.status == Status.ACCEPTED and delivered.is_better_again:
+            changes[-1].judged = Judged.BETTER
         if assignment and not dry_run:
             assignments.settle(
                 assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
@@ -409,11 +412,17 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
     submission, policy = of.submission, of.policy
     if submission.n_invalid:
         yield (
-            f"{submission.n_invalid:,} invalid outcomes count as failures until an operator confirms that"
-            " the harness failed"
+            f"{words.counted(submission.n_invalid, 'invalid outcome')} count"
+            f"{'s as a failure' if submission.n_invalid == 1 else ' as failures'} until an operator confirms "
+            "that the harness failed"
         )
     after_board = {change.status for change in changes if change.after_board}
-    if after_board.intersection(taking_back(policy)) or submission.agent_id in withheld(
+    if any(change.judged == Judged.BETTER for change in changes) and taking_back(policy):
+        yield (
+            "these outcomes are better than those of the same tasks that you took back: the agent is not "
+            "ranked until an operator approves"
+        )
+    elif after_board.intersection(taking_back(policy)) or submission.agent_id in withheld(
         policy.benchmark, policy=policy
     ):
         latest = (

@@ -1,13 +1,13 @@
-"""Agents are judged again: on what is taken back, on trust, and on what verified agents have done since.
+"""Agents are judged again: on what is taken back, on trust, and at each recompute.
 
-What is held is let count once the agent is plausible; what counts is held where the agent itself changed, and
-never since others did.
+What is held is released once the agent is plausible with it. What counts is held where the agent itself
+changed, or was judged by fewer verified agents than there were when it came; never since others did later.
 """
 
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Min, Q
 
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.catalog.queries import policy_in_force
@@ -15,16 +15,16 @@ from leaderboard.operations.asking import names_asked
 from leaderboard.operations.checking import accept_unseen, status_now, wait
 from leaderboard.operations.corrections import CountsNoMore, locked_submissions
 from leaderboard.operations.holding import is_judged
+from leaderboard.studies.models import VerifiedReference
 from leaderboard.studies.own_parts import OfAgent, own_row
 from leaderboard.studies.plausibility import why_implausible
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.models import Judged, Status, Submission
+from leaderboard.submissions.models import Judged, Status, StatusChange, Submission, Verification
 from leaderboard.submissions.queries import (
     by_arrival,
     held_for_review,
     live_outcomes,
     settings_of,
-    standing_submissions,
     verified_submissions,
 )
 
@@ -48,6 +48,38 @@ def _judged_held(benchmark: Benchmark, agent: int, as_of: datetime) -> int:
     return _release(submissions[0].agent, as_of) if submissions else 0
 
 
+def judge_new(*, benchmark: Benchmark, as_of: datetime) -> bool:
+    """Judge what came to count after verified agents had changed, and before they were read anew.
+
+    Returns whether anything is held or released by it.
+    """
+    before = VerifiedReference.objects.get(benchmark=benchmark).judged_upto
+    upto = Benchmark.objects.get(pk=benchmark.pk).data_version
+    changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark)
+    events = Verification.objects.filter(submission__agent__benchmark=benchmark)
+    since = [
+        some.filter(data_version__gt=before).aggregate(first=Min("data_version"))["first"]
+        for some in (changes.filter(submission__loaded=True), events)
+    ]
+    changed_at = min(filter(None, since), default=upto)
+    new = changes.filter(status=Status.ACCEPTED, submission__loaded=False, data_version__gt=changed_at)
+    for agent in sorted(set(new.values_list("submission__agent", flat=True))):
+        _judged_new(agent, as_of)
+    VerifiedReference.objects.filter(benchmark=benchmark).update(judged_upto=upto)
+    return Benchmark.objects.get(pk=benchmark.pk).data_version != upto
+
+
+@transaction.atomic
+def _judged_new(agent: int, as_of: datetime) -> None:
+    counting = Submission.objects.filter(agent=agent, status=Status.ACCEPTED).values_list("uuid", flat=True)
+    try:
+        submissions = locked_submissions(list(counting))
+    except CountsNoMore:  # taken back meanwhile, and judged then
+        return
+    if submissions:
+        judge_again(submissions[0].agent, as_of=as_of)
+
+
 def judge_again(agent: Agent, *, as_of: datetime) -> None:
     """Hold what counts of a locked agent where it is implausible by now; else release what is held."""
     theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent))
@@ -62,9 +94,18 @@ def judge_again(agent: Agent, *, as_of: datetime) -> None:
 
 
 def _release(agent: Agent, as_of: datetime) -> int:
-    """Let count what is held of a locked agent, if all that stands for it is plausible; return how many."""
-    held = list(held_for_review(agent.benchmark).filter(agent=agent).select_related("agent__benchmark"))
-    if not held or _why(agent, standing_submissions(agent.merged_into_id or agent.pk)):
+    """Let count what is held of a locked agent, if it is plausible with what counts; return how many.
+
+    What is under embargo, or is to be replaced, is not released, and hides nothing.
+    """
+    waiting = held_for_review(agent.benchmark).filter(agent=agent).select_related("agent__benchmark")
+    held = [one for one in waiting if not (one.embargo_until and one.embargo_until > as_of)]
+    replaced = {one.replaces_id for one in held if one.replaces_id}
+    held = [one for one in held if one.pk not in replaced]
+    theirs = Q(agent=agent) | Q(agent__merged_into=agent)
+    counting = Submission.objects.filter(theirs, status=Status.ACCEPTED).exclude(pk__in=replaced)
+    together = counting | Submission.objects.filter(pk__in=[one.pk for one in held])
+    if not held or _why(agent, by_arrival(together)):
         return 0
     return sum(_released(one, as_of) for one in held)
 

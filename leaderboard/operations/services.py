@@ -16,7 +16,7 @@ from leaderboard.errors import Refusal
 from leaderboard.operations.people import issue_token as issue_token
 from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
-from leaderboard.operations.rejudging import judge_held
+from leaderboard.operations.rejudging import judge_held, judge_new
 from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
 from leaderboard.studies.adaptive_studies import settle_adaptive
 from leaderboard.studies.calibrations import settle_calibration
@@ -76,7 +76,7 @@ def recompute(
         return latest_board(benchmark), False
     while True:
         now, known = _present(benchmark)
-        if judge_held(benchmark=benchmark, as_of=as_of):
+        if judge_new(benchmark=benchmark, as_of=as_of) or judge_held(benchmark=benchmark, as_of=as_of):
             continue
         if board := board_with_key(known):
             return board, False

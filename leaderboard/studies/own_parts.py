@@ -215,5 +215,5 @@ def _delivery(arrival: int, one: Submission, of: OfAgent) -> Delivery:
         None if one.asked is None else frozenset(of.tasks[pk] for pk in one.asked if pk in of.tasks),
         one.n_trials,
         capped=one.study_id is not None,
-        fewest_trials=fewest_trials(one, of.policies) if (one.n_trials or 1) > 1 else 1,
+        fewest_trials=fewest_trials(one, of.policies),
     )

@@ -22,12 +22,13 @@ KIND = "<f8"
 
 
 def settle_reference(now: "Snapshot") -> None:
-    """Keep what verified agents did, where it has changed."""
+    """Keep what verified agents did, where it has changed; else all that came was judged by it already."""
     record = now.record
     verified = [i for i, one in enumerate(record.about) if one.trust == "verified"]
     means = np.ascontiguousarray(record.table.means[verified], KIND)
     sha256 = hashlib.sha256(means.tobytes() + repr(now.task_ids).encode()).hexdigest()
-    if VerifiedReference.objects.filter(benchmark=now.benchmark, sha256=sha256).exists():
+    same = VerifiedReference.objects.filter(benchmark=now.benchmark, sha256=sha256)
+    if same.update(judged_upto=now.data_version):
         return
     from selection.plausibility import reference
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 
-from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Resubmission, Trust
+from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy, Resubmission, Trust
 from leaderboard.catalog.queries import merged_agents, policy_in_force
 from leaderboard.submissions.copying import copy_out
 from leaderboard.submissions.models import (
@@ -22,6 +22,7 @@ from leaderboard.submissions.models import (
     Approval,
     InvalidConfirmation,
     Judged,
+    Outcome,
     Setting,
     Status,
     StatusChange,
@@ -30,6 +31,7 @@ from leaderboard.submissions.models import (
 )
 from leaderboard.submissions.rows import LIVE_SCHEMA, MEASURED_SCHEMA, READ_SCHEMA, standing
 
+N_FULL_RUNS = 3  # of an account: that many tell whether it has more than teach
 LOG_LINKS = {"logs", "trajectories"}  # names of links at which a run can be looked at
 
 _JUDGED = Subquery(
@@ -209,9 +211,10 @@ def deliveries(benchmark: Benchmark, upto: int | None = None, *, withdrawn: bool
     confirmed = set(confirmations.values_list("submission_id", flat=True))
     verified = verified_submissions(benchmark, upto)
     merged = merged_agents(benchmark, upto)
-    last = list(latest.select_related("submission"))
+    several = Exists(benchmark.policies.filter(n_trials__gt=1))
+    last = list(latest.annotate(several=several).select_related("submission"))
     accepted = [change for change in last if change.status == Status.ACCEPTED]
-    policies = policies_of(benchmark) if any((one.submission.n_trials or 1) > 1 for one in last) else []
+    policies = policies_of(benchmark) if any(one.several for one in last) else []
     delivered = [_delivery(change, confirmed, verified, merged, policies) for change in accepted]
     gone = [one.submission_id for one in last if one.status != Status.ACCEPTED and not one.submission.loaded]
     if withdrawn and gone:
@@ -279,18 +282,29 @@ def verified_submissions(benchmark: Benchmark, upto: int | None = None) -> set[i
 
 
 def full_runs(benchmark: Benchmark, owner: int, n_tasks: int) -> list[int]:
-    """Ids of an account's agents that came to as many outcomes as a full run has, in this order.
+    """Ids of an account's agents that ran as many tasks as there are, the first three in this order.
 
     Also of those whose outcomes were withdrawn; not of those that an operator confirmed.
     """
     accepted = StatusChange.objects.filter(status=Status.ACCEPTED, submission__agent__benchmark=benchmark)
     accepted = accepted.filter(submission__agent__owner=owner, submission__loaded=False)
-    accepted = accepted.filter(Q(submission__asked=None) | Q(submission__asked__len__gte=n_tasks))
     accepted = accepted.exclude(submission__in=verified_submissions(benchmark)).order_by("data_version", "id")
+    of_agent: dict[int, list[int]] = {}
     n_outcomes: Counter[int] = Counter()
-    for agent, n in accepted.values_list("submission__agent", "submission__n_outcomes"):
+    found: list[int] = []
+    for agent, pk, n in accepted.values_list("submission__agent", "submission", "submission__n_outcomes"):
+        of_agent.setdefault(agent, []).append(pk)
         n_outcomes[agent] += n
-    return [agent for agent, n in n_outcomes.items() if n >= n_tasks]
+        if agent not in found and n_outcomes[agent] >= n_tasks and n_ran(of_agent[agent]) >= n_tasks:
+            found.append(agent)
+        if len(found) == N_FULL_RUNS:
+            break
+    return found
+
+
+def n_ran(submissions: Sequence[int]) -> int:
+    """How many tasks these submissions have an outcome of."""
+    return Outcome.objects.filter(submission_id__in=submissions).values("task_id").distinct().count()
 
 
 def trusted_accounts(benchmark: Benchmark, upto: int | None = None) -> set[int]:
@@ -306,21 +320,28 @@ def policies_of(benchmark: Benchmark) -> list[Policy]:
 
 
 def fewest_trials(submission: Submission, policies: Sequence[Policy]) -> int:
-    """How many trials of each task its assignment asked for at least; 1 without one.
+    """How many trials of each task were asked for at least: by its assignment, without one by the policy.
 
     A submission has the number that is recommended, where that is more. Its assignment was made by a policy
     that was in force while it may have been open: of several the least demanding counts.
     """
-    if not submission.n_trials:
+    if submission.loaded and not submission.n_trials:
         return 1
     ended = [*(policy.created_at for policy in policies[1:]), None]
     numbers = [
         policy.n_trials
         for policy, end in zip(policies, ended, strict=False)
         if policy.created_at <= submission.received_at
-        and (end is None or end > submission.received_at - timedelta(days=policy.assignment_days))
+        and (end is None or end > submission.received_at - _longest_open(submission, policy))
     ]
-    return min([submission.n_trials, *numbers]) if numbers else 1
+    if not numbers:
+        return 1
+    return min([submission.n_trials or numbers[-1], *numbers])
+
+
+def _longest_open(submission: Submission, policy: Policy) -> timedelta:
+    """How long before a submission what it was asked for may have been decided."""
+    return timedelta(days=policy.assignment_days if submission.n_trials else 0)
 
 
 def held_for_review(benchmark: Benchmark) -> QuerySet[Submission]:
@@ -333,17 +354,40 @@ def without_held(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     return submissions.alias(judged=_JUDGED).exclude(judged=Judged.IMPLAUSIBLE)
 
 
+def taken_back_outcomes(agent: Agent) -> pa.Table:
+    """What the owner of an agent withdrew or replaced since an operator last approved, as it was delivered.
+
+    Also of what never counted, as under an embargo.
+    """
+    theirs = Q(submission__agent=agent) | Q(submission__agent__merged_into=agent)
+    back = StatusChange.objects.filter(theirs, status__in=(Status.WITHDRAWN, Status.SUPERSEDED))
+    back = back.filter(by=agent.owner, submission__loaded=False)
+    if approved := Approval.objects.filter(agent=agent).aggregate(last=Max("at"))["last"]:
+        back = back.filter(at__gt=approved)
+    return copy_out(
+        OUTCOMES.format(condition="s.id = ANY(%s)"),
+        [list(back.values_list("submission", flat=True))],
+        schema=READ_SCHEMA,
+    )
+
+
 def withheld(
     benchmark: Benchmark, *, policy: Policy | None = None, upto: int | None = None
 ) -> dict[int, str]:
-    """Why an agent may not be ranked, by its id: it took outcomes back, and nobody has approved since."""
+    """Why an agent may not be ranked, by its id: it took outcomes back, and nobody has approved since.
+
+    After a board had shown it, or to deliver better ones of the same tasks.
+    """
     statuses = taking_back(policy or policy_in_force(benchmark))
-    changes = _after_board(benchmark, upto).filter(status__in=statuses)
-    taken_back = _latest(changes, "submission__agent_id", benchmark, upto)
+    if not statuses:
+        return {}
+    changes = _upto(StatusChange.objects.filter(submission__agent__benchmark=benchmark), upto)
+    changes = changes.filter(Q(after_board=True, status__in=statuses) | Q(judged=Judged.BETTER))
+    taken_back = _latest(changes.filter(status__in=COUNTING), "submission__agent_id", benchmark, upto)
     approved = approvals(benchmark, upto) if taken_back else {}
     return {
-        agent: f"resubmitted: it took outcomes back on {at:%Y-%m-%d}, after a board had shown it, and waits "
-        "for an operator to approve"
+        agent: f"resubmitted: it took outcomes back, last on {at:%Y-%m-%d}, and waits for an operator to "
+        "approve"
         for agent, (version, at) in taken_back.items()
         if approved.get(agent, -1) < version
     }

@@ -106,7 +106,7 @@ def test_what_was_taken_back_after_a_board_waits_for_an_operator(db):
     assert withheld(toy) == {}
     take_back(submission, after_board=True)
     assert list(withheld(toy)) == [submission.agent_id]
-    assert "resubmitted: it took outcomes back on 2026-06-01" in withheld(toy)[submission.agent_id]
+    assert "resubmitted: it took outcomes back, last on 2026-06-01" in withheld(toy)[submission.agent_id]
     assert withheld(toy, upto=2) == {}
     policy = toy.policies.get()
     policy.resubmission = "free"

@@ -241,14 +241,58 @@ def test_after_its_embargo_it_is_judged_again(board, eve):
     assert [stored(held).status, stored(honest).status] == [Status.WAITING, Status.ACCEPTED]
 
 
-def test_an_embargo_does_not_hide_what_became_implausible(board, eve):
+def test_after_an_embargo_the_whole_line_is_judged(board, eve):
     till = AS_OF + DAY
-    one = deliver(eve, marks("11" + "." * 58), embargo_until=till.isoformat())
-    two = deliver(eve, marks(".." + "1" * 58))
-    assert two["status"] == Status.WAITING
+    one = deliver(eve, marks("1" * 30 + "." * 30), embargo_until=till.isoformat())
+    two = deliver(eve, marks("." * 30 + HONEST[30:]))
+    assert [one["status"], two["status"]] == [Status.WAITING, Status.ACCEPTED]
+    three = deliver(eve, marks("1" * 30 + "." * 30), "other", embargo_until=till.isoformat())
+    deliver(eve, marks("." * 30 + "1" * 30), "other")
     embargoes.end_due(benchmark=board, as_of=till)
-    assert stored(one).status == Status.WAITING
-    assert stored(one) in held_for_review(board)
+    assert stored(three).status == Status.WAITING
+    assert stored(three) in held_for_review(board)
+
+
+@pytest.mark.parametrize("route", ["before", "after", "replacement", "background"])
+def test_what_does_not_count_hides_nothing(board, eve, route, monkeypatch):
+    """Failures that count later or never beside invented passes, which must not count meanwhile."""
+    passes, failures = marks("1" * N), [row | {"trial": 2} for row in marks("0" * N)]
+    till = (AS_OF + DAY).isoformat()
+    if route == "before":
+        deliver(eve, failures, embargo_until=till)
+    if route == "background":
+        monkeypatch.setattr(checking, "N_IN_REQUEST", N)
+        assert deliver(eve, [*failures, row_beyond()])["status"] == Status.CHECKING
+        monkeypatch.undo()
+    held = deliver(eve, passes)
+    assert held["status"] == Status.WAITING
+    if route == "after":
+        deliver(eve, failures, embargo_until=till)
+    if route == "replacement":
+        deliver(eve, marks(HONEST), replaces=held["id"], embargo_until=till)
+    recomputed()
+    assert stored(held).status == Status.WAITING
+
+
+def row_beyond():
+    return marks("0")[0] | {"trial": 3}
+
+
+def test_what_came_before_the_first_recompute_is_judged_with_it(db):
+    load(flat=flat_of(csv_text(graded(8, N))), slug="toy", as_of=AS_OF)
+    benchmark = Benchmark.objects.get()
+    early = deliver(token("eve@example.org", is_trusted=False), marks("1" * N))
+    assert early["status"] == Status.ACCEPTED
+    assert "invented" not in on_board(benchmark)
+    assert stored(early).status == Status.WAITING
+
+
+def test_what_was_verified_while_it_was_checked_is_not_held(board, eve, monkeypatch):
+    monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+    receipt = deliver(eve, marks("1" * N))
+    verify(uuid=stored(receipt).uuid, note="seen", as_of=AS_OF)
+    checking.conclude(uuid=stored(receipt).uuid, as_of=AS_OF)
+    assert stored(receipt).status == Status.ACCEPTED
 
 
 def test_with_manual_review_the_evidence_stands_beside(board, eve):

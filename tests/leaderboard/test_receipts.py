@@ -11,6 +11,7 @@ from leaderboard.boards.export import rows_of
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Model, Policy, Task
 from leaderboard.catalog.services import AgentDescription, LooksLikeAnother, SecondName
+from leaderboard.operations import embargoes
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.corrections import (
     CountsNoMore,
@@ -373,8 +374,8 @@ class TestConditions:
         assert deliver(ada, first)["warnings"] == []
         said = deliver(ada, second)["warnings"]
         assert (
-            f"there are {2 * n} trials of each task asked for, and at most {n} count: the others came when "
-            "these had been delivered already"
+            f"there are {2 * n} trials of each task asked for, and the score takes {n}: earlier deliveries "
+            "first, a whole run with its mean, others with their lowest"
         ) in said
         assert {places_of(toy)[task] for task in tasks} == {n}
 
@@ -421,7 +422,7 @@ class TestConditions:
                 for trial in (1, 2)]  # fmt: skip
         assert deliver(ada, both[0])["warnings"] == []
         assert set(places_of(toy).values()) == {2}
-        assert any("on each task at most one trial counts" in one or "at most 1 count" in one
+        assert any("on each task at most one trial counts" in one or "the score takes 1" in one
                    for one in deliver(ada, both[1])["warnings"])  # fmt: skip
         assert set(places_of(toy).values()) == {2}
 
@@ -628,9 +629,46 @@ class TestResubmission:
         assert deliver(ada, rest)["warnings"] == []
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].flags == ()
 
-    def test_before_a_board_it_is_free(self, ada, toy):
-        receipt = deliver(ada, every_task(0))
-        deliver(ada, every_task(1), replaces=receipt["id"])
+    def test_before_a_board_it_is_free_unless_it_is_better(self, ada, toy):
+        receipt = deliver(ada, every_task(1))
+        deliver(ada, every_task(0), replaces=receipt["id"])
+        assert withheld(toy) == {}
+        better = deliver(ada, every_task(1), agent="other", model="Model other")
+        better = deliver(ada, every_task(0), agent="other", model="Model other", replaces=better["id"])
+        again = deliver(ada, every_task(1), agent="other", model="Model other", replaces=better["id"])
+        assert any("better than those of the same tasks" in one for one in again["warnings"])
+        assert list(withheld(toy)) == [stored(again).agent_id]
+
+    def test_what_failed_is_not_taken_back_and_tried_again(self, ada, toy):
+        """Failed slices withdrawn before any board, each task with one trial that stands."""
+        deliver(ada, {f"t{j:02d}": [1] for j in range(10)})
+        failed = deliver(ada, {f"t{j:02d}": [0] for j in range(10, 20)})
+        withdraw(uuid=stored(failed).uuid, token=ada, reason="again", as_of=AS_OF)
+        assert withheld(toy) == {}
+        deliver(ada, {f"t{j:02d}": [int(j < 15)] for j in range(10, 20)}, run="b")
+        (reason,) = withheld(toy).values()
+        assert reason.startswith("resubmitted: it took outcomes back")
+
+    def test_nor_tried_again_first_and_taken_back_after(self, ada, toy):
+        worse = deliver(ada, every_task(0))
+        deliver(ada, every_task(1), run="b")
+        withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
+        assert len(withheld(toy)) == 1
+
+    def test_nor_under_an_embargo(self, ada, toy):
+        till = AS_OF + timedelta(days=1)
+        worse = deliver(ada, every_task(0), embargo_until=till.isoformat())
+        withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
+        deliver(ada, every_task(1), embargo_until=till.isoformat())
+        assert withheld(toy) == {}
+        embargoes.end_due(benchmark=toy, as_of=till)
+        assert len(withheld(toy)) == 1
+
+    def test_what_an_operator_took_back_is_delivered_again_freely(self, ada, toy):
+        worse = deliver(ada, every_task(0))
+        operator = token("op@example.org", "operate")
+        withdraw(uuid=stored(worse).uuid, token=operator, reason="a bug", as_of=AS_OF)
+        deliver(ada, every_task(1))
         assert withheld(toy) == {}
 
     def test_what_waits_for_review_was_not_shown(self, ada, toy):
@@ -713,8 +751,8 @@ class TestVersions:
         assert second.score == pytest.approx(0.7 - second.correction)
         assert lines["larger"].at["full"].score == lines["eve's"].at["full"].score == 0.7
         page = client.get("/b/toy").content.decode()
-        assert page.count('<a class="mark" href="#unranked-title">1 more version</a>') == 1
-        assert "stands under second, a version by the same account" in page
+        assert page.count('<a class="mark" href="#unranked-title">1 more version: −') == 1
+        assert "shares the line of second: not clearly better (95%)" in page
         rows = {row["agent"]: row for row in rows_of(board)}
         assert (rows["first"]["full_folded_under"], rows["second"]["full_folded_under"]) == ("second", "")
 

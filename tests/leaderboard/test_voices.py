@@ -69,7 +69,8 @@ def test_three_full_runs_of_one_account_fix_no_subset(real_data, db):
     benchmark = Benchmark.objects.get()
     before = Reader(benchmark).now(None)
     assert before.n_complete == 13
-    weak = before.record.table.means[0] < 0.5
+    means = before.record.table.means
+    weak = (means[0] < 0.5) & (means > 0).any(axis=0)  # what nobody passed would be held
     by = token(ATTACKER)
     for i in range(3):
         outcomes = np.where(np.arange(weak.size) == i, ~weak, weak)  # none is a copy of another
@@ -187,6 +188,25 @@ def test_a_withdrawal_does_not_promote_a_third_and_a_verified_one_takes_no_place
     assert complete() == ["a00", "xa01"]
 
 
+def test_nor_does_it_among_those_that_ran_the_subset_alone(db):
+    board = toy_board()
+    by, asked = token(ATTACKER), in_subset(board)
+    for i in range(3):
+        run(by, f"x{i}", [(i + j) % 2 for j in range(len(asked))], tasks=asked)
+
+    def heard():
+        benchmark = Benchmark.objects.get()
+        record = Reader(benchmark).now(active_subset(benchmark)).record
+        names = zip(record.table.agents, record.voice, strict=True)
+        return [name for name, has_voice in names if has_voice and name.startswith("x")]
+
+    assert heard() == ["x0", "x1"]
+    first = Submission.objects.get(agent__name="x0", loaded=False)
+    run(by, "x0", [1], tasks=[f"t{N_TASKS - 1:02d}"])
+    withdraw(uuid=first.uuid, token=by, reason="a second try", as_of=AS_OF)
+    assert heard() == ["x0", "x1"]
+
+
 def test_those_that_finished_first_have_the_say_whoever_came_first(tasks_alone):
     by, halves = token(ATTACKER), [f"t{j:02d}" for j in range(N_TASKS // 2)]
     runs = {name: [int(m) for m in marks] for name, marks in graded(3, N_TASKS, seed=3).items()}
@@ -227,6 +247,18 @@ def test_the_receipt_of_a_third_full_run_says_that_nothing_is_learnt_from_it(tas
     call_command("drift", "toy")
     trust()
     assert said not in run(by, "after", [1, 0] * (N_TASKS // 2))["warnings"]
+
+
+def test_it_says_so_too_where_a_subset_is_in_use(db):
+    toy_board()
+    by = token(ATTACKER)
+    runs = graded(3, N_TASKS, seed=3).items()
+    told = [run(by, f"x{name}", [int(m) for m in marks])["warnings"] for name, marks in runs]
+    assert [any("2 full runs already" in one for one in warnings) for warnings in told] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_load_says_where_one_account_submits_everything(tasks_alone, tmp_path, capsys):
@@ -293,7 +325,7 @@ def test_who_leads_unverified_makes_no_headline_and_no_cost_sentence(db, client)
     assert (line.at["full"].rank, line.trust) == (1, "self_reported")
     for path in ("/", "/b/toy", "/b/toy/embed", "/b/toy/feed"):
         page = client.get(path, follow=True).content.decode()
-        assert f"Model {best} with Loop scores highest of the 6 verified agents" in page, path
+        assert f"{best} is the best of the 6 verified agents" in page, path
         assert "1 agent above it is not verified." in page, path
         assert "~$0.00" not in page
         assert "for $0.00" not in page
@@ -301,7 +333,7 @@ def test_who_leads_unverified_makes_no_headline_and_no_cost_sentence(db, client)
     assert (len(first_of(board.benchmark)[0]), n_ranked) == (6, 7)
     verify(uuid=Submission.objects.get(uuid=receipt["id"]).uuid, note="ran it again", as_of=AS_OF)
     recomputed()
-    assert "M invented with Loop scores highest," in client.get("/b/toy", follow=True).content.decode()
+    assert "invented scores highest," in client.get("/b/toy", follow=True).content.decode()
 
 
 def test_staff_trust_an_account_in_the_admin_and_see_it_in_the_audit(tasks_alone, client):

@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
                 ('variance', models.ForeignKey(help_text='The latest there was.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='boards', to='studies.variancestudy')),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('benchmark', 'number'), name='board_number_once'), models.UniqueConstraint(fields=('benchmark', 'data_version', 'rules', 'subset', 'validation', 'variance', 'estimator_version'), name='board_key_once', nulls_distinct=False), models.CheckConstraint(condition=models.Q(('phase__in', ['cold_start', 'provisional', 'ongoing', 'revalidating', 'saturated', 'unsuited'])), name='board_phase_known')],
+                'constraints': [models.UniqueConstraint(fields=('benchmark', 'number'), name='board_number_once'), models.CheckConstraint(condition=models.Q(('phase__in', ['cold_start', 'provisional', 'ongoing', 'revalidating', 'saturated', 'unsuited'])), name='board_phase_known')],
             },
         ),
         migrations.CreateModel(

@@ -97,7 +97,7 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('checking', 'Checking'), ('waiting', 'Waiting'), ('accepted', 'Accepted'), ('refused', 'Refused'), ('superseded', 'Superseded'), ('withdrawn', 'Withdrawn')], max_length=16)),
                 ('data_version', models.BigIntegerField(help_text='The data version of the benchmark that was reached with this; empty where it changed nothing that counts.', null=True)),
                 ('after_board', models.BooleanField(default=False, help_text='After a board had shown the agent, its owner took an accepted submission back, or had tasks accepted that it had delivered before.')),
-                ('judged', models.CharField(blank=True, choices=[('implausible', 'Implausible'), ('reviewed', 'Reviewed')], default='', max_length=16)),
+                ('judged', models.CharField(blank=True, choices=[('implausible', 'Implausible'), ('reviewed', 'Reviewed'), ('better', 'Better')], default='', max_length=16)),
                 ('at', models.DateTimeField()),
                 ('reason', models.TextField(blank=True)),
                 ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
