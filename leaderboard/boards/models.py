@@ -23,7 +23,7 @@ class Phase(models.TextChoices):
 
 
 class Board(models.Model):
-    """One ranking. A benchmark is behind when no board carries its present key."""
+    """One ranking. A benchmark is behind when its latest board does not carry its present key."""
 
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="boards")
     number = models.PositiveIntegerField(help_text="Public; the latest is the highest.")
@@ -56,19 +56,6 @@ class Board(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["benchmark", "number"], name="board_number_once"),
-            models.UniqueConstraint(
-                fields=[
-                    "benchmark",
-                    "data_version",
-                    "rules",
-                    "subset",
-                    "validation",
-                    "variance",
-                    "estimator_version",
-                ],
-                nulls_distinct=False,
-                name="board_key_once",
-            ),
             models.CheckConstraint(condition=Q(phase__in=Phase.values), name="board_phase_known"),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="board_is_append_only", operation=APPEND_ONLY)]

@@ -16,8 +16,12 @@ from leaderboard.submissions.copying import copy_new
 
 
 def board_with_key(decided: Decided) -> Board | None:
-    """The board of the present data, rules, subset, studies and estimators, if there is one."""
-    return Board.objects.filter(**_key(decided)).first()
+    """The latest board, if it is of the present data, rules, subset, studies and estimators.
+
+    An older one with the same key is not: what was changed meanwhile and changed back makes a new one.
+    """
+    latest = decided.benchmark.boards.order_by("-number").values("number")[:1]
+    return Board.objects.filter(**_key(decided), number=latest).first()
 
 
 class CalledOtherwise(Exception):
@@ -32,7 +36,7 @@ def publish(
     published_at: datetime,
     every: timedelta = timedelta(0),
 ) -> tuple[Board, bool]:
-    """Store the board under the next number, unless one with its key, or of later data, is there already.
+    """Store the board under the next number, unless the latest has its key, or is made of what is newer.
 
     Nothing is stored either while the latest board is younger than `every`.
 
@@ -44,7 +48,7 @@ def publish(
     if board := board_with_key(decided):
         return board, False
     latest = benchmark.boards.order_by("-number").first()
-    if latest and latest.data_version > decided.data_version:
+    if latest and _is_newer(latest, decided):
         return latest, False  # another worker read and published while this one still computed
     if latest and every and published_at < latest.published_at + every:
         return latest, False
@@ -72,6 +76,17 @@ def publish(
     )
     copy_new([_entry(board, position, line, ids[line["agent"]]) for position, line in enumerate(agents)])
     return board, True
+
+
+def _is_newer(board: Board, decided: Decided) -> bool:
+    """Whether a board rests on data, a policy or a study that came later."""
+    studies = ("subset", "validation", "variance")
+    pairs = [(getattr(board, f"{name}_id") or 0, getattr(decided, name)) for name in studies]
+    return (
+        board.data_version > decided.data_version
+        or board.policy_id > decided.policy.pk
+        or any(pk > (study.pk if study else 0) for pk, study in pairs)
+    )
 
 
 def _key(decided: Decided) -> dict[str, Any]:

@@ -151,6 +151,17 @@ def test_a_policy_row_about_quotas_leaves_the_board_in_place(toy):
     assert (is_new, newer.policy.number) == (True, 3)
 
 
+def test_a_policy_that_is_taken_back_makes_a_new_board(toy):
+    first, _ = recompute(benchmark=toy, as_of=AS_OF)
+    for number, missing in ((2, "zero"), (3, "gap")):
+        Policy.objects.create(benchmark=toy, number=number, missing=missing)
+        board, is_new = recompute(benchmark=toy, as_of=AS_OF)
+        assert (board.number, is_new) == (number, True)
+    assert (board.digest, board.rules) == (first.digest, first.rules)
+    assert latest_board(toy) == board
+    assert recompute(benchmark=toy, as_of=AS_OF) == (board, False)
+
+
 def test_a_preview_follows_the_agents_and_a_fixed_subset_stays(db):
     load_text(csv_text(ladder(6, 20)))
     first = in_subset(recomputed())
