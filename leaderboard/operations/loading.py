@@ -1,6 +1,7 @@
 """`load`: whole files of outcomes into a benchmark, in one transaction or not at all."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
 
+from analytics.names import without_case
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import (
@@ -21,15 +23,17 @@ from leaderboard.catalog.services import (
     get_or_create_benchmark,
     look_alikes,
 )
-from leaderboard.errors import Faulty
+from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations import claims
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.stated import Stated, stated_in
 from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, record
 from leaderboard.submissions.models import StatusChange, Submission
-from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile
+from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile, excerpt
 from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import append_changes, carry_details
+
+ALONE = "The file"
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,8 @@ def load(
     `replace` supersedes the submission that holds it. A failure of the harness holds its key against
     nothing: the trial may be delivered again.
     """
-    files = {"The file": flat} if isinstance(flat, FlatFile) else flat
+    files = {ALONE: flat} if isinstance(flat, FlatFile) else flat
+    _check_spelling(files)
     benchmark, _ = get_or_create_benchmark(slug=slug, title=next(iter(files.values())).benchmark)
     terms = Terms(as_of=as_of, loaded=True, by=by, reason=reason)
     loads = [
@@ -101,13 +106,14 @@ def _store(
     progress: Callable[[int, int], None],
 ) -> _Stored:
     stated = stated_in(flat)
-    n_new_tasks = ensure_tasks(
-        benchmark=benchmark, categories=dict(zip(flat.tasks, flat.categories, strict=True))
-    )
     described = _descriptions(stated)
-    claims.free_unused(benchmark=benchmark, names=stated.flat.agents, by=None, as_of=terms.as_of)
-    agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
-    notes = _look_alikes(benchmark, described)
+    with _naming(called):
+        n_new_tasks = ensure_tasks(
+            benchmark=benchmark, categories=dict(zip(flat.tasks, flat.categories, strict=True))
+        )
+        claims.free_unused(benchmark=benchmark, names=stated.flat.agents, by=None, as_of=terms.as_of)
+        agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
+    notes = (*_other_benchmark(benchmark, flat, called), *_look_alikes(benchmark, described))
     delivery = _Load(Placed.of(stated.flat, benchmark=benchmark, agents=agents), stated)
     if delivery.changed.any() and not replace:
         raise delivery.contradiction(called)
@@ -115,6 +121,43 @@ def _store(
     changes = _record(parts, delivery.placed, terms, progress)
     complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
     return _Stored(delivery, len(parts), n_new_tasks, changes, notes)
+
+
+@contextmanager
+def _naming(called: str) -> Iterator[None]:
+    """Put the file's name before a refusal that has none, where there are several files."""
+    try:
+        yield
+    except Refusal as refusal:
+        if called != ALONE:
+            refusal.args = (f"{called}: {refusal}",)
+        raise
+
+
+def _check_spelling(files: Mapping[str, FlatFile]) -> None:
+    """Refuse a name that two files spell in two ways, as one file with both is refused."""
+    faults = []
+    for column in ("agent", "scaffold", "model"):
+        first: dict[str, tuple[str, str]] = {}
+        for file, name in (
+            (file, name) for file, flat in files.items() for name in getattr(flat, f"{column}s")
+        ):
+            other, where = first.setdefault(without_case(name), (name, file))
+            if other != name:
+                rule = f'is "{excerpt(other)}" in {where}; spell each {column} one way (in {file})'
+                faults.append(Fault(None, column, excerpt(name), rule))
+    if faults:
+        message = "The files spell a name in two ways; nothing was stored."
+        raise Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
+
+
+def _other_benchmark(benchmark: Benchmark, flat: FlatFile, called: str) -> Iterator[str]:
+    """Say that a file names another benchmark than it is loaded into; the data may be right."""
+    if flat.benchmark not in (benchmark.slug, benchmark.title):
+        yield (
+            f'{called} names the benchmark "{flat.benchmark}"; '
+            f'"{benchmark.slug}" was loaded as "{benchmark.title}".'
+        )
 
 
 def _report(slug: str, loads: list[_Stored]) -> LoadReport:

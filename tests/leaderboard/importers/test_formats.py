@@ -73,9 +73,36 @@ def test_of_a_folder_with_two_formats_the_named_one_is_read(read, refusal, tmp_p
     put(tmp_path / "in", "inspect")
     found = read(tmp_path / "in", "inspect")
     assert (found.format, found.flat.n_rows) == ("inspect", 2)
-    assert found.notes == ["Files that are something else, and were left alone: 1."]
+    assert found.notes == [
+        "Files that are something else, and were left alone: 1.",
+        "Not read: 1 file of the format hal (x_UPLOAD.json). Read them with --format hal.",
+    ]
     assert read(tmp_path / "in").format == "hal"
     assert "in is no helm file; it looks like hal and inspect." in refusal(tmp_path / "in", "helm")
+
+
+def test_files_of_other_formats_in_a_folder_are_named(read, tmp_path):
+    put(tmp_path / "in", "hal")
+    shapes.write(tmp_path / "in" / "x.csv", csv_text({"a": "10"}))
+    for number in range(30):
+        report = shapes.swe_report(resolved=["a"])
+        shapes.write(tmp_path / "in" / "swe" / f"m.{number:02d}.json", report)
+    notes = read(tmp_path / "in").notes
+    assert "Not read: 1 file of the format flat (x.csv). Name flat files one by one." in notes
+    several = "at least 19 files of the format swe-bench (swe/m.00.json, swe/m.01.json, swe/m.02.json, …)"
+    assert f"Not read: {several}. Read them with --format swe-bench." in notes
+
+
+@pytest.mark.parametrize("name", [None, "flat"])
+def test_flat_files_of_a_folder_are_named_one_by_one(refusal, tmp_path, name):
+    folder = tmp_path / "in"
+    shapes.write(folder / "README.md", "hello")
+    for file in "ab":
+        (folder / f"{file}.csv.gz").write_bytes(gzip.compress(csv_text({"a": "10"}).encode()))
+    assert refusal(folder, name) == (
+        "in is a folder of flat files (a.csv.gz, b.csv.gz). "
+        f"Name the files one by one: manage.py load {folder}/*.csv.gz …"
+    )
 
 
 def test_a_folder_is_looked_into_from_its_top(read, tmp_path):
@@ -270,6 +297,14 @@ def test_more_values_than_a_file_of_outcomes_has(refusal, tmp_path, monkeypatch)
     assert "there are more than 10 values" in told
 
 
+def test_beside_a_fault_the_same_tasks_of_other_runs_are_none(refusal, tmp_path):
+    shapes.tb_run(tmp_path / "1", [shapes.tb_trial("a", True)])
+    shapes.tb_run(tmp_path / "2", [shapes.tb_trial("a", "x", run="run-2")], run="run-2")
+    told = refusal(tmp_path)
+    assert "has a fault; nothing was stored" in told
+    assert "is true, false or null, not a text" in told
+
+
 def test_every_fault_is_told_and_all_are_counted(tmp_path):
     trials = [shapes.tb_trial(f"t{i}", "x") for i in range(1500)]
     path = shapes.write(tmp_path / "results.json", {"id": "b", "results": trials, "n_resolved": 0})
@@ -305,6 +340,36 @@ def test_what_is_no_file_in_a_folder_is_left_alone(read, tmp_path):
     put(tmp_path / "in", "hal")
     os.mkfifo(tmp_path / "in" / "y_UPLOAD.json")
     assert read(tmp_path / "in").flat.n_rows == 3
+
+
+def test_a_folder_is_walked_once_and_its_files_are_counted(tmp_path, monkeypatch):
+    put(tmp_path / "in" / "b", "hal")
+    put(tmp_path / "in" / "b" / "c", "hal", shapes.hal(run_id="two"))
+    shapes.write(tmp_path / "in" / "b.txt", "x")
+    scanned, counted, scandir = [], [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (scanned.append(Path(path).name), scandir(path))[1])
+    found = importers.looked_into(
+        tmp_path / "in", None, progress=lambda done, total: counted.append((done, total))
+    )
+    assert importers.read(found, name=None, benchmark="toy", as_of=AS_OF).flat.n_rows == 5
+    assert (scanned, counted[-1]) == (["in", "b", "c"], (5, None))
+    assert found.paths == sorted(found.paths)
+
+
+def test_a_line_feed_in_a_name_begins_no_line_of_its_own(refusal, tmp_path):
+    """Who sends a folder may otherwise write lines of the list of faults."""
+    folder = tmp_path / "in"
+    forged = "x\n  row 1: forged_UPLOAD.json"
+    shapes.write(folder / forged, shapes.hal(passed=["a\nb"], failed=["a\nb"]))
+    figures = shapes.inspect_log([shapes.inspect_sample("a", value={"p\nq": 1})])
+    log = shapes.write(folder / "l\n.json", figures)
+    for path, n_faults in ((folder, 3), (folder / forged, 3), (log, 2)):
+        told = refusal(path)
+        assert len(told.split("\n")) == 1 + n_faults
+        assert "U+000A" in told
+    shapes.write(folder / forged, shapes.hal(benchmark_name="g\naia"))
+    notes = importers.read(folder, name="hal", benchmark="toy", as_of=AS_OF).notes
+    assert not any("\n" in note for note in notes)
 
 
 def test_folders_have_their_caps(refusal, tmp_path, monkeypatch):

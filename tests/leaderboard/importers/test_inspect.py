@@ -6,9 +6,11 @@ import re
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 
 import pytest
+from zstandard import ZstdCompressor
 
 from tests.cluster import ROOT
 from tests.leaderboard.importers import shapes
@@ -287,6 +289,37 @@ def test_a_member_that_lies_about_its_size(refusal, tmp_path):
     at = data.rindex(b"PK\x01\x02")
     file.write_bytes(data[: at + 24] + struct.pack("<I", 10) + data[at + 28 :])
     assert "summaries.json: " in refusal(file)
+
+
+def zstandard(path, packed, *, n_bytes, crc=0):
+    """An archive whose summaries are compressed by Zstandard, and state what is said of them."""
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("header.json", json.dumps(HEADER))
+        file.writestr("summaries.json", packed)
+        info = file.getinfo("summaries.json")
+        info.compress_type, info.file_size, info.CRC = 93, n_bytes, crc
+    return path
+
+
+def test_no_more_of_zstandard_is_decompressed_than_is_stated(refusal, tmp_path):
+    """A few KB that hold 256 MiB and state 8."""
+    text = b"[" + b" " * (256 << 20) + b"]"
+    file = zstandard(tmp_path / "x.eval", ZstdCompressor().compress(text), n_bytes=8 << 20)
+    tracemalloc.start()
+    try:
+        told = refusal(file)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+    assert "summaries.json: cannot be read: it holds more than the 8,388,608 bytes that it states" in told
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:1] + data, lambda data: data])
+def test_zstandard_that_is_damaged_or_has_another_sum(refusal, tmp_path, damage):
+    text = json.dumps([inspect_sample(f"{number}", value="C") for number in range(99)]).encode()
+    packed = damage(ZstdCompressor().compress(text))
+    told = refusal(zstandard(tmp_path / "x.eval", packed, n_bytes=len(text), crc=1))
+    assert "summaries.json: cannot be read: " in told
 
 
 @pytest.mark.parametrize(

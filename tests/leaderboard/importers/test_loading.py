@@ -2,12 +2,15 @@
 
 import io
 import json
+import re
+import shlex
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from leaderboard.catalog.models import Agent, Benchmark, Task
 from leaderboard.submissions.models import Outcome, OutcomeDetail, Submission
+from tests.cluster import ROOT
 from tests.leaderboard.importers import shapes
 from tests.leaderboard.importers.base import FILES, put
 from tests.toys import csv_text
@@ -104,6 +107,16 @@ def test_a_flat_file_is_loaded_as_ever(load, tmp_path):
     assert "0 new" in load(path, format="flat")
 
 
+def test_the_page_shows_what_is_printed(db, tmp_path):
+    page = (ROOT / "docs" / "formats.md").read_text()
+    [report] = re.findall(r"^cat > (?:.+) << 'END'\n(.+?)\nEND$", page, re.MULTILINE | re.DOTALL)
+    [command, *_] = re.findall(r"manage\.py (load model\.run-1\.json .+)", page)
+    [shown] = re.findall(r"^```text\n(.+?)^```$", page, re.MULTILINE | re.DOTALL)
+    path, out = shapes.write(tmp_path / "model.run-1.json", report), io.StringIO()
+    call_command(*shlex.split(command.replace("model.run-1.json", str(path), 1)), stdout=out)
+    assert out.getvalue() == shown
+
+
 def test_a_dry_run_stores_nothing(load, tmp_path):
     path, _ = put(tmp_path, "hal")
     assert "Would store in toy: 3 new" in load(path, "--dry-run")
@@ -149,6 +162,12 @@ def test_several_paths_of_one_format_are_read_as_one_folder(load, tmp_path):
     assert 'model: "M" counts, as --model states; 3 runs name "anthropic/claude-4".' in printed
     assert "Stored in toy: 3 new, 0 already there; 3 submissions from 1 agent on 1 task" in printed
     assert Benchmark.objects.get().data_version == 1
+
+
+def test_several_files_of_lm_eval_say_their_task_by_their_names(load, tmp_path):
+    for task in ("a", "b"):
+        shapes.lm_folder(tmp_path, {task: [shapes.lm_sample(0, 1.0)]})
+    assert "on 2 tasks" in load(*sorted(tmp_path.rglob("samples_*")), scaffold="Loop")
 
 
 def test_several_flat_files_are_stored_one_after_the_other_under_one_version(load, tmp_path):
@@ -205,6 +224,64 @@ def test_a_path_that_is_not_there_is_a_wrong_argument(load, tmp_path):
     with pytest.raises(CommandError, match=r"There is no file .*b\.csv") as refused:
         load(shapes.write(tmp_path / "a.csv", csv_text({"a": "10"})), tmp_path / "b.csv")
     assert refused.value.returncode == 2
+
+
+def test_a_path_that_is_not_there_hides_no_faults(load, tmp_path):
+    bad = [shapes.write(tmp_path / f"{name}.csv", csv_text({name: "12"})) for name in "ac"]
+    with pytest.raises(CommandError, match=r"There is no file .*b\.csv") as refused:
+        load(bad[0], tmp_path / "b.csv", bad[1])
+    assert all(f"(in {path})" in str(refused.value) for path in bad)
+    assert refused.value.returncode == 2
+
+
+def test_files_of_different_benchmarks_are_refused(load, tmp_path):
+    first, second, third = (
+        shapes.write(tmp_path / f"{name}.csv", csv_text({name: "10"}, benchmark=benchmark))
+        for name, benchmark in (("a a", "GAIA"), ("b", "SciCode"), ("c", "GAIA"))
+    )
+    with pytest.raises(CommandError) as refused:
+        load(first, second, third, put(tmp_path, "hal")[0])
+    assert str(refused.value) == (
+        f'The files name 2 benchmarks: "GAIA" in {first}, {third}; "SciCode" in {second}. '
+        f"Nothing was stored. Load each benchmark by itself: manage.py load '{first}' {third} --benchmark toy"
+    )
+    assert not Benchmark.objects.exists()
+
+
+def test_a_file_of_another_benchmark_than_the_stored_one_is_told(load, tmp_path):
+    first, other, own = (
+        shapes.write(tmp_path / f"{name}.csv", csv_text({name: "10"}, benchmark=benchmark))
+        for name, benchmark in (("a", "GAIA"), ("b", "SciCode"), ("c", "toy"))
+    )
+    note = 'The file names the benchmark "SciCode"; "toy" was loaded as "GAIA".'
+    assert "names the benchmark" not in load(first) + load(first) + load(own)
+    assert note in load(other, "--dry-run").splitlines()
+    assert note in load(other).splitlines()
+
+
+def test_a_file_that_contradicts_another_about_an_agent_is_named(load, tmp_path):
+    text = csv_text({"A1": "10"})
+    first = shapes.write(tmp_path / "conf1.csv", text)
+    second = shapes.write(tmp_path / "conf2.csv", text.replace(",Loop,", ",Tree,"))
+    with pytest.raises(CommandError) as refused:
+        load(first, second)
+    assert str(refused.value).startswith(f"{second}: The agent 'A1' is known here with scaffold 'Loop'")
+    load(first)
+    with pytest.raises(CommandError, match=r"^The agent 'A1' is known"):
+        load(second)
+
+
+def test_a_name_is_spelled_one_way_in_all_files(load, tmp_path):
+    text = csv_text({"a": "10"})
+    first = shapes.write(tmp_path / "m1.csv", text)
+    second = shapes.write(tmp_path / "m4.csv", text.replace(",Loop,", ",loop,"))
+    with pytest.raises(CommandError) as refused:
+        load(first, second)
+    assert str(refused.value).split("\n") == [
+        "The files spell a name in two ways; nothing was stored.",
+        f'  scaffold: "loop" is not allowed; is "Loop" in {first}; spell each scaffold one way (in {second})',
+    ]
+    assert not Benchmark.objects.exists()
 
 
 def test_the_help_names_the_formats():

@@ -2,8 +2,12 @@
 
 import pytest
 
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing import importers
+from leaderboard.submissions.parsing.importers import Stated
 from tests.leaderboard.importers import shapes
 from tests.leaderboard.importers.shapes import STATED, swe_instance, swe_report
+from tests.toys import AS_OF
 
 
 @pytest.fixture
@@ -115,7 +119,13 @@ def test_the_logs_of_a_run_are_its_reports_and_its_errors(read, outcomes, tmp_pa
         assert outcomes(folder, **STATED) == expected
     found = read(tmp_path, **STATED)
     assert (found.format, found.flat.settings[0].run) == ("swe-bench", "run-1")
-    assert "Instances without a report, counted as failures as SWE-bench does: 1 (d__d-4)." in found.notes
+    without = "Instances without a report, counted as failures as SWE-bench does"
+    assert f"run-1: {without}: 1 (d__d-4)." in found.notes
+    logs(tmp_path, ["a__a-1"], [], ["e", "f"], run="run-2")
+    assert [note for note in read(tmp_path, **STATED).notes if without in note] == [
+        f"run-1: {without}: 1 (d__d-4).",
+        f"run-2: {without}: 2 (e, f).",
+    ]
 
 
 def test_each_run_of_the_logs_is_a_run(read, tmp_path):
@@ -124,6 +134,35 @@ def test_each_run_of_the_logs_is_a_run(read, tmp_path):
     flat = read(tmp_path, **STATED).flat
     assert [flat.settings[code].run for code in flat.setting] == ["run-1", "run-2"]
     assert flat.outcome.tolist() == [1, 0]
+
+
+def test_logs_of_several_models_are_refused(refusal, tmp_path):
+    """Not merged into one agent, though one name is stated for all, be the folders named or found."""
+    inside = [logs(tmp_path, ["a"], ["b"], model="mA"), logs(tmp_path, ["c", "b"], model="mB")]
+    expected = "there are 2 models (mA, mB); load each folder by itself"
+    [_, line] = refusal(tmp_path, **STATED).split("\n")
+    assert line == expected
+    with pytest.raises(Faulty) as refused:
+        importers.read(*inside, name=None, stated=Stated(**STATED), benchmark="toy", as_of=AS_OF)
+    assert [str(fault) for fault in refused.value.faults] == [expected]
+
+
+def test_the_folder_names_the_model_and_another_that_is_stated_counts(read, tmp_path):
+    logs(tmp_path, ["a"], model="org__m")
+    known = {"scaffold": "Loop", "submitted_at": "2026-01-05"}
+    assert read(tmp_path, **known).flat.models == ("org__m",)
+    assert read(tmp_path, **known, model="org/m").notes == []
+    found = read(tmp_path, **known, model="M 2")
+    assert found.flat.agents == ("Loop (M 2)",)
+    assert found.notes == ['model: "M 2" counts, as --model states; 1 run names "org__m".']
+
+
+def test_an_instance_without_a_report_has_its_place_in_a_fault(refusal, tmp_path):
+    """Two places of one run that has no label."""
+    for part in ("p1", "p2"):
+        shapes.write(tmp_path / part / "a" / "run_instance.log", "…")
+        shapes.write(tmp_path / part / part / "report.json", swe_instance(part, True))
+    assert "the row repeats p1/a/run_instance.log: agent" in refusal(tmp_path, **STATED)
 
 
 def test_one_report_alone_is_read(outcomes, tmp_path):

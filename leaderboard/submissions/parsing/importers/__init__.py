@@ -6,11 +6,12 @@ others. Which project, file and version a reader follows stands at its head.
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
 from leaderboard.errors import Faulty
-from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, Progress, printable
+from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, Progress
 from leaderboard.submissions.parsing.importers import (
     flat,
     hal,
@@ -21,12 +22,12 @@ from leaderboard.submissions.parsing.importers import (
     swe_bench,
     terminal_bench,
 )
-from leaderboard.submissions.parsing.importers.document import Told, keys, names_of
+from leaderboard.submissions.parsing.importers.document import Told, keys, names_of, on_one_line
 from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Run, Stated
 from leaderboard.submissions.parsing.importers.settling import PLACEHOLDER, checked, settled
 from leaderboard.submissions.parsing.importers.source import Source, head
 
-__all__ = ["FLAT", "FORMATS", "Imported", "Importer", "Stated", "format_of", "read", "sniff"]
+__all__ = ["FLAT", "FORMATS", "Imported", "Importer", "Source", "Stated", "looked_into", "read", "sniff"]
 
 FORMATS: Mapping[str, Importer] = MappingProxyType(
     {
@@ -39,31 +40,80 @@ FORMATS: Mapping[str, Importer] = MappingProxyType(
 FLAT = flat.IMPORTER.name
 NOTHING = Stated()
 N_SNIFFED = 20  # files of one format looked into, of a folder
+N_NAMED = 3  # of files that are not read
 
 
 def sniff(path: Path, *, called: str | None = None) -> str | None:
     """Tell the format of a file, or of the first file of a folder that has one; None where none is seen."""
-    if not path.is_dir():
-        name, data = called or path.name, head(path)
-        meant = FLAT if flat.ends_like_one(name) or not data.strip() else None
-        return _sniffed(name, data) or meant
-    return next(iter(_seen(Source.of(path, called=called))), None)
+    source = Source.of(path, called=called)
+    return _chosen(source, _seen(source))
 
 
-def _seen(source: Source) -> list[str]:
-    """The formats of which a folder has a file, looked for from its top."""
-    return [
-        name
-        for name, importer in FORMATS.items()
-        if any(
-            _sniffed(file.name, head(file)) == name
-            for file in sorted(source.named(*importer.files), key=lambda file: len(file.parts))[:N_SNIFFED]
+def _seen(source: Source) -> dict[str, list[Path]]:
+    """The formats of which there are files, with those of a folder that are met first from its top."""
+    look = cache(lambda file: _sniffed(file.name if source.is_folder else source.called, head(file)))
+    found = {}
+    for name, importer in FORMATS.items():
+        first = sorted(source.named(*importer.files), key=lambda file: len(file.parts))[:N_SNIFFED]
+        found[name] = [file for file in first if look(file) == name]
+    return {name: files for name, files in found.items() if files}
+
+
+def _chosen(source: Source, seen: Collection[str]) -> str | None:
+    """The format to read where none is named; flat files of a folder are named one by one."""
+    if source.is_folder:
+        return next((name for name in seen if name != FLAT), None)
+    meant = flat.ends_like_one(source.called) or not head(source.root).strip()
+    return next(iter(seen), FLAT if meant else None)
+
+
+def looked_into(
+    path: Path,
+    name: str | None,
+    *,
+    called: str | None = None,
+    in_full: bool = False,
+    progress: Progress | None = None,
+) -> Source:
+    """A file or folder with the format that was named, or else is seen, which `read` takes.
+
+    Refused where another format than the named stands in it. `called` is the name of a file that was sent
+    under another; `in_full`: refusals name files by their whole paths; `progress` counts files of a folder.
+    """
+    if name not in (None, *FORMATS):
+        raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
+    source = Source.of(path, called=called, in_full=in_full, progress=progress)
+    source.format = _format_of(source, name) if source.is_folder or path.is_file() else name or FLAT
+    return source  # a pipe is read once
+
+
+def _format_of(source: Source, name: str | None) -> str:
+    seen = _seen(source)
+    found = name or _chosen(source, seen)
+    source.others = {other: files for other, files in seen.items() if other != found}
+    looks = [one for one in seen if one != FLAT or not source.is_folder]
+    if name and looks and name not in looks:
+        rule = f"is {' and '.join(looks)} by what stands in it"
+        message = f"{source.called} is no {name} file; it looks like {' and '.join(looks)}."
+        raise Faulty(message, faults=(Fault(None, "format", name, rule),))
+    if source.is_folder and (name == FLAT or not found) and (tables := seen.get(FLAT)):
+        ending = next(end for end in flat.ENDINGS if tables[0].name.endswith(end))
+        raise Faulty(
+            f"{source.called} is a folder of flat files ({_first_of(source, tables)}). Name the files one by "
+            f"one: manage.py load {on_one_line(tables[0].parent.as_posix())}/*{ending} …",
+            faults=(),
         )
-    ]
+    if not found:
+        raise _refused(_unknown(source.called), "format", None)
+    return found
+
+
+def _first_of(source: Source, files: list[Path]) -> str:
+    return ", ".join(map(source.shown, files[:N_NAMED])) + ", …" * (len(files) > N_NAMED)
 
 
 def read(
-    *paths: Path,
+    *paths: Path | Source,
     name: str | None,
     stated: Stated = NOTHING,
     benchmark: str,
@@ -73,52 +123,20 @@ def read(
     progress: Progress | None = None,
     called: str | None = None,
     only: str | None = None,
-    in_full: bool = False,
 ) -> Imported:
     """Read a file or a folder of a named format, or of the one that is seen; or several of one format.
 
     Several are read as if they lay in one folder; a flat file is read by itself. `tasks` are those of the
     benchmark, where it has some; `called` is the name of a file that was sent under another; `only` is for a
-    flat file of several benchmarks; `in_full`: refusals name files by their whole paths. Raises Faulty.
+    flat file of several benchmarks. Raises Faulty.
     """
-    path = paths[0]
-    importer = FORMATS[format_of(path, name, called)]
+    sources = [one if isinstance(one, Source) else looked_into(one, name, called=called) for one in paths]
+    for source in sources:
+        source.limits, source.progress = limits, progress
+    importer = FORMATS[sources[0].format]
     if importer.runs is None:
-        return flat.imported(
-            path,
-            stated=stated,
-            as_of=as_of,
-            limits=limits,
-            progress=progress,
-            called=str(path) if in_full else called,
-            only=only,
-            names_file=in_full,
-        )
-    sources = [
-        Source.of(path, called=called, limits=limits, progress=progress, in_full=in_full) for path in paths
-    ]
+        return flat.imported(sources[0], stated=stated, as_of=as_of, only=only)
     return _imported(importer, sources, stated, benchmark=benchmark, tasks=tasks, as_of=as_of)
-
-
-def format_of(path: Path, name: str | None, called: str | None = None) -> str:
-    """The format that was named, or else is seen; refused where another one than the named stands in it."""
-    if name not in (None, *FORMATS):
-        raise _refused(f"There is no format {name!r}; known are {', '.join(FORMATS)}.", "format", name)
-    if not (path.is_dir() or path.is_file()):
-        return name or FLAT  # a pipe is read once
-    if name is None:
-        if (seen := sniff(path, called=called)) is None:
-            raise _refused(_unknown(called or path.name), "format", None)
-        return seen
-    if path.is_dir():
-        found = _seen(Source.of(path, called=called))
-    else:
-        found = [one for one in (_sniffed(called or path.name, head(path)),) if one]
-    if found and name not in found:
-        looks = " and ".join(found)
-        message = f"{called or path.name} is no {name} file; it looks like {looks}."
-        raise Faulty(message, faults=(Fault(None, "format", name, f"is {looks} by what stands in it"),))
-    return name
 
 
 def _imported(
@@ -133,8 +151,10 @@ def _imported(
     first, called = sources[0], _called(sources)
     told, notes = Told(names_files=first.is_folder or first.in_full), list[str]()
     runs = [run for run in _runs(importer, sources, stated, told, notes) if run.trials]
+    if importer.is_of_one_model and len(models := {run.carried.model or "" for run in runs} - {""}) > 1:
+        told.add("", "", f"there are {len(models):,} models ({names_of(models)}); load each folder by itself")
     # Beside other faults those of the rows are told; who ran them is asked for when all can be read.
-    unsettled = [(run, PLACEHOLDER) for run in runs]
+    unsettled = [(run, {**PLACEHOLDER, "run": f"{number}"}) for number, run in enumerate(runs)]
     pairs = unsettled if told.n else settled(runs, stated, called, notes)
     found = checked(
         pairs,
@@ -147,9 +167,19 @@ def _imported(
     )
     if n_links := sum(source.n_links for source in sources):
         notes.append(f"Symbolic links, which are not followed: {n_links:,}.")
+    notes += [note for source in sources for note in _left(source)]
     if tasks:
         notes += _beside(set(found.tasks), set(tasks))
-    return Imported(found, importer.name, [printable(note) for note in notes], called)
+    return Imported(found, importer.name, [on_one_line(note) for note in notes], called)
+
+
+def _left(source: Source) -> Iterator[str]:
+    """Say which files of a folder have another format."""
+    for name, files in source.others.items():
+        least = "at least " * (len(source.named(*FORMATS[name].files)) > N_SNIFFED)
+        n = f"{least}{len(files)} {'file' if len(files) == 1 else 'files'}"
+        how = "Name flat files one by one" if name == FLAT else f"Read them with --format {name}"
+        yield f"Not read: {n} of the format {name} ({_first_of(source, files)}). {how}."
 
 
 def _called(sources: list[Source]) -> str:

@@ -45,7 +45,12 @@ class Told:
         if len(self.faults) < MAX_FAULTS:
             shown = excerpt(value) if isinstance(value, str) else None
             rule += f" (in {_end_of(file)})" if self.names_files and file else ""
-            self.faults.append(Fault(row, printable(excerpt(where)) or None, shown, printable(rule)))
+            self.faults.append(Fault(row, on_one_line(excerpt(where)) or None, shown, on_one_line(rule)))
+
+
+def on_one_line(text: str) -> str:
+    """A text with line feeds spelled out too: no name of a file or a task begins a line of its own."""
+    return printable(text).replace("\n", "U+000A")
 
 
 def _end_of(file: str) -> str:

@@ -6,11 +6,11 @@
 
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 from leaderboard.errors import Faulty
-from leaderboard.submissions.parsing.flat import COLUMNS, Fault, Limits, Progress, read_file, refused
+from leaderboard.submissions.parsing.flat import COLUMNS, Fault, read_file, refused
 from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Stated
+from leaderboard.submissions.parsing.importers.source import Source
 
 ENDINGS = (".csv", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
 PARQUET = b"PAR1"
@@ -19,28 +19,25 @@ OF_WORKBOOK = (b"[Content_Types].xml", b"opendocument.spreadsheet")  # stands in
 SEPARATORS = (",", ";", "\t", "|")
 
 
-def imported(
-    path: Path,
-    *,
-    stated: Stated,
-    as_of: datetime,
-    limits: Limits,
-    progress: Progress | None,
-    called: str | None,
-    only: str | None,
-    names_file: bool = False,
-) -> Imported:
-    """Read a flat file; `names_file`: each fault does."""
-    name = called or path.name
+def imported(source: Source, *, stated: Stated, as_of: datetime, only: str | None) -> Imported:
+    """Read a flat file; each fault names it where several are read."""
+    name = source.called
     given = [field for field, value in vars(stated).items() if value is not None]
     if given:
         rule = "is said by a column of a flat file; leave {} out"
         faults = [Fault(None, field, None, rule.format(stated.place(field))) for field in given]
         raise refused(name, faults)
     try:
-        read = read_file(path, as_of=as_of, progress=progress, only=only, limits=limits, called=called)
+        read = read_file(
+            source.root,
+            as_of=as_of,
+            progress=source.progress,
+            only=only,
+            limits=source.limits,
+            called=name,
+        )
     except Faulty as refusal:
-        raise (_with_file(refusal, name) if names_file else refusal) from None
+        raise (_with_file(refusal, name) if source.in_full else refusal) from None
     return Imported(read, "flat", [], name)
 
 
@@ -73,7 +70,7 @@ def _is_one(name: str, keys: frozenset[str]) -> bool:
 IMPORTER = Importer(
     name="flat",
     looked_for="CSV, NDJSON or Parquet with the columns benchmark, agent, …, task, trial, outcome",
-    files=(),
+    files=tuple(f"*{ending}" for ending in ENDINGS),
     is_one=_is_one,
     runs=None,
     fields={},

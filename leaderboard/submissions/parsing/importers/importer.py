@@ -109,7 +109,8 @@ class Importer:
 
     `files` are patterns of names in a folder; `is_one` tells by the paths of keys in the first MiB of a file,
     and by its name. `fields` are the format's own words for columns of the flat file.
-    `runs` is None of the flat file, which is read as it stands.
+    `runs` is None of the flat file, which is read as it stands. `is_of_one_model`: runs of several models are
+    refused, also where one name is stated for all.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Importer:
     is_one: Callable[[str, frozenset[str]], bool]
     runs: Callable[[Reading], Iterable[Run]] | None
     fields: Mapping[str, str]
+    is_of_one_model: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,15 @@ directly, not by inspect_ai (docs/decisions/importers.md).
 - One log is of one task of inspect_ai, which is a benchmark here: logs of several are refused.
 """
 
-import importlib
 import math
 import zlib
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from zstandard import ZstdDecompressor, ZstdError
 
 from leaderboard.submissions.parsing.importers.document import Node, names_of
 from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
@@ -34,7 +36,7 @@ from leaderboard.submissions.parsing.importers.source import head
 ZIP = b"PK\x03\x04"
 ZSTANDARD = 93  # method of compression
 ENCRYPTED = 1  # of a member's flags
-BROKEN = (BadZipFile, EOFError, RuntimeError, OSError, UnicodeDecodeError, zlib.error)  # of a member
+BROKEN = (BadZipFile, EOFError, RuntimeError, OSError, UnicodeDecodeError, zlib.error, ZstdError)
 MAX_MEMBERS = 200_000
 HEADERS = ("header.json", "_journal/start.json")
 SUMMARIES, SAMPLES = "summaries.json", "samples/"
@@ -114,18 +116,31 @@ def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: Reading, *, wh
         method = info.compress_type
         told.add(file, info.filename, f"is compressed by method {method}, which Inspect never uses")
         return None
-    broken: tuple[type[Exception], ...] = BROKEN
-    if info.compress_type == ZSTANDARD:
-        importlib.import_module("zipfile_zstd")  # teaches zipfile the method
-        broken = (*broken, importlib.import_module("zstandard").ZstdError)
     try:
-        with archive.open(info) as member:
-            data = member.read(info.file_size)
-    except broken as error:
+        data = _content(archive, info)
+    except BROKEN as error:
         told.add(file, info.filename, f"cannot be read: {error}")
         return None
     reading.source.count(len(data))
     return reading.document_in(data, file, where)
+
+
+def _content(archive: ZipFile, info: ZipInfo) -> bytes:
+    """What a member holds; no more is decompressed than it states, and a byte to see that there is more."""
+    if info.compress_type != ZSTANDARD:
+        with archive.open(info) as member:
+            return member.read(info.file_size)
+    raw = copy(info)  # zipfile gives the compressed bytes, as if they were stored so
+    raw.compress_type, raw.file_size = ZIP_STORED, info.compress_size
+    del raw.CRC  # of what they decompress to
+    with archive.open(raw) as packed:
+        stream = ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+        data = stream.read(info.file_size + 1)
+    if len(data) > info.file_size:
+        raise BadZipFile(f"it holds more than the {info.file_size:,} bytes that it states")
+    if zlib.crc32(data) != info.CRC:
+        raise BadZipFile(f"Bad CRC-32 for file {info.filename!r}")
+    return data
 
 
 def _carried(header: Node) -> Carried:

@@ -45,7 +45,7 @@ def runs(reading: Reading) -> Iterator[Run]:
     """One run for each folder and date, over all its tasks."""
     of_run: dict[tuple[Path, str], list[tuple[str, Path]]] = defaultdict(list)
     for path in reading.source.named("samples_*.jsonl", "samples_*.jsonl.gz"):
-        name = path.name if reading.source.is_folder else reading.source.called
+        name = path.name if reading.source.is_folder else Path(reading.source.called).name
         if match := NAME.fullmatch(name):
             of_run[path.parent, match["date"]].append((match["task"], path))
         else:

@@ -178,7 +178,7 @@ def _tell(fault: Fault, trials: list[Trial], told: Told, fields: dict[str, str])
     def place(number: int) -> str:
         node = trials[number - 1].place
         where = node.where or (f"line {node.row}" if node.row else "")
-        return f"{where} of {node.file}" if told.names_files else where
+        return " of ".join(filter(None, (where, node.file if told.names_files else "")))
 
     rule = ROW.sub(lambda match: place(int(match[1])), fault.rule)
     if fault.row is None:

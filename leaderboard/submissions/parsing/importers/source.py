@@ -7,11 +7,11 @@ not reach other files of the machine, and what a link inside the folder leads to
 import gzip
 import io
 import os
-import stat
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 
 from leaderboard.errors import Faulty
@@ -21,9 +21,9 @@ from leaderboard.submissions.parsing.flat import (
     FlatFileError,
     GzipMembers,
     Limits,
-    printable,
     refused,
 )
+from leaderboard.submissions.parsing.importers.document import on_one_line
 
 MAX_ENTRIES = 200_000  # looked at in a folder: a run of 80 tasks and 5 trials keeps some 4,000 files
 MAX_NESTED = 16  # folders in folders
@@ -39,7 +39,8 @@ Progress = Callable[[int, int | None], None]
 class Source:
     """`called` is the name of the root in refusals; `n_read` counts bytes over all files.
 
-    `in_full`: files are shown by their whole paths.
+    `in_full`: files are shown by their whole paths. `others` are files of a folder that have another format,
+    the first that were looked into.
     """
 
     root: Path
@@ -47,10 +48,12 @@ class Source:
     is_folder: bool
     paths: list[Path]
     n_links: int = 0
-    limits: Limits = FILE
-    progress: Progress | None = None
     siblings: bool = True
     in_full: bool = False
+    format: str = ""
+    others: dict[str, list[Path]] = field(default_factory=dict)
+    limits: Limits = FILE
+    progress: Progress | None = None
     n_read: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -62,16 +65,18 @@ class Source:
         path: Path,
         *,
         called: str | None,
-        limits: Limits = FILE,
-        progress: Progress | None = None,
         in_full: bool = False,
+        progress: Progress | None = None,
     ) -> "Source":
-        """`called` names what was sent under another name; no file beside it belongs to it then."""
-        name = called or (str(path) if in_full else path.name or str(path))
+        """`called` names what was sent under another name; no file beside it belongs to it then.
+
+        `progress` counts the files of a folder.
+        """
+        name = on_one_line(called or (str(path) if in_full else path.name or str(path)))
         if not path.is_dir():
-            return cls(path, name, False, [path], 0, limits, progress, called is None, in_full)
-        found, n_links = _walked(path, name)
-        return cls(path, name, True, sorted(found), n_links, limits, progress, in_full=in_full)
+            return cls(path, name, False, [path], siblings=called is None, in_full=in_full)
+        found, n_links = _walked(path, name, progress)
+        return cls(path, name, True, found, n_links, in_full=in_full)
 
     def named(self, *patterns: str) -> list[Path]:
         """The files of a folder whose names match, in order of their paths; or the one file."""
@@ -84,15 +89,15 @@ class Source:
         other = path.with_name(name)
         if self.is_folder:
             return other if other in self.known else None
-        return other if self.siblings and _is_regular(other) else None
+        return other if self.siblings and other.is_file() and not other.is_symlink() else None
 
     def shown(self, path: Path) -> str:
         """A file as refusals call it: its path inside the folder, or the name of the one file."""
         if self.in_full:
-            return path.as_posix()
+            return on_one_line(path.as_posix())
         if self.is_folder:
-            return path.relative_to(self.root).as_posix()
-        return self.called if path == self.root else path.name
+            return on_one_line(path.relative_to(self.root).as_posix())
+        return self.called if path == self.root else on_one_line(path.name)
 
     def data(self, path: Path) -> bytes:
         """The whole of a file, decompressed."""
@@ -133,7 +138,7 @@ class Source:
     def refused(self, path: Path, rule: str) -> Faulty:
         """The refusal for a fault that leaves nothing else to check."""
         where = f" (in {self.shown(path)})" if self.is_folder or self.in_full else ""
-        return refused(self.called, (Fault(None, None, None, printable(rule + where)),))
+        return refused(self.called, (Fault(None, None, None, on_one_line(rule + where)),))
 
 
 def head(path: Path) -> bytes:
@@ -154,23 +159,26 @@ def _inflated(data: bytes) -> Iterator[bytes]:
             yield part
 
 
-def _walked(root: Path, called: str) -> tuple[list[Path], int]:
-    """Regular files under a folder, and the number of symbolic links."""
-    found, n_links, n = [], 0, 0
-    for folder, folders, names in os.walk(root):
-        inside = Path(folder)
-        if len(inside.relative_to(root).parts) >= MAX_NESTED:
-            raise refused(called, (Fault(None, None, None, f"folders lie more than {MAX_NESTED} deep"),))
-        n += len(folders) + len(names)
+def _walked(root: Path, called: str, progress: Progress | None) -> tuple[list[Path], int]:
+    """Regular files under a folder, in order of their paths, and the number of symbolic links."""
+    found, n_links = list[Path](), 0
+    for n, entry in enumerate(_entries(root, called), start=1):
         if n > MAX_ENTRIES:
             raise refused(called, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),))
-        n_links += sum((inside / name).is_symlink() for name in (*folders, *names))
-        found += [inside / name for name in names if _is_regular(inside / name)]
+        if entry.is_file(follow_symlinks=False):
+            found.append(Path(entry.path))
+        n_links += entry.is_symlink()
+        if progress is not None:
+            progress(n, None)
     return found, n_links
 
 
-def _is_regular(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
+def _entries(folder: Path | str, called: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:
+    if depth >= MAX_NESTED:
+        raise refused(called, (Fault(None, None, None, f"folders lie more than {MAX_NESTED} deep"),))
+    with os.scandir(folder) as entries:
+        found = sorted(islice(entries, MAX_ENTRIES + 1), key=lambda entry: entry.name)
+    for entry in found:
+        yield entry
+        if entry.is_dir(follow_symlinks=False):
+            yield from _entries(entry.path, called, depth + 1)

@@ -16,7 +16,7 @@ same lists but for the two of failures.
 - A prediction for an instance outside of the data set is in `submitted_ids` alone; it has no outcome.
 - Logs lie in ``logs/run_evaluation/RUN/MODEL/INSTANCE/``: a ``report.json`` with the one instance, and
   ``run_instance.log``. A log without a report is an error, and 0. An empty patch leaves no folder: it is
-  missing. RUN labels the run.
+  missing. RUN labels the run; MODEL is its model, which writes ``__`` for a slash.
 - Where the report of a run lies in the same folder, it counts, and the reports of instances do not.
 """
 
@@ -74,26 +74,30 @@ def _of_instance(report: Node) -> Iterator[Trial]:
 
 
 def _runs_in_logs(of_instances: dict[Path, list[Trial]], reading: Reading) -> Iterator[Run]:
-    """One run for each folder of instances."""
+    """One run for each folder of instances, which is one of a run and a model."""
     found = defaultdict[Path, list[Trial]](list)
     for folder, trials in of_instances.items():
         found[folder.parent] += trials
-    failed = [path for path in reading.source.named(LOG) if path.parent not in of_instances] if found else []
-    for path in failed:
-        place = Node(None, reading.source.shown(path), "", reading.told)
-        found[path.parent.parent].append(_trial(place, path.parent.name, 0))
-    if failed:
-        names = names_of([path.parent.name for path in failed])
-        reading.notes.append(
-            f"Instances without a report, counted as failures as SWE-bench does: {len(failed):,} ({names})."
-        )
+    failed = defaultdict[Path, list[str]](list)
+    for path in reading.source.named(LOG) if found else ():
+        if path.parent not in of_instances:
+            place = Node(None, reading.source.shown(path), "", reading.told)
+            found[path.parent.parent].append(_trial(place, path.parent.name, 0))
+            failed[path.parent.parent].append(path.parent.name)
     for folder, trials in found.items():
-        yield Run(Carried(trials[0].place.file, run=_run_of(folder)), trials)
+        run, model = _run_and_model(folder)
+        if names := failed[folder]:
+            reading.notes.append(
+                f"{run or reading.source.called}: Instances without a report, counted as failures as "
+                f"SWE-bench does: {len(names):,} ({names_of(names)})."
+            )
+        models = (model.replace("__", "/"),) if model else ()
+        yield Run(Carried(trials[0].place.file, model=model, run=run, models=models), trials)
 
 
-def _run_of(folder: Path) -> str | None:
-    *_, logs, run, _ = ("", "", *folder.absolute().parts)
-    return run if logs == LOGS else None
+def _run_and_model(folder: Path) -> tuple[str | None, str | None]:
+    *_, logs, run, model = ("", "", *folder.absolute().parts)
+    return (run, model) if logs == LOGS else (None, None)
 
 
 def _trial(place: Node, task: str, outcome: int | None, reason: str | None = None) -> Trial:
@@ -167,4 +171,5 @@ IMPORTER = Importer(
     is_one=_is_one,
     runs=runs,
     fields={"task": "", "outcome": ""},
+    is_of_one_model=True,
 )

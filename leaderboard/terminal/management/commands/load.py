@@ -1,16 +1,19 @@
 """Load a file of outcomes."""
 
+import shlex
 from argparse import ArgumentParser
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.catalog.models import Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
-from leaderboard.errors import Faulty
+from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations.coverage import fed_by, is_partial, offered, warnings
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.restoring import restore
@@ -19,10 +22,10 @@ from leaderboard.studies.answers import words
 from leaderboard.studies.versions import versions_in
 from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
-from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, Stated
-from leaderboard.terminal.arguments import check_slug, reading
+from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, Source, Stated
+from leaderboard.terminal.arguments import USAGE, check_slug, reading
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+from leaderboard.terminal.printing import fault_lines, progress_bar, refusals_as_errors
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}
 STATED = {
@@ -31,6 +34,9 @@ STATED = {
     "metric": "metric, scorer or reward that counts",
     "filter": "filter of answers that counts (lm-eval)",
 }
+
+
+EXPECTED = "a file or a folder of outcomes (see docs/formats.md)"
 
 
 class Command(ServiceCommand):
@@ -99,13 +105,14 @@ def read_all(
 ) -> list[Imported]:
     """Read files and folders of any format: flat ones one by one, all of another as if in one folder."""
     check_slug(slug)
-    paths, refusals, found = list(dict.fromkeys(files)), list[Faulty](), list[Imported]()
-    for first, *others in _groups(paths, name, refusals):
-        with _reading(first, refusals), progress_bar(f"Reading {first.name}") as progress:
+    paths, refusals, found = list(dict.fromkeys(files)), list[Faulty | CommandError](), list[Imported]()
+    for group in _groups(paths, name, refusals):
+        first = group[0]
+        reads = reading(first.root, EXPECTED, folders=True)
+        with _kept(refusals), reads, progress_bar(f"Reading {first.called}") as progress:
             found.append(
                 importers.read(
-                    first,
-                    *others,
+                    *group,
                     name=name,
                     stated=stated,
                     benchmark=slug,
@@ -113,38 +120,62 @@ def read_all(
                     as_of=timezone.now(),
                     progress=progress,
                     only=only,
-                    in_full=len(paths) > 1,
                 )
             )
     if refusals:
         raise _together(refusals)
+    _check_one_benchmark(found, slug)
     return found
 
 
-def _groups(paths: Sequence[Path], name: str | None, refusals: list[Faulty]) -> list[list[Path]]:
+def _groups(
+    paths: Sequence[Path], name: str | None, refusals: list[Faulty | CommandError]
+) -> list[list[Source]]:
     """Put the paths of one format together, but for flat files."""
-    groups: dict[str, list[Path]] = {}
+    groups: dict[str, list[Source]] = {}
     for path in paths:
-        with _reading(path, refusals):
-            found = importers.format_of(path, name, str(path) if len(paths) > 1 else None)
-            groups.setdefault(f"{path}" if found == FLAT else found, []).append(path)
+        reads = reading(path, EXPECTED, folders=True)
+        with _kept(refusals), reads, progress_bar(f"Looking through {path.name}", "files") as progress:
+            source = importers.looked_into(path, name, in_full=len(paths) > 1, progress=progress)
+            groups.setdefault(f"{path}" if source.format == FLAT else source.format, []).append(source)
     return list(groups.values())
 
 
 @contextmanager
-def _reading(path: Path, refusals: list[Faulty]) -> Iterator[None]:
-    """Keep a refusal for the end: the faults of all files are told at once."""
+def _kept(refusals: list[Faulty | CommandError]) -> Iterator[None]:
+    """Keep a refusal for the end: what is wrong with all paths is told at once."""
     try:
-        with reading(path, "a file or a folder of outcomes (see docs/formats.md)", folders=True):
-            yield
-    except Faulty as refusal:
+        yield
+    except (Faulty, CommandError) as refusal:
         refusals.append(refusal)
 
 
-def _together(refusals: Sequence[Faulty]) -> Faulty:
-    faults = tuple(fault for refusal in refusals for fault in refusal.faults)
-    n_faults = sum(refusal.n_faults for refusal in refusals)
-    return Faulty("\n".join(map(str, refusals)), faults=faults, n_faults=n_faults)
+def _together(refusals: Sequence[Faulty | CommandError]) -> Faulty | CommandError:
+    """One refusal of all; a path that is not there is a wrong argument, whatever else is wrong."""
+    faulty = [refusal for refusal in refusals if isinstance(refusal, Faulty)]
+    told = Faulty(
+        "\n".join(map(str, refusals)),
+        faults=tuple(fault for refusal in faulty for fault in refusal.faults),
+        n_faults=sum(refusal.n_faults for refusal in faulty),
+    )
+    if len(faulty) == len(refusals):
+        return told
+    return CommandError("\n".join([str(told), *fault_lines(told)]), returncode=USAGE)
+
+
+def _check_one_benchmark(found: Sequence[Imported], slug: str) -> None:
+    """Refuse flat files that name different benchmarks, as one file of several is refused."""
+    files = defaultdict[str, list[str]](list)
+    for one in found:
+        if one.format == FLAT:
+            files[one.flat.benchmark].append(one.called)
+    if len(files) > 1:
+        named = "; ".join(f'"{name}" in {", ".join(called)}' for name, called in files.items())
+        first = shlex.join(next(iter(files.values())))
+        raise Refusal(
+            f"The files name {len(files)} benchmarks: {named}. Nothing was stored. "
+            f"Load each benchmark by itself: manage.py load {first} --benchmark {slug}"
+        )
 
 
 def _tasks(slug: str) -> list[str]:
