@@ -1,18 +1,32 @@
 """An operator's own run of tasks drawn at random, held against what a submission says."""
 
+import os
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from secrets import token_urlsafe
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
+from django.conf import settings
 from django.utils.crypto import salted_hmac
 
+from analytics.arrays import FloatArray
 from analytics.rerun import Agreement as Agreement
 from analytics.rerun import agreement, task_means
+from leaderboard import postgres
 from leaderboard.catalog.models import Task
 from leaderboard.errors import Refusal
-from leaderboard.submissions.models import Submission
+from leaderboard.studies.answers import words
+from leaderboard.submissions.models import Setting, Submission
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.queries import outcomes_of
 
 N_FEWEST = 20
 N_NAMED = 5
+CONDITIONS = ("prompt_variant", "judge", "temperature")
+PASS_FAIL = (0.0, 1.0)
 
 
 class TooFewTasks(Refusal):
@@ -23,54 +37,139 @@ class NotTheDrawnTasks(Refusal):
     """The file holds other tasks than those that were drawn."""
 
 
+class NotTheSameRun(Refusal):
+    """The file is of another agent, of other conditions, or graded where the submission is not."""
+
+
+class _Trials(NamedTuple):
+    """The valid trials of a submission on active tasks."""
+
+    tasks: npt.NDArray[np.str_]
+    outcomes: FloatArray
+    settings: npt.NDArray[np.int32]
+
+
 def drawn_tasks(submission: Submission, n: int = N_FEWEST) -> list[str]:
     """The first n tasks of its random order: the same at each call, and known to this installation alone."""
-    order = _in_random_order(submission)
-    if len(order) < max(n, N_FEWEST):
-        raise TooFewTasks(
-            f"The submission has valid outcomes on {len(order)} active tasks; {max(n, N_FEWEST)} are needed. "
-            "Look at its logs instead, and verify it with --note."
-        )
-    return order[:n]
+    return _drawn(submission, set(_trials(submission).tasks.tolist()), n)
 
 
 def compared_with(submission: Submission, flat: FlatFile) -> Agreement:
     """Compare it with the operator's run, a file of one agent on the tasks drawn."""
     if len(flat.agents) != 1:
-        raise NotTheDrawnTasks(f"The file holds {len(flat.agents)} agents; expected is one.")
+        raise NotTheSameRun(f"The file holds {len(flat.agents)} agents; expected is one.")
+    _check_agent(submission, flat)
+    trials = _trials(submission)
+    first = task_means(trials.tasks, trials.outcomes)
     second = task_means(np.asarray(flat.tasks)[flat.task[flat.valid]], flat.outcome[flat.valid])
-    drawn = drawn_tasks(submission, max(len(second), N_FEWEST))
-    _check(drawn, second)
-    first = _first_means(submission)
+    drawn = _drawn(submission, first, max(len(second), N_FEWEST))
+    _check_tasks(drawn, second)
+    _check_conditions(trials.settings[np.isin(trials.tasks, drawn)], flat)
+    _check_grades(trials, flat)
     return agreement(np.array([first[task] for task in drawn]), np.array([second[task] for task in drawn]))
 
 
-def _check(drawn: list[str], second: dict[str, float]) -> None:
-    lacking = [task for task in drawn if task not in second]
+def _check_agent(submission: Submission, flat: FlatFile) -> None:
+    agent = submission.agent
+    names = {agent.name, *agent.aliases.values_list("name", flat=True)}
+    expected = (
+        ("benchmark", flat.benchmark, {agent.benchmark.slug, agent.benchmark.title}, agent.benchmark.slug),
+        ("agent", flat.agents[0], names, agent.name),
+        ("scaffold", flat.scaffolds[0], {agent.scaffold.name}, agent.scaffold.name),
+        ("model", flat.models[0], {agent.model.name}, agent.model.name),
+    )
+    _require_same(
+        f"{column} {found!r} in the file, {own!r} submitted"
+        for column, found, allowed, own in expected
+        if found not in allowed
+    )
+
+
+def _check_conditions(own: npt.NDArray[np.int32], flat: FlatFile) -> None:
+    submitted = Setting.objects.filter(pk__in=np.unique(own).tolist())
+    found = [flat.settings[i] for i in np.unique(flat.setting[flat.valid])]
+    values = [
+        (name, {getattr(one, name) for one in found}, {getattr(one, name) for one in submitted})
+        for name in CONDITIONS
+    ]
+    _require_same(
+        f"{name} {_stated(in_file)} in the file, {_stated(stated)} submitted"
+        for name, in_file, stated in values
+        if in_file != stated
+    )
+
+
+def _stated(values: Collection[object]) -> str:
+    return " and ".join(sorted("not stated" if one is None else repr(one) for one in values))
+
+
+def _require_same(differences: Iterable[str]) -> None:
+    if told := "; ".join(differences):
+        raise NotTheSameRun(f"The file is of another run: {told}.")
+
+
+def _check_grades(trials: _Trials, flat: FlatFile) -> None:
+    graded = flat.valid & ~np.isin(flat.outcome, PASS_FAIL)
+    if graded.any() and np.isin(trials.outcomes, PASS_FAIL).all():
+        row = int(np.flatnonzero(graded)[0])
+        raise NotTheSameRun(
+            f"All submitted outcomes are 0 or 1; the file has {flat.outcome[row]:g} on task "
+            f"{flat.tasks[flat.task[row]]}. Give each run as 0 or 1, or the mean of n runs with n_averaged."
+        )
+
+
+def _check_tasks(drawn: list[str], second: Collection[str]) -> None:
     if others := sorted(set(second).difference(drawn)):
         raise NotTheDrawnTasks(
-            f"{len(others)} tasks of the file were not drawn: {', '.join(others[:N_NAMED])}. Run the tasks "
-            f"that --draw {len(drawn)} names."
+            f"Not drawn, but in the file: {_named(others)}. Run the tasks that --draw {len(drawn)} names."
         )
-    if lacking:
-        raise NotTheDrawnTasks(
-            f"{len(lacking)} of {len(drawn)} drawn tasks have no valid outcome in the file: "
-            f"{', '.join(lacking[:N_NAMED])}. Run them too."
-        )
+    if lacking := [task for task in drawn if task not in second]:
+        raise NotTheDrawnTasks(f"Drawn, but without a valid outcome in the file: {_named(lacking)}.")
 
 
-def _in_random_order(submission: Submission) -> list[str]:
+def _named(tasks: Collection[str]) -> str:
+    more = len(tasks) - N_NAMED
+    return ", ".join(list(tasks)[:N_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
+    """The first n of the tasks in the random order of this submission."""
+    if len(tasks) < max(n, N_FEWEST):
+        raise TooFewTasks(
+            f"The submission has valid outcomes on {words.counted(len(tasks), 'active task')}; "
+            f"{max(n, N_FEWEST)} are needed. Look at its logs instead, and verify it with --note."
+        )
+    secret = _secret()
+
     def key(task: str) -> bytes:
-        return salted_hmac("verify", f"{submission.uuid}:{task}", algorithm="sha256").digest()
+        about = f"{submission.uuid}:{task}"
+        return salted_hmac("verify", about, secret=secret, algorithm="sha256").digest()
 
-    return sorted(_first_means(submission), key=key)
+    return sorted(tasks, key=key)[:n]
 
 
-def _first_means(submission: Submission) -> dict[str, float]:
+def _secret() -> str:
+    """The SECRET_KEY; the embedded server has another one at each start, and keeps a key for this instead."""
+    if not settings.EMBEDDED:
+        return settings.SECRET_KEY
+    path = postgres.home() / "draw.key"
+    if not path.exists():
+        with NamedTemporaryFile("w", dir=path.parent) as new, suppress(FileExistsError):
+            new.write(token_urlsafe())
+            new.flush()
+            os.link(new.name, path)  # whole or not at all, and of two that are made at once the first stays
+    return path.read_text()
+
+
+def _trials(submission: Submission) -> _Trials:
     rows = outcomes_of([submission.pk])
     names = dict(
         Task.objects.filter(benchmark=submission.agent.benchmark, retired_at=None).values_list("pk", "name")
     )
-    pks, valid = rows["task"].to_numpy(), rows["valid"].to_numpy(zero_copy_only=False)
-    is_shown = valid & np.isin(pks, list(names))
-    return task_means(np.array([names[pk] for pk in pks[is_shown]]), rows["value"].to_numpy()[is_shown])
+    pks = rows["task"].to_numpy()
+    is_shown = rows["valid"].to_numpy(zero_copy_only=False) & np.isin(pks, list(names))
+    return _Trials(
+        np.array([names[pk] for pk in pks[is_shown]]),
+        rows["value"].to_numpy()[is_shown],
+        rows["setting"].to_numpy()[is_shown],
+    )

@@ -138,6 +138,9 @@ def test_serving_is_printed_once_it_answers(tmp_path):
             serve = service.start("manage.py", "serve", "--port", str(service.port), stdout=file)
         wait_until(lambda: "Serving http://localhost" in printed.read_text())
         assert service.get("/healthz")[0] == 200  # at once
+        service.load(csv_text(graded(6, 12)), "toy")
+        link = service.manage("invite", "eve@example.org", "--benchmark", "toy")[-1]
+        assert link.startswith(f"http://localhost:{service.port}/invitation/")
         serve.send_signal(signal.SIGINT)
         assert serve.wait(PATIENCE) == 0
     finally:

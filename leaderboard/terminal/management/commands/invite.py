@@ -3,13 +3,15 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from leaderboard.catalog.models import Role
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.acting import AT_COMMAND_LINE
-from leaderboard.operations.people import VALID_FOR, invite, link_of
+from leaderboard.operations.people import LOCAL, VALID_FOR, invite, link_of
 from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.management.commands.serve import served_at
 from leaderboard.terminal.printing import refusals_as_errors
 
 
@@ -43,4 +45,5 @@ class Command(ServiceCommand):
             f"{invitation.email} is invited as {role} of {benchmark} until {invitation.expires_at:%Y-%m-%d}. "
             "The link is shown this once:"
         )
-        self.stdout.write(link_of(secret))
+        link = link_of(secret)
+        self.stdout.write(link if settings.SITE_URL else link.replace(LOCAL, served_at()))

@@ -5,12 +5,13 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import CommandError
+from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.studies.answers import words
-from leaderboard.submissions.models import Status, Submission
+from leaderboard.submissions.models import Status, StatusChange, Submission
 from leaderboard.terminal.arguments import stated_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
@@ -19,7 +20,10 @@ ACCEPTED = "accepted in review"
 
 
 class Command(ServiceCommand):
-    help = "Show the submissions that wait for review (policy review=manual), and accept or refuse them."
+    help = (
+        "Show the submissions that wait, with the reason: for review (policy review=manual), held as "
+        "implausible, or under embargo. Accept or refuse them."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
@@ -43,10 +47,14 @@ class Command(ServiceCommand):
 
 
 def _waiting(benchmark: Any) -> str:
+    latest = StatusChange.objects.filter(submission=OuterRef("pk")).order_by("-id")
     waiting = Submission.objects.filter(agent__benchmark=benchmark, status=Status.WAITING)
     lines = [
-        f"{one.uuid}  {one.received_at:%Y-%m-%d}  {one.agent}, {words.counted(one.n_outcomes, 'outcome')}"
-        for one in waiting.select_related("agent").order_by("id")
+        f"{one.uuid}  {one.received_at:%Y-%m-%d}  {one.agent}, {words.counted(one.n_outcomes, 'outcome')}: "
+        f"{one.reason}"
+        for one in waiting.annotate(reason=Subquery(latest.values("reason")[:1]))
+        .select_related("agent")
+        .order_by("id")
     ]
     return "\n".join(lines) or "Nothing waits for review."
 

@@ -9,10 +9,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandError
 
+from leaderboard import postgres
+from leaderboard.operations.people import LOCAL
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.scheduler.pausing import pause
 from leaderboard.terminal.arguments import USAGE
@@ -45,6 +49,8 @@ class Command(ServiceCommand):
         try:
             ended = self._wait(parts, until=lambda: answers(port))
             if not (ended or self._told_to_end):
+                if settings.EMBEDDED:
+                    _kept_port().write_text(str(port))
                 self.stdout.write(f"Serving http://localhost:{port} (Ctrl-C ends it)")
                 self.stdout.flush()
                 ended = self._wait(parts)
@@ -65,6 +71,17 @@ class Command(ServiceCommand):
                     return "" if self._told_to_end else name
             pause(LOOK_EVERY, lambda: self._told_to_end)
         return ""
+
+
+def served_at() -> str:
+    """Where it serves on this machine, or did last; other commands print links there."""
+    with suppress(FileNotFoundError):
+        return f"http://localhost:{_kept_port().read_text()}"
+    return LOCAL
+
+
+def _kept_port() -> Path:
+    return postgres.home() / "port"
 
 
 def check_free(port: int) -> None:

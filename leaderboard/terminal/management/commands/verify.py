@@ -8,10 +8,13 @@ from uuid import UUID
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from leaderboard.operations.acting import require_seen
+from leaderboard.operations.disputes import LONGEST
 from leaderboard.operations.verifying import draw as draw_tasks
 from leaderboard.operations.verifying import figures, verify, verify_by_rerun
 from leaderboard.studies.second_runs import N_FEWEST
 from leaderboard.submissions.parsing.flat import read_file
+from leaderboard.submissions.queries import is_verified
 from leaderboard.terminal.arguments import reading
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
@@ -49,6 +52,9 @@ class Command(ServiceCommand):
         self, *, submission: UUID, note: str, undo: bool, draw: int | None, rerun: Path | None, **_: Any
     ) -> None:
         with refusals_as_errors():
+            require_seen(note)
+            if len(note) > LONGEST:
+                raise CommandError(f"--note takes at most {LONGEST:,} characters; this has {len(note):,}.")
             if draw is not None:
                 return self.draw(submission, draw)
             if rerun is not None:
@@ -71,6 +77,8 @@ class Command(ServiceCommand):
             flat = read_file(file, as_of=timezone.now())
         submission, found = verify_by_rerun(uuid=uuid, flat=flat, note=note, as_of=timezone.now())
         if not found.agrees:
-            raise CommandError(f"Not verified: the runs differ by more than chance ({figures(found)}).")
+            is_still = submission.loaded or is_verified(submission)
+            now = "It stays verified, but" if is_still else "Not verified:"
+            raise CommandError(f"{now} the runs differ by more than chance ({figures(found)}).")
         told = f"{uuid} of {submission.agent.name} is verified: {figures(found)}."
         self.stdout.write(f"{told}\nNext: manage.py recompute {submission.agent.benchmark.slug}")
