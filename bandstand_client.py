@@ -43,6 +43,7 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds; who is told to wait longer is t
 TIMEOUT = 120.0  # seconds without a byte
 BLOCK = 1 << 16
 FORMATS = ("csv", "ndjson", "parquet")
+LINKS = ("commit", "logs", "trajectories")
 WITHDRAWN = (
     "This was delivered before, and its submission is withdrawn: nothing of it counts. "
     "To deliver it again, name another key: --key NAME."
@@ -140,14 +141,15 @@ def read_delivery(
     ----------
     path : Path
     fields : mapping, optional
-        What is said beside the outcomes; it goes before what a JSON submission says itself.
+        What is said beside the outcomes; it goes before what a JSON submission says itself, but adds to its
+        agent.
     form : mapping, optional
         `format`, `metric` and `filter` of a file of another project; see docs/formats.md.
 
     Raises
     ------
     UsageError
-        If the file cannot be read.
+        If the file cannot be read, or names another agent.
     """
     said = {name: value for name, value in (fields or {}).items() if value not in (None, "", {})}
     try:
@@ -160,7 +162,21 @@ def read_delivery(
     submission = None if named else _submission_in(content)
     if submission is None:
         return Delivery(content, path.name, said, named)
+    if "agent" in said:
+        said["agent"] = _same_agent(path, submission.get("agent"), said["agent"])
     return Delivery(json.dumps(submission | said).encode())
+
+
+def _same_agent(path: Path, found: object, stated: Mapping[str, str]) -> dict[str, Any]:
+    """Give the file's agent with what is stated beside it; where both say something, it is the same."""
+    agent = found if isinstance(found, dict) else {}
+    other = [name for name, value in stated.items() if agent.get(name) not in (None, "", value)]
+    if other:
+        told = "; ".join(
+            f'{name} "{_printable(agent[name])}", not "{_printable(stated[name])}"' for name in other
+        )
+        raise UsageError(f"{path} is of another agent: {told}. Correct the command or the file.")
+    return agent | dict(stated)
 
 
 def _submission_in(content: bytes) -> dict[str, Any] | None:
@@ -641,8 +657,8 @@ def _add_deliveries(commands: Any) -> None:
         said.add_argument("--assignment", default="", metavar="ID", help="that this answers")
         said.add_argument("--replaces", default="", metavar="ID", help="submission that this supersedes")
         said.add_argument("--embargo-until", default="", metavar="DATE", help="counts and shows from then on")
-        said.add_argument("--commit", default="", metavar="URL")
-        said.add_argument("--logs", default="", metavar="URL")
+        for link in LINKS:
+            said.add_argument(f"--{link}", default="", metavar="URL")
         form = parser.add_argument_group("how a file of another project is read")
         form.add_argument("--format", default="", metavar="NAME", help="default: what the file looks like")
         form.add_argument("--metric", default="", metavar="NAME", help="the figure that is the outcome")
@@ -713,7 +729,7 @@ def _tell_tasks(answer: dict[str, Any]) -> str:
 
 
 def _delivery(parsed: argparse.Namespace) -> Delivery:
-    links = {name: getattr(parsed, name) for name in ("commit", "logs") if getattr(parsed, name)}
+    links = {name: getattr(parsed, name) for name in LINKS if getattr(parsed, name)}
     fields = {
         "agent": _agent(parsed),
         "submitted_at": parsed.submitted_at,
@@ -750,11 +766,11 @@ def _tell_submit(answer: dict[str, Any]) -> str:
 
 def _counts(answer: dict[str, Any]) -> str:
     counts = ", ".join(
-        f"{answer[name]:,} {word}"
-        for name, word in (
-            ("n_outcomes", "outcomes"),
-            ("n_invalid", "invalid"),
-            ("n_outside", "outside of what was asked"),
+        _counted(answer[name], *words)
+        for name, *words in (
+            ("n_outcomes", "outcome", "outcomes"),
+            ("n_invalid", "invalid", "invalid"),
+            ("n_outside", "outside of what was asked", "outside of what was asked"),
         )
         if answer.get(name) is not None
     )
@@ -770,12 +786,18 @@ def _run_withdraw(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
 
 
 def _tell_status(answer: dict[str, Any]) -> str:
-    """Give every field that is told, one a line."""
-    lines = []
-    for name, value in answer.items():
-        shown = value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
-        lines.append(f"{name}: {_printable(shown)}")
-    return "\n".join(lines)
+    """Give the status and why, and a line for each thing that its owner may act on."""
+    history, adaptive = answer.get("history") or [{}], (answer.get("assignment") or {}).get("adaptive")
+    why = f": {history[-1]['reason']}" if history[-1].get("reason") else ""
+    lines = [
+        f"{answer.get('id', '')} is {answer.get('status', '')}{why}",
+        answer.get("standing"),
+        answer.get("replaced_by") and f"replaced by {answer['replaced_by']}",
+        *(f"lacking: {one}" for one in answer.get("lacking") or []),
+        *(one["told"] for one in answer.get("checks") or [] if one["level"] == "warned"),
+        adaptive and f"{adaptive['told']}.",
+    ]
+    return "\n  ".join(_printable(line) for line in lines if line)
 
 
 def _run_export(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
@@ -796,7 +818,8 @@ def _run_export(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
 
 def _tell_export(answer: dict[str, Any]) -> str:
     licence = f" Licence: {answer['licence']}." if answer.get("licence") else ""
-    return f"{answer['path']}: {answer['n']:,} outcomes, data version {answer['data_version']}.{licence}"
+    n = _counted(answer["n"], "outcome", "outcomes")
+    return f"{answer['path']}: {n}, data version {answer['data_version']}.{licence}"
 
 
 @contextlib.contextmanager

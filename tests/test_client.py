@@ -344,6 +344,65 @@ def test_a_gzipped_submission_goes_as_json(server, tmp_path):
     assert json.loads(server.asked[0][3]) == ENVELOPE | {"replaces": "9a"}
 
 
+def test_options_add_to_the_agent_of_a_submission(server, envelope, capsys):
+    server.script = [(201, RECEIPT)]
+    said = ["--agent-version", "2", "--model", "M", "--trajectories", "https://example.org"]
+    assert main(["submit", envelope, "--benchmark", "toy", *said]) == 0
+    assert json.loads(server.asked[0][3]) == ENVELOPE | {
+        "agent": ENVELOPE["agent"] | {"version": "2"},
+        "links": {"trajectories": "https://example.org"},
+    }
+
+
+def test_options_that_name_another_agent_are_refused_with_both(server, envelope, capsys):
+    assert main(["submit", envelope, "--benchmark", "toy", "--agent", "B", "--model", "N"]) == 2
+    told = f'bandstand: {envelope} is of another agent: name "A", not "B"; model "M", not "N". '
+    assert capsys.readouterr().err == f"{told}Correct the command or the file.\n"
+    assert server.asked == []
+
+
+HELD = {
+    "id": "1f",
+    "status": "waiting",
+    "n_outcomes": 2,
+    "lacking": ["2 of 4 tasks are missing"],
+    "history": [
+        {"status": "checking", "at": "2026-01-05", "reason": "it is long"},
+        {"status": "waiting", "at": "2026-01-05", "reason": "held for review: it scores\x1b[31m too well"},
+    ],
+    "checks": [
+        {"name": "dates", "level": "passed", "told": "no doubt"},
+        {"name": "secrets", "level": "warned", "told": "logs seems to hold a secret"},
+    ],
+    "quota": {"token": {"left": 99, "limit": 100}},
+    "replaced_by": None,
+    "standing": "It does not count yet.",
+}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["status", "1f"], ["withdraw", "1f", "--reason", "a bug"]], ids=["status", "withdraw"]
+)
+def test_how_a_submission_stands_is_told_in_short(server, capsys, arguments):
+    server.script = [(200, HELD)]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "1f is waiting: held for review: it scores\\x1b[31m too well",
+        "  It does not count yet.",
+        "  lacking: 2 of 4 tasks are missing",
+        "  logs seems to hold a secret",
+    ]
+    server.script = [(200, HELD)]
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == HELD
+
+
+def test_one_outcome_is_counted_as_one(server, envelope, capsys):
+    server.script = [(201, RECEIPT | {"n_outcomes": 1, "n_invalid": 1})]
+    assert main(["submit", envelope, "--benchmark", "toy"]) == 0
+    assert "1f is accepted: 1 outcome, 1 invalid." in capsys.readouterr().out
+
+
 def test_withdrawing(server, capsys):
     """An answer that was lost leaves the second try a conflict, and the submission withdrawn, as asked."""
     server.script = [problem(409, "Withdrawn already."), (200, {"id": "1f", "status": "withdrawn"})]

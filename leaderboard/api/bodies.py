@@ -6,6 +6,7 @@ from typing import Any
 from rest_framework import serializers
 
 from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing.envelope import LINKS
 from leaderboard.submissions.parsing.flat import Fault, excerpt, name_rule
 
 MOST_TEXT = 5_000  # characters
@@ -102,8 +103,8 @@ class AgentSaid(Said):
 
 
 class Links(Said):
-    commit = serializers.URLField(required=False)
-    logs = serializers.URLField(required=False)
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {name: serializers.URLField(required=False) for name in LINKS}
 
 
 class OutcomeSaid(serializers.Serializer):

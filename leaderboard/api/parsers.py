@@ -85,7 +85,7 @@ class BoundedMultipart(BaseParser):
 
 
 def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[QueryDict, MultiValueDict]:
-    tail = _Tail(stream)
+    tail = _Tail(stream, media_type)
     meta = on_disk.asked.META | {"CONTENT_TYPE": media_type}
     try:
         parts = MultiPartParser(meta, cast(Any, tail), [on_disk], "utf-8").parse()
@@ -93,27 +93,36 @@ def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[Quer
         raise BodyTooLarge("The fields beside a file are at most 2.5 MB together.") from error
     except (MultiPartParserError, SuspiciousOperation) as error:
         raise ParseError(f"The body is no multipart body: {error}.") from error
-    if not tail.ends_with_boundary(media_type):
+    if not tail.ends_with_boundary():
         raise ParseError("The multipart body was cut off: its closing boundary is missing.")
+    # A part without a name that can be read is left out without a word.
+    if dropped := tail.n_boundaries - 1 - sum(len(values) for found in parts for _, values in found.lists()):
+        raise ParseError(
+            f"Parts of the multipart body that cannot be read: {dropped}. Each has a header "
+            "Content-Disposition of UTF-8 text with a name, and a file has a file name."
+        )
     return parts
 
 
 class _Tail:
-    """Keeps the last bytes that pass."""
+    """Keeps the last bytes that pass, and counts the boundaries between the parts."""
 
     N_KEPT = 1024
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream, self._kept = stream, b""
+    def __init__(self, stream: IO[bytes], media_type: str) -> None:
+        boundary = media_type.partition("boundary=")[2].split(";")[0].strip().strip('"')
+        self._boundary = f"--{boundary}".encode("latin-1", "replace")
+        self._stream, self._kept, self.n_boundaries = stream, b"", 0
 
     def read(self, n: int = -1) -> bytes:
         data = self._stream.read(n)
+        before = self._kept[1 - len(self._boundary) :]  # holds none as a whole
+        self.n_boundaries += (before + data).count(self._boundary)
         self._kept = (self._kept + data[-self.N_KEPT :])[-self.N_KEPT :]
         return data
 
-    def ends_with_boundary(self, media_type: str) -> bool:
-        boundary = media_type.partition("boundary=")[2].split(";")[0].strip().strip('"')
-        return f"--{boundary}--".encode("latin-1", "replace") in self._kept
+    def ends_with_boundary(self) -> bool:
+        return self._boundary + b"--" in self._kept
 
 
 class _OnDisk(FileUploadHandler):

@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from analytics.flat_file import Fault, excerpt, name_rule, text_of
+from leaderboard.submissions.queries import LOG_LINKS
 
 COLUMN = {"name": "agent", "scaffold": "scaffold", "model": "model"}  # of the flat file
 AGENT_OPTIONAL = ("version", "organisation")
 IDS = {"replaces": "is the id of a submission", "assignment": "is the id of an assignment"}
-LINKS = ("commit", "logs")
+LINKS = ("commit", *sorted(LOG_LINKS))
 FIELDS = ("agent", "submitted_at", "run", "links", "embargo_until", *IDS)
 LONGEST_EMBARGO = timedelta(days=90)
 MAX_LINK_LENGTH = 2_000
@@ -128,7 +129,7 @@ def _ids(fields: Mapping[str, Any]) -> Iterator[Fault]:
 def _links(fields: Mapping[str, Any]) -> Iterator[Fault]:
     links = {} if fields.get("links") is None else fields["links"]
     if not isinstance(links, Mapping):
-        yield fault("links", links, f"is an object with {' and '.join(LINKS)}")
+        yield fault("links", links, f"is an object with links named {', '.join(LINKS)}")
         return
     yield from _strange("links.", links, LINKS, f"is not a link; known are {', '.join(LINKS)}")
     for name, value in ((name, links[name]) for name in LINKS if name in links):

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from analytics.flat_file import (
+    ALIASES,
     DELIVERED,
     SUBMISSION,
     Beside,
@@ -111,7 +112,8 @@ def read_upload(
         else:
             flat, notes = _imported(upload, fields, place, replace(form, name=name), as_of)
     except FlatFileError as error:
-        raise together(faults, error.faults, error.n_faults) from None
+        told = list(_once(error.faults))
+        raise together(faults, told, error.n_faults - len(error.faults) + len(told)) from None
     if faults := [*faults, *_misplaced(flat, known)]:
         raise together(faults, (), 0)
     sha256 = partial(_sha256, dict(fields), [name, form.metric, form.filter], digest)
@@ -129,6 +131,17 @@ def _name(upload: UploadedPart, form: Form) -> str:
         return FLAT
     with _with_path(upload) as path:
         return importers.sniff(path, called=upload.name) or FLAT
+
+
+def _once(faults: Iterable[Fault]) -> Iterator[Fault]:
+    """Tell at its first row alone what is wrong with the agent in the same way in many rows."""
+    told = set()
+    for one in faults:
+        key = (one.field, one.value, one.rule)
+        if key not in told:
+            yield one
+        if ALIASES.get(one.field or "", one.field) in COLUMN.values():
+            told.add(key)
 
 
 def _is_told(column: str, faults: Iterable[Fault]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from leaderboard.api import delivering
+from leaderboard.api import bodies, delivering
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Review
 from leaderboard.operations.models import Tries
 from leaderboard.operations.services import recompute
@@ -178,6 +178,33 @@ def test_where_both_say_it_they_agree(submit_token, column, other, form):
     same = AGENT[f"agent.{'name' if column.startswith('agent') else column}"]
     found[4][column] = same
     assert send_file(form(found), token=submit_token).status_code == 201
+
+
+def test_another_agent_than_that_of_the_file_is_told_once(submit_token):
+    found = rows(agent_id="someone", scaffold="Loop", model="M")
+    found[4]["agent_id"] = "a third"
+    found[6]["task"] = found[7]["task"] = "nowhere"
+    response = send_file(csv_of(found), token=submit_token)
+    told = [(1, "agent_id"), (1, "model"), (5, "agent_id"), (7, "task"), (8, "task")]
+    assert sorted(faults_of(response)) == told
+    assert response.json()["n_faults"] == len(told)
+    assert 'beside the file stands "newcomer"' in response.json()["faults"][0]["rule"]
+
+
+@pytest.mark.parametrize("name", ["commit", "logs", "trajectories"])
+def test_links_come_in_a_form_and_in_json(submit_token, name):
+    address = "https://example.org/runs"
+    said = [
+        send_file(csv_of(rows()), AGENT | {f"links.{name}": address}, token=submit_token),
+        send(body("other") | {"links": {name: address}}, token=submit_token),
+    ]
+    assert [one.status_code for one in said] == [201, 201]
+    stored = Submission.objects.filter(uuid__in=[one.json()["id"] for one in said])
+    assert [one.links for one in stored] == [{name: address}] * 2
+
+
+def test_the_schema_names_the_links():
+    assert set(bodies.Links().fields) == {"commit", "logs", "trajectories"}
 
 
 def test_dates_agree_whatever_their_form(submit_token):
@@ -356,6 +383,27 @@ class TestMultipart:
     )
     def test_a_name_is_no_path(self, submit_token, name):
         assert send_file(csv_of(rows()), token=submit_token, name=name).status_code == 201
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            b'name="links.\xff"',
+            b'name="run\xff"',
+            b'name="file"; filename="r\xe9sultats.ndjson"',
+            b"name=\"file\"; filename*=nope''x",
+        ],
+    )
+    def test_a_part_that_cannot_be_read_is_no_part_less(self, submit_token, head):
+        part = b"\r\n--B\r\nContent-Disposition: form-data; %s\r\n\r\n%s"
+        whole = part % (b'name="file"; filename="a.csv"', csv_of(rows())) + part % (head, b"x")
+        response = Client().post(
+            ADDRESS,
+            whole + b"\r\n--B--\r\n",
+            content_type="multipart/form-data; boundary=B",
+            headers={"Authorization": f"Bearer {submit_token}"},
+        )
+        assert response.status_code == 400, response.content
+        assert "cannot be read: 1." in response.json()["detail"]
 
     def test_too_large(self, submit_token, monkeypatch):
         monkeypatch.setattr("leaderboard.api.parsers.MAX_FILE_BYTES", 1000)
