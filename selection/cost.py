@@ -104,13 +104,13 @@ class Saving:
         """Share of the tasks a subset run is spared, 1 − k/m."""
         return 1.0 - self.k / self.n_tasks
 
-    def note(self) -> str:
+    def note(self, agents: str = "agents") -> str:
         """Return how the money was found, in a sentence: with the number of agents behind each basis."""
         if self.per_run is None:
             return f"cost: {NOT_MEASURED}"
         counted = [(basis, self.basis.count(basis)) for basis in get_args(Basis)]
         n_agents = len(self.basis)
-        return "cost: " + ", ".join(f"{basis} for {n} of {n_agents} agents" for basis, n in counted if n)
+        return "cost: " + ", ".join(f"{basis} for {n} of {n_agents} {agents}" for basis, n in counted if n)
 
 
 def saving(costs: FloatArray, tasks: IndexArray, plausible: Mask | None = None) -> Saving:

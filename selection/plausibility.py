@@ -48,12 +48,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.text import counted
 from selection.rasch import ability, fit
 
 FEWEST_VERIFIED = 5
 SHARED = 0.9
 Z = 1.959963984540054
 IMPROBABLE = 1e-4
+FEWEST_TOLD = 0.1  # expected passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,8 @@ def implausible(verified: Reference, means: FloatArray, n_trials: FloatArray, *,
         Trials of it strictly between 0 and 1.
     """
     if n_graded and verified.is_pass_fail and len(verified.means):
-        return f"{n_graded:,} of its outcomes lie between 0 and 1; those of verified agents are all 0 or 1"
+        lie = "lies" if n_graded == 1 else "lie"
+        return f"{n_graded:,} of its outcomes {lie} between 0 and 1; those of verified agents are all 0 or 1"
     if len(verified.means) < FEWEST_VERIFIED or np.isnan(means).all():
         return ""
     return _ahead(verified, means) or _passed_alone(verified, means, n_trials)
@@ -155,7 +158,6 @@ def _passed_alone(verified: Reference, means: FloatArray, n_trials: FloatArray) 
     passing = 1.0 - (1.0 + np.exp(distance)) ** -n_trials[never]
     if upper_tail(passing, n_passed) >= IMPROBABLE:
         return ""
-    return (
-        f"it passes {n_passed:,} of the {np.count_nonzero(never):,} tasks that no verified agent passed, "
-        f"where {passing.sum():.1f} are expected"
-    )
+    passes = f"it passes {counted(n_passed, 'task')} that no verified agent passed"
+    predicted = f"{passing.sum():.1f}" if passing.sum() >= FEWEST_TOLD else f"fewer than {FEWEST_TOLD}"
+    return f"{passes}; its other results predict {predicted}"

@@ -340,7 +340,7 @@ class AgentPage:
         all_count = self.n_counted is not None and self.n_counted >= self.n_delivered
         said = all_count or policy.duplicates != Duplicates.MEAN
         counts = f": {THAT_COUNT[Duplicates(policy.duplicates)]}" if said else ""
-        return f"{n:,} submissions; none was chosen by us{counts}."
+        return f"{words.counted(n, 'submission')}; none was chosen by us{counts}."
 
     @property
     def counted_text(self) -> str:

@@ -53,22 +53,27 @@ def unknown(asked: Asked, *, is_ranked: bool) -> tuple[str, ...]:
     `is_ranked`: whether the reference that is asked for, if one is, has a rank here.
     """
     targets, orders = _listed_names(words.TARGETS), _listed_names(COLUMNS)
+    levels = _listed_names(name for name in LEVELS if name)
     told = {
-        f"There is no target “{_named(asked.target)}”, so that this is the board’s own; targets are "
-        f"{targets}.": asked.target not in ("", *words.TARGETS),
-        f"There is no order by “{_named(asked.sort)}”, so that this is the one by rank; a board is sorted by "
-        f"{orders}.": bool(asked.sort) and asked.sort.removeprefix("-") not in COLUMNS,
-        f"There is no ranked agent “{_named(asked.vs)}” here, so that ties are those of the leader.": bool(
-            asked.vs
-        )
-        and not is_ranked,
-        f"“{_named(asked.cost)}” is no sum of money, so that costs are not limited.": bool(asked.cost)
-        and amount(asked.cost) is None,
-        f"There is no way to show “{_named(asked.show)}”, so that this is every agent; ways are model and "
-        "scaffold.": asked.show not in SHOWN,
-        f"There is no level of trust “{_named(asked.trust)}”, so that this is every agent; levels are "
-        f"{_listed_names(name for name in LEVELS if name)}.": asked.trust not in LEVELS,
-        f"There is no view “{_named(asked.view)}”, so that this is the plain one; the other is all.": (
+        f"Unknown target “{_named(asked.target)}”. Use {targets}. The board’s own target is shown.": (
+            asked.target not in ("", *words.TARGETS)
+        ),
+        f"Unknown order “{_named(asked.sort)}”. Use {orders}. Agents are sorted by rank.": (
+            bool(asked.sort) and asked.sort.removeprefix("-") not in COLUMNS
+        ),
+        f"No ranked agent is called “{_named(asked.vs)}”. Ties are shown for the leader.": (
+            bool(asked.vs) and not is_ranked
+        ),
+        f"“{_named(asked.cost)}” is not an amount of money. Use a number. Costs are not limited.": (
+            bool(asked.cost) and amount(asked.cost) is None
+        ),
+        f"Unknown choice “{_named(asked.show)}”. Use model or scaffold. All agents are shown.": (
+            asked.show not in SHOWN
+        ),
+        f"Unknown trust level “{_named(asked.trust)}”. Use {levels}. All agents are shown.": (
+            asked.trust not in ("", *words.TRUST)
+        ),
+        f"Unknown view “{_named(asked.view)}”. Use all. The plain view is shown.": (
             asked.view not in ("", "all")
         ),
     }

@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from leaderboard.boards.headlines import outlines
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import withdrawn_agents
 from leaderboard.boards.reading import head_of
@@ -46,13 +47,13 @@ def badge(request: HttpRequest, slug: str) -> HttpResponse:
 
 def said_of(benchmark: Benchmark, agent: str | None) -> Said:
     """Of the latest board, or of an agent by its key; who is not listed is as nobody."""
-    board = benchmark.boards.order_by("-number").first()
+    board = benchmark.boards.select_related("policy").order_by("-number").first()
     if board is None:
         return Said(NO_BOARD)
     target = head_of(board).targets[board.target]
     over = f", on {words.task_set(board.target, target.n_tasks)}"
     if agent is None:
-        return Said(words.could_be_first(target), over)
+        return Said(words.could_be_first(outlines([board])[board.pk]), over)
     entry = _entry(board, agent)
     if entry is None:
         return Said(NOT_THERE, is_known=False)

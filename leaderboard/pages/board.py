@@ -29,7 +29,7 @@ from leaderboard.pages.order import Order
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.since import since
 from leaderboard.plots.chart import Chart
-from leaderboard.studies.answers import Standings
+from leaderboard.studies.answers import Standings, words
 
 
 def board_page(benchmark: Benchmark, asked: Asked | None = None, *, number: int | None = None) -> BoardPage:
@@ -45,17 +45,22 @@ def board_page(benchmark: Benchmark, asked: Asked | None = None, *, number: int 
     if not tells_costs(board):
         standings = without_costs(standings)
     target = choose_target(standings, asked.target)
+    filters, believed = _filters(asked), words.whole_costs(standings)
+
+    def reference(lines: list[Line]) -> Line | None:
+        return choose_reference(lines, asked.vs, filters.keep(lines, believed))
+
     lines = lines_at(standings, target, entries)
-    lines = beside(lines, choose_reference(lines, asked.vs), standings)
+    lines = beside(lines, reference(lines), standings)
     return BoardPage(
         board=board,
         standings=standings,
         target=target,
         order=Order.parse(asked.sort),
-        filters=_filters(asked),
+        filters=filters,
         lines=lines,
         latest=board.number if number is None else _latest_number(benchmark),
-        reference=choose_reference(lines, asked.vs),
+        reference=reference(lines),
         asked=asked,
         withdrawn=_withdrawn(board, entries),
         since=since(board, entries, asked.since),
@@ -68,11 +73,11 @@ def choose_target(standings: Standings, asked: str = "") -> str:
     return asked if told and told.n_ranked else standings.target
 
 
-def choose_reference(lines: Sequence[Line], asked: str = "") -> Line | None:
-    """The ranked agent asked for by its number; else the leader, and None where nobody has a rank."""
+def choose_reference(lines: Sequence[Line], asked: str = "", shown: Sequence[Line] = ()) -> Line | None:
+    """The ranked agent asked for by its number; else the first that is shown, or the leader; may be None."""
     pk = number_in(asked)
     found = (line for line in lines if pk is not None and line.pk == pk and line.told.rank is not None)
-    return next(found, leader_of(lines))
+    return next(found, leader_of(shown) or leader_of(lines))
 
 
 def _filters(asked: Asked) -> Filters:

@@ -150,6 +150,11 @@ class BoardPage:
         """Whether the reference is the leader."""
         return self.reference is not None and self.reference is leader_of(self.lines)
 
+    @property
+    def is_default(self) -> bool:
+        """Whether the reference is the one that is taken where none is asked for."""
+        return self.reference is (leader_of(self._kept_lines) or leader_of(self.lines))
+
     @cached_property
     def divided(self) -> Line | None:
         """The last row that is tied with the leader, where worse ones follow below it; None without such."""
@@ -167,12 +172,14 @@ class BoardPage:
     @property
     def why_tinted(self) -> str:
         """Why not as many rows are tinted as agents could be the best; empty where as many are."""
+        named = [one for one in self.lines if one.told.rank and words.heads(self.standings, one.entry)]
         n_first, n_tied = len(self.standings.targets[self.target].may_be_first), self.n_tied
-        if not (self.is_leader and n_first and n_tied) or n_first in (n_tied + 1, self.n_ranked):
+        if not (self.is_leader and n_first and n_tied) or n_first in (n_tied + 1, len(named)):
             return ""
+        among = "" if len(named) == self.n_ranked else f" of the {len(named):,} that headlines are made from"
         return (
-            f"Tinted rows ({n_tied + 1:,}) answer whom the leader surely beats, for all pairs at once; that "
-            f"{n_first:,} could be the best is one question alone, and so is answered more sharply."
+            f"{n_tied + 1:,} rows are tinted: not clearly worse than the leader, for all pairs at once. "
+            f"{n_first:,}{among} could be the best: one question alone, so the answer is sharper."
         )
 
     @property
@@ -223,9 +230,10 @@ class BoardPage:
         return common_marks([line for line in self.lines if line.told.rank is not None])
 
     @property
-    def has_implausible(self) -> bool:
-        """Whether a cost that is stated is not believed."""
-        return any(line.cells.get("Cost") == words.UNBELIEVED for line in self.lines)
+    def implausible(self) -> str:
+        """What stands for a cost that is stated and not believed means; empty where every one is."""
+        is_there = any(line.cells.get("Cost") == words.UNBELIEVED for line in self.lines)
+        return words.LEGEND[words.UNBELIEVED] if is_there else ""
 
     @property
     def n_columns(self) -> int:
@@ -355,7 +363,8 @@ class BoardPage:
     @property
     def address_of_drawing(self) -> str:
         """Of the chart alone, as it stands here."""
-        told = {name: self._kept[name] for name in ("target", "vs")} | self._of_board
+        vs = str(self.reference.pk) if self.reference and not self.is_leader else ""
+        told = {"target": self._kept["target"], "vs": vs} | self._of_board
         return reverse("pages:plot", args=[self.slug, "cost"]) + query(told).removesuffix("?")
 
     @property
@@ -384,7 +393,7 @@ class BoardPage:
         told = {
             "target": self.target,
             "sort": str(self.order),
-            "vs": str(self.reference.pk) if self.reference and not self.is_leader else "",
+            "vs": str(self.reference.pk) if self.reference and not self.is_default else "",
             "view": self.asked.view,
             "rows": self.asked.rows,
         }

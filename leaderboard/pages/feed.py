@@ -10,11 +10,10 @@ from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 from django.views.decorators.http import require_safe
 
-from leaderboard.boards.headlines import headlines
+from leaderboard.boards.headlines import outlines
 from leaderboard.boards.history import Version, versions
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import boards_of, withdrawn_since
-from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.addresses import absolute
 from leaderboard.pages.shown import for_all, visible
@@ -43,7 +42,7 @@ def _feed(request: HttpRequest, benchmark: Benchmark) -> Feed:
     found, _ = versions(benchmark, most=N_ENTRIES)
     keys = [one.board.pk for one in found]
     boards = {board.pk: board for board in boards_of(benchmark).filter(pk__in=keys)}
-    sentences, gone = headlines(list(boards.values())), withdrawn_since(boards.values())
+    told_of, gone = outlines(list(boards.values())), withdrawn_since(boards.values())
     told = Feed(
         title=f"{printable(benchmark.title)}: boards",
         subtitle=printable(benchmark.description) or None,
@@ -61,7 +60,8 @@ def _feed(request: HttpRequest, benchmark: Benchmark) -> Feed:
             told,
             boards[one.board.pk],
             link,
-            _sentences(sentences[one.board.pk], gone.get(one.board.pk, ()), one),
+            words.could_be_first(told_of[one.board.pk]),
+            _sentences(words.headline(told_of[one.board.pk]), gone.get(one.board.pk, ()), one),
         )
     return told
 
@@ -74,8 +74,7 @@ def _changed(one: Version) -> str:
     return words.changes_text(one.changes) if one.changes else "The first board."
 
 
-def _add(told: Feed, board: Board, link: str, sentences: Sequence[str]) -> None:
-    short = words.could_be_first(head_of(board).targets[board.target])
+def _add(told: Feed, board: Board, link: str, short: str, sentences: Sequence[str]) -> None:
     told.add_item(
         title=f"Board {board.number}: {short}",
         link=link,

@@ -55,12 +55,12 @@ SCORES = Part(
         Method(
             "counted",
             "Which outcomes count",
-            "Of each task as many trials count as an agent has of every task that it was first asked for "
-            "together with it: trying again what failed gains nothing. Those delivered first count first. "
-            "Deliveries that together hold every task equally often are a whole run: its mean fills the "
-            "places that are left. Of others the lowest outcomes count first. Other tasks count once it has "
-            "run all of them. All that an operator loads counts. Nothing counts of retired tasks, of "
-            "conditions that are not compared, or of submissions that the policy leaves out.",
+            "The same number of trials counts on each task that an agent was asked for at once: the smallest "
+            "number delivered. Earlier deliveries count first. Deliveries that together hold every task "
+            "equally often are a whole run: its mean fills the places that are left. Of other deliveries the "
+            "lowest outcomes count first. Other tasks count once the agent has run all of them. All that an "
+            "operator loads counts. Retired tasks, conditions that are not compared and submissions that the "
+            "policy leaves out do not count.",
             (
                 "trials of a task = min(n, the fewest delivered of any of these tasks)",
                 "n: those asked for with them",
@@ -292,18 +292,18 @@ TRUST = Part(
         Method(
             "trust",
             "How far outcomes can be checked",
-            "Outcomes of a token are what its owner reports. Private reruns cannot be seen. What protects a "
-            "board is logs, reruns and who is trusted. The level of an agent is the lowest of its "
-            "submissions. A delivery waits for an operator where its agent is implausible beside five "
-            "verified ones, or states fractions where theirs are 0 or 1. An invented run that stays within "
-            "what verified agents did is not noticed.",
+            "The service cannot check reported outcomes or see private reruns. Logs, reruns and trusted "
+            "accounts protect a board. The level of an agent is the lowest of its submissions. A delivery "
+            "waits for an operator where its agent is implausible beside five verified ones, or states "
+            "fractions where theirs are 0 or 1. A plausible invented run is not noticed.",
             terms={words.TRUST[level]: text for level, text in words.TRUST_MEANS.items()},
         ),
         Method(
             "rerun",
             "Verified by a rerun",
-            "An operator runs at least 20 tasks again that the service draws at random. The submission is "
-            "verified if the two runs agree within chance.",
+            "An operator runs at least 20 tasks again that the service draws at random, with the same agent "
+            "under the conditions that the submission states. It is verified if the two runs agree within "
+            "chance.",
             (
                 "pass/fail: min(1, 2·P(B ≤ min(b, c))) ≥ .01, B binomial with n = b + c and share ½",
                 "b, c: tasks that the first or the second run alone passed",

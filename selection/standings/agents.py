@@ -51,6 +51,7 @@ def lines(
             {name: replace(one.at[i], tied_with=ties[name][place]) for name, one in told.items()},
             costs[i],
             flags[i],
+            target,
             whole=bool(whole[i]),
         )
         for place, i in enumerate(order)
@@ -74,6 +75,7 @@ def _line(
     at: dict[str, AtTarget],
     cost: tuple[float | None, str],
     flags: tuple[str, ...],
+    target: str,
     *,
     whole: bool,
 ) -> Line:
@@ -102,7 +104,7 @@ def _line(
         n_tokens=record.n_tokens[i],
         seconds=record.seconds[i],
         icc=_icc(record, i),
-        marks=_marks(record, i, how, on_subset, flags, at),
+        marks=_marks(record, i, how, on_subset, flags, at, target),
         flags=flags,
         at=at,
     )
@@ -140,7 +142,13 @@ def tied_ranges(tied: Mask, order: IndexArray) -> list[tuple[Range, ...]]:
 
 
 def _marks(
-    record: Record, i: int, how: How, on_subset: Placed, flags: Sequence[str], at: Mapping[str, AtTarget]
+    record: Record,
+    i: int,
+    how: How,
+    on_subset: Placed,
+    flags: Sequence[str],
+    at: Mapping[str, AtTarget],
+    target: str,
 ) -> tuple[str, ...]:
     about = record.about[i]
     marks = {
@@ -152,8 +160,8 @@ def _marks(
         "incomplete": how == "incomplete" and not _elsewhere(record, i)[0],
         "elsewhere": bool(_elsewhere(record, i)[0]),
         "withheld": bool(about.withheld),
-        "versions": any(one.correction > 0 for one in at.values()),
-        "folded": any(one.folded_under for one in at.values()),
+        "versions": at[target].correction > 0,
+        "folded": bool(at[target].folded_under),
         "flagged": bool(flags),
         "backdated": about.backdated,
         "imprecise": about.imprecise,
@@ -166,7 +174,10 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
     flags = [[one for one in (repeats.copies, repeats.gains) if one] for repeats in record.repeats]
     for i, about in enumerate(record.about):
         if record.retried and record.retried[i]:
-            flags[i].append("retried: tried some tasks again in one delivery, and did worse on them later")
+            flags[i].append(
+                "retried: ran some tasks more often than others, then scored lower on them; the lower score "
+                "counts"
+            )
         if about.run_again:
             flags[i].append("ran its tasks again after a board had shown it")
         if about.beside_withheld:

@@ -37,7 +37,7 @@ from selection.standings.placing import (
     rated_tasks,
     scores_of,
 )
-from selection.standings.savings import savings
+from selection.standings.savings import heading, savings
 from selection.standings.targets import Bench, Told, nothing, one_trial, unranked
 from selection.standings.trials import trials
 from selection.standings.verdict import falls_back, no_subset, verdict
@@ -106,10 +106,12 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
     """
     with one_blas_thread():
         found = basis(record, rules, given)
-        bench = Bench(found.record, given.variances.facets, rules.seed, given.draws)
+        level = headline_from(record, rules)
+        heads = heading(record, level)
+        bench = Bench(found.record, given.variances.facets, rules.seed, given.draws, heading=heads)
         estimated, measured = estimates_of(found, rules, given)
         told = _told(bench, found, rules, given.fits, estimated)
-    return _standings(found, told, rules, given, estimated, measured)
+    return _standings(found, told, rules, given, estimated, measured, level)
 
 
 # --------------------------------------------------------------------------------------------------- targets
@@ -200,6 +202,7 @@ def _standings(
     given: Given,
     estimated: Mapping[int, Estimated],
     measured: CoverageLine | None,
+    level: Trust,
 ) -> Standings:
     record, chosen = found.record, found.chosen
     phase, why = phase_of(chosen, rules, given)
@@ -210,17 +213,17 @@ def _standings(
         phase=phase,
         why=why,
         target=target,
-        headline_from=headline_from(record, rules),
+        headline_from=level,
         subset=chosen.line,
         conditions=Conditions(record.compared, record.left_out),
         why_target=why_target,
         verdict=verdict(given.validation, chosen.line.strategy) if chosen.line else no_subset(why),
-        trials=trials(record, found.subset, given.variances.facets),
+        trials=trials(record, found.subset, given.variances.facets, level),
         targets={name: one.line for name, one in told.items()},
         agents=lines(record, found.on_all, found.on_subset, told, target),
         not_measured=_not_measured(record, given),
         measured=_measured(given),
-        savings=_savings(found, estimated) if found.subset.size else None,
+        savings=_savings(found, estimated, level) if found.subset.size else None,
         coverage=measured,
     )
     return replace(
@@ -237,9 +240,10 @@ def _standings(
     )
 
 
-def _savings(found: Basis, estimated: Mapping[int, Estimated]) -> dict[str, Any]:
+def _savings(found: Basis, estimated: Mapping[int, Estimated], level: Trust) -> dict[str, Any]:
     chosen = np.flatnonzero(is_chosen_for(found.record)).tolist()
-    return savings(found.record, found.subset, found.on_subset, [i for i in chosen if i in estimated])
+    ended = [i for i in chosen if i in estimated]
+    return savings(found.record, found.subset, found.on_subset, ended, level)
 
 
 def default_target(

@@ -1,6 +1,6 @@
 """What the lines of a board do not show, and why, grouped by the reason. Nothing heavy is imported."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from selection.standings.lines import AtTarget, Line, Standings, TargetLine
@@ -30,7 +30,12 @@ def gaps(board: Standings, target: str = "") -> tuple[Gap, ...]:
     for line in in_order(board, target):
         for what, reason in _gaps_of(line, board.targets[target], line.at[target], has_icc=has_icc):
             found.setdefault((what, reason), []).append(line.agent)
-    return tuple(Gap(what, reason, tuple(names)) for (what, reason), names in found.items())
+    return tuple(Gap(what, _of(names, reason), tuple(names)) for (what, reason), names in found.items())
+
+
+def _of(agents: Sequence[str], reason: str) -> str:
+    """Set the verb for one agent or several."""
+    return reason.replace("shares", "share", 1) if agents[1:] and reason.startswith("shares") else reason
 
 
 def _has_icc(line: Line) -> bool:

@@ -73,8 +73,8 @@ class TargetLine:
     note : str
         What the method takes for granted, in words.
     may_be_first : tuple of str
-        Agents that may be the best: the set holds the truly best one with 95% (multiple comparisons with the
-        best), so that it is smaller than the agents that may hold rank 1; by name.
+        Agents that may be the best of those that headlines are made from, by name: the set holds the truly
+        best one with 95% (multiple comparisons with the best).
     reason : str
         Why the target says nothing, or why there are no rank intervals; else empty.
     """

@@ -9,7 +9,6 @@ from selection.standings.lines import Standings
 from selection.standings.table import Column, columns, rank_columns
 
 WIDTH = 110
-LONGEST = 60
 
 
 def text(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
@@ -85,6 +84,8 @@ def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, 
         told |= trust_legend(board)
     marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]
     told |= {mark: words.sentence(terms.MARKS[mark]) for mark in marks}
+    if "versions" in marks:
+        told["versions"] = terms.versions_text(board, target)
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
     if any(cell.endswith("?") for column in shown if column.head == "ICC" for cell in column.cells):
         told["ICC"] += " Behind it, ?: without an interval."
@@ -110,12 +111,10 @@ def _filled(told: Mapping[str, str], width: int) -> str:
 
 
 def _table(shown: Sequence[Column]) -> str:
-    """Set columns side by side, numbers to the right; a long name is cut, the last column is not."""
+    """Set columns side by side, numbers to the right, names whole."""
     set_ = []
-    for place, column in enumerate(shown):
+    for column in shown:
         cells = [column.head, *column.cells]
-        if place < len(shown) - 1:
-            cells = [cell if len(cell) <= LONGEST else f"{cell[: LONGEST - 1]}…" for cell in cells]
         width = max(map(len, cells))
         set_.append([f"{cell:{'>' if column.is_number else '<'}{width}}" for cell in cells])
     return "\n".join("  ".join(row).rstrip() for row in zip(*set_, strict=True))

@@ -4,9 +4,9 @@ Saved are the tasks that an agent was not asked to run and did not run, where it
 run, of the subset or of tasks chosen for it. An agent that was asked for all tasks saves nothing by what it
 lacks, as in a loaded file, which has no assignments; nor does one that delivered part of its assignment, or
 is not at the end of its batches. Money is what one trial of each task that was not run would have cost at the
-agent's own mean. A cost that is not plausible beside the others is left out, and counted. What an agent
-stated that ran less than a tenth of what it was asked for is of no run: it decides neither what is plausible
-nor what is saved.
+agent's own mean. Costs are those of the agents that headlines are made from; one that is not plausible beside
+the others is left out, and counted. What an agent stated that ran less than a tenth of what it was asked for
+is of no run: it decides neither what is plausible nor what is saved.
 
 Source
 ------
@@ -20,17 +20,21 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.record import Record
+from analytics.record import TRUST, Record, Trust
 from selection.cost import LINEAR, MEASURED, saving
 from selection.standings.placing import Placed
-from selection.standings.terms import IN_PART, StatedCost, believed
+from selection.standings.terms import HEADING, IN_PART, StatedCost, at_least, believed
 
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
 NOT_STATED = "not stated"
 
 
 def savings(
-    record: Record, tasks: IndexArray, placed: Sequence[Placed], chosen: Collection[int] = ()
+    record: Record,
+    tasks: IndexArray,
+    placed: Sequence[Placed],
+    chosen: Collection[int] = (),
+    level: Trust = TRUST[0],
 ) -> dict[str, Any]:
     """Tell what asking for these tasks alone saves.
 
@@ -43,6 +47,8 @@ def savings(
         On the subset.
     chosen : collection of int
         Positions of the agents that came to the end of tasks chosen for them.
+    level : {"self_reported", "logs", "verified"}
+        The least trust of an agent whose cost counts.
 
     Returns
     -------
@@ -50,16 +56,22 @@ def savings(
         ``n_tasks``, ``k``, ``reduction``, ``per_run`` and ``subset_run`` in US dollars or None, ``note``,
         ``so_far``; where some of its ``n_runs`` are on tasks chosen for the agent, with their ``n_chosen``.
     """
-    saved = saving(of_runs(record), tasks, plausible(record))
+    counts = heading(record, level)
+    saved = saving(of_runs(record)[counts], tasks, plausible(record)[counts])
     return {
         "n_tasks": saved.n_tasks,
         "k": saved.k,
         "reduction": saved.reduction,
         "per_run": asdict(saved.per_run) if saved.per_run else None,
         "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
-        "note": saved.note(),
-        "so_far": _so_far(record, placed, chosen),
+        "note": saved.note("agents" if counts.all() else HEADING[level]),
+        "so_far": _so_far(record, placed, chosen, plausible(record) & counts),
     }
+
+
+def heading(record: Record, level: Trust) -> Mask:
+    """Tell which agents headlines and sentences about costs are made from, (n_agents,)."""
+    return np.array([at_least(one.trust, level) for one in record.about], dtype=np.bool_)
 
 
 def run_costs(record: Record) -> list[tuple[float | None, str]]:
@@ -96,7 +108,9 @@ def _ran(record: Record) -> Mask:
     return np.asarray(10 * n_ran >= np.count_nonzero(record.asked, axis=1), dtype=np.bool_)
 
 
-def _so_far(record: Record, placed: Sequence[Placed], chosen: Collection[int]) -> dict[str, Any]:
+def _so_far(
+    record: Record, placed: Sequence[Placed], chosen: Collection[int], counts: Mask
+) -> dict[str, Any]:
     """Add up what agents that did as they were asked were not asked to run, and did not run."""
     by_choice = np.isin(np.arange(record.n_agents), list(chosen))
     did = record.complete | by_choice | np.array([one.outcomes is not None for one in placed])
@@ -105,7 +119,7 @@ def _so_far(record: Record, placed: Sequence[Placed], chosen: Collection[int]) -
     n_known = np.count_nonzero(known, axis=1)
     money = np.full(record.n_agents, np.nan)
     np.divide(np.nansum(record.costs, axis=1), n_known, out=money, where=n_known > 0)
-    money[~plausible(record)] = np.nan
+    money[~counts] = np.nan
     money = money[spared > 0] * spared[spared > 0]
     told = ~np.isnan(money)
     n_chosen = int(np.count_nonzero(by_choice & (spared > 0)))

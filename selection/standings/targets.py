@@ -58,6 +58,8 @@ class Bench:
     seed : int
     draws : KeptDraws
         Those made so far, of this answer and of earlier ones.
+    heading : bool array, shape (n_agents,), optional
+        Agents that headlines are made from, among which the best is looked for; by default all.
     """
 
     record: Record
@@ -65,6 +67,7 @@ class Bench:
     seed: int
     draws: KeptDraws = field(default_factory=KeptDraws)
     noises: dict[bytes, TrialNoise] = field(default_factory=dict)
+    heading: Mask | None = None
 
     def noise(self, tasks: IndexArray) -> TrialNoise:
         """Return what `Record.telling_noise` tell of the noise of trials on these tasks."""
@@ -196,17 +199,19 @@ def tell(
     agents = {i: bench.agent(i, row, one, estimated.get(i)) for i, (row, one) in enumerate(both)}
     known = {i: agent for i, agent in agents.items() if agent is not None}
     rows = list(known)
+    heading = {i: one for i, one in known.items() if bench.heading is None or bench.heading[i]}
+    is_mixed = 0 < len(heading) < len(known)
     line = TargetLine(covers=terms.COVERS[target], n_tasks=tasks.size, n_ranked=len(rows))
     if not rows:
-        return _concluded(bench, replace(line, reason=terms.NOBODY_RANKED), at, rows, None)
+        return _concluded(replace(line, reason=terms.NOBODY_RANKED), at, rows, None)
     try:
-        if target == "domain":
-            found: RankIntervals = _of_a_sample(bench, tasks, placed, rows, cells)
-        else:
-            found = _on_given_tasks(bench, tasks, known, shift)
+        some = _compared(bench, target, tasks, placed, heading, cells, shift) if is_mixed else None
+        found = _compared(bench, target, tasks, placed, known, cells, shift)
     except CoreError as refusal:
-        return _concluded(bench, replace(line, reason=f"no rank intervals: {refusal}"), at, rows, None)
-    return _concluded(bench, _judged(line, found), at, rows, found)
+        return _concluded(replace(line, reason=f"no rank intervals: {refusal}"), at, rows, None)
+    may, names = (some or found).may_be_first, bench.record.table.agents
+    first = tuple(names[i] for i, may_be in zip(heading, may, strict=True) if may_be) if heading else ()
+    return _concluded(replace(_judged(line, found), may_be_first=first), at, rows, found)
 
 
 # ------------------------------------------------------------------------------------------------- one agent
@@ -284,6 +289,20 @@ def _clipped(end: float) -> float:
 # ---------------------------------------------------------------------------------------------- all of them
 
 
+def _compared(
+    bench: Bench,
+    target: Target,
+    tasks: IndexArray,
+    placed: Sequence[Placed],
+    agents: Mapping[int, Measured | Calibrated],
+    cells: Sequence[Row],
+    shift: tuple[Mask, float] | None,
+) -> RankIntervals:
+    if target == "domain":
+        return _of_a_sample(bench, tasks, placed, list(agents), cells)
+    return _on_given_tasks(bench, tasks, agents, shift)
+
+
 def _of_a_sample(
     bench: Bench, tasks: IndexArray, placed: Sequence[Placed], rows: Sequence[int], cells: Sequence[Row]
 ) -> RankIntervals:
@@ -343,10 +362,10 @@ def _added(shift: tuple[Mask, float] | None, rows: Sequence[int]) -> FloatArray 
 
 
 def _concluded(
-    bench: Bench, line: TargetLine, at: list[AtTarget], rows: Sequence[int], found: RankIntervals | None
+    line: TargetLine, at: list[AtTarget], rows: Sequence[int], found: RankIntervals | None
 ) -> Told:
     """Add ranks, rank intervals and ties."""
-    names, tied = bench.record.table.agents, _nobody(len(at))
+    tied = _nobody(len(at))
     for position, (i, rank) in enumerate(zip(rows, _ranks([at[i].score for i in rows]), strict=True)):
         if found is None:
             at[i] = replace(at[i], rank=rank)
@@ -355,8 +374,7 @@ def _concluded(
             at[i] = replace(at[i], rank=rank, rank_lower=lower, rank_upper=upper)
     if found is not None:
         tied[np.ix_(rows, rows)] = found.tied
-        first = tuple(names[i] for i, may in zip(rows, found.may_be_first, strict=True) if may)
-        line = replace(line, critical=found.critical, n_draws=found.n_draws, may_be_first=first)
+        line = replace(line, critical=found.critical, n_draws=found.n_draws)
     return Told(line, tuple(at), tied)
 
 

@@ -5,9 +5,9 @@ imported. Numbers are rounded for display.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from selection.standings.lines import AtTarget, Line, Standings, Trust
 
@@ -42,10 +42,9 @@ MARKS = {
     "have a rank",
     "elsewhere": "ran under other conditions than this board compares, or too little under these",
     "withheld": "not ranked until an operator approves",
-    "versions": "the best of several versions by one account, none clearly better than another (95%): what "
-    "the best of so many gains by chance is taken from its score",
-    "folded": "stands under another version by its account, without a rank of its own: neither is clearly "
-    "better (95%)",
+    "versions": "best of several versions that do not clearly differ; the score is lowered by the luck of "
+    "picking the best",
+    "folded": "shares the line of another version: not clearly better (95%)",
     "flagged": "an operator should look at something",
     "backdated": "dated long before its delivery; an operator let it in",
     "imprecise": "dated to the month or the year alone",
@@ -113,8 +112,7 @@ LEGEND = {
     "Bounds": "What the score would be if all missing outcomes were failures, and if all were successes.",
     "≤": "The standard error is an upper bound: one trial a task.",
     UNBELIEVED: "A stated cost of 0, or below a fiftieth of the median: that of verified agents, where five "
-    "state a cost. Of an agent that is not verified also a cost below a cent a run. It is not believed: what "
-    "the board says of costs leaves it out.",
+    "state a cost. Of an agent that is not verified also a cost below a cent a run. It is not used.",
     "ICC": "How alike repeated trials of a task are, from 0 to 1, over the tasks that the agent ran; "
     "those that it ran once tell only how tasks differ.",
 }
@@ -214,9 +212,39 @@ def at_least(trust: str, level: str) -> bool:
 
 
 def more_versions(board: Standings, target: str) -> dict[str, str]:
-    """Return 19 more versions, by the agent under which they stand for a target."""
-    n_under = Counter(line.at[target].folded_under for line in board.agents)
-    return {agent: f"{n} more version{'s' * (n > 1)}" for agent, n in n_under.items() if agent}
+    """Return 19 more versions: −4.3 points, by the agent whose line they share for a target."""
+    lowered = {line.agent: line.at[target].correction for line in board.agents}
+    return {
+        agent: f"{n - 1} more version{'s' * (n > 2)}"
+        + f": −{percent(lowered[agent])} points" * (lowered[agent] > 0)
+        for agent, n in n_versions(board, target).items()
+    }
+
+
+def n_versions(board: Standings, target: str) -> dict[str, int]:
+    """Return how many versions share the line of an agent for a target, itself among them."""
+    n_folded = Counter(line.at[target].folded_under for line in board.agents)
+    return {agent: n + 1 for agent, n in n_folded.items() if agent}
+
+
+def versions_text(board: Standings, target: str) -> str:
+    """Explain the lines of several versions, and by how much their scores are lowered."""
+    n_of = n_versions(board, target)
+    lowered = [at.correction for line in board.agents if (at := line.at[target]).correction > 0]
+    if not lowered:
+        return sentence(MARKS["versions"])
+    n, points = _span([*n_of.values()], str), _span(lowered, percent)
+    best = f"the best of {n}" if n.isdecimal() else "the best"
+    others = " Scores on other tasks are lowered in the same way." if board.subset else ""
+    return (
+        f"Best of {n} versions that do not clearly differ. The score is lowered by {points} points, the luck "
+        f"of picking {best}.{others}"
+    )
+
+
+def _span(values: Sequence[Any], text: Callable[[Any], str]) -> str:
+    """4, 2 to 6."""
+    return " to ".join(dict.fromkeys(text(end(values)) for end in (min, max)))
 
 
 def leaves_open(told: AtTarget) -> bool:

@@ -15,7 +15,7 @@ has R trials of each task under each condition::
 another: two judges of one answer may agree. v is what a score varies by beyond its trials, as in the ± SE of
 the board: what was measured of facets, over the prompts and judges of the complete agents; trials are runs of
 their own. The cost is C·R times the median cost of a run of S with one
-trial a task.
+trial a task, of the agents that headlines are made from.
 
 Symbols: ω̂ ``omega``, R ``n_trials``, C ``n_conditions``, SE ``se`` in score, cost in US dollars.
 
@@ -41,10 +41,10 @@ from analytics.differences.trial_variances import (
     n_repeat_often,
     trial_variance_ratio,
 )
-from analytics.record import Record
+from analytics.record import TRUST, Record, Trust
 from selection.cost import saving
 from selection.standings.lines import Trials, TrialsLine
-from selection.standings.savings import of_runs, plausible
+from selection.standings.savings import heading, of_runs, plausible
 from selection.standings.targets import one_trial
 
 N_TASKS_BOUND = 2
@@ -55,7 +55,9 @@ def recommended(n_tasks: int, k: int) -> int:
     return max(1, n_tasks // k)
 
 
-def trials(record: Record, tasks: IndexArray, facets: Sequence[Facet] = NEVER_MEASURED) -> Trials | None:
+def trials(
+    record: Record, tasks: IndexArray, facets: Sequence[Facet] = NEVER_MEASURED, level: Trust = TRUST[0]
+) -> Trials | None:
     """Tell what 1, 2 and R trials of each task would be worth, and cost.
 
     None under two tasks: ȳ(1 − ȳ) of one pass or one failure is 0 and bounds nothing; and without a complete
@@ -68,6 +70,8 @@ def trials(record: Record, tasks: IndexArray, facets: Sequence[Facet] = NEVER_ME
         The subset.
     facets : sequence of Facet
         Those never measured are left out.
+    level : {"self_reported", "logs", "verified"}
+        The least trust of an agent whose cost counts.
     """
     if tasks.size < N_TASKS_BOUND or not record.complete.any():
         return None
@@ -83,7 +87,7 @@ def trials(record: Record, tasks: IndexArray, facets: Sequence[Facet] = NEVER_ME
     rates = np.nanmean(table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
     noise = binomial if omega is None else omega * binomial / n_conditions
-    cost, most = _cost(record, tasks), recommended(record.n_tasks, k)
+    cost, most = _cost(record, tasks, level), recommended(record.n_tasks, k)
     options = tuple(
         TrialsLine(
             n_trials=n,
@@ -122,7 +126,8 @@ def _why_unknown(k: int, n_often: int) -> str:
     )
 
 
-def _cost(record: Record, tasks: IndexArray) -> float | None:
+def _cost(record: Record, tasks: IndexArray, level: Trust) -> float | None:
     """Median cost of a run of S with one trial a task, in US dollars; None where none is believed."""
-    found = saving(of_runs(record), tasks, plausible(record)).subset_run
+    counts = heading(record, level)
+    found = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
     return found.median if found else None

@@ -194,6 +194,6 @@ def _at(record: Record, groups: Sequence[Group], apart: Told, joined: Told) -> t
                 rank_lower=None,
                 rank_upper=None,
                 folded_under=name,
-                reason=f"stands under {name}, a version by the same account: neither is clearly better (95%)",
+                reason=f"shares the line of {name}: not clearly better (95%)",
             )
     return tuple(at)

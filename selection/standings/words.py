@@ -29,7 +29,6 @@ from selection.standings.terms import (
     NOT_HEADING,
     SHORT_UNMEASURED,
     UNMEASURED,
-    heads,
     is_reckoned,
     leaves_open,
 )
@@ -50,6 +49,7 @@ from selection.standings.terms import clause as clause
 from selection.standings.terms import cost_text as cost_text
 from selection.standings.terms import costs as costs
 from selection.standings.terms import first_names as first_names
+from selection.standings.terms import heads as heads
 from selection.standings.terms import in_order as in_order
 from selection.standings.terms import money as money
 from selection.standings.terms import more_versions as more_versions
@@ -63,6 +63,7 @@ from selection.standings.terms import whole_costs as whole_costs
 N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
 MOST_NAMED = 10  # of the agents that could be the best
+FOLDED = ("share", "the line of another version")  # verb and rest
 NOT_STATED = "not stated"  # as files say of a model or a scaffold
 
 # -------------------------------------------------------------------------------------------------- the board
@@ -90,25 +91,41 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
     named = [line for line in ranked if heads(board, line)]
     if not named:
         return _none_heads(board, ranked)
-    top = _score(named[0].at[target])
+    first = [line for line in named if line.agent in told.may_be_first]
     if n == 1:
-        return "One agent so far:", f"{ranked[0].agent}, {top} on {tasks}."
-    if not told.may_be_first:
+        return "One agent so far:", f"{ranked[0].agent}, {_score(named[0].at[target])} on {tasks}."
+    if not first or len(named) == 1:
         why = f" {sentence(told.reason)}" if told.reason else ""
         leaders, rest = _leaders(board, target, ranked)
-        return leaders, f"{rest}{why}"
-    if len(told.may_be_first) == n:
-        lowest = _score(named[-1].at[target])
-        among = "" if len(named) == n else f" of {HEADING[board.headline_from]}"
+        return f"{leaders},", f"{rest}.{_above(board, target, ranked)}{why}"
+    if len(first) == len(named):
+        top, lowest = _score(named[0].at[target]), _score(named[-1].at[target])
         return (
-            f"These data do not order the {n:,} agents.",
-            f"The highest score{among} on {tasks} is {top}, the lowest {lowest}.",
+            f"These data do not order the {_counted(board, named, ranked)}.",
+            f"The highest score on {tasks} is {top}, the lowest {lowest}.{_above(board, target, ranked)}",
         )
-    if len(told.may_be_first) == 1 and named[0] is ranked[0]:
+    if len(first) == 1:
         return _one_best(board, target, ranked)
-    if len(told.may_be_first) == 1:
-        return _leaders(board, target, ranked)
-    return _several_best(board, target, ranked)
+    who, rest = _leaders(board, target, named)
+    the = "" if len(named) == n else "the "
+    return (
+        f"{len(first):,} of {the}{_counted(board, named, ranked)} could be the best.",
+        f"{who}, {rest}{_cheapest(board, first)}.{_above(board, target, ranked)}",
+    )
+
+
+def _counted(board: Standings, named: Sequence[Line], ranked: Sequence[Line]) -> str:
+    """Return 59 agents; 57 verified agents where others are ranked too."""
+    return f"{len(named):,} {'agents' if len(named) == len(ranked) else HEADING[board.headline_from]}"
+
+
+def _above(board: Standings, target: str, ranked: Sequence[Line]) -> str:
+    """Say how many agents stand above those that headlines are made from; empty where none does."""
+    rank = min(line.at[target].rank or 0 for line in ranked if heads(board, line))
+    n = sum((line.at[target].rank or 0) < rank for line in ranked)
+    if not n:
+        return ""
+    return f" {counted(n, 'agent')} above it {'is' if n == 1 else 'are'} {NOT_HEADING[board.headline_from]}."
 
 
 def _none_heads(board: Standings, ranked: Sequence[Line]) -> tuple[str, str]:
@@ -126,70 +143,59 @@ def withdrawn_text(names: Sequence[str]) -> str:
     return f"Withdrawn since: {first_names(names)}." if names else ""
 
 
-def could_be_first(told: TargetLine) -> str:
+def could_be_first(board: Standings) -> str:
     """Return 11 of 32 could be first: the headline where there is room for no more."""
-    if told.n_ranked <= 1:
-        return "one agent so far" if told.n_ranked else "no agent is ranked yet"
-    if not told.may_be_first:
-        return f"{told.n_ranked:,} agents, their order not known"
-    return f"{len(told.may_be_first):,} of {told.n_ranked:,} could be first"
+    told = board.targets[board.target]
+    ranked = [line for line in board.agents if line.at[board.target].rank is not None]
+    named = [line for line in ranked if heads(board, line)]
+    if not named:
+        return f"no {_one_of(board) if ranked else 'agent'} is ranked yet"
+    if len(named) == 1:
+        return "one agent so far" if len(ranked) == 1 else f"one {_one_of(board)} so far"
+    n_first, agents = sum(line.agent in told.may_be_first for line in named), _counted(board, named, ranked)
+    if not n_first:
+        return f"{agents}, their order not known"
+    agents = agents if len(named) < len(ranked) else f"{len(ranked):,}"
+    return f"{n_first:,} of {agents} could be first"
 
 
 def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
-    first = ranked[0]
-    next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
-    if len(next_) > 1:
-        then = f"The next could be any of {len(next_):,}."
-    elif heads(board, next_[0]):
-        then = f"The next is {next_[0].agent}."
-    else:
-        then = f"The next agent is {NOT_HEADING[board.headline_from]}."
+    named = [line for line in ranked if heads(board, line)]
+    first, the, then = named[0], "" if len(named) == len(ranked) else "the ", _above(board, target, ranked)
+    if len(named) == len(ranked):
+        next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
+        who = f"could be any of {len(next_):,}" if next_[1:] else f"is {next_[0].agent}"
+        then = f" The next {who}."
     return (
-        f"{first.agent} is the best of {len(ranked):,} agents, at 95%:",
-        f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, target, [first])}. {then}",
+        f"{first.agent} is the best of {the}{_counted(board, named, ranked)}, at 95%:",
+        f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, target, [first])}.{then}",
     )
 
 
-def _several_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
-    first = [line for line in ranked if line.agent in board.targets[target].may_be_first]
-    return (
-        f"{len(first):,} of {len(ranked):,} agents could be the best.",
-        " ".join(_leaders(board, target, ranked, cheapest=_cheapest(board, first))),
-    )
-
-
-def _cheapest(board: Standings, could_be: Sequence[Line]) -> str:
+def _cheapest(board: Standings, first: Sequence[Line]) -> str:
     """Name the smallest of the costs that were measured; of all whole costs where fewer than two were."""
     known, whole = costs(board), whole_costs(board)
-    first = [line for line in could_be if heads(board, line)]
     stated = [line for line in first if line.agent in known]
     told = [line for line in stated if line.agent in whole]
     measured = [line for line in told if not is_reckoned(line)]
     alike = measured if len(measured) > 1 else told
-    if not alike or len(alike) == 1 < len(first):
+    if len(alike) < 2:
         return ""
-    kind = "" if len(first) == len(could_be) else f" {HEADING[board.headline_from]}"
-    kind += "" if len(alike) == len(first) else f" with a {'known' if alike == stated else 'measured'} cost"
+    kind = "" if len(alike) == len(first) else f" with a {'known' if alike == stated else 'measured'} cost"
     cheapest = min(alike, key=lambda line: whole[line.agent])
     return f"; the cheapest of the {len(alike):,}{kind} costs {cost_text(cheapest)}"
 
 
-def _leaders(board: Standings, target: str, ranked: Sequence[Line], *, cheapest: str = "") -> tuple[str, str]:
-    """Name those that score highest of the agents that headlines are made from; say how many stand above."""
+def _leaders(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
+    """Name those that score highest of the agents that headlines are made from, and what they score."""
     named = [line for line in ranked if heads(board, line)]
     rank, name = named[0].at[target].rank or 0, named[0].agent
     first = [line for line in named if line.at[target].rank == rank]
-    n_above = sum((line.at[target].rank or 0) < rank for line in ranked)
-    among = f" of the {len(named):,} {HEADING[board.headline_from]}" if n_above else ""
+    among = "" if len(named) == len(ranked) else f" of the {_counted(board, named, ranked)}"
     who = f"{name} and {len(first) - 1:,} more score highest{among}"
     if len(first) == 1:
-        who = f"{name} scores highest{among}" if len(named) > 1 or not n_above else _alone(board, name)
-    above = ""
-    if n_above:
-        are = "agent above it is" if n_above == 1 else "agents above it are"
-        above = f" {n_above:,} {are} {NOT_HEADING[board.headline_from]}."
-    rest = f"{_score(named[0].at[target])} on {tasks_of(board, target)}{_for(board, target, first)}{cheapest}"
-    return f"{who},", f"{rest}.{above}"
+        who = f"{name} scores highest{among}" if len(named) > 1 else _alone(board, name)
+    return who, f"{_score(named[0].at[target])} on {tasks_of(board, target)}{_for(board, target, first)}"
 
 
 def _alone(board: Standings, name: str) -> str:
@@ -226,6 +232,8 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
     if not groups:
         return ""
     n = sum(groups.values())
+    if set(groups) == {FOLDED}:
+        return f"{counted(n, 'version')} {_verb(FOLDED, n)}."
     more = " more" if n < len(board.agents) else ""
     number = f"{n:,} of {counted(len(board.agents), 'agent')}" if of else f"{n:,}{more}"
     if len(groups) == 1:
@@ -243,7 +251,7 @@ def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     if line.condition:
         return "ran", f"under {line.condition} alone"
     if line.at[target].folded_under:
-        return "stand", "under another version"
+        return FOLDED
     if "withheld" in line.marks:
         return "wait", "for an operator's approval"
     if "chosen tasks" in line.marks and line.how == "estimated":
@@ -286,12 +294,18 @@ def first_text(board: Standings, target: str = "") -> str:
     """Name the agents that could be the best; empty where that leaves nobody out."""
     target = target or board.target
     told = board.targets[target]
-    names = [line.agent for line in in_order(board, target) if line.agent in told.may_be_first]
-    if not names or len(names) == told.n_ranked:
+    ranked = [line for line in in_order(board, target) if line.at[target].rank is not None]
+    heading = [line for line in ranked if heads(board, line)]
+    names, n_heading = [line.agent for line in heading if line.agent in told.may_be_first], len(heading)
+    if not names or len(names) == n_heading:
         return ""
-    among = "" if len(names) == 1 else "one of "
-    answer = f"At 95% the best agent is {among}{first_names(names, MOST_NAMED)}"
-    if sum(line.at[target].rank_lower == 1 for line in board.agents) <= len(names):
+    among, agent = "" if len(names) == 1 else "one of ", "agent"
+    if n_heading < told.n_ranked:
+        agent = _one_of(board)
+    answer = f"At 95% the best {agent} is {among}{first_names(names, MOST_NAMED)}"
+    if n_heading < told.n_ranked or sum(line.at[target].rank_lower == 1 for line in board.agents) <= len(
+        names
+    ):
         return f"{answer}."
     return f"{answer}; the ranks that agents may hold are wider, as they hold for all agents at once."
 
@@ -618,7 +632,7 @@ def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) 
 def _money_text(savings: Mapping[str, Any]) -> str:
     run = savings["per_run"]
     if run is None:
-        return "; what that saves in money was not measured"
+        return ""
     return (
         f", and saves {money(run['median'])} in the median (middle half of the agents: "
         f"{money(run['lower_quartile'])} to {money(run['upper_quartile'])}; {savings['note']})"
@@ -629,6 +643,6 @@ def _spared_text(spared: Mapping[str, Any]) -> str:
     if spared["saved"] is None:
         return ""
     n_unknown = spared["n_not_measured"]
-    unknown = f", {n_unknown:,} of them without a plausible cost left out" if n_unknown else ""
+    unknown = f", {n_unknown:,} of them without a usable cost left out" if n_unknown else ""
     whose = "its" if spared["n_runs"] == 1 else "their"
     return f", {money(spared['saved'])} at {whose} own mean cost of a task{unknown}"

@@ -81,7 +81,10 @@ def test_failures_where_all_fail_are_plausible():
 def test_passes_that_nobody_had_are_implausible_where_the_rest_does_not_explain_them():
     # alone: 8 of the 14 tasks that nobody passed, and no other one
     odd = [0.0] * 26 + [1.0] * 8 + [0.0] * 6
-    assert "it passes 8 of the 14 tasks that no verified agent passed" in judged(LADDER, odd)
+    told = "it passes 8 tasks that no verified agent passed; its other results predict "
+    assert judged(LADDER, odd) == f"{told}fewer than 0.1"
+    better = [1.0] * 16 + [0.0] * 10 + [1.0] * 10 + [0.0] * 4
+    assert judged(LADDER, better).endswith("its other results predict 2.8")
     # a good one with a single such pass
     assert judged(LADDER, [1.0] * 26 + [1.0] + [0.0] * 13) == ""
 

@@ -413,6 +413,59 @@ def test_savings_in_money_are_at_the_agents_own_mean(history):
     assert (lines["a01"].cost_usd, lines["a01"].cost_basis) == (None, "not stated")
 
 
+def self_reported(record, *agents):
+    about = tuple(
+        replace(one, trust="self_reported" if i in agents else "verified")
+        for i, one in enumerate(record.about)
+    )
+    return replace(record, about=about)
+
+
+def test_sentences_about_costs_are_made_from_verified_agents_alone(history):
+    """a00 at two dollars a task and the newcomer at half a dollar are self-reported."""
+    outcomes, tasks = history
+    costs = np.full((17, 60), NAN)
+    costs[0] = 2.0
+    costs[16, tasks] = 0.5
+    row = np.full(60, NAN)
+    row[tasks] = 1.0
+    record = self_reported(record_of(np.vstack([outcomes, row]), submitted=[16], costs=costs), 0, 16)
+    found = answer(record)
+    assert found.headline_from == "verified"
+    assert (found.savings["per_run"], found.savings["so_far"]["saved"]) == (None, None)
+    assert found.savings["so_far"]["n_runs"] == 1
+    assert "$" not in words.savings_text(found.savings) + words.trials_text(found.trials)
+    assert by_name(found)["a00"].cost_usd == pytest.approx(120.0)
+    everyone = answer(record, Rules(headline_from="self_reported"))
+    assert everyone.savings["per_run"] is not None
+    costs[1] = 1.0
+    told = answer(replace(record, costs=costs))
+    assert told.savings["per_run"]["median"] == 60 - tasks.size
+    assert told.savings["note"] == (
+        "cost: linear in tasks for 1 of 15 verified agents, not measured for 14 of 15 verified agents"
+    )
+    assert told.trials.options[0].cost_usd == tasks.size
+    assert (told.savings["so_far"]["saved"], told.savings["so_far"]["n_not_measured"]) == (None, 1)
+
+
+@pytest.mark.parametrize("target", ["full", "domain"])
+def test_the_best_is_looked_for_among_verified_agents(target):
+    """A self-reported agent that passes everything rules nobody out."""
+    outcomes = board(16, 60)
+    ahead = record_of(np.vstack([outcomes, np.ones((1, 60))]), submitted=[16])
+    first = answer(record_of(outcomes)).targets[target].may_be_first
+    found = answer(self_reported(ahead, 16))
+    assert found.targets[target].may_be_first == first
+    assert len(first) > 1
+    assert (
+        words.could_be_first(found)
+        == f"{len(found.targets['full'].may_be_first)} of 16 verified agents could be first"
+    )
+    assert answer(self_reported(ahead, 16), Rules(headline_from="logs")).targets[target].may_be_first == first
+    assert answer(ahead).targets[target].may_be_first == ("a16",)
+    assert by_name(found)["a16"].at[target].rank == 1
+
+
 @pytest.mark.parametrize("stated", [1e-4, 2e4])
 def test_a_cost_of_a_few_tasks_decides_nothing(history, stated):
     """Forty that ran one task of sixty, and one that ran all at a cent, beside sixteen at a dollar a task."""

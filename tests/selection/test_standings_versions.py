@@ -8,8 +8,9 @@ import pytest
 from analytics.trials.gaming import expected_maximum
 from selection.standings import answer
 from selection.standings.lines import Standings
-from selection.standings.printed import text
-from selection.standings.table import flat
+from selection.standings.printed import legend, text
+from selection.standings.table import columns, flat
+from selection.standings.terms import percent
 from tests.selection.records import record_of
 
 N_TASKS, N_OTHERS, N_VERSIONS = 100, 24, 20
@@ -148,8 +149,14 @@ def test_versions_that_ran_the_subset_alone_are_joined_by_their_estimates():
 def test_it_is_shown_wherever_the_board_is():
     board = board_of(simulated(6)[0], NAMES)
     (line,) = standing(board, NAMES)
-    assert f"{line.agent} (19 more versions)" in text(board)
-    assert "19 more are listed without a rank: they stand under another version." in text(board)
+    points = percent(line.at["full"].correction)
+    assert f"{line.agent} (19 more versions: −{points} points)" in text(board)
+    assert "19 versions share the line of another version." in text(board)
+    assert f"share the line of {line.agent}: not clearly better (95%)" in " ".join(text(board).split())
+    assert legend(board, "full", columns(board))["versions"].startswith(
+        f"Best of 20 versions that do not clearly differ. The score is lowered by {points} points, the luck "
+        "of picking the best of 20."
+    )
     assert all(one.at["full"].rank_lower for one in board.agents if one.at["full"].rank)
     rows = {row["agent"]: row for row in map(flat, board.agents)}
     assert rows[line.agent]["full_correction"] == line.at["full"].correction > 0
@@ -157,6 +164,22 @@ def test_it_is_shown_wherever_the_board_is():
     assert {row["full_folded_under"] for row in folded} == {line.agent}
     assert {row["full_rank"] for row in folded} == {None}
     assert Standings.of_plain(board.as_plain()) == board
+
+
+def test_marks_are_those_of_the_target_that_the_board_ranks_by():
+    """On some boards another version is the best on the subset."""
+    seen = 0
+    for seed in range(8):
+        board = board_of(simulated(seed)[0], NAMES)
+        (line,) = standing(board, NAMES)
+        seen += bool(line.at["subset"].folded_under)
+        assert {"versions", "folded"} & {*line.marks} == {"versions"}
+        assert all(
+            {"versions", "folded"} & {*line_of(board, name).marks} == {"folded"}
+            for name in NAMES
+            if name != line.agent
+        )
+    assert seen
 
 
 def test_twenty_versions_climb_no_ranks(real_rows):

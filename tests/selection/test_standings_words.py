@@ -98,22 +98,42 @@ def test_an_agent_that_nobody_verified_leads_no_headline():
     )
     among = standings(line("x", 1, 0.9, **at), *loaded, first=("x", "v2", "v3"), headline_from="verified")
     assert words.headline(among) == (
-        "3 of 6 agents could be the best. v2 scores highest of the 5 verified agents, 70.0% on all 40 tasks, "
-        "for $2.00 a run; the cheapest of the 2 verified agents costs $2.00. "
+        "2 of the 5 verified agents could be the best. v2 scores highest, 70.0% on all 40 tasks, for $2.00 a "
+        "run; the cheapest of the 2 costs $2.00. 1 agent above it is not verified."
+    )
+    assert words.could_be_first(among) == "2 of 5 verified agents could be first"
+    assert words.could_be_first(replace(among, headline_from="self_reported")) == "3 of 6 could be first"
+    assert words.first_text(among) == "At 95% the best verified agent is one of v2, v3."
+    best = replace(among, targets={"full": replace(among.targets["full"], may_be_first=("v2",))})
+    assert words.headline(best) == (
+        "v2 is the best of the 5 verified agents, at 95%: 70.0% on all 40 tasks, for $2.00 a run. "
         "1 agent above it is not verified."
+    )
+    costs = {"v2": 2.0}
+    alone_stated = replace(
+        among, agents=tuple(replace(one, cost_usd=costs.get(one.agent)) for one in among.agents)
+    )
+    assert "cheapest" not in words.headline(alone_stated)
+    everybody = [one.agent for one in loaded]
+    unordered = replace(among, targets={"full": replace(among.targets["full"], may_be_first=(*everybody,))})
+    assert words.headline(unordered) == (
+        "These data do not order the 5 verified agents. The highest score on all 40 tasks is 70.0%, the "
+        "lowest 30.0%. 1 agent above it is not verified."
     )
     free = replace(alone, headline_from="self_reported")
     assert words.headline(free).startswith("x is the best of 6 agents, at 95%: 90.0% on all 40 tasks. ")
     assert terms.costs(alone).keys() == {one.agent for one in loaded}
 
 
-def test_the_next_agent_is_named_if_it_is_verified():
+def test_the_next_agent_is_named_if_every_ranked_one_is_verified():
     first, last = line("v", 1, 0.9, lower=1, upper=1), line("w", 3, 0.2, lower=3, upper=3)
     between = {trust: line("x", 2, 0.5, lower=2, upper=2, trust=trust) for trust in ("logs", "verified")}
     told = {"first": ("v",), "headline_from": "verified"}
     ends = {trust: words.headline(standings(first, x, last, **told)) for trust, x in between.items()}
     assert ends["verified"].endswith("Cost was not stated. The next is x.")
-    assert ends["logs"].endswith("Cost was not stated. The next agent is not verified.")
+    assert ends["logs"].endswith(
+        "v is the best of the 2 verified agents, at 95%: 90.0% on all 40 tasks. Cost was not stated."
+    )
 
 
 def test_the_only_verified_agent_and_none():
@@ -121,11 +141,13 @@ def test_the_only_verified_agent_and_none():
     lines = [line("x", 1, 0.9, **told), line("y", 2, 0.8, **told)]
     one = standings(*lines, line("v", 3, 0.5, lower=3, upper=3), first=("x", "y"), headline_from="verified")
     assert words.headline(one) == (
-        "2 of 3 agents could be the best. v is the only verified agent, 50.0% on all 40 tasks. Cost was not "
-        "stated. 2 agents above it are not verified."
+        "v is the only verified agent, 50.0% on all 40 tasks. Cost was not stated. 2 agents above it are not "
+        "verified."
     )
+    assert words.could_be_first(one) == "one verified agent so far"
     none = standings(*lines, first=("x",), headline_from="logs")
     assert words.headline(none) == "No agent with logs is ranked yet. 2 ranked agents are without logs."
+    assert words.could_be_first(none) == "no agent with logs is ranked yet"
 
 
 def test_an_agent_is_called_by_the_name_that_was_delivered():
@@ -383,6 +405,17 @@ def test_what_stands_for_a_cost_that_is_not_believed_is_explained_where_it_stand
     assert told["ICC"].endswith("Behind it, ?: without an interval.")
 
 
+def test_names_stand_whole_in_the_terminal():
+    name = (
+        "HAL Generalist Agent (Claude Sonnet 4.5 High (September 2025)) with a longer name than sixty letters"
+    )
+    found = standings(
+        line(name, 1, 0.9, lower=1, upper=2), line("b", 2, 0.5, lower=1, upper=2), first=(name,)
+    )
+    assert name in printed._table(table.columns(found))
+    assert "…" not in printed._table(table.columns(found))
+
+
 def test_bounds_are_told_of_what_is_missing_in_part():
     """Where nothing counts of an agent they are 0 to 1, and say nothing."""
     open_ = AtTarget(n_valid=10, n_missing=30, bounds=(0.2, 0.95))
@@ -416,9 +449,7 @@ def test_money(amount, text):
 def test_savings_in_words():
     spared = {"n_runs": 0, "n_tasks_saved": 0, "saved": None, "n_not_measured": 0}
     saved = {"n_tasks": 1000, "k": 300, "reduction": 0.7, "per_run": None, "note": "", "so_far": spared}
-    assert words.savings_text(saved) == (
-        "A run on the subset takes 300 of 1,000 tasks, 70% fewer; what that saves in money was not measured."
-    )
+    assert words.savings_text(saved) == "A run on the subset takes 300 of 1,000 tasks, 70% fewer."
     one = saved | {"so_far": {"n_runs": 1, "n_tasks_saved": 700, "saved": 41.2978, "n_not_measured": 0}}
     assert words.savings_text(one).endswith(
         "So far 1 run went without 700 tasks of a full evaluation, $41.3 at its own mean cost of a task."
@@ -426,7 +457,7 @@ def test_savings_in_words():
     two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
     assert words.savings_text(two).endswith(
         "So far 2 runs went without 1 task of a full evaluation, $5.00 at their own mean cost of a task, "
-        "1 of them without a plausible cost left out."
+        "1 of them without a usable cost left out."
     )
     assert words.savings_text(two, with_money=False).endswith(
         "So far 2 runs went without 1 task of a full evaluation."

@@ -245,7 +245,7 @@ class TestReference:
     def test_who_is_not_there_is_named_and_the_leader_shown(self, client, ongoing, vs):
         response = client.get(f"/b/toy?vs={vs}")
         (told,) = ASKED.findall(response.content.decode())
-        assert unescape(told).startswith("There is no ranked agent “")
+        assert unescape(told).startswith("No ranked agent is called “")
         assert without_asked(response) == client.get("/b/toy").content.decode()
 
     def test_who_has_no_rank_is_no_reference(self, client, ongoing):
@@ -418,7 +418,7 @@ class TestChart:
         assert client.get("/b/new/plots/other.svg").status_code == 404
 
 
-ASKED = re.compile(r'<p class="notice"><bdi>((?:There is no |“)[^<]*)</bdi></p>\n')
+ASKED = re.compile(r'<p class="notice"><bdi>((?:Unknown |No ranked |“)[^<]*)</bdi></p>\n')
 
 
 def without_asked(response):
@@ -441,7 +441,7 @@ def test_an_unknown_target_is_named_and_the_default_shown(client, ongoing, targe
     response = client.get(f"/b/toy?target={target}")
     (said,) = ASKED.findall(response.content.decode())
     assert unescape(said) == (
-        f"There is no target “{shown}”, so that this is the board’s own; targets are full, subset or domain."
+        f"Unknown target “{shown}”. Use full, subset or domain. The board’s own target is shown."
     )
     assert without_asked(response) == client.get("/b/toy").content.decode()
 
@@ -470,8 +470,8 @@ def test_what_rows_lack_is_told_with_the_reason(client, publish):
     assert all(row[HELD] == "–not known" for row in rows_of(client.get("/b/toy")))
 
 
-def test_that_money_was_not_measured_is_said(client, ongoing):
-    assert "what that saves in money was not measured" in text_of(client.get("/b/toy"))
+def test_nothing_is_said_of_money_where_no_agent_states_a_cost(client, ongoing):
+    assert "% fewer. " in text_of(client.get("/b/toy"))
 
 
 def priced(outcomes, **options):
@@ -686,7 +686,7 @@ def test_the_sorted_column_says_so_and_its_link_turns_the_order_round(client, on
 def test_an_unknown_order_is_named_and_the_ranks_order_shown(client, ongoing, sort):
     response = client.get(f"/b/toy?sort={sort}")
     (said,) = ASKED.findall(response.content.decode())
-    assert unescape(said).startswith(f"There is no order by “{'�' if sort == '%00' else sort}”, so that")
+    assert unescape(said).startswith(f"Unknown order “{'�' if sort == '%00' else sort}”. Use rank, ")
     assert without_asked(response) == client.get("/b/toy").content.decode()
 
 
@@ -774,8 +774,8 @@ def test_why_more_rows_are_tinted_than_could_be_the_best_is_said_in_the_open(cli
     n_first = len(shown.targets[shown.target].may_be_first)
     n_tinted = len(re.findall(r'<tr class="tied', page.content.decode()))
     assert 1 < n_first < n_tinted
-    assert f"Tinted rows ({n_tinted:,}) answer whom the leader surely beats" in text_of(page)
-    assert f"that {n_first:,} could be the best is one question alone" in text_of(page)
+    assert f"{n_tinted:,} rows are tinted: not clearly worse than the leader" in text_of(page)
+    assert f"{n_first:,} could be the best: one question alone" in text_of(page)
     beside = next(line for line in shown.agents if line.at[shown.target].rank == n_tinted)
     pk = Agent.objects.get(name=beside.agent).pk
-    assert "Tinted rows" not in text_of(client.get(f"/b/toy?vs={pk}"))
+    assert "rows are tinted" not in text_of(client.get(f"/b/toy?vs={pk}"))

@@ -113,6 +113,27 @@ def test_the_page_of_a_task_lists_them_with_their_trust(client, board):
     assert {name: found[name] for name in LEVELS} == LEVELS
 
 
+def test_every_face_counts_among_the_verified_agents(client, db, settings):
+    """Six verified agents, and one ahead of them by less than its interval."""
+    settings.PAGES_KEPT = 0
+    load_text(csv_text({name: f"{row}0000" for name, row in ladder(6, 16).items()}))
+    outcomes = {f"t{j:02d}": [int(j < 17)] for j in range(20)}
+    deliver(token("ada@example.org"), outcomes, "plain", model="M plain")
+    board = recomputed()
+    found, _ = first_of(board.benchmark)
+    n = sum(one.is_first for one in found)
+    assert 1 < n < len(found) == 6
+    verdict = f"{n} of the 6 verified agents could be the best. "
+    for path in ("/b/toy", "/", "/b/toy/embed"):
+        assert verdict in text_of(client.get(path)), path
+    feed = client.get("/b/toy/feed").content.decode()
+    assert verdict in feed
+    short = f"{n} of 6 verified agents could be first"
+    assert short in client.get("/b/toy/badge.svg").content.decode()
+    assert f"Board {board.number}: {short}" in feed
+    assert "1 agent above it is not verified." in text_of(client.get("/b/toy"))
+
+
 def test_the_card_draws_an_outline_for_who_is_not_verified(board):
     found, _ = first_of(board.benchmark)
     assert [one.is_verified for one in found].count(False) == 2
@@ -148,7 +169,13 @@ def test_the_terminal_says_nothing_where_every_agent_is_verified(verified_board,
 
 @pytest.mark.parametrize(
     ("query", "missing"),
-    [("", set()), ("trust=logs", {"plain"}), ("trust=verified", {"plain", "linked"}), ("trust=x", set())],
+    [
+        ("", set()),
+        ("trust=self_reported", set()),
+        ("trust=logs", {"plain"}),
+        ("trust=verified", {"plain", "linked"}),
+        ("trust=x", set()),
+    ],
 )
 def test_a_level_asks_for_at_least_that(client, board, query, missing):
     response = client.get(f"/b/toy?{query}")
@@ -156,9 +183,21 @@ def test_a_level_asks_for_at_least_that(client, board, query, missing):
     assert {
         name for name in LEVELS if not re.search(rf"\b{name}\b", shown.replace("logs linked", ""))
     } == missing
-    assert ("There is no level of trust “x”" in text_of(response)) == (query == "trust=x")
+    told = "Unknown trust level “x”. Use logs or verified. All agents are shown."
+    assert (told in text_of(response)) == (query == "trust=x")
+    assert ("Unknown" in text_of(response)) == (query == "trust=x")
     if missing:
         assert f'<option value="{query[6:]}" selected>' in response.content.decode()
+
+
+def test_ties_are_those_of_the_first_that_is_shown(client, board):
+    first = {}
+    for query in ("", "?find=plain", "?find=linked"):
+        response = client.get(f"/b/toy{query}")
+        first[query] = re.search(r"tinted: tied with (\S+)", text_of(response))[1]
+        assert rows_of(response)[0][2].startswith(first[query])
+        assert "vs=" not in re.search(r'<a href="([^"]*)" data-column="score"', response.content.decode())[1]
+    assert first == {"": "a03", "?find=plain": "plain", "?find=linked": "linked"}
 
 
 def test_the_api_takes_levels_and_refuses_what_is_none(client, board):
