@@ -200,10 +200,10 @@ def test_an_argument_that_is_no_text_is_refused(main, name, action, file, capsys
 )
 def test_a_whole_number_has_a_most(main, name, action, file, capsys):
     for n in (2**63, 10**30):
-        assert f"argument --{action.dest}: {n:,} is more than " in refusal(
+        assert f"argument {action.option_strings[0]}: {n:,} is more than " in refusal(
             main, name, action, str(n), file, capsys
         )
-    assert f"argument --{action.dest}: invalid int value: 'x'" in refusal(
+    assert f"argument {action.option_strings[0]}: invalid int value: 'x'" in refusal(
         main, name, action, "x", file, capsys
     )
 

@@ -152,8 +152,9 @@ class BoardPage:
 
     @property
     def is_default(self) -> bool:
-        """Whether the reference is the one that is taken where none is asked for."""
-        return self.reference is (leader_of(self._kept_lines) or leader_of(self.lines))
+        """Whether the reference is the one that is taken where none is asked for, filtered or not."""
+        leader, first = leader_of(self.lines), leader_of(self._kept_lines)
+        return self.reference is (first or leader) and (not self.asked.vs or self.reference is leader)
 
     @cached_property
     def divided(self) -> Line | None:

@@ -128,8 +128,8 @@ def _check_tasks(drawn: list[str], second: Collection[str]) -> None:
 
 
 def _named(tasks: Collection[str]) -> str:
-    more = len(tasks) - N_NAMED
-    return ", ".join(list(tasks)[:N_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    more = list(tasks)[N_NAMED:]
+    return ", ".join(list(tasks)[:N_NAMED]) + (f" and {len(more):,} more" if more else "")
 
 
 def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
@@ -152,7 +152,7 @@ def _secret() -> str:
     """The SECRET_KEY; the embedded server has another one at each start, and keeps a key for this instead."""
     if not settings.EMBEDDED:
         return settings.SECRET_KEY
-    path = postgres.home() / "draw.key"
+    path = postgres.home().joinpath("draw.key")
     if not path.exists():
         with NamedTemporaryFile("w", dir=path.parent) as new, suppress(FileExistsError):
             new.write(token_urlsafe())

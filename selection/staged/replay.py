@@ -363,9 +363,9 @@ def _summary(
         for order, one in zip(orders, histories, strict=True)
         for k in range(N_RANDOM)
     ]
-    published = [published(one) for one in histories]
-    coverage, bias = (_mean_figure([found[k] for found in published]) for k in range(2))
-    errors = np.concatenate([found[1] for found in published])
+    estimates = [published(one) for one in histories]
+    coverage, bias = (_mean_figure([found[k] for found in estimates]) for k in range(2))
+    errors = np.concatenate([found[1] for found in estimates])
     tells = clear(agents.outcomes, agents.scores)
     of_clear = [tells[np.ix_(order, order)] for order in orders]
     return Replay(

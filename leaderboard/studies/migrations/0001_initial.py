@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
                 ('tasks', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Ids of the active tasks, by name.', size=None)),
                 ('n_agents', models.PositiveIntegerField()),
                 ('is_pass_fail', models.BooleanField(help_text='No outcome of theirs lies between 0 and 1.')),
-                ('judged_upto', models.BigIntegerField(default=-1, help_text='Data version up to which all deliveries were judged by these or by as many.')),
+                ('judged_upto', models.BigIntegerField(default=-1, help_text='Data version up to which deliveries were judged by who was verified then.')),
                 ('arrays', models.BinaryField(help_text='Means by agent, then difficulties: little-endian, compressed.')),
             ],
         ),
