@@ -51,7 +51,7 @@ def by_subset(agents: CompleteAgents, order: Sequence[int], seed: int) -> Run:
         return Run(np.full(n, m), truth, np.empty(0), np.empty(0))
     drawn = np.array([generator(seed, "first version", agents.names[i]).random() < 1 / ONE_IN for i in order])
     whole = drawn | (np.arange(n) < SUBSET_FROM)
-    estimator = estimator_of("", float(np.mean((outcomes > 0) & (outcomes < 1))))
+    estimator = estimator_of("", float(np.mean((outcomes > 0) & (outcomes < 1))), "mid_range")
     errors = []
     for place in np.flatnonzero(np.arange(n) >= SUBSET_FROM).tolist():
         fitted = full_scores.fit(estimator, agents.take(np.array(order)[:place][whole[:place]]), tasks)
