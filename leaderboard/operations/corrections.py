@@ -109,6 +109,8 @@ def _judged(submission: Submission) -> str:
 
 def is_better(rows: pa.Table, gone: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> bool:
     """Whether outcomes are better on average than those taken back, over the tasks that both have."""
+    if not gone.num_rows:
+        return False
     new, old = (_means(part, settings) for part in (rows, gone))
     differences = [new[key] - old[key] for key in new.keys() & old.keys()]
     return bool(differences) and round(sum(differences) / len(differences), 6) > 0  # of four bytes each

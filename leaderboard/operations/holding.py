@@ -16,13 +16,12 @@ def why_held(delivered: Delivered) -> str:
     submission = delivered.submission
     if not is_judged(submission) or (submission.pk and is_verified(submission)):
         return ""
-    held = set(
-        held_for_review(submission.agent.benchmark)
-        .filter(agent=submission.agent)
-        .values_list("pk", flat=True)
-    )
-    for beside in ((), held) if held else ((),):
-        found = delivered.beside_counting(beside)
+    besides = [delivered.beside_counting()]
+    if delivered.before.num_rows:
+        held = held_for_review(submission.agent.benchmark).filter(agent=submission.agent)
+        if pks := set(held.values_list("pk", flat=True)):
+            besides.append(delivered.beside_counting(pks))
+    for found in besides:
         if why := why_implausible(found.row, found.of_agent):
             return why
     return ""

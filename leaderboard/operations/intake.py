@@ -441,9 +441,9 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
 def _unheard(of: Delivered) -> Iterator[str]:
     """Say where an account has two full runs already, so that nothing is learnt from another one."""
     agent, benchmark = of.submission.agent, of.policy.benchmark
-    if agent.owner_id is None or agent.owner_id in trusted_accounts(benchmark):
+    if agent.owner_id is None or of.submission.status != Status.ACCEPTED:
         return
-    if of.submission.status != Status.ACCEPTED or of.row is None or of.row.completed < 0:
+    if of.row is None or of.row.completed < 0 or agent.owner_id in trusted_accounts(benchmark):
         return
     before = full_runs(benchmark, agent.owner_id, len(of.names(None)))
     heard = before[: conditions.MOST_VOICES]

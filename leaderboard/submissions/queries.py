@@ -362,13 +362,11 @@ def taken_back_outcomes(agent: Agent) -> pa.Table:
     theirs = Q(submission__agent=agent) | Q(submission__agent__merged_into=agent)
     back = StatusChange.objects.filter(theirs, status__in=(Status.WITHDRAWN, Status.SUPERSEDED))
     back = back.filter(by=agent.owner, submission__loaded=False)
-    if approved := Approval.objects.filter(agent=agent).aggregate(last=Max("at"))["last"]:
-        back = back.filter(at__gt=approved)
-    return copy_out(
-        OUTCOMES.format(condition="s.id = ANY(%s)"),
-        [list(back.values_list("submission", flat=True))],
-        schema=READ_SCHEMA,
-    )
+    approved = Approval.objects.filter(agent=agent, at__gte=OuterRef("at"))
+    ids = list(back.exclude(Exists(approved)).values_list("submission", flat=True))
+    if not ids:
+        return READ_SCHEMA.empty_table()
+    return copy_out(OUTCOMES.format(condition="s.id = ANY(%s)"), [ids], schema=READ_SCHEMA)
 
 
 def withheld(
