@@ -10,7 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.accounts.services import lock_account
@@ -38,7 +38,7 @@ from leaderboard.studies.audits import n_audit_tasks
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Submission
-from leaderboard.submissions.queries import live_outcomes
+from leaderboard.submissions.queries import live_outcomes, submissions_of
 
 
 class NotYourAgent(Forbidden):
@@ -312,7 +312,7 @@ def _owes_a_full_run(agent: Agent) -> bool:
 
 
 def _live(agent: Agent) -> QuerySet[Submission]:
-    return Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent), status__in=LIVE)
+    return submissions_of(agent).filter(status__in=LIVE)
 
 
 def _is_the_rest(assignment: Assignment) -> bool:

@@ -248,7 +248,7 @@ def _uneven(of: Delivered) -> Iterator[str]:
 
 def _beyond(of: Delivered) -> Iterator[str]:
     """Trials beyond those that count; a run after a board has shown the agent is told of with that."""
-    if not of.is_capped and has_been_shown(of.submission.agent):
+    if not (of.is_capped or of.is_first) and has_been_shown(of.submission.agent):
         return
     whole = "earlier deliveries first, a whole run with its mean, others with their lowest"
     why = "no more were asked for" if of.is_capped else whole

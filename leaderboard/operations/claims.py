@@ -76,7 +76,8 @@ def check_made_of(agent: Agent) -> None:
         return
     counted = ever_counted().filter(agent=OuterRef("pk"))
     others = agent.benchmark.agents.exclude(pk=agent.pk).filter(Exists(counted) | Q(owner=agent.owner))
-    for kind in ("scaffold", "model"):
-        name, names = getattr(agent, kind).name, set(others.values_list(f"{kind}__name", flat=True))
+    made_of = list(others.values_list("scaffold__name", "model__name"))
+    for kind, names in (("scaffold", {one for one, _ in made_of}), ("model", {one for _, one in made_of})):
+        name = getattr(agent, kind).name
         if name not in names:
             refuse_look_alikes(look_alikes(kind, [name], names))

@@ -15,7 +15,7 @@ from leaderboard.operations.models import Assignment
 from leaderboard.studies.own_parts import AgentRow, OfAgent, conditions_counted, own_row, places_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import Status, Submission
-from leaderboard.submissions.queries import by_arrival, taken_back_outcomes
+from leaderboard.submissions.queries import by_arrival, taken_back_outcomes, trusted_accounts
 from leaderboard.submissions.rows import KEY, OUTCOME
 
 
@@ -25,6 +25,7 @@ class Delivered:
 
     `rows` has the key of each outcome, its value and whether it is valid. `before` and `replaced` have the
     submission and whether the key is free beside: what stood and goes on to stand, and what goes.
+    `is_first`: nothing was ever delivered for the agent.
     """
 
     submission: Submission
@@ -34,6 +35,12 @@ class Delivered:
     replaced: pa.Table
     settings: Mapping[int, tuple[object, ...]]
     assignment: Assignment | None
+    is_first: bool = False
+
+    @cached_property
+    def trusted(self) -> set[int]:
+        """Ids of the accounts that operators trust."""
+        return trusted_accounts(self.policy.benchmark)
 
     @cached_property
     def wanted(self) -> list[int] | None:
@@ -81,6 +88,7 @@ class Delivered:
             subset=active_subset(self.policy.benchmark),
             tasks=self.names(None),
             settings=self.settings,
+            is_first=self.is_first,
         )
 
     @cached_property
@@ -131,6 +139,8 @@ class Delivered:
 
     def beside_counting(self, held: Collection[int] = ()) -> "Delivered":
         """The same beside what counts alone, and these: not what waits, is checked, or is under embargo."""
+        if not self.before.num_rows:
+            return self
         counting = [pk for pk, one in self.submissions.items() if one.status == Status.ACCEPTED or pk in held]
         before = self.before.filter(pc.is_in(self.before["submission"], pa.array(counting, pa.int32())))
         return self if before.num_rows == self.before.num_rows else replace(self, before=before)
@@ -147,6 +157,8 @@ class Delivered:
     @cached_property
     def is_better_again(self) -> bool:
         """Whether its owner took outcomes back, or does so by it, and it has better ones of these tasks."""
+        if self.is_first:
+            return False
         stored = taken_back_outcomes(self.submission.agent)
         gone = pa.concat_tables(
             [stored, self.replaced.select(stored.column_names)], promote_options="permissive"

@@ -4,17 +4,19 @@ Judged is what would count with it, and the same with what is held already, unde
 in slices is judged like a whole one, and what waits for something else, or is checked, hides nothing.
 """
 
+from collections.abc import Collection
+
 from leaderboard.catalog.queries import operates
 from leaderboard.operations.delivered import Delivered
 from leaderboard.studies.plausibility import why_implausible
 from leaderboard.submissions.models import Submission
-from leaderboard.submissions.queries import held_for_review, is_verified, trusted_accounts
+from leaderboard.submissions.queries import held_for_review, is_verified
 
 
 def why_held(delivered: Delivered) -> str:
     """Say what is implausible of the agent with this delivery; empty where nothing is, or nobody judges."""
     submission = delivered.submission
-    if not is_judged(submission) or (submission.pk and is_verified(submission)):
+    if not is_judged(submission, delivered.trusted) or (submission.pk and is_verified(submission)):
         return ""
     besides = [delivered.beside_counting()]
     if delivered.before.num_rows:
@@ -27,9 +29,9 @@ def why_held(delivered: Delivered) -> str:
     return ""
 
 
-def is_judged(submission: Submission) -> bool:
-    """Whether neither an operator delivered it nor an account that operators trust."""
+def is_judged(submission: Submission, trusted: Collection[int]) -> bool:
+    """Whether neither an operator delivered it nor one of the accounts that operators trust."""
     benchmark, token = submission.agent.benchmark, submission.token
     if submission.loaded or token is None or operates(token, benchmark):
         return False
-    return submission.submitted_by_id not in trusted_accounts(benchmark)
+    return submission.submitted_by_id not in trusted

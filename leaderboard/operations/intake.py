@@ -9,7 +9,6 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 from django.db import transaction
-from django.db.models import Q
 
 from leaderboard.accounts.models import ApiToken
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy
@@ -31,7 +30,7 @@ from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status,
 from leaderboard.submissions.parsing.body import Body, read_body
 from leaderboard.submissions.parsing.files import Form, Place, UploadedPart, read_upload
 from leaderboard.submissions.parsing.flat import Fault, FlatFile
-from leaderboard.submissions.queries import full_runs, taking_back, trusted_accounts, withheld
+from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
 from leaderboard.submissions.services import append_changes
 from leaderboard.waking import wake
 
@@ -178,8 +177,9 @@ class _Delivery:
         placed = Placed.of(self.stated.flat, benchmark=benchmark, agents={described.name: agent})
         replaces = _replaced(self.parsed.envelope.replaces, agent, by_operator=by_operator)
         part = self._part(placed, replaces, policy)
+        is_first = not submissions_of(agent).exists()
         _check_not_delivered(agent, placed, part)
-        shown = not by_operator and has_been_shown(agent)
+        shown = not (by_operator or is_first) and has_been_shown(agent)
         assignment = assignments.answered(
             agent=agent, named=self.parsed.envelope.assignment, replaces=part.replaces, as_of=as_of
         )
@@ -194,6 +194,7 @@ class _Delivery:
             replaced=replaced,
             settings=placed.settings,
             assignment=assignment,
+            is_first=is_first,
         )
         why = why_held(delivered) if terms.status != Status.CHECKING else ""
         if why:
@@ -360,8 +361,7 @@ def _described(parsed: Body, stated: Stated) -> AgentDescription:
 def _replaced(uuid: UUID | None, agent: Agent, *, by_operator: bool) -> list[Submission]:
     if uuid is None:
         return []
-    theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent))
-    if old := theirs.filter(uuid=uuid, status__in=LIVE).first():
+    if old := submissions_of(agent).filter(uuid=uuid, status__in=LIVE).first():
         if old.loaded and not by_operator:
             raise NotYourSubmission
         return [old]
@@ -443,7 +443,7 @@ def _unheard(of: Delivered) -> Iterator[str]:
     agent, benchmark = of.submission.agent, of.policy.benchmark
     if agent.owner_id is None or of.submission.status != Status.ACCEPTED:
         return
-    if of.row is None or of.row.completed < 0 or agent.owner_id in trusted_accounts(benchmark):
+    if of.row is None or of.row.completed < 0 or agent.owner_id in of.trusted:
         return
     before = full_runs(benchmark, agent.owner_id, len(of.names(None)))
     heard = before[: conditions.MOST_VOICES]

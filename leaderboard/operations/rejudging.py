@@ -7,7 +7,7 @@ changed, or was judged by fewer verified agents than there were when it came; ne
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Min, Q
+from django.db.models import Min
 
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.catalog.queries import policy_in_force
@@ -25,6 +25,8 @@ from leaderboard.submissions.queries import (
     held_for_review,
     live_outcomes,
     settings_of,
+    submissions_of,
+    trusted_accounts,
     verified_submissions,
 )
 
@@ -82,11 +84,12 @@ def _judged_new(agent: int, as_of: datetime) -> None:
 
 def judge_again(agent: Agent, *, as_of: datetime) -> None:
     """Hold what counts of a locked agent where it is implausible by now; else release what is held."""
-    theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent))
+    theirs = submissions_of(agent)
     counting = by_arrival(theirs.filter(status=Status.ACCEPTED))
     if why := _why(agent, counting):
         reviewed = theirs.filter(status_changes__judged=Judged.REVIEWED)
-        unseen = [one for one in counting.values() if is_judged(one) and one not in reviewed]
+        trusted = trusted_accounts(agent.benchmark)
+        unseen = [one for one in counting.values() if is_judged(one, trusted) and one not in reviewed]
         if unseen:
             wait(unseen, reason=f"held for review: {why}", as_of=as_of, judged=Judged.IMPLAUSIBLE)
     else:
@@ -102,8 +105,7 @@ def _release(agent: Agent, as_of: datetime) -> int:
     held = [one for one in waiting if not (one.embargo_until and one.embargo_until > as_of)]
     replaced = {one.replaces_id for one in held if one.replaces_id}
     held = [one for one in held if one.pk not in replaced]
-    theirs = Q(agent=agent) | Q(agent__merged_into=agent)
-    counting = Submission.objects.filter(theirs, status=Status.ACCEPTED).exclude(pk__in=replaced)
+    counting = submissions_of(agent).filter(status=Status.ACCEPTED).exclude(pk__in=replaced)
     together = counting | Submission.objects.filter(pk__in=[one.pk for one in held])
     if not held or _why(agent, by_arrival(together)):
         return 0
@@ -112,8 +114,8 @@ def _release(agent: Agent, as_of: datetime) -> int:
 
 def _why(agent: Agent, submissions: dict[int, Submission]) -> str:
     """Say what is implausible of these submissions together; empty where nothing is, or nobody judges."""
-    verified = verified_submissions(agent.benchmark)
-    if not any(is_judged(one) for pk, one in submissions.items() if pk not in verified):
+    verified, trusted = verified_submissions(agent.benchmark), trusted_accounts(agent.benchmark)
+    if not any(is_judged(one, trusted) for pk, one in submissions.items() if pk not in verified):
         return ""
     policy, pk = policy_in_force(agent.benchmark), agent.merged_into_id or agent.pk
     of = OfAgent(

@@ -39,7 +39,7 @@ class OfAgent:
 
     `submissions` stand by id in order of delivery; one that is not stored has the id 0. `policy` is in force,
     `subset` fixed. `tasks` are the names of the active ones by id. `settings` are (prompt_variant, judge,
-    temperature, run) by id.
+    temperature, run) by id. `is_first`: nothing was delivered for it before.
     """
 
     agent: int
@@ -48,6 +48,7 @@ class OfAgent:
     subset: TaskSubset | None
     tasks: Mapping[int, str]
     settings: Mapping[int, tuple[Any, ...]]
+    is_first: bool = False
 
     @property
     def names(self) -> dict[int, str]:
@@ -57,12 +58,13 @@ class OfAgent:
     @cached_property
     def withdrawn(self) -> dict[int, Submission]:
         """What stands with what was taken back or replaced, in order of arrival; empty without such."""
-        return with_withdrawn(self.agent, self.submissions)
+        return {} if self.is_first else with_withdrawn(self.agent, self.submissions)
 
     @cached_property
     def policies(self) -> list[Policy]:
         """Those by which the agent may have been asked."""
-        return policies_of(self.policy.benchmark)
+        first = self.policy.number == 1
+        return [self.policy] if first else policies_of(self.policy.benchmark)
 
     @cached_property
     def is_open(self) -> bool:

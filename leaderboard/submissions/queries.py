@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy, Resubmission, Trust
 from leaderboard.catalog.queries import merged_agents, policy_in_force
@@ -94,13 +95,18 @@ def live_outcomes(agents: Iterable[int]) -> pa.Table:
     return copy_out(LIVE_OUTCOMES, [ids, ids, list(LIVE)], schema=LIVE_SCHEMA)
 
 
+def submissions_of(agent: Agent | int) -> QuerySet[Submission]:
+    """All that was delivered for an agent, and for those merged into it."""
+    return Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent))
+
+
 def standing_submissions(agent: int, new: Submission | None = None) -> dict[int, Submission]:
     """What stands for an agent, by id: what counts in order of arrival, then what does not count yet.
 
     Last comes what is `new`, under the id 0 where it is not stored. What another one is to replace is left
     out.
     """
-    theirs = Submission.objects.filter(Q(agent=agent) | Q(agent__merged_into=agent), status__in=LIVE)
+    theirs = submissions_of(agent).filter(status__in=LIVE)
     replaced = theirs.exclude(replaces=None).values("replaces")
     found = by_arrival(theirs.exclude(pk__in=replaced))
     if new is not None:
@@ -288,18 +294,30 @@ def full_runs(benchmark: Benchmark, owner: int, n_tasks: int) -> list[int]:
     """
     accepted = StatusChange.objects.filter(status=Status.ACCEPTED, submission__agent__benchmark=benchmark)
     accepted = accepted.filter(submission__agent__owner=owner, submission__loaded=False)
-    accepted = accepted.exclude(submission__in=verified_submissions(benchmark)).order_by("data_version", "id")
+    latest = Verification.objects.filter(submission=OuterRef("submission")).order_by("-id")
+    verified = Coalesce(Subquery(latest.values("verified")[:1]), False)
+    ordered = accepted.alias(verified=verified).filter(verified=False).order_by("data_version", "id")
+    rows = list(ordered.values_list("submission__agent", "submission", "submission__n_outcomes"))
+    whole = n_ran_each([pk for _, pk, n in rows if n >= n_tasks][:N_FULL_RUNS])
     of_agent: dict[int, list[int]] = {}
     n_outcomes: Counter[int] = Counter()
     found: list[int] = []
-    for agent, pk, n in accepted.values_list("submission__agent", "submission", "submission__n_outcomes"):
+    for agent, pk, n in rows:
         of_agent.setdefault(agent, []).append(pk)
         n_outcomes[agent] += n
-        if agent not in found and n_outcomes[agent] >= n_tasks and n_ran(of_agent[agent]) >= n_tasks:
+        if agent in found or n_outcomes[agent] < n_tasks:
+            continue
+        if whole.get(pk, 0) >= n_tasks or n_ran(of_agent[agent]) >= n_tasks:
             found.append(agent)
         if len(found) == N_FULL_RUNS:
             break
     return found
+
+
+def n_ran_each(submissions: Sequence[int]) -> dict[int, int]:
+    """How many tasks each of these submissions has an outcome of."""
+    outcomes = Outcome.objects.filter(submission_id__in=submissions).values_list("submission_id")
+    return dict(outcomes.annotate(n=Count("task_id", distinct=True)))
 
 
 def n_ran(submissions: Sequence[int]) -> int:

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 N_SLOW, N_PAGES = 16, 40
 SUBMISSIONS = "/api/v1/benchmarks/toy/submissions"
 REFUSED = {413, 502}  # Caddy 2.6.2 says 502
+REFUSED_BY_HEAD = {403}  # by the service, which may be the faster: a form without a token is not read
 PAGES = ("/", "/b/toy", "/b/toy/tasks", "/methods")
 
 
@@ -146,7 +147,7 @@ def test_heads_that_do_not_end_are_given_up(service):
 @pytest.mark.parametrize(
     ("path", "n_bytes", "statuses"),
     [
-        ("/accounts/login/", (3 << 20) + 1, REFUSED),
+        ("/accounts/login/", (3 << 20) + 1, REFUSED | REFUSED_BY_HEAD),
         (SUBMISSIONS, (68 << 20) + 1, REFUSED),
         (SUBMISSIONS, 4 << 20, {400}),  # it is read, and is not JSON
     ],

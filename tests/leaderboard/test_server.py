@@ -20,7 +20,7 @@ from tests.leaderboard.service import Service, full_run, wait_until
 from tests.toys import csv_text, graded
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 120
+PATIENCE = 600  # nothing is measured: the demonstration is computed beside other tests
 
 
 @pytest.fixture
