@@ -1,11 +1,12 @@
 """Staged assignment: newcomers begin with the tasks that tell most, contenders run on, the others stop.
 
-===========  ========================================================================
-module       holds
-===========  ========================================================================
-``model``    one Rasch model of all that was run; the estimate of a full score
-``walks``    which tasks come next, whether an agent goes on, how far estimates err
-``replay``   the same over a benchmark's own history, and what came of it
-``verdict``  whether that is good enough, in a word and a sentence
-===========  ========================================================================
+============  =======================================================================
+module        holds
+============  =======================================================================
+``model``     one Rasch model of all that was run; the estimate of a full score
+``teaching``  the fit to the agents that teach, the first batch, how far estimates err
+``walks``     which tasks come next, and whether an agent goes on
+``replay``    the same over a benchmark's own history, and what came of it
+``verdict``   whether that is good enough, in a word and a sentence
+============  =======================================================================
 """

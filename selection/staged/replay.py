@@ -41,18 +41,8 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator
-from selection.staged.model import estimate
-from selection.staged.walks import (
-    FullRun,
-    Staging,
-    Teaching,
-    audit_tasks,
-    decide,
-    is_drawn,
-    next_batch,
-    share_drawn,
-    taught,
-)
+from selection.staged.teaching import FullRun, Teaching, taught
+from selection.staged.walks import NO_TASKS, Fit, Stage, Staging, step
 
 N_FEWEST, N_ORDERS, N_RANDOM, N_SIMULATED, TOP = 10, 20, 10, 200, 5
 SURE = 1.96
@@ -151,7 +141,7 @@ def walked(
         run: FullRun | None = FullRun(len(outcomes), truth)
         walk = Walk(i, (np.arange(m),))
         if teaching is not None and len(outcomes) >= staging.staged_from:
-            walk, run = _walk(agents, i, teaching, seed)
+            walk, run = _walk(agents, i, teaching.fit, seed)
         ran = np.concatenate(walk.batches)
         seen = np.full(m, np.nan)
         seen[ran] = agents.outcomes[i, ran]
@@ -168,33 +158,35 @@ def walked(
     return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching)
 
 
-def _walk(agents: CompleteAgents, i: int, teaching: Teaching, seed: int) -> tuple[Walk, FullRun | None]:
-    name, truth, m = agents.names[i], float(agents.scores[i]), agents.outcomes.shape[1]
-    batches = [np.union1d(teaching.first_batch, audit_tasks(teaching, seed, name))]
-    first: tuple[float, float] | None = None
+def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, FullRun | None]:
+    """Ask one agent batch by batch; return what it ran, and its full run if it made one."""
+    truth, outcomes = float(agents.scores[i]), agents.outcomes[i]
+    every = np.ones(fit.n_tasks, dtype=np.bool_)
+    batches, estimates = list[IndexArray](), list[tuple[float, float]]()
+    published: Published | None = None
     while True:
-        asked = np.zeros(m, dtype=np.bool_)
-        asked[np.concatenate(batches)] = True
-        seen = np.where(asked, agents.outcomes[i], np.nan)
-        found = estimate(teaching.model, seen, teaching.model.next_mean)
-        first = first or (found.score, found.se)
-        decision = decide(teaching, found, int(m - asked.sum()))
-        if asked.all():
-            return Walk(i, tuple(batches)), FullRun(-1, truth, 1.0, first)
-        if not decision.goes_on:
+        found = step(
+            fit,
+            asked=np.concatenate([NO_TASKS, *batches]).tolist(),
+            outcomes=outcomes,
+            delivered=every,
+            active=every,
+            seed=seed,
+            agent=agents.names[i],
+        )
+        if known := found.estimate:
+            estimates.append((known.score, known.model_se))
+            if found.stage != Stage.RUNNING:
+                published = Published(known.score, known.lower, known.upper, found.stage == Stage.DRAWN)
+        if not found.batch:
             break
-        batches.append(next_batch(found.passing, asked, seed, name))
-    half = teaching.scale.quantile * decision.se
-    share = share_drawn(
-        teaching.staging, sum(1 for one in teaching.full_runs if one.stopped or one.first is None)
-    )
-    drawn = is_drawn(seed, name, share)
-    published = Published(found.score, max(found.score - half, 0.0), min(found.score + half, 1.0), drawn)
-    if not drawn:
-        return Walk(i, tuple(batches), published), None
-    batches.append(np.flatnonzero(~asked))
-    stopped = (found.score, found.se)
-    return Walk(i, tuple(batches), published), FullRun(-1, truth, share, first, stopped)
+        batches.append(np.array(found.batch, dtype=np.intp))
+    walk = Walk(i, tuple(batches), published)
+    if published is None:
+        return walk, FullRun(-1, truth, 1.0, estimates[0] if estimates else None)
+    if not published.is_drawn:
+        return walk, None
+    return walk, FullRun(-1, truth, fit.share_drawn, estimates[0], estimates[-1])
 
 
 def at_random(

@@ -13,16 +13,13 @@ From five teaching agents on (`staged_from`) a newcomer is asked in batches.
 4. *Drawn*: an agent that the rule would stop runs the rest all the same with probability q, after its
    estimate was kept, so that estimates can be judged: q = .25 until 30 full runs can be replayed, then .10.
 
-Scale
------
-Errors of estimates from the first batch, y_i the full score of an agent that ran everything and π_i the
-probability that it did::
+est ± t_ν·c·se is the 95% interval. A walk is judged by the fit that it began with, here as in the service.
 
-    c² = (4·1² + Σ_i [(y_i − est_i)/se_i]²/π_i)/(4 + Σ_i 1/π_i)
-
-over the 19 or more drawn agents' own estimates; else over the full runs as they came, each by those before
-it, where there are 19; else over all full runs, each left out in turn. est ± t_ν·c·se is the 95% interval, ν
-= 4 + the number of residuals.
+Odd cases
+---------
+Tasks that are not active any more are asked for no longer, and scores are those of the active ones. New tasks
+are no part of the fit. What was delivered and has no outcome (a confirmed failure of the harness) is as if
+it had not been run. Earlier batches are not chosen anew where outcomes were replaced since.
 
 Source
 ------
@@ -30,23 +27,25 @@ Tasks by information: Lord, *Applications of Item Response Theory*, 1980. The ru
 project's own, tried on 17 histories.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
-from selection.bands import HI, LO, tasks_in_band
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
+from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import generator
-from selection.staged.model import Estimate, Model, completed, estimate, fit
+from selection.staged.model import Estimate, Model, estimate
 
-FIRST, NEXT, DRAWN, AUDITED = 0.2, 0.15, 0.1, 0.1
+NEXT, DRAWN, AUDITED = 0.15, 0.1, 0.1
 KNOWN, PRECISE = 0.03, 0.01
 N_REPLAYABLE, EARLY_SHARE, LATE_SHARE = 30, 0.25, 0.1
-N_RESIDUALS, PSEUDO_RESIDUALS = 19, 4
+PLAIN = ("podium", "best", "n_teaching", "n_replayable")
+NO_TASKS = np.empty(0, dtype=np.intp)
 
 
 class StagedRefused(SelectionError):
@@ -100,112 +99,6 @@ class Staging:
 
 
 @dataclass(frozen=True)
-class FullRun:
-    """A teaching agent that ran everything.
-
-    Attributes
-    ----------
-    row : int
-        Its place among the teaching agents.
-    score : float
-    probability : float
-        π, that it ran everything.
-    first, stopped : (float, float) or None
-        est and se, c = 1, after its first batch; and where the rule would have stopped it, had it not been
-        drawn.
-    """
-
-    row: int
-    score: float
-    probability: float = 1.0
-    first: tuple[float, float] | None = None
-    stopped: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Teaching:
-    """The teaching agents in the order in which they came, and the fit to them.
-
-    Attributes
-    ----------
-    outcomes : float array, shape (n, m)
-        NaN where not run.
-    scores : float array, shape (n,)
-        Full scores of those that ran everything; NaN for the others.
-    first : int array, shape (n,)
-        As in `fit`.
-    full_runs : tuple of FullRun
-    subset : int array or None
-        S once it is fixed.
-    model : Model
-    staging : Staging
-    """
-
-    outcomes: FloatArray
-    scores: FloatArray
-    first: IndexArray
-    full_runs: tuple[FullRun, ...]
-    subset: IndexArray | None
-    model: Model
-    staging: Staging
-
-    @cached_property
-    def completed(self) -> FloatArray:
-        """Outcomes, and the model's probabilities where not run, (n, m)."""
-        return completed(self.model, self.outcomes)
-
-    @cached_property
-    def estimates(self) -> FloatArray:
-        """Measured or estimated full scores, (n,)."""
-        return np.where(np.isnan(self.scores), self.completed.mean(axis=1), self.scores)
-
-    @cached_property
-    def bars(self) -> FloatArray:
-        """Scores from the best down, (n,)."""
-        return np.sort(np.round(self.estimates, DECIMALS))[::-1]
-
-    @cached_property
-    def ranking_tasks(self) -> IndexArray:
-        """S: where it is not fixed, the band of the completed pass rates; empty where that is unsuited."""
-        if self.subset is not None:
-            return self.subset
-        rule, rates = self.staging, self.completed.mean(axis=0)
-        return tasks_in_band(rates, len(self.outcomes), lo=rule.lo, hi=rule.hi, widening=rule.widening)
-
-    @cached_property
-    def first_batch(self) -> IndexArray:
-        """Tasks that every newcomer runs first, but for the audit tasks, ascending."""
-        m = self.outcomes.shape[1]
-        away = np.round(np.abs(self.completed[-self.staging.window :].mean(axis=0) - 0.5), DECIMALS)
-        outside = ~np.isin(np.arange(m), self.ranking_tasks)
-        return np.sort(np.lexsort((away, outside))[: first_size(m)])
-
-    @cached_property
-    def scale(self) -> "Scale":
-        """The factor of errors, c, and their degrees of freedom, ν."""
-        drawn = [(one, one.stopped) for one in self.full_runs if one.stopped]
-        as_they_came = [(one, one.first) for one in self.full_runs if one.first]
-        for found in (drawn, as_they_came):
-            if len(found) >= N_RESIDUALS:
-                return scale_of(found)
-        return scale_of([(one, self._left_out(one)) for one in self.full_runs])
-
-    def _left_out(self, one: FullRun) -> tuple[float, float]:
-        """Estimate a full run from the present first batch, by a fit without it."""
-        kept = np.arange(len(self.outcomes)) != one.row
-        first = self.first - (self.first > one.row)
-        without = fit(self.outcomes[kept], first[kept], start=self._without(kept))
-        seen = np.full(self.outcomes.shape[1], np.nan)
-        seen[self.first_batch] = self.outcomes[one.row, self.first_batch]
-        mean = float(self.model.means[one.row])
-        found = estimate(without, seen, mean)
-        return found.score, found.se
-
-    def _without(self, kept: Mask) -> Model:
-        return replace(self.model, abilities=self.model.abilities[kept])
-
-
-@dataclass(frozen=True)
 class Scale:
     """c, ν, and the number of residuals behind them."""
 
@@ -216,6 +109,93 @@ class Scale:
     def quantile(self) -> float:
         """t_{ν,.975}."""
         return float(stdtrit(self.degrees, 0.975))
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a newcomer is asked and judged by.
+
+    Attributes
+    ----------
+    model : Model
+        To the teaching agents; of these the last ten are enough.
+    first_batch, ranking_tasks : int array
+        Tasks that every newcomer runs first, but for the audit tasks; and S. Ascending.
+    podium, best : float
+        b_P and b₁.
+    scale : Scale
+    staging : Staging
+    n_teaching, n_replayable : int
+        Teaching agents; those of them whose full runs the rule did not choose.
+    """
+
+    model: Model
+    first_batch: IndexArray
+    ranking_tasks: IndexArray
+    podium: float
+    best: float
+    scale: Scale
+    staging: Staging
+    n_teaching: int
+    n_replayable: int
+
+    @property
+    def n_tasks(self) -> int:
+        """All tasks of the fit."""
+        return self.model.difficulties.size
+
+    @property
+    def share_drawn(self) -> float:
+        """The probability that an agent which stops is drawn."""
+        if self.staging.draw_share is not None:
+            return self.staging.draw_share
+        return EARLY_SHARE if self.n_replayable < N_REPLAYABLE else LATE_SHARE
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what `from_plain` reads: numbers, lists and texts."""
+        model = self.model
+        return {
+            "difficulties": model.difficulties.tolist(),
+            "difficulty_variances": model.difficulty_variances.tolist(),
+            "mean": model.next_mean,
+            "spread": model.spread,
+            "dispersion": model.dispersion,
+            "first_batch": self.first_batch.tolist(),
+            "ranking_tasks": self.ranking_tasks.tolist(),
+            "scale": asdict(self.scale),
+            "staging": asdict(self.staging),
+            **{name: getattr(self, name) for name in PLAIN},
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> "Fit":
+        """Read it again; of the teaching agents the mean of the last ten is left."""
+        latest = np.array([plain["mean"]])
+        model = Model(
+            abilities=latest,
+            difficulties=read_only(np.array(plain["difficulties"])),
+            difficulty_variances=read_only(np.array(plain["difficulty_variances"])),
+            means=latest,
+            spread=plain["spread"],
+            dispersion=plain["dispersion"],
+        )
+        return cls(
+            model=model,
+            first_batch=np.array(plain["first_batch"], dtype=np.intp),
+            ranking_tasks=np.array(plain["ranking_tasks"], dtype=np.intp),
+            scale=Scale(**plain["scale"]),
+            staging=Staging(**plain["staging"]),
+            **{name: plain[name] for name in PLAIN},
+        )
+
+
+class Stage(StrEnum):
+    """Where a walk stands."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    DRAWN = "drawn"
+    COMPLETE = "complete"
 
 
 @dataclass(frozen=True)
@@ -236,42 +216,115 @@ class Decision:
     se: float
 
 
-def scale_of(found: Sequence[tuple[FullRun, tuple[float, float]]]) -> Scale:
-    """Return c and ν from full runs and their estimates."""
-    z2 = np.array([((one.score - score) / se) ** 2 for one, (score, se) in found])
-    weights = np.array([1.0 / one.probability for one, _ in found])
-    c2 = (PSEUDO_RESIDUALS + float(weights @ z2)) / (PSEUDO_RESIDUALS + float(weights.sum()))
-    return Scale(float(np.sqrt(c2)), PSEUDO_RESIDUALS + len(found))
+@dataclass(frozen=True)
+class Estimated:
+    """A full score as it was estimated: est, its 95% interval, c·se, and se of the model alone."""
+
+    score: float
+    lower: float
+    upper: float
+    se: float
+    model_se: float
 
 
-def taught(
-    outcomes: FloatArray,
-    scores: FloatArray,
-    full_runs: Sequence[FullRun],
-    staging: Staging,
+@dataclass(frozen=True)
+class Step:
+    """Where a walk stands, and what comes next.
+
+    Attributes
+    ----------
+    stage : Stage
+        Stopped and complete walks are over; a drawn one has an estimate, and runs the rest.
+    waiting : tuple of int
+        Tasks that were asked for and are not there yet, in the order asked.
+    batch : tuple of int
+        Tasks to ask for next, ascending; empty while some are waiting.
+    reason : str
+    estimate : Estimated or None
+        None before the first batch is there, while tasks are waiting, and where all ran.
+    """
+
+    stage: Stage
+    waiting: tuple[int, ...]
+    batch: tuple[int, ...]
+    reason: str
+    estimate: Estimated | None = None
+
+
+def step(
+    fit: Fit,
     *,
-    before: Teaching | None = None,
-    first: IndexArray | None = None,
-) -> Teaching:
-    """Fit the model anew, from the fit before; fix S with the agent that reaches `subset_from`."""
-    first = np.arange(len(outcomes)) if first is None else first
-    model = fit(outcomes, first, start=before.model if before else None)
-    subset = before.subset if before else None
-    found = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging)
-    if found.subset is None and len(outcomes) >= staging.subset_from and found.ranking_tasks.size:
-        return replace(found, subset=found.ranking_tasks)
-    return found
+    asked: Sequence[int],
+    outcomes: FloatArray,
+    delivered: Mask,
+    active: Mask,
+    seed: int,
+    agent: str,
+) -> Step:
+    """Say what an agent runs next, and what its outcomes tell so far.
+
+    Parameters
+    ----------
+    fit : Fit
+    asked : sequence of int
+        Tasks that it was asked for, in that order; empty at first.
+    outcomes : float array, shape (m,)
+        0 to 1; NaN where there is none. Of tasks that were not asked for they are not looked at.
+    delivered, active : bool array, shape (m,)
+        Tasks that the agent has delivered; tasks that may be asked for.
+    seed : int
+        Of draws, together with `agent`; who knows it knows them.
+    agent : str
+    """
+    order = np.array(asked, dtype=np.intp)
+    if not order.size:
+        first = np.union1d(fit.first_batch, audit_tasks(fit, seed, agent))
+        return Step(Stage.RUNNING, (), _kept(first, active), "the first batch")
+    if (waiting := order[(active & ~delivered)[order]]).size:
+        return Step(Stage.RUNNING, tuple(waiting.tolist()), (), f"{waiting.size} tasks are waiting")
+    done = ~active
+    done[order] = True
+    here = np.where(done & delivered, outcomes, np.nan)[active]
+    if done.all():
+        return Step(Stage.COMPLETE, (), (), "it ran all tasks")
+    model = replace(
+        fit.model,
+        difficulties=fit.model.difficulties[active],
+        difficulty_variances=fit.model.difficulty_variances[active],
+    )
+    found = estimate(model, here, model.next_mean)
+    decision = decide(fit, found, int(np.count_nonzero(~done)))
+    if decision.goes_on:
+        passing = np.zeros(fit.n_tasks)
+        passing[active] = found.passing
+        stage, batch = Stage.RUNNING, next_batch(passing, done, seed, agent)
+    else:
+        is_so = is_drawn(seed, agent, fit.share_drawn)
+        stage, batch = (Stage.DRAWN, np.flatnonzero(~done)) if is_so else (Stage.STOPPED, NO_TASKS)
+    half = fit.scale.quantile * decision.se
+    return Step(
+        stage=stage,
+        waiting=(),
+        batch=_kept(batch, active),
+        reason=decision.reason,
+        estimate=Estimated(
+            found.score,
+            max(found.score - half, 0.0),
+            min(found.score + half, 1.0),
+            decision.se,
+            found.se,
+        ),
+    )
 
 
-def first_size(m: int) -> int:
-    """Return k₁, the tasks of a first batch."""
-    return min(m // 2, max(10, round(FIRST * m)))
+def _kept(tasks: IndexArray, active: Mask) -> tuple[int, ...]:
+    return tuple(tasks[active[tasks]].tolist())
 
 
-def audit_tasks(teaching: Teaching, seed: int, agent: str) -> IndexArray:
+def audit_tasks(fit: Fit, seed: int, agent: str) -> IndexArray:
     """Draw tasks from outside of S and of the first batch, ascending."""
-    m, batch = teaching.outcomes.shape[1], teaching.first_batch
-    left = np.setdiff1d(np.arange(m), np.union1d(batch, teaching.ranking_tasks))
+    batch = fit.first_batch
+    left = np.setdiff1d(np.arange(fit.n_tasks), np.union1d(batch, fit.ranking_tasks))
     n = min(left.size, max(2, round(AUDITED * batch.size)))
     return np.sort(generator(seed, "staged audit", agent).choice(left, n, replace=False))
 
@@ -288,12 +341,11 @@ def next_batch(passing: FloatArray, asked: Mask, seed: int, agent: str) -> Index
     return np.sort(np.concatenate([chosen, rng.choice(rest, n_drawn, replace=False)]))
 
 
-def decide(teaching: Teaching, found: Estimate, n_left: int) -> Decision:
+def decide(fit: Fit, found: Estimate, n_left: int) -> Decision:
     """Say whether an agent with this estimate goes on, of which so many tasks are left."""
-    staging, se = teaching.staging, teaching.scale.c * found.se
+    staging, se = fit.staging, fit.scale.c * found.se
     most = round(found.score + staging.reach * se, DECIMALS)
-    bars = teaching.bars
-    podium, best = bars[min(staging.podium, bars.size) - 1], bars[0]
+    podium, best = fit.podium, fit.best
     known, least = f"known to ±{100 * se:.1f} points", round(se, DECIMALS)
     if not n_left:
         goes_on, reason = False, "it ran all tasks"
@@ -306,13 +358,6 @@ def decide(teaching: Teaching, found: Estimate, n_left: int) -> Decision:
     else:
         goes_on, reason = True, f"it may reach place {staging.podium}, which has {podium:.1%}"
     return Decision(goes_on, reason, found.score, se)
-
-
-def share_drawn(staging: Staging, n_replayable: int) -> float:
-    """Return the probability q that an agent is drawn."""
-    if staging.draw_share is not None:
-        return staging.draw_share
-    return EARLY_SHARE if n_replayable < N_REPLAYABLE else LATE_SHARE
 
 
 def is_drawn(seed: int, agent: str, share: float) -> bool:

@@ -19,17 +19,9 @@ from selection.staged import replay as staged_replay
 from selection.staged import walks
 from selection.staged.model import Estimate, before_each, completed, estimate, fit
 from selection.staged.replay import Figure, Replay, ReplayRefused, best, clear, replay, right, walked
+from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.verdict import verdict
-from selection.staged.walks import (
-    FullRun,
-    StagedRefused,
-    Staging,
-    decide,
-    first_size,
-    next_batch,
-    scale_of,
-    taught,
-)
+from selection.staged.walks import Fit, Stage, StagedRefused, Staging, decide, next_batch, step
 
 
 def simulated(n=24, m=40, *, seed=1, run=1.0, graded=False, rising=2.0):
@@ -203,7 +195,7 @@ def test_the_subset_is_a_preview_until_enough_agents_teach_and_then_stays():
 
 def test_audit_tasks_are_drawn_outside_of_the_subset():
     found = teaching(n=16, m=100)
-    drawn = [walks.audit_tasks(found, 0, f"a{i}") for i in range(20)]
+    drawn = [walks.audit_tasks(found.fit, 0, f"a{i}") for i in range(20)]
     assert {one.size for one in drawn} == {2}
     used = set(np.concatenate(drawn).tolist())
     assert len(used) > 10
@@ -215,7 +207,7 @@ def decided(score, se, *, podium=3, precise=0.01, n_left=5):
     found = teaching(n=5, m=10, staging=Staging(podium=podium, precise=precise))
     found.__dict__["bars"] = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
     found.__dict__["scale"] = walks.Scale(1.0, 20)
-    return decide(found, Estimate(score, se, 0.0, np.zeros(10)), n_left)
+    return decide(found.fit, Estimate(score, se, 0.0, np.zeros(10)), n_left)
 
 
 @pytest.mark.parametrize(
@@ -288,6 +280,108 @@ def test_drawn_estimates_come_before_those_as_they_came_and_these_before_leaving
 def test_settings_out_of_range_are_refused(setting, value):
     with pytest.raises(StagedRefused, match=f"{setting} = {value} is out of range"):
         Staging(**{setting: value})
+
+
+# ----------------------------------------------------------------------------------------------------- walks
+
+
+def stepped(of, asked, outcomes, *, agent="a", **more):
+    every = np.ones(outcomes.size, dtype=bool)
+    given = {"delivered": every, "active": every, "seed": 0} | more
+    return step(of, asked=asked, outcomes=outcomes, agent=agent, **given)
+
+
+def walk(of, outcomes, **more):
+    """Every step to the end, and all that was asked."""
+    asked, found = [], []
+    while not found or found[-1].batch:
+        found.append(stepped(of, asked, outcomes, **more))
+        asked += found[-1].batch
+    return found, asked
+
+
+def test_a_walk_by_hand():
+    of = teaching(n=16, m=100, staging=Staging(draw_share=0.0)).fit
+    weak = (np.arange(100) % 4 == 0).astype(float)
+    found, asked = walk(of, weak)
+    assert set(found[0].batch) == {*of.first_batch.tolist(), *walks.audit_tasks(of, 0, "a").tolist()}
+    assert [one.stage for one in found] == [Stage.RUNNING] * (len(found) - 1) + [Stage.STOPPED]
+    assert len(set(asked)) == len(asked) < 100
+    for k in range(1, len(found)):
+        ran = [j for one in found[:k] for j in one.batch]
+        seen = np.full(100, np.nan)
+        seen[ran] = weak[ran]
+        by_hand, known = estimate(of.model, seen, of.model.next_mean), found[k].estimate
+        assert (known.score, known.model_se) == (by_hand.score, by_hand.se)
+        assert known.se == of.scale.c * by_hand.se
+        half = of.scale.quantile * known.se
+        assert (known.lower, known.upper) == (max(known.score - half, 0), min(known.score + half, 1))
+        assert decide(of, by_hand, 100 - len(ran)).goes_on is (found[k].stage == Stage.RUNNING)
+
+
+def test_the_best_run_all_tasks():
+    of = teaching(n=16, m=100).fit
+    found, asked = walk(of, np.ones(100))
+    assert found[-1].stage == Stage.COMPLETE
+    assert sorted(asked) == list(range(100))
+
+
+def test_being_drawn_is_told_after_the_estimate_and_asks_for_the_rest():
+    of = teaching(n=16, m=100).fit
+    weak = (np.arange(100) % 4 == 0).astype(float)
+    some, _ = walk(changed(of, staging=Staging(draw_share=0.0)), weak)
+    drawn, asked = walk(changed(of, staging=Staging(draw_share=1.0)), weak)
+    assert [one.batch for one in drawn[: len(some) - 1]] == [one.batch for one in some[:-1]]
+    assert (some[-1].stage, drawn[len(some) - 1].stage) == (Stage.STOPPED, Stage.DRAWN)
+    assert drawn[len(some) - 1].estimate == some[-1].estimate
+    assert drawn[-1].stage == Stage.COMPLETE
+    assert len(asked) == 100
+
+
+def test_nothing_is_told_of_a_batch_before_all_of_it_is_there():
+    of, outcomes = teaching(n=16, m=100).fit, np.ones(100)
+    asked = stepped(of, [], outcomes).batch
+    there = np.isin(np.arange(100), asked[1:])
+    found = stepped(of, asked, outcomes, delivered=there)
+    assert (found.waiting, found.batch, found.estimate) == (asked[:1], (), None)
+    assert found == stepped(of, asked, 1 - outcomes, delivered=there)
+
+
+def test_tasks_that_nobody_asked_for_are_not_looked_at():
+    of, weak = teaching(n=16, m=100).fit, (np.arange(100) % 4 == 0).astype(float)
+    asked = stepped(of, [], weak).batch
+    better = np.where(np.isin(np.arange(100), asked), weak, 1.0)
+    assert stepped(of, asked, weak) == stepped(of, asked, better)
+
+
+def test_retired_tasks_are_asked_no_longer_and_scores_are_those_of_the_others():
+    of, weak = teaching(n=16, m=100).fit, (np.arange(100) % 4 == 0).astype(float)
+    active = np.arange(100) % 10 != 3
+    found, asked = walk(of, weak, active=active)
+    assert active[asked].all()
+    seen = np.where(np.isin(np.arange(100), asked), weak, np.nan)[active]
+    fewer = changed(
+        of.model,
+        difficulties=of.model.difficulties[active],
+        difficulty_variances=of.model.difficulty_variances[active],
+    )
+    assert found[-1].estimate.score == estimate(fewer, seen, of.model.next_mean).score
+
+
+def test_a_failure_of_the_harness_is_as_if_it_had_not_been_run():
+    of, weak = teaching(n=16, m=100).fit, (np.arange(100) % 4 == 0).astype(float)
+    asked = list(stepped(of, [], weak).batch)
+    lost = weak.copy()
+    lost[asked[0]] = np.nan
+    seen = np.full(100, np.nan)
+    seen[asked[1:]] = weak[asked[1:]]
+    assert stepped(of, asked, lost).estimate.score == estimate(of.model, seen, of.model.next_mean).score
+
+
+def test_a_fit_that_was_kept_takes_the_same_steps():
+    of, outcomes = teaching(n=16, m=100).fit, simulated(1, 100, seed=5)[0]
+    again = Fit.from_plain(json.loads(json.dumps(of.as_plain())))
+    assert walk(again, outcomes) == walk(of, outcomes)
 
 
 # ---------------------------------------------------------------------------------------------------- replay
