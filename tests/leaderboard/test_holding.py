@@ -353,25 +353,30 @@ def posted(slug, outcomes, name="invented"):
     )
 
 
-@pytest.fixture(params=["generated", pytest.param("real", marks=pytest.mark.slow)])
-def large(request, db):
-    """A board of 57 agents and 500 tasks with a fixed subset, and as it is on real data."""
-    if request.param == "generated":
-        load_text(csv_text(large_board()))
-        slug = "toy"
-    else:
-        path = request.getfixturevalue("real_data") / "swebench_verified_2023_2025.csv.gz"
-        load(flat=read_file(path, as_of=AS_OF), slug="swe", as_of=AS_OF)
-        slug = "swe"
-    recomputed(slug)
-    return slug
+@pytest.fixture
+def large(db):
+    """A board of 57 agents and 500 tasks with a fixed subset."""
+    load_text(csv_text(large_board()))
+    recomputed()
+    return "toy"
+
+
+@pytest.fixture
+def verified(db, real_data):
+    """SWE-bench Verified."""
+    path = real_data / "swebench_verified_2023_2025.csv.gz"
+    load(flat=read_file(path, as_of=AS_OF), slug="swe", as_of=AS_OF)
+    recomputed("swe")
+    return "swe"
 
 
 def large_board():
     return {name: marks.ljust(500, "0") for name, marks in graded(57, 440, seed=8).items()}
 
 
-def test_passes_on_the_whole_subset_are_held(large):
+@pytest.mark.parametrize("board", ["large", pytest.param("verified", marks=pytest.mark.slow)])
+def test_passes_on_the_whole_subset_are_held(request, board):
+    large = request.getfixturevalue(board)
     tasks = in_use(large)
     receipt = posted(large, dict.fromkeys(tasks, 1))
     print(large, len(tasks), receipt["warnings"])
