@@ -40,6 +40,8 @@ class Repeats:
     copies : str
         Why its trials count as one, in words: two agree too often to be two draws, or no task ever gets
         worse from one to the next; else empty.
+    cumulative : bool
+        Whether they count as one since no task ever gets worse from one to the next.
     gains : str
         A latest delivery that is better on some tasks and worse on none, in words; else empty.
     levels : mapping of str to int
@@ -59,6 +61,7 @@ class Repeats:
     note: str = ""
     reason: str = ""
     copies: str = ""
+    cumulative: bool = False
     gains: str = ""
     levels: Mapping[str, int] = field(default_factory=dict)
     by_condition: tuple[Mapping[str, Any], ...] = ()

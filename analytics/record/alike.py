@@ -74,8 +74,9 @@ def repeats(
 
 def _of_agent(part: Trials, n_conditions: int, runs: CodeArray) -> Repeats:
     parts = [_where(part, np.flatnonzero(part.condition == c)) for c in range(n_conditions)]
-    copies = _cumulative(parts, runs) or _copies(parts)
-    told = [_told(one, copies) for one in parts]
+    cumulative = _cumulative(parts, runs)
+    copies = cumulative or _copies(parts)
+    told = [replace(_told(one, copies), cumulative=bool(cumulative)) for one in parts]
     if len(told) == 1:
         return told[0]
     reasons = {one.reason for one in told}
@@ -85,6 +86,7 @@ def _of_agent(part: Trials, n_conditions: int, runs: CodeArray) -> Repeats:
         n_tasks=len(distinct(np.concatenate(repeated))),
         reason=reasons.pop() if len(reasons) == 1 and "" not in reasons else each,
         copies=copies,
+        cumulative=bool(cumulative),
         by_condition=tuple({name: getattr(one, name) for name in FIGURES} for one in told),
     )
 

@@ -9,7 +9,7 @@ numbered ``(agent·m + task)·C + condition``. The tasks that an agent was first
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -205,7 +205,6 @@ def agent_rows(
     weight = _weights(counted, frame, completed, most, whole[is_counting])
     weight = _lower(counted, weight, frame, completed, most, retried, zero=zero)
     counted, weight = counted.where(weight > 0), weight[weight > 0]
-    counted_places = _places(counted, weight, frame, most, zero=zero)
     n_too_few = _too_few(counted, frame, zero=zero)
     alike = repeats(
         _trials(counted, frame),
@@ -215,6 +214,8 @@ def agent_rows(
         settings=settings,
         order=frame.order,
     )
+    cumulative = np.array([one.cumulative for one in alike], dtype=np.bool_) & ~frame.operator
+    counted_places = _places(_firsts(counted, cumulative), weight, frame, most, zero=zero)
     costs, tokens, seconds = _spent(counted, frame)
     arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
     first, _ = _arrivals(rows, frame)
@@ -535,6 +536,17 @@ def _lower(
     changed = np.where(retried[counted.rows.agent], all_count, weight)
     score, other = (_means(counted, one, frame, most, zero=zero) for one in (weight, changed))
     return np.where((other < score)[counted.rows.agent], changed, weight)
+
+
+def _firsts(counted: _Slots, cumulative: Mask) -> _Slots:
+    """Let the first trial of a task, its lowest, stand for all where an agent's trials are cumulative."""
+    mine = cumulative[counted.rows.agent] & counted.has_outcome
+    if not mine.any():
+        return counted
+    lowest = np.full(int(counted.slot.max()) + 1, np.inf)
+    np.minimum.at(lowest, counted.slot[mine], counted.rows.outcome[mine])
+    outcome = np.where(mine, lowest[counted.slot], counted.rows.outcome)
+    return counted._replace(rows=replace(counted.rows, outcome=outcome))
 
 
 def _means(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool) -> FloatArray:

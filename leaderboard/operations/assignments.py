@@ -84,6 +84,8 @@ def assign(
     found = agent_of(
         benchmark=locked, described=agent, by=by, by_operator=by_operator or by is None, as_of=as_of
     )
+    if by and not submissions_of(found).exists():
+        claims.check_made_of(found)
     if standing := current(found, as_of):
         return _going_on(standing, as_of) if standing.mode == Mode.ADAPTIVE else standing
     found.assignments.filter(status=AssignmentStatus.OPEN).update(
@@ -124,8 +126,6 @@ def agent_of(
         raise NotYourAgent from None
     if agent.owner != by and not by_operator:
         raise NotYourAgent
-    if by:
-        claims.check_made_of(agent)
     return agent
 
 

@@ -281,7 +281,9 @@ def _flags(of: Delivered) -> Iterator[Found]:
     alike = [f"the same outcome as {others} on every task"] if found.identical else []
     repeats = "its trials neither repeat each other nor only improve"
     yield from _told("copies", filter(None, [found.copies]), repeats)
-    gains, otherwise = filter(None, [found.gains]), "it does not only gain on the delivery before"
+    gains = filter(None, [found.gains])
+    is_first = not earlier.num_rows
+    otherwise = "it is the first delivery" if is_first else "it is not only better than the one before"
     yield from _told("gains", gains, otherwise, level=Level.NOTED)
     yield from _told("identical", alike, "no other agent has the same outcomes")
 

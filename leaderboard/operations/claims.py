@@ -72,8 +72,6 @@ def check_made_of(agent: Agent) -> None:
 
     Those of agents that nobody else may know of yet are not compared.
     """
-    if Submission.objects.filter(agent=agent).exists():
-        return
     counted = ever_counted().filter(agent=OuterRef("pk"))
     others = agent.benchmark.agents.exclude(pk=agent.pk).filter(Exists(counted) | Q(owner=agent.owner))
     made_of = list(others.values_list("scaffold__name", "model__name"))

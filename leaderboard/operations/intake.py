@@ -15,7 +15,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict, Faulty
-from leaderboard.operations import asking, assignments, checking, quotas
+from leaderboard.operations import asking, assignments, checking, claims, quotas
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.corrections import NotYourSubmission, has_been_shown
 from leaderboard.operations.delivered import Delivered, divided
@@ -84,8 +84,9 @@ def submit(
 
     A dry run says what would be stored, by the same rules, and stores nothing.
     """
-    parsed = read_body(body, benchmark=benchmark.slug, tasks=_task_names(benchmark), as_of=as_of)
-    delivery = _Delivery(parsed, benchmark, token, as_of)
+    tasks = _tasks(benchmark)
+    parsed = read_body(body, benchmark=benchmark.slug, tasks=list(tasks), as_of=as_of)
+    delivery = _Delivery(parsed, benchmark, tasks, token, as_of)
     return delivery.tried() if dry_run else delivery.stored(idempotency_key)
 
 
@@ -101,21 +102,26 @@ def submit_file(
     form: Form = ANY_FORM,
 ) -> Receipt:
     """Do the same with the rows of a file, and the envelope's `fields` beside it."""
-    place = Place(benchmark.slug, benchmark.title, _task_names(benchmark))
+    tasks = _tasks(benchmark)
+    place = Place(benchmark.slug, benchmark.title, list(tasks))
     parsed = read_upload(upload, fields, place=place, form=form, as_of=as_of)
-    delivery = _Delivery(parsed, benchmark, token, as_of)
+    delivery = _Delivery(parsed, benchmark, tasks, token, as_of)
     return delivery.tried() if dry_run else delivery.stored(idempotency_key)
 
 
-def _task_names(benchmark: Benchmark) -> list[str]:
-    return list(benchmark.tasks.values_list("name", flat=True))
+def _tasks(benchmark: Benchmark) -> dict[str, int]:
+    """Ids of all tasks by name; both are for ever."""
+    return dict(benchmark.tasks.values_list("name", "id"))
 
 
 class _Delivery:
     """One delivery on its way in; the rows are let go of once they are stored."""
 
-    def __init__(self, parsed: Body, benchmark: Benchmark, token: ApiToken, as_of: datetime) -> None:
-        self.parsed, self.benchmark, self.token, self.as_of = parsed, benchmark, token, as_of
+    def __init__(
+        self, parsed: Body, benchmark: Benchmark, tasks: Mapping[str, int], token: ApiToken, as_of: datetime
+    ) -> None:
+        self.parsed, self.benchmark, self.tasks = parsed, benchmark, tasks
+        self.token, self.as_of = token, as_of
         self.stated = stated_in(parsed.flat)
 
     def stored(self, idempotency_key: str | None) -> Receipt:
@@ -172,12 +178,18 @@ class _Delivery:
             by_operator=by_operator,
             as_of=as_of,
         )
-        if not dry_run:
-            quotas.count_one(policy=policy, token=self.token, agent=agent, as_of=as_of, stored=False)
-        placed = Placed.of(self.stated.flat, benchmark=benchmark, agents={described.name: agent})
+        if is_first := not submissions_of(agent).exists():
+            claims.check_made_of(agent)
+        left = self._quotas(policy, agent, dry_run=dry_run)
+        placed = Placed.of(
+            self.stated.flat,
+            benchmark=benchmark,
+            agents={described.name: agent},
+            task_ids=self.tasks,
+            are_new=is_first,
+        )
         replaces = _replaced(self.parsed.envelope.replaces, agent, by_operator=by_operator)
         part = self._part(placed, replaces, policy)
-        is_first = not submissions_of(agent).exists()
         _check_not_delivered(agent, placed, part)
         shown = not (by_operator or is_first) and has_been_shown(agent)
         assignment = assignments.answered(
@@ -209,7 +221,6 @@ class _Delivery:
             assignments.settle(
                 assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
             )
-        left = self._quotas(policy, agent, dry_run=dry_run)
         content = self._content(delivered, changes, left, why, keep=not dry_run)
         return submission, Receipt(content, replayed=False, left=left), changes
 
@@ -264,7 +275,7 @@ class _Delivery:
     def _quotas(self, policy: Policy, agent: Agent, *, dry_run: bool) -> quotas.Quotas | None:
         if dry_run:
             return quotas.left(benchmark=self.benchmark, token=self.token, agent=agent, as_of=self.as_of)
-        return quotas.count_one(policy=policy, token=self.token, agent=agent, as_of=self.as_of, stored=True)
+        return quotas.count_one(policy=policy, token=self.token, agent=agent, as_of=self.as_of)
 
     def _content(
         self,
@@ -369,6 +380,8 @@ def _replaced(uuid: UUID | None, agent: Agent, *, by_operator: bool) -> list[Sub
 
 
 def _check_not_delivered(agent: Agent, placed: Placed, part: Part) -> None:
+    if not placed.stored.num_rows:
+        return
     sha256 = placed.sha256(part.rows)
     if twin := Submission.objects.filter(agent=agent, content_sha256=sha256, status__in=LIVE).first():
         raise AlreadyDelivered(submission=str(twin.uuid))

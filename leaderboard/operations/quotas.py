@@ -6,7 +6,7 @@ each other. Operators and what they load are exempt.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
@@ -46,6 +46,10 @@ class Quotas:
         told = {name: {"limit": one.limit, "left": one.left} for name, one in self.by_name().items()}
         return told | {"resets_at": f"{self.resets_at:%Y-%m-%dT%H:%M:%SZ}"}
 
+    def with_one_more(self) -> "Quotas":
+        of_agent = self.agent and replace(self.agent, n=self.agent.n + 1)
+        return replace(self, account=replace(self.account, n=self.account.n + 1), agent=of_agent)
+
     def by_name(self) -> Mapping[str, Quota]:
         return {"account": self.account} | ({"agent": self.agent} if self.agent else {})
 
@@ -80,17 +84,15 @@ def _left(policy: Policy, token: ApiToken, agent: Agent | None, as_of: datetime)
     )
 
 
-def count_one(
-    *, policy: Policy, token: ApiToken, agent: Agent, as_of: datetime, stored: bool
-) -> Quotas | None:
-    """Refuse a submission that would be one too many; `stored`: it is in the database and counts itself."""
+def count_one(*, policy: Policy, token: ApiToken, agent: Agent, as_of: datetime) -> Quotas | None:
+    """Refuse a submission that would be one too many; return what is left once it is stored."""
     if operates(token, policy.benchmark):
         return None
     found = _left(policy, token, agent, as_of)
     for name, quota in found.by_name().items():
-        if quota.n + (not stored) > quota.limit:
+        if quota.n >= quota.limit:
             raise _spent(name, quota, found.resets_at, as_of)
-    return found
+    return found.with_one_more()
 
 
 def check_assignments(*, policy: Policy, user: User, as_of: datetime) -> None:

@@ -50,7 +50,7 @@ class Placed:
 
     @cached_property
     def rates(self) -> np.ndarray:
-        return rates(self.outcomes.means)
+        return rates(self.outcomes.means[self.outcomes.voice])
 
     @cached_property
     def easiest(self) -> np.ndarray:
@@ -64,7 +64,7 @@ class Placed:
     @cached_property
     def n_rating(self) -> int:
         """Agents that pass rates are over."""
-        return int(on_equal_terms(self.outcomes.means).sum())
+        return int(on_equal_terms(self.outcomes.means[self.outcomes.voice]).sum())
 
     @property
     def n_agents(self) -> int:
@@ -114,7 +114,7 @@ class Placed:
     @cached_property
     def is_rated_by_full_runs(self) -> bool:
         """Whether pass rates are over agents that ran all tasks, or nearly all."""
-        n_valid = np.count_nonzero(~np.isnan(self.outcomes.means), axis=1)
+        n_valid = np.count_nonzero(~np.isnan(self.outcomes.means[self.outcomes.voice]), axis=1)
         return bool(20 * n_valid.max(initial=0) >= 19 * self.n_tasks)
 
     @property
@@ -123,10 +123,11 @@ class Placed:
         agents, rest = words.counted(self.n_rating, "agent"), self.n_agents - self.n_rating
         if not self.is_rated_by_full_runs:
             return f"Pass rates are mean outcomes of {agents}, none of which has run all tasks."
-        left_out = f"; {words.counted(rest, 'agent')} with fewer {'is' if rest == 1 else 'are'} left out"
+        left_out = f"; {words.counted(rest, 'other')} {'is' if rest == 1 else 'are'} left out"
+        most = "" if self.outcomes.voice.all() else ", two at most of an account that no operator trusts"
         return (
             f"Pass rates are mean outcomes of the {agents} with an outcome that counts on at least 95% of "
-            f"the tasks{left_out if rest else ''}."
+            f"the tasks{most}{left_out if rest else ''}."
         )
 
 

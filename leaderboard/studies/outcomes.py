@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray
+from analytics.arrays import FloatArray, Mask
+from analytics.record.voices import voices
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, Task
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import AgentScores
-from leaderboard.studies.parts import by_agent, keys_of
+from leaderboard.studies.parts import by_agent, keys_of, voter_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.rules import counting_of
 from leaderboard.studies.scores import unpacked
-from leaderboard.submissions.queries import deliveries
+from leaderboard.submissions.queries import deliveries, trusted_accounts
 from selection.single_tasks import PASSED as PASSED
 from selection.single_tasks import REACH as REACH
 from selection.single_tasks import Expected as Expected
@@ -49,6 +50,8 @@ class Outcomes:
         Trials that the harness failed.
     n_counted : list of (int or None), length n_agents
         Delivered outcomes that count, as `selection.single_tasks.n_counted` tells.
+    voice : bool array, shape (n_agents,)
+        Whether pass rates are learnt from it: at most two of an account that nobody vouches for.
     n_unread : int
         Agents whose outcomes have changed since they were last read.
     """
@@ -60,6 +63,7 @@ class Outcomes:
     means: FloatArray
     n_invalid: npt.NDArray[np.int32]
     n_counted: list[int | None]
+    voice: Mask
     n_unread: int
 
     def in_order(self, rows: Sequence[int]) -> "Outcomes":
@@ -71,11 +75,12 @@ class Outcomes:
             means=self.means[rows],
             n_invalid=self.n_invalid[rows],
             n_counted=[self.n_counted[row] for row in rows],
+            voice=self.voice[rows],
         )
 
 
 def read_outcomes(benchmark: Benchmark) -> Outcomes:
-    """Read what is kept of all agents, in eight queries."""
+    """Read what is kept of all agents, in nine queries."""
     policy, tasks, retired = counted_tasks(benchmark)
     every = deliveries(benchmark, withdrawn=True)
     delivered, standing = by_agent(every), {one.agent_id for one in every if not one.withdrawn}
@@ -84,6 +89,8 @@ def read_outcomes(benchmark: Benchmark) -> Outcomes:
     kept = kept.select_related("agent__scaffold", "agent__model").order_by("agent__name")
     right = [one for one in kept if one.key == keys[one.agent_id]]
     rows = [(one.agent, row) for one in right if (row := unpacked(one)).n_deliveries]
+    trusted = trusted_accounts(benchmark)
+    voters = [voter_of(agent, delivered[agent.pk], trusted) for agent, _ in rows]
     return Outcomes(
         policy=policy,
         tasks=tasks,
@@ -92,6 +99,7 @@ def read_outcomes(benchmark: Benchmark) -> Outcomes:
         means=_stacked([row.means for _, row in rows], len(tasks), np.float64),
         n_invalid=_stacked([row.n_invalid for _, row in rows], len(tasks), np.int32),
         n_counted=[n_counted(row, zero=policy.missing == MissingPlaces.ZERO) for _, row in rows],
+        voice=voices(voters, [row.finished for _, row in rows]),
         n_unread=len(standing.difference(one.agent_id for one in right)),
     )
 

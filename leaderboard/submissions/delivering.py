@@ -37,9 +37,20 @@ class Placed:
     same: np.ndarray  # (n_rows,) bool: this very outcome is stored
 
     @classmethod
-    def of(cls, flat: FlatFile, *, benchmark: Benchmark, agents: Mapping[str, Agent]) -> "Placed":
-        """Place the rows of these agents, who are locked, so that what is stored stays as it is."""
-        task_ids = dict(benchmark.tasks.values_list("name", "id"))
+    def of(
+        cls,
+        flat: FlatFile,
+        *,
+        benchmark: Benchmark,
+        agents: Mapping[str, Agent],
+        task_ids: Mapping[str, int] | None = None,
+        are_new: bool = False,
+    ) -> "Placed":
+        """Place the rows of these agents, who are locked, so that what is stored stays as it is.
+
+        `task_ids` by name, where they are known. `are_new`: nothing is stored for these agents.
+        """
+        task_ids = task_ids or dict(benchmark.tasks.values_list("name", "id"))
         setting_ids = ensure_settings(benchmark=benchmark, settings=flat.settings)
         rows = place(
             flat,
@@ -47,7 +58,7 @@ class Placed:
             tasks=[task_ids[name] for name in flat.tasks],
             settings=[setting_ids[tuple(setting)] for setting in flat.settings],
         )
-        stored = live_outcomes([agent.pk for agent in agents.values()])
+        stored = live_outcomes([] if are_new else [agent.pk for agent in agents.values()])
         holder, same = _compare(rows, stored)
         return cls(
             flat=flat,

@@ -92,6 +92,8 @@ def live_outcomes(agents: Iterable[int]) -> pa.Table:
     The key of a `free` one, a confirmed failure of the harness, may be delivered again.
     """
     ids = list(agents)
+    if not ids:
+        return LIVE_SCHEMA.empty_table()
     return copy_out(LIVE_OUTCOMES, [ids, ids, list(LIVE)], schema=LIVE_SCHEMA)
 
 

@@ -821,6 +821,17 @@ def test_trials_that_only_improve_count_as_one(by_run):
     assert repeats.icc is not None
 
 
+def test_of_a_submitters_cumulative_trials_the_first_is_its_score():
+    """The best so far of each try gains nothing; what an operator loaded keeps its mean."""
+    tries = cumulative()
+    rows = [(i, j, tries[j, t], t + 1) for i in range(2) for j in range(134) for t in range(15)]
+    found = made(rows, n_tasks=134, deliveries=[Delivery(agent=0), self_run(1)])
+    same(found.table.means[0], tries.mean(axis=1))
+    same(found.table.means[1], tries[:, 0])
+    assert found.repeats[1].copies.startswith("its trials are cumulative")
+    same(found.n_places[1], [15] * 134)
+
+
 def test_from_how_many_trials_on_the_consistency_settles():
     """One agent passes, or fails, nine of ten trials of a task; the other has too few to part them in two."""
     rng = np.random.default_rng(7)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from django.core.management import call_command
+from django.test import Client
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.reading import standings_of
@@ -15,7 +16,9 @@ from leaderboard.operations.reruns import open_drift_request, settle_requests
 from leaderboard.operations.services import check_drift
 from leaderboard.operations.verifying import TrustUnchanged, trust_account, verify
 from leaderboard.pages.card import first_of
+from leaderboard.pages.placed import placed
 from leaderboard.studies.models import TaskSubset
+from leaderboard.studies.outcomes import read_outcomes
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import AccountTrust, Submission
@@ -110,6 +113,16 @@ def test_pass_rates_and_calibration_take_two_of_them_and_rank_all(db):
     board = recomputed()
     assert (board.n_complete, board.entries.count()) == (18, 46)
     assert all(line.at["full"].rank for line in lines_of(board).values())
+    page = Client().get("/b/toy/tasks").content.decode()
+    assert (
+        "Pass rates are mean outcomes of the 18 agents with an outcome that counts on at least 95% of the "
+        "tasks, two at most of an account that no operator trusts; 28 others are left out."
+    ) in page
+    heard = complete()
+    now = read_outcomes(Benchmark.objects.get())
+    means = {agent.name: row for agent, row in zip(now.agents, now.means, strict=True)}
+    by_hand = np.mean([means[name] for name in heard], axis=0)
+    assert placed(Benchmark.objects.get()).rates == pytest.approx(by_hand)
 
 
 # ------------------------------------------------------------------------------------------- order of events
