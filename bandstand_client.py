@@ -718,10 +718,10 @@ def _tell_tasks(answer: dict[str, Any]) -> str:
         _told(f"{_printable(adaptive['told'])}.", DONE)
         if adaptive["done"]:
             return ""
+    recommended = f" ({n} recommended)" if (n := answer.get("n_trials_recommended")) else ""
     _told(
         f"{answer.get('mode', '')}: {_counted(len(tasks), 'task', 'tasks')}, "
-        f"{_counted(answer.get('n_trials', 1), 'trial', 'trials')} each "
-        f"({answer.get('n_trials_recommended') or answer.get('n_trials', 1)} recommended), until "
+        f"{_counted(answer.get('n_trials', 1), 'trial', 'trials')} each{recommended}, until "
         f"{answer.get('expires_at', '')}. {answer.get('reason', '')}\nAssignment {answer.get('id', '')}",
         DONE,
     )

@@ -12,9 +12,13 @@ import zipfile
 import pytest
 from zstandard import ZstdCompressor
 
+from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing import importers
+from leaderboard.submissions.parsing.importers import Stated
 from tests.cluster import ROOT
 from tests.leaderboard.importers import shapes
 from tests.leaderboard.importers.shapes import inspect_log, inspect_sample
+from tests.toys import AS_OF
 
 STATED = {"scaffold": "basic_agent"}
 
@@ -184,6 +188,15 @@ def test_logs_of_two_tasks_are_refused(refusal, log, tmp_path):
     )
 
 
+def test_logs_of_two_tasks_are_refused_also_as_two_paths(log):
+    first = log(inspect_sample("a", value="C"))
+    other = log(inspect_sample("a", value="C"), name="other.json", task="gsm8k")
+    stated = {"name": None, "stated": Stated(), "benchmark": "toy", "as_of": AS_OF}
+    with pytest.raises(Faulty) as refused:
+        importers.read(first, other, **stated)
+    assert 'eval.task: "gsm8k" is not allowed' in str(refused.value.faults[0])
+
+
 def test_a_retry_repeats_what_was_done(read, log, tmp_path):
     done = inspect_sample("a", value="C", uuid="u-1")
     log(done, name="1.json", status="error")
@@ -216,10 +229,11 @@ HEADER = {key: value for key, value in inspect_log([]).items() if key != "sample
 START = {"version": 2, "eval": HEADER["eval"], "plan": HEADER["plan"]}
 
 
-def test_a_log_that_broke_off_has_its_samples(outcomes, tmp_path):
+def test_a_log_that_broke_off_has_its_samples(read, outcomes, tmp_path):
     samples = {f"samples/{name}_epoch_1.json": inspect_sample(name, value="C") for name in "ab"}
     file = archive(tmp_path / "x.eval", {"_journal/start.json": START} | samples)
     assert outcomes(file) == {("a", 1): 1, ("b", 1): 1}
+    assert "x.eval: the evaluation did not come to its end (no header.json)." in read(file).notes
 
 
 def test_of_two_summaries_the_last_holds(outcomes, tmp_path):

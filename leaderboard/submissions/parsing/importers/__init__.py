@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, Progress
@@ -191,10 +192,10 @@ def _runs(
     importer: Importer, sources: list[Source], stated: Stated, told: Told, notes: list[str]
 ) -> Iterator[Run]:
     """The runs of all files; together they may have as many bytes as one folder."""
-    n_read = 0
+    n_read, shared = 0, dict[str, Any]()
     for source in sources:
         source.n_read = n_read
-        yield from importer.runs(Reading(source, stated, told, notes)) if importer.runs else ()
+        yield from importer.runs(Reading(source, stated, told, notes, shared)) if importer.runs else ()
         n_read = source.n_read
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.parsing.importers.document import Node, Told, Unreadable, keys, parsed
@@ -67,12 +67,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader works with: the files, what was stated, where faults and notes go."""
+    """What a reader works with: the files, what was stated, where faults and notes go.
+
+    `shared` is for what a reader keeps from one path for the next.
+    """
 
     source: Source
     stated: Stated
     told: Told
     notes: list[str] = field(default_factory=list)
+    shared: dict[str, Any] = field(default_factory=dict)
 
     def among(self, is_one: Callable[[str, frozenset[str]], bool], *patterns: str) -> list[Path]:
         """Of the files of a folder whose names match, those that look like one; or the one file."""

@@ -46,13 +46,12 @@ RULE = "a score is C, I, P, N, yes, no, true, false or a number from 0 to 1"
 
 
 def runs(reading: Reading) -> Iterator[Run]:
-    met: set[str] = set()
-    first: tuple[str, str] | None = None
+    met: set[str] = reading.shared.setdefault("met", set())
     for path in _files(reading):
         is_archive = head(path)[:4] == ZIP
         for header, samples in _archive(path, reading) if is_archive else _document(path, reading):
             task = header.at("eval", "task").text() or ""
-            first = first or (task, header.file)
+            first = reading.shared.setdefault("task", (task, header.file))
             if task != first[0]:
                 header.at("eval", "task").fault(f"{first[1]} is of {first[0]}; load one task at a time")
             yield Run(_carried(header), list(_trials(header, samples, met, reading)))
@@ -80,6 +79,8 @@ def _archive(path: Path, reading: Reading) -> Iterator[tuple[Node, Iterator[Node
             if name is None:
                 reading.told.add(file, "", f"the archive has no {HEADERS[0]}: it is no log of inspect_ai")
                 return
+            if name != HEADERS[0]:
+                reading.notes.append(f"{file}: the evaluation did not come to its end (no {HEADERS[0]}).")
             header = _member(archive, members[name], path, reading, where="")
             if header is not None and header.is_object() and header.get("eval").is_object():
                 yield header, _samples(archive, members, header, path, reading)
