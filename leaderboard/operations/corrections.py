@@ -1,6 +1,6 @@
 """What is taken back, confirmed or approved after it was delivered. Nothing is deleted: the log says why."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from leaderboard.errors import Conflict, Forbidden, Missing
 from leaderboard.operations.acting import acting
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Judged, Status, Submission
-from leaderboard.submissions.queries import Delivery, deliveries, live_outcomes, settings_of, withheld
+from leaderboard.submissions.queries import Delivery, deliveries, live_outcomes, withheld
 from leaderboard.submissions.services import append_changes, bump_data_version, change_status
 
 
@@ -102,27 +102,28 @@ def _judged(submission: Submission) -> str:
     """Whether what stands of the same tasks beside a submission is better."""
     live = live_outcomes([submission.agent_id])
     its = pc.equal(live["submission"], submission.pk)
-    settings = {pk: facets for facets, pk in settings_of(submission.agent.benchmark).items()}
-    better = is_better(live.filter(pc.invert(its)), live.filter(its), settings)
+    better = is_better(live.filter(pc.invert(its)), live.filter(its))
     return Judged.BETTER if better else ""
 
 
-def is_better(rows: pa.Table, gone: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> bool:
-    """Whether outcomes are better on average than those taken back, over the tasks that both have."""
+def is_better(rows: pa.Table, gone: pa.Table) -> bool:
+    """Whether outcomes are better on average than those taken back, over the tasks that both have.
+
+    Under whatever prompt or judge: these are labels that a submitter chooses.
+    """
     if not gone.num_rows:
         return False
-    new, old = (_means(part, settings) for part in (rows, gone))
-    differences = [new[key] - old[key] for key in new.keys() & old.keys()]
+    new, old = _means(rows), _means(gone)
+    differences = [new[task] - old[task] for task in new.keys() & old.keys()]
     return bool(differences) and round(sum(differences) / len(differences), 6) > 0  # of four bytes each
 
 
-def _means(rows: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> dict[tuple[object, ...], float]:
-    """Mean outcome by task, prompt and judge; what is invalid is a failure."""
-    values: dict[tuple[object, ...], list[float]] = {}
-    for one in rows.select(["task", "setting", "value", "valid"]).to_pylist():
-        key = (one["task"], *settings[one["setting"]][:2])
-        values.setdefault(key, []).append(one["value"] if one["valid"] else 0.0)
-    return {key: sum(of) / len(of) for key, of in values.items()}
+def _means(rows: pa.Table) -> dict[int, float]:
+    """Mean outcome by task; what is invalid is a failure."""
+    values: dict[int, list[float]] = {}
+    for one in rows.select(["task", "value", "valid"]).to_pylist():
+        values.setdefault(one["task"], []).append(one["value"] if one["valid"] else 0.0)
+    return {task: sum(of) / len(of) for task, of in values.items()}
 
 
 def may_withdraw(submission: Submission, user: User) -> bool:

@@ -157,13 +157,11 @@ class Delivered:
     @cached_property
     def is_better_again(self) -> bool:
         """Whether its owner took outcomes back, or does so by it, and it has better ones of these tasks."""
-        if self.is_first:
-            return False
         stored = taken_back_outcomes(self.submission.agent)
         gone = pa.concat_tables(
             [stored, self.replaced.select(stored.column_names)], promote_options="permissive"
         )
-        return is_better(self.rows, gone, self.settings)
+        return is_better(self.rows, gone)
 
     @cached_property
     def standing(self) -> pa.Table:

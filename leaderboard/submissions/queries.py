@@ -377,9 +377,13 @@ def without_held(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
 def taken_back_outcomes(agent: Agent) -> pa.Table:
     """What the owner of an agent withdrew or replaced since an operator last approved, as it was delivered.
 
-    Also of what never counted, as under an embargo.
+    Also of other versions of it, and of what never counted, as under an embargo.
     """
     theirs = Q(submission__agent=agent) | Q(submission__agent__merged_into=agent)
+    if agent.owner_id:
+        made_of = {"scaffold": agent.scaffold_id, "model": agent.model_id, "owner": agent.owner_id}
+        versions = Agent.objects.filter(benchmark=agent.benchmark_id, **made_of)
+        theirs |= Q(submission__agent__in=versions)
     back = StatusChange.objects.filter(theirs, status__in=(Status.WITHDRAWN, Status.SUPERSEDED))
     back = back.filter(by=agent.owner, submission__loaded=False)
     approved = Approval.objects.filter(agent=agent, at__gte=OuterRef("at"))

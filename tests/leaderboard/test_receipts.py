@@ -605,7 +605,7 @@ class TestResubmission:
         receipt = deliver(ada, every_task(0), version="1")
         recompute(benchmark=toy, as_of=AS_OF)
         withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
-        deliver(ada, every_task(1), "newcomer 2", version="2")
+        deliver(ada, every_task(0), "newcomer 2", version="2")
         with pytest.raises(LooksLikeAnother):
             deliver(ada, every_task(1), "newcomer 3", version="3", model="\uff2dodel 9")
         deliver(ada, every_task(1), "unlike", model="Model 8")
@@ -648,6 +648,30 @@ class TestResubmission:
         deliver(ada, {f"t{j:02d}": [int(j < 15)] for j in range(10, 20)}, run="b")
         (reason,) = withheld(toy).values()
         assert reason.startswith("resubmitted: it took outcomes back")
+
+    def test_nor_under_other_labels(self, ada, toy):
+        """Each try under a prompt of its own, and the best one without."""
+        for variant, outcome in (("v1", 1), ("v2", 0)):
+            rows = [
+                {"task": task, "trial": 1, "outcome": outcome, "prompt_variant": variant}
+                for task in every_task()
+            ]
+            tried = deliver(ada, rows)
+            withdraw(uuid=stored(tried).uuid, token=ada, reason="again", as_of=AS_OF)
+        assert withheld(toy) == {}
+        deliver(ada, every_task(1))
+        assert len(withheld(toy)) == 1
+
+    def test_nor_as_other_versions(self, ada, toy):
+        for version in ("1", "2"):
+            tried = deliver(ada, every_task(0), f"newcomer {version}", version=version)
+            withdraw(uuid=stored(tried).uuid, token=ada, reason="again", as_of=AS_OF)
+        final = deliver(ada, every_task(1), "newcomer 3", version="3")
+        assert list(withheld(toy)) == [stored(final).agent_id]
+        other = deliver(ada, every_task(1), "unlike", model="Model 8")
+        assert stored(other).agent_id not in withheld(toy)
+        approve(benchmark=toy, agent="newcomer 3", reason="a bug indeed", as_of=AS_OF)
+        assert withheld(toy) == {}
 
     def test_nor_tried_again_first_and_taken_back_after(self, ada, toy):
         worse = deliver(ada, every_task(0))
