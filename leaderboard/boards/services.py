@@ -79,13 +79,15 @@ def publish(
 
 
 def _is_newer(board: Board, decided: Decided) -> bool:
-    """Whether a board rests on data, a policy or a study that came later."""
+    """Whether a board rests on data, a policy, estimators, or a study by the same ones, that came later."""
     studies = ("subset", "validation", "variance")
     pairs = [(getattr(board, f"{name}_id") or 0, getattr(decided, name)) for name in studies]
+    is_later = any(pk > (study.pk if study else 0) for pk, study in pairs)
     return (
         board.data_version > decided.data_version
         or board.policy_id > decided.policy.pk
-        or any(pk > (study.pk if study else 0) for pk, study in pairs)
+        or board.estimator_version > ESTIMATOR_VERSION
+        or (is_later and board.estimator_version == ESTIMATOR_VERSION)
     )
 
 

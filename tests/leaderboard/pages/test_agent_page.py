@@ -517,6 +517,6 @@ def test_its_drawing_stands_alone(client, publish):
 def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert_num_queries, n_agents):
     publish(graded(n_agents, 20), slug="many")
     pk = agent("a01", "many").pk
-    # benchmark; merged; agent, submissions, names before; and the nine of outcomes and board
-    with django_assert_num_queries(16):
+    # benchmark; merged; agent, submissions, names before; and the ten of outcomes and board
+    with django_assert_num_queries(17):
         client.get(f"/b/many/agents/{pk}")

@@ -190,5 +190,5 @@ def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert
     publish(ladder(n_agents, 20), slug="many")
     task = Task.objects.filter(benchmark__slug="many").first()
     # those of the page of all tasks, the task, and versions of the subset
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(14):
         client.get(f"/b/many/tasks/{task.pk}")
