@@ -250,7 +250,8 @@ def test_above_200_agents_rows_are_tenths(client, publish, monkeypatch):
 @pytest.mark.parametrize("n_agents", [3, 60])
 def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert_num_queries, n_agents):
     publish(ladder(n_agents, 20), slug="many")
-    # benchmark; policy, tasks, deliveries, confirmations, merged agents, subset, parts, trusted accounts; board, its entries
+    # benchmark; policy, tasks, deliveries, confirmations, merged agents, subset, parts, trusted accounts;
+    # board, its entries
     with django_assert_num_queries(12):
         seen(client, slug="many")
 
