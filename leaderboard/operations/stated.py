@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow.compute as pc
 
+from leaderboard.submissions.parsing.envelope import is_address
 from leaderboard.submissions.parsing.flat import FlatFile, is_name
 
 OF_AGENT = ("version", "organisation")
@@ -86,4 +87,4 @@ def _links(of_run: dict[str, list[str] | None], n: int) -> Iterator[dict[str, st
 
 
 def _is_link(text: str) -> bool:
-    return len(text) <= MAX_LINK_LENGTH and text.isprintable() and text.startswith(("https://", "http://"))
+    return len(text) <= MAX_LINK_LENGTH and text.isprintable() and is_address(text)

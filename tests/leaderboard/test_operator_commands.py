@@ -433,12 +433,15 @@ class TestStated:
             [{"link": "https://example.org/1"}, {"link": "https://example.org/2"}, {}, {}],
             [{"link": "see below"}, {}, {}, {}],
             [{"link": "javascript:alert(1)"}, {}, {}, {}],
+            [{"logs": "http://"}, {}, {}, {}],
+            [{"logs": "https://x:99999/"}, {}, {}, {}],
+            [{"logs": "https://github.com@evil.example/x"}, {}, {}, {}],
         ],
     )
     def test_what_is_no_one_address_stays_metadata(self, db, changes):
         self.load(*changes)
         assert all(submission.links == {} for submission in Submission.objects.all())
-        assert all(set(detail.metadata) == {"link"} for detail in OutcomeDetail.objects.all())
+        assert all(set(detail.metadata) == set(changes[0]) for detail in OutcomeDetail.objects.all())
 
     def test_a_version_stated_later_is_filled_in_and_no_other(self, db):
         load_text(f"{HEAD}\nToy,a,Loop,Model a,2026-01-05,t1,1,1\n")

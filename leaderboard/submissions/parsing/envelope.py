@@ -135,11 +135,11 @@ def _links(fields: Mapping[str, Any]) -> Iterator[Fault]:
     for name, value in ((name, links[name]) for name in LINKS if name in links):
         if not (isinstance(value, str) and len(value) <= MAX_LINK_LENGTH and value.isprintable()):
             yield fault(f"links.{name}", value, "is a text of at most 2,000 printable characters")
-        elif not _is_address(value):
+        elif not is_address(value):
             yield fault(f"links.{name}", value, "begins with https:// or http://, a host follows, no account")
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
     """Whether every browser reads the same host in it; one takes a backslash for a slash."""
     try:
         parts = urlsplit(text)
