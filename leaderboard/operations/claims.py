@@ -68,7 +68,7 @@ def may_know(*, benchmark: Benchmark, name: str, by: User) -> bool:
 
 
 def check_made_of(agent: Agent) -> None:
-    """Refuse an agent without a delivery whose scaffold or model reads like another of its benchmark.
+    """Refuse a scaffold or model that reads like another of the benchmark, of an agent without a delivery.
 
     Those of agents that nobody else may know of yet are not compared.
     """
