@@ -124,6 +124,7 @@ class Delivery(Said):
     run = Name(required=False)
     assignment = serializers.UUIDField(required=False)
     replaces = serializers.UUIDField(required=False)
+    embargo_until = serializers.DateTimeField(required=False)
     links = Links(required=False)
     outcomes = OutcomeSaid(many=True, allow_empty=False)
 
