@@ -41,7 +41,7 @@ class Repeats:
         Why its trials count as one, in words: two agree too often to be two draws, or no task ever gets
         worse from one to the next; else empty.
     cumulative : bool
-        Whether they count as one since no task ever gets worse from one to the next.
+        Whether they count as one since hardly any task gets worse from one to a later one.
     gains : str
         A latest delivery that is better on some tasks and worse on none, in words; else empty.
     levels : mapping of str to int

@@ -157,10 +157,11 @@ def _cumulative(parts: Sequence[Trials], runs: CodeArray) -> str:
     found = [one for part in ordered if (one := only_improving(part.rows.task, part.outcome)) is not None]
     if not found:
         return ""
-    n_tasks = min(found, key=lambda one: one.log_chance).n_tasks
+    least = min(found, key=lambda one: one.log_chance)
+    n_worse = f"only {least.n_worse}" if least.n_worse else "none"
     return (
-        f"its trials are cumulative, not repeats: none of the {n_tasks} tasks with different outcomes gets "
-        "worse from any trial to the next, so they count as one"
+        f"its trials are cumulative, not repeats: {n_worse} of the {least.n_tasks} tasks with different "
+        "outcomes gets worse from any trial to the next, so they count as one"
     )
 
 

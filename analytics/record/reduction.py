@@ -42,6 +42,7 @@ from analytics.record.spending import spending, total
 from analytics.record.whole_runs import Trials as DeliveredTrials
 from analytics.record.whole_runs import whole_runs
 from analytics.repeats import Repeats
+from analytics.trials.flags import run_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +216,7 @@ def agent_rows(
         order=frame.order,
     )
     cumulative = np.array([one.cumulative for one in alike], dtype=np.bool_) & ~frame.operator
-    counted_places = _places(_firsts(counted, cumulative), weight, frame, most, zero=zero)
+    counted_places = _places(_firsts(counted, cumulative, settings), weight, frame, most, zero=zero)
     costs, tokens, seconds = _spent(counted, frame)
     arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
     first, _ = _arrivals(rows, frame)
@@ -538,14 +539,17 @@ def _lower(
     return np.where((other < score)[counted.rows.agent], changed, weight)
 
 
-def _firsts(counted: _Slots, cumulative: Mask) -> _Slots:
-    """Let the first trial of a task, its lowest, stand for all where an agent's trials are cumulative."""
+def _firsts(counted: _Slots, cumulative: Mask, settings: Sequence[Setting]) -> _Slots:
+    """Let the first trial of a task stand for all where an agent's trials are cumulative."""
     mine = cumulative[counted.rows.agent] & counted.has_outcome
     if not mine.any():
         return counted
-    lowest = np.full(int(counted.slot.max()) + 1, np.inf)
-    np.minimum.at(lowest, counted.slot[mine], counted.rows.outcome[mine])
-    outcome = np.where(mine, lowest[counted.slot], counted.rows.outcome)
+    runs = run_order([run for *_, run in settings])
+    last = np.flatnonzero(mine)[::-1]
+    last = last[np.argsort(-runs[counted.rows.setting[last]], kind="stable")]
+    firsts = np.empty(int(counted.slot.max()) + 1)
+    firsts[counted.slot[last]] = counted.rows.outcome[last]  # the last of several: the first trial
+    outcome = np.where(mine, firsts[counted.slot], counted.rows.outcome)
     return counted._replace(rows=replace(counted.rows, outcome=outcome))
 
 

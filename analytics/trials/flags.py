@@ -7,11 +7,11 @@ Rules
   chance agreement is p̂₁p̂₂ + q̂₁q̂₂ (equal values, for outcomes other than 0 and 1), and the binomial
   probability of so many agreements is at most 1e-6. Such an agent's trials count as one in every variance;
   deterministic agents are among them.
-- *Trials that only improve.* No task of the agent gets worse from any of its trials to the next. Repeats are
-  exchangeable: given the n_j outcomes of a task, of which m_jv have the value v, each of their orders is as
-  likely as any other, so that they ascend with probability Π_v m_jv!/n_j!, for pass and fail 1/C(n_j, s_j)
-  with s_j passes. Over independent tasks that is a product; tasks with equal outcomes add the factor 1. At a
-  product of at most 1e-6 the trials are cumulative, not repeats, and count as one in every variance.
+- *Trials that only improve.* Repeats are exchangeable: given the n_j outcomes of a task, of which m_jv have
+  the value v, each of their orders is as likely as any other, so that they ascend with probability
+  p_j = Π_v m_jv!/n_j!, for pass and fail 1/C(n_j, s_j) with s_j passes. Where W of the tasks whose outcomes
+  differ get worse from one trial to a later one, and P(at most W do) of independent tasks is at most 1e-6,
+  the trials are cumulative, not repeats, and count as one in every variance. At W = 0 it is Π_j p_j.
 - *Identical outcomes* under two names, unless all of them are equal (all passed, all failed). They are a
   *copy* where chance, (p̂² + q̂²)ⁿ, is at most 1e-6: few passes on hard tasks coincide honestly.
 - *A part of another's outcomes*: equal on all tasks that both ran, where one ran more and chance is as small.
@@ -48,7 +48,7 @@ from analytics.arrays import FloatArray, Mask
 from analytics.errors import CoreError
 
 AGREEMENT, N_TASKS_AGREEING, AGREEMENT_P = 0.995, 100, 1e-6
-ORDER_P = 1e-6
+ORDER_P, N_ERRORS = 1e-6, 4.0
 MOST_COMPARED = 256  # trials of an agent, those of most tasks: their pairs grow as the square
 N_AT_ONCE = 256  # agents, so that memory grows as their number
 N_TASKS_BEGINNING = 64  # by which most agents differ already
@@ -81,17 +81,20 @@ class Dependence:
 
 @dataclass(frozen=True)
 class Improvement:
-    """Trials of one agent of which no task gets worse from one to the next.
+    """Trials of one agent by which tasks get better, and hardly any gets worse.
 
     Attributes
     ----------
     n_tasks : int
         Tasks whose outcomes differ.
+    n_worse : int
+        Those of them that get worse from one trial to a later one.
     log_chance : float
-        Natural logarithm of the probability that all of them ascend, were the trials repeats.
+        Natural logarithm of the probability that no more of them do, were the trials repeats.
     """
 
     n_tasks: int
+    n_worse: int
     log_chance: float
 
 
@@ -136,20 +139,38 @@ def only_improving(task: npt.NDArray[np.integer], outcome: FloatArray) -> Improv
         Of the agent's valid rows under one condition, each task's in the order of its trials.
     outcome : float array, (n_rows,)
     """
-    order = np.argsort(task, kind="stable")
-    is_same, change = np.diff(task[order]) == 0, np.diff(outcome[order])
-    if (is_same & (change < 0)).any():
+    if not task.size:
         return None
-    n_trials, n_equal = _run_lengths(~is_same), _run_lengths(~is_same | (change > 0))
-    log_chance = float(gammaln(n_equal + 1).sum() - gammaln(n_trials + 1).sum())  # Σ_j log(Π_v m_jv!/n_j!)
-    if log_chance > math.log(ORDER_P) + TIED:
+    log_p, ascends = _orders(task, outcome)
+    n_worse, p = int(np.count_nonzero(~ascends)), np.exp(log_p)
+    # Each p is at most ½, so that the tail is no lighter than a normal one, which is 3e-5 there.
+    if ascends.sum() - p.sum() < N_ERRORS * math.sqrt(float(p @ (1.0 - p))):
         return None
-    return Improvement(np.unique(task[order][1:][is_same & (change > 0)]).size, log_chance)
+    log_chance = _log_at_most(n_worse, log_p)
+    return Improvement(log_p.size, n_worse, log_chance) if log_chance <= math.log(ORDER_P) + TIED else None
 
 
-def _run_lengths(is_new: Mask) -> npt.NDArray[np.integer]:
-    """Lengths of the runs that begin with the first row and after each True of `is_new`, (n_runs,)."""
-    return np.diff(np.concatenate([[0], np.flatnonzero(is_new) + 1, [is_new.size + 1]]))
+def _orders(task: npt.NDArray[np.integer], outcome: FloatArray) -> tuple[FloatArray, Mask]:
+    """Return log Π_v m_jv!/n_j! of the tasks whose outcomes differ, and which of them ascend, (n_tasks,)."""
+    _, of, n_trials = np.unique(task, return_inverse=True, return_counts=True)
+    by_value, in_turn = np.lexsort((outcome, of)), np.argsort(of, kind="stable")
+    is_new = np.diff(of[by_value]) != 0, np.diff(outcome[by_value]) != 0
+    ends = np.concatenate([np.flatnonzero(is_new[0] | is_new[1]), [task.size - 1]])
+    n_equal, n_tasks = np.diff(np.concatenate([[-1], ends])), n_trials.size
+    log_p = np.bincount(of[by_value[ends]], gammaln(n_equal + 1), n_tasks) - gammaln(n_trials + 1)
+    worse = (np.diff(of[in_turn]) == 0) & (np.diff(outcome[in_turn]) < 0)
+    ascends = np.bincount(of[in_turn][1:][worse], minlength=n_tasks) == 0
+    differ = np.bincount(of[by_value[ends]], minlength=n_tasks) > 1
+    return log_p[differ], np.asarray(ascends[differ], dtype=np.bool_)
+
+
+def _log_at_most(n: int, log_p: FloatArray) -> float:
+    """Return log P(at most `n` fail) of independent events that hold with these probabilities."""
+    found = np.full(n + 1, -np.inf)
+    found[0] = 0.0
+    for odds in np.log1p(-np.exp(log_p)) - log_p:
+        found[1:] = np.logaddexp(found[1:], found[:-1] + odds)
+    return float(log_p.sum() + np.logaddexp.reduce(found))
 
 
 def run_order(runs: Sequence[str | None]) -> npt.NDArray[np.int64]:

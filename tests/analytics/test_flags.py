@@ -11,6 +11,8 @@ from analytics.trials.flags import (
     Dependence,
     Improvement,
     RowsMalformed,
+    _log_at_most,
+    _orders,
     dependent_trials,
     identical_agents,
     only_gains,
@@ -87,14 +89,32 @@ def test_trials_that_only_improve_by_hand():
     """Two passes of five trials end it with probability 1/C(5, 2) = 1/10: of six tasks 1e-6."""
     late, solved, failed = [0, 0, 0, 1, 1], [1] * 5, [0] * 5
     found = only_improving(*in_turn(*[late] * 6, solved, failed))
-    assert found == Improvement(6, pytest.approx(math.log(1e-6), rel=1e-12))
+    assert found == Improvement(6, 0, pytest.approx(math.log(1e-6), rel=1e-12))
     assert only_improving(*in_turn(*[late] * 5, solved, failed)) is None  # 1e-5
-    assert only_improving(*in_turn(*[late] * 60, [0, 0, 1, 0, 1])) is None  # one task goes back
     assert only_improving(*in_turn(*[late[::-1]] * 60)) is None  # only getting worse is no gain
-    assert only_improving(*in_turn(*[[0.0, 0.5, 1.0]] * 8)) == Improvement(8, pytest.approx(-8 * math.log(6)))
+    assert only_improving(*in_turn(*[[0.0, 0.5, 1.0]] * 8)) == Improvement(
+        8, 0, pytest.approx(-8 * math.log(6))
+    )
     assert only_improving(*in_turn(*[[0.0, 0.5, 1.0]] * 7)) is None  # 6^-7 = 3.6e-6
     assert only_improving(*in_turn(*[[0, 1]] * 20)) is not None  # 2^-20 = 9.5e-7
     assert only_improving(*in_turn(*[[0, 1]] * 19)) is None
+
+
+def test_a_task_that_gets_worse_hides_nothing():
+    """Of 21 tasks with p = 1/10 at most one gets worse with probability 10^-21 + 21·.9·10^-20."""
+    late, back = [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]
+    found = only_improving(*in_turn(*[late] * 20, back))
+    assert found == Improvement(21, 1, pytest.approx(math.log(1e-21 + 21 * 0.9e-20), rel=1e-12))
+    assert only_improving(*in_turn(*[late] * 7, back)) == Improvement(8, 1, pytest.approx(math.log(7.3e-7)))
+    assert only_improving(*in_turn(*[late] * 6, back)) is None  # 6.4e-6
+    tasks = [[0, 1], [0, 0, 1], late, [0, 0.5, 1], [0, 0, 0, 1], [0, 0.2, 0.4, 0.6, 1]] * 2 + [back, [1, 0]]
+    log_p, ascends = _orders(*in_turn(*tasks))
+    p = np.exp(log_p)
+    ways = np.array(list(itertools.product([True, False], repeat=p.size)))
+    some = ways[(~ways).sum(axis=1) <= 2]
+    chance = np.where(some, p, 1 - p).prod(axis=1).sum()
+    assert (~ascends).sum() == 2
+    assert _log_at_most(2, log_p) == pytest.approx(math.log(chance), rel=1e-12)
 
 
 def test_equal_outcomes_and_single_trials_tell_nothing():
@@ -110,7 +130,7 @@ def test_the_chance_of_an_order_is_the_share_of_all_orders_that_ascend():
         np.mean([list(order) == sorted(order) for order in itertools.permutations(one)]) for one in tasks
     ]
     found = only_improving(*in_turn(*tasks * 2))
-    assert found == Improvement(8, pytest.approx(2 * sum(map(math.log, shares)), rel=1e-12))
+    assert found == Improvement(8, 0, pytest.approx(2 * sum(map(math.log, shares)), rel=1e-12))
 
 
 def test_honest_repeats_never_only_improve():

@@ -821,9 +821,14 @@ def test_trials_that_only_improve_count_as_one(by_run):
     assert repeats.icc is not None
 
 
-def test_of_a_submitters_cumulative_trials_the_first_is_its_score():
-    """The best so far of each try gains nothing; what an operator loaded keeps its mean."""
+@pytest.mark.parametrize("n_worse", [0, 1, 5])
+def test_of_a_submitters_cumulative_trials_the_first_is_its_score(n_worse):
+    """The best so far of each try gains nothing; what an operator loaded keeps its mean.
+
+    Nor does it help to let a few tasks get worse.
+    """
     tries = cumulative()
+    tries[np.flatnonzero(tries[:, 0])[:n_worse], 7] = 0.0
     rows = [(i, j, tries[j, t], t + 1) for i in range(2) for j in range(134) for t in range(15)]
     found = made(rows, n_tasks=134, deliveries=[Delivery(agent=0), self_run(1)])
     same(found.table.means[0], tries.mean(axis=1))
