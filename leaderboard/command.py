@@ -25,7 +25,9 @@ def needs_database(arguments: list[str]) -> bool:
 
 def main() -> None:
     if find_spec("django") is None:
-        sys.exit("bandstand-server needs its extra, which is not installed: pip install 'bandstand[server]'")
+        sys.exit(
+            "bandstand-server needs its extra, which is not installed: pip install '.[server]' in a checkout"
+        )
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
     # Commands multiply many small matrices, where a second thread of BLAS costs more than it saves.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -110,7 +110,9 @@ def test_a_service_is_installed_without_what_only_extras_need():
     assert not {"pandas", "scikit-learn"} & locked("requirements.txt")
 
 
-NO_SERVER = "bandstand-server needs its extra, which is not installed: pip install 'bandstand[server]'\n"
+NO_SERVER = (
+    "bandstand-server needs its extra, which is not installed: pip install '.[server]' in a checkout\n"
+)
 
 
 @pytest.mark.parametrize("argument", ["migrate", "--help", "serve", "load"])

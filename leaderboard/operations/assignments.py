@@ -37,7 +37,7 @@ from leaderboard.operations.queries import open_request, request_naming
 from leaderboard.studies.audits import n_audit_tasks
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.models import LIVE, Submission
+from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, submissions_of
 
 
@@ -261,14 +261,24 @@ def answered(
 ) -> Assignment | None:
     """The assignment that a delivery is for: the one it names, that of what it replaces, or the open one.
 
-    What comes from an agent whose tasks were chosen for it is for that assignment also after its days.
+    Where all that was delivered for the last one was withdrawn, it is that again. What comes from an agent
+    whose tasks were chosen for it is for that assignment also after its days.
     """
     if named is not None:
         if found := agent.assignments.filter(uuid=named).first():
             return found
         raise NotItsAssignment
     before = Assignment.objects.filter(submissions__in=replaces).order_by("-id").first()
-    return before or current(agent, as_of) or adaptively.earlier(agent)
+    return before or current(agent, as_of) or adaptively.earlier(agent) or _taken_back(agent)
+
+
+def _taken_back(agent: Agent) -> Assignment | None:
+    """The last assignment, if all that fulfilled it was withdrawn, and it is of the present subset."""
+    last = agent.assignments.order_by("-id").first()
+    if last is None or last.status != AssignmentStatus.FULFILLED:
+        return None
+    is_of_now = last.subset is None or last.subset == active_subset(agent.benchmark)
+    return last if is_of_now and not last.submissions.exclude(status=Status.WITHDRAWN).exists() else None
 
 
 def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:

@@ -6,7 +6,7 @@ from datetime import date
 from leaderboard.pages.lines import Line
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.pareto import Axis, Point, cost_axis, day_axis, pareto
-from leaderboard.studies.answers import Standings, table, words
+from leaderboard.studies.answers import HEADING, Standings, heads, table, words
 
 TIES = {"lead": "the reference", "tied": "tied with it", "worse": "not tied with it", "muted": "not known"}
 KINDS: dict[str, tuple[str, Callable[[Sequence[Point]], Axis]]] = {
@@ -15,9 +15,9 @@ KINDS: dict[str, tuple[str, Callable[[Sequence[Point]], Axis]]] = {
 }
 GONE = ", withdrawn"
 FRONT_OF_COSTS = (
-    "A run is one trial of each task. The line joins agents that no other beats at their price or less."
+    "A run is one trial of each task. The line joins {agents} that no other beats at their price or less."
 )
-FRONT_OF_DAYS = "The line joins agents that none before them beats."
+FRONT_OF_DAYS = "The line joins {agents} that none before them beats."
 
 
 def score_chart(
@@ -34,14 +34,16 @@ def score_chart(
         return None
     ranked = [line for line in lines if line.told.score is not None and line.told.rank is not None]
     known = words.whole_costs(standings)
+    heading = {line.entry.agent for line in ranked if heads(standings, line.entry)}
+    of = "agents" if len(heading) == len(ranked) else HEADING[standings.headline_from]
     tasks = words.tasks_of(standings, target)
     priced = [(line, known[line.entry.agent]) for line in ranked if line.entry.agent in known]
     if priced:
-        lede = FRONT_OF_COSTS + _left_out(len(ranked) - len(priced))
-        return _chart("Cost", priced, target, tasks, lede, agents, gone)
+        lede = FRONT_OF_COSTS.format(agents=of) + _left_out(len(ranked) - len(priced))
+        return _chart("Cost", priced, target, tasks, lede, agents, gone, heading)
     dated = [(line, day) for line in ranked if (day := _day(line.entry.submitted_at))]
-    lede = f"{_no_cost({line.entry.cost_basis for line in ranked})} {FRONT_OF_DAYS}"
-    return _chart("Date", dated, target, tasks, lede, agents, gone) if dated else None
+    lede = f"{_no_cost({line.entry.cost_basis for line in ranked})} {FRONT_OF_DAYS.format(agents=of)}"
+    return _chart("Date", dated, target, tasks, lede, agents, gone, heading) if dated else None
 
 
 def _chart(
@@ -52,6 +54,7 @@ def _chart(
     lede: str,
     agents: str,
     gone: Collection[str],
+    heading: Collection[str],
 ) -> Chart:
     title, axis_of = KINDS[took]
     score = table.HEADS[target]
@@ -62,6 +65,7 @@ def _chart(
             line.cells[score],
             address=f"{agents}{line.pk}" if agents else "",
             is_gone=line.entry.agent in gone,
+            heads=line.entry.agent in heading,
         )
         for line, at in drawn
     ]
@@ -82,7 +86,7 @@ def _row(line: Line, took: str, score: str, is_gone: bool) -> tuple[str, ...]:
     return name, line.cells.get(took, table.NOTHING), told, TIES[line.standing]
 
 
-def _point(line: Line, took: float, score: str, *, address: str, is_gone: bool) -> Point:
+def _point(line: Line, took: float, score: str, *, address: str, is_gone: bool, heads: bool) -> Point:
     told, cost = line.told, words.cost_text(line.entry)
     return Point(
         name=line.entry.agent,
@@ -94,6 +98,7 @@ def _point(line: Line, took: float, score: str, *, address: str, is_gone: bool) 
         standing=line.standing,
         address=address,
         more=GONE if is_gone else "",
+        heads=heads,
     )
 
 

@@ -41,6 +41,7 @@ class Point:
     standing: Standing
     address: str = ""
     more: str = ""  # behind the name, never cut
+    heads: bool = True  # whether headlines, and the line, may be made from it
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,12 @@ class Axis:
 
 
 def front(points: Iterable[Point]) -> list[Point]:
-    """The points that none with as little or less beats, from the least taken to the best score."""
+    """The points that none with as little or less beats, from the least taken to the best score.
+
+    Of those that headlines are made from.
+    """
     found: list[Point] = []
-    for point in sorted(points, key=lambda point: (point.took, -point.score)):
+    for point in sorted((one for one in points if one.heads), key=lambda point: (point.took, -point.score)):
         if not found or point.score > found[-1].score:
             found.append(point)
     return found
@@ -105,7 +109,8 @@ def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> Saf
     x, y = axis.scale, score_scale(points)
     best = front(points)
     marks = [*_scores(y), *_taken(axis), *_whiskers(points, x, y)]
-    marks.append(steps([*_places(best, x, y), (WIDTH - RIGHT, y(best[-1].score))], stroke="pareto"))
+    if best:
+        marks.append(steps([*_places(best, x, y), (WIDTH - RIGHT, y(best[-1].score))], stroke="pareto"))
     marks += [_dot(point, x, y) for point in _back_to_front(points)]
     marks += _names(best, _places(points, x, y), x, y)
     return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks, links=True)

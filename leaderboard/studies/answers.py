@@ -25,6 +25,7 @@ from selection.standings.lines import (
     TargetLine,
     Verdict,
 )
+from selection.standings.terms import HEADING, heads
 from selection.standings.verdict import advice_text, random_text, verdict, why_text
 
 AVERAGED = {
@@ -46,6 +47,7 @@ def averaged_over(result: Mapping[str, Any]) -> str:
 
 
 __all__ = [
+    "HEADING",
     "AtTarget",
     "Changes",
     "Conditions",
@@ -66,6 +68,7 @@ __all__ = [
     "changes",
     "compared",
     "gaps",
+    "heads",
     "orderly_end",
     "printed",
     "progress_bar",

@@ -19,7 +19,7 @@ from leaderboard.operations.assignments import (
     assign,
     expire_due,
 )
-from leaderboard.operations.corrections import confirm
+from leaderboard.operations.corrections import confirm, withdraw
 from leaderboard.operations.models import Assignment, RerunRequest
 from leaderboard.operations.reruns import close_request, draw_validation_runs, open_drift_request
 from leaderboard.operations.services import check_drift, recompute
@@ -243,6 +243,16 @@ class TestDelivering:
         receipt = deliver(ada, tasks, as_of=late, assignment=str(wanted.uuid))
         assert any(f"{20 - len(wanted.tasks)} of the 20 tasks" in one for one in receipt["warnings"])
         assert lines_of(recompute(benchmark=toy, as_of=AS_OF)[0])["newcomer"].at["full"].rank is None
+
+    def test_after_a_withdrawal_the_same_is_asked_for(self, ada, subset):
+        assignment = ask(ada)
+        first = deliver(ada, runs(names(assignment)))
+        withdraw(uuid=UUID(first["id"]), token=ada, reason="a wrong run", as_of=AS_OF)
+        again = deliver(ada, runs(names(assignment)), dry_run=True)
+        assert (again["assignment"]["id"], again["n_outside"]) == (str(assignment.uuid), 0)
+        short = deliver(ada, runs(subset))  # without its audit tasks
+        assert short["assignment"]["id"] == str(assignment.uuid)
+        assert any("have no outcome" in one for one in short["warnings"])
 
     def test_all_of_it_fulfils(self, ada, subset):
         assignment = ask(ada)

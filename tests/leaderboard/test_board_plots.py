@@ -52,6 +52,12 @@ def test_costs_that_lie_close_together_have_ticks():
 
 
 class TestFront:
+    def test_it_joins_those_that_headlines_are_made_from(self):
+        points = [point(5, 0.3), point(6, 0.9, heads=False), point(10, 0.5)]
+        assert [one.took for one in front(points)] == [5, 10]
+        assert front(points[1:2]) == []
+        assert "pareto" not in pareto(points[1:2], cost_axis(points), name="cost", title="Cost")
+
     def test_it_joins_what_nothing_beats_at_its_price_or_less(self):
         points = [
             point(10, 0.5),
