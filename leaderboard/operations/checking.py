@@ -297,9 +297,10 @@ def _fractions(of: Delivered) -> Iterator[Found]:
     value = of.rows["value"].to_numpy()
     n_graded = int(np.count_nonzero((value > 0) & (value < 1)))
     odd = bool(n_graded) and loaded_is_pass_fail(of.policy.benchmark)
+    lie = "lies" if n_graded == 1 else "lie"
     told = (
-        f"{n_graded:,} outcomes lie between 0 and 1; all that an operator loaded here are 0 or 1: the "
-        "board flags the agent for the operator (a mean of several runs says so by n_averaged)"
+        f"{words.counted(n_graded, 'outcome')} {lie} between 0 and 1; all that an operator loaded here are 0 "
+        "or 1: the board flags the agent for the operator (a mean of several runs says so by n_averaged)"
     )
     yield from _told("fractions", [told] * odd, "outcomes are of the kind that this benchmark has")
 

@@ -83,6 +83,12 @@ class ComparePage:
         return any(one.trust for one in self.all)
 
     @property
+    def versions(self) -> list[str]:
+        """Names of those that the board lowers, or folds, as versions of one agent."""
+        at = ((one.name, one.entry.at[self.target]) for one in self.asked)
+        return [name for name, told in at if told.get("correction") or told.get("folded_under")]
+
+    @property
     def over(self) -> str:
         return words.tasks_of(self.standings, self.target)
 

@@ -146,8 +146,7 @@ def rest(of: Placed) -> str:
     none, unrated = int((of.rates == 0).sum()), int(np.isnan(of.rates).sum())
     parts = [
         (easy, f"by more than {_edge(hi)} of agents"),
-        (hard, f"by fewer than {_edge(lo)}{'' if easy else ' of agents'}"),
-        (none, "by none"),
+        (hard, f"by fewer than {_edge(lo)}{'' if easy else ' of agents'}{_of_none(none, of.n_rating)}"),
     ]
     told = [f"{n:,} {said}" for n, said in parts if n]
     if told:
@@ -157,6 +156,10 @@ def rest(of: Placed) -> str:
     if unrated:
         sentence += f" Of {unrated:,} there is no outcome."
     return sentence
+
+
+def _of_none(n: int, n_agents: int) -> str:
+    return f", {n:,} of them by none of {n_agents:,} agents" if n else ""
 
 
 def _of_one(of: Placed) -> str:

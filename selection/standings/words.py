@@ -107,10 +107,10 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
     if len(first) == 1:
         return _one_best(board, target, ranked)
     who, rest = _leaders(board, target, named)
-    the = "" if len(named) == n else "the "
+    the, among = ("", "") if len(named) == n else ("the ", " of them")
     return (
         f"{len(first):,} of {the}{_counted(board, named, ranked)} could be the best.",
-        f"{who}, {rest}{_cheapest(board, first)}.{_above(board, target, ranked)}",
+        f"{who}{among}, {rest}{_cheapest(board, first)}.{_above(board, target, ranked)}",
     )
 
 

@@ -777,6 +777,11 @@ class TestVersions:
         page = client.get("/b/toy").content.decode()
         assert page.count('<a class="mark" href="#unranked-title">1 more version: −') == 1
         assert "shares the line of second: not clearly better (95%)" in page
+        ids = dict(toy.agents.values_list("name", "pk"))
+        pair = client.get(f"/b/toy/compare?a={ids['second']}&a={ids['larger']}").content.decode()
+        assert "second: on the board versions of one agent stand as one line" in pair
+        other = client.get(f"/b/toy/compare?a={ids['larger']}&a={ids['a03']}").content.decode()
+        assert "versions of one agent" not in other
         rows = {row["agent"]: row for row in rows_of(board)}
         assert (rows["first"]["full_folded_under"], rows["second"]["full_folded_under"]) == ("second", "")
 

@@ -98,8 +98,8 @@ def test_an_agent_that_nobody_verified_leads_no_headline():
     )
     among = standings(line("x", 1, 0.9, **at), *loaded, first=("x", "v2", "v3"), headline_from="verified")
     assert words.headline(among) == (
-        "2 of the 5 verified agents could be the best. v2 scores highest, 70.0% on all 40 tasks, for $2.00 a "
-        "run; the cheapest of the 2 costs $2.00. 1 agent above it is not verified."
+        "2 of the 5 verified agents could be the best. v2 scores highest of them, 70.0% on all 40 tasks, for "
+        "$2.00 a run; the cheapest of the 2 costs $2.00. 1 agent above it is not verified."
     )
     assert words.could_be_first(among) == "2 of 5 verified agents could be first"
     assert words.could_be_first(replace(among, headline_from="self_reported")) == "3 of 6 could be first"
