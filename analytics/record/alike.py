@@ -159,9 +159,10 @@ def _cumulative(parts: Sequence[Trials], runs: CodeArray) -> str:
         return ""
     least = min(found, key=lambda one: one.log_chance)
     n_worse = f"only {least.n_worse}" if least.n_worse else "none"
+    get = "get" if least.n_worse > 1 else "gets"
     return (
         f"its trials are cumulative, not repeats: {n_worse} of the {least.n_tasks} tasks with different "
-        "outcomes gets worse from any trial to the next, so they count as one"
+        f"outcomes {get} worse from any trial to the next, so they count as one"
     )
 
 

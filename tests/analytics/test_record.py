@@ -833,7 +833,9 @@ def test_of_a_submitters_cumulative_trials_the_first_is_its_score(n_worse):
     found = made(rows, n_tasks=134, deliveries=[Delivery(agent=0), self_run(1)])
     same(found.table.means[0], tries.mean(axis=1))
     same(found.table.means[1], tries[:, 0])
-    assert found.repeats[1].copies.startswith("its trials are cumulative")
+    some = {0: "none", 1: "only 1", 5: "only 5"}[n_worse]
+    assert found.repeats[1].copies.startswith(f"its trials are cumulative, not repeats: {some} of the ")
+    assert f"outcomes {'get' if n_worse == 5 else 'gets'} worse" in found.repeats[1].copies
     same(found.n_places[1], [15] * 134)
 
 
