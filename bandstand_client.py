@@ -1,4 +1,4 @@
-"""The client of a Bandstand service: ask what to run, check, deliver, follow, withdraw, download.
+"""The client of a Bandstand service: ask what to run, run it, check, deliver, follow, withdraw, download.
 
 One module, standard library only: ``pip install .`` in a checkout gives the command ``bandstand``, and the
 file works by itself wherever it is copied (``python bandstand_client.py``). In a program::
@@ -20,11 +20,14 @@ import gzip
 import hashlib
 import http.client
 import io
+import itertools
 import json
 import os
+import re
 import secrets
 import ssl
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +38,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 DONE, REFUSED, USAGE, NOT_REACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 AGAIN = (429, 502, 503, 504)  # what may pass
@@ -50,6 +58,7 @@ WITHDRAWN = (
 )
 LOCAL = ("localhost", "127.0.0.1", "::1")
 TOKEN_FILE = Path("~/.config/bandstand/token")
+TASKS, RECEIPT = "tasks.txt", "receipt.json"
 Progress = Callable[[int, "int | None"], None]
 
 
@@ -63,6 +72,11 @@ class Refused(Exception):
     def __init__(self, problem: Mapping[str, Any]) -> None:
         self.problem = dict(problem)
         super().__init__(_printable(problem.get("detail") or problem.get("title") or "refused"))
+
+    @property
+    def code(self) -> str:
+        """The last part of the problem's type."""
+        return str(self.problem.get("type", "")).rpartition(":")[2]
 
     def lines(self) -> Iterator[str]:
         """Tell what is wrong, and every fault on a line of its own."""
@@ -79,6 +93,14 @@ class Refused(Exception):
 
 class NotReachable(Exception):
     """The server did not answer, however often it was asked."""
+
+
+class HarnessFailed(Exception):
+    """The harness ended with another exit code than 0; a signal counts as 128 and its number."""
+
+    def __init__(self, name: str, code: int) -> None:
+        self.code = code if code > 0 else 128 - code
+        super().__init__(f"{name} ended with exit code {self.code}; nothing was delivered.")
 
 
 # ------------------------------------------------------------------------------------------------- deliveries
@@ -238,7 +260,7 @@ class Client:
     def tasks(self, benchmark: str, agent: Mapping[str, str]) -> dict[str, Any]:
         """Ask which tasks an agent is to run; asked again, the same ones come.
 
-        Where the service chooses tasks for each agent (`adaptive` in the answer), asking again once all are
+        Where the service chooses tasks for each agent (`staged` in the answer), asking again once all are
         delivered adds the next ones.
         """
         return self._json(
@@ -556,7 +578,7 @@ def token(path: Path | None = None) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 0 done, 1 refused, 2 usage, 3 not reachable."""
+    """Run one command; 0 done, 1 refused, 2 usage, 3 not reachable, or the exit code of the harness."""
     parsed = _parser().parse_args(arguments)
     try:
         answer = parsed.run(parsed, _client(parsed))
@@ -566,8 +588,13 @@ def main(arguments: list[str] | None = None) -> int:
         if parsed.json:
             _print(json.dumps(refused.problem, ensure_ascii=False, indent=2))
         return _told("\n".join(refused.lines()), REFUSED)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _told(f"bandstand: {place}{error.strerror or error}", USAGE)
     except NotReachable as error:
         return _told(f"bandstand: {error}", NOT_REACHABLE)
+    except HarnessFailed as failed:
+        return _told(f"bandstand: {failed}", failed.code)
     except KeyboardInterrupt:
         return _told("", INTERRUPTED)
     _print(json.dumps(answer, ensure_ascii=False, indent=2) if parsed.json else parsed.tell(answer))
@@ -589,12 +616,13 @@ def _client(parsed: argparse.Namespace) -> Client:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bandstand",
-        description="Ask what to run, check, deliver, follow, withdraw, download.",
+        description="Ask what to run, run it, check, deliver, follow, withdraw, download.",
         epilog="Exit codes: 0 done, 1 refused, 2 usage, 3 not reachable. The token is read from "
         f"BANDSTAND_TOKEN or from {TOKEN_FILE} (or --token-file), which nobody else may read.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_tasks(commands)
+    _add_run(commands)
     _add_deliveries(commands)
     _add_status(commands)
     _add_export(commands)
@@ -623,11 +651,41 @@ def _command(
 
 def _add_tasks(commands: Any) -> None:
     parser = _command(commands, "tasks", "ask which tasks an agent is to run", _run_tasks, _tell_tasks)
+    _add_asking(parser)
+
+
+def _add_asking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("benchmark", metavar="SLUG")
     for name in ("agent", "scaffold", "model"):
         parser.add_argument(f"--{name}", required=True, metavar="NAME")
     for name in ("agent-version", "organisation"):
         parser.add_argument(f"--{name}", default="", metavar="NAME")
+
+
+def _add_run(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "run",
+        "run a harness on the tasks asked for and deliver its outcomes, batch after batch, until nothing is "
+        "left. Repeated after a crash, the same command goes on where it stopped",
+        _run_run,
+        _tell_run,
+    )
+    _add_asking(parser)
+    parser.add_argument("--folder", type=Path, metavar="FOLDER", help="default: bandstand-SLUG-AGENT")
+    parser.add_argument(
+        "--output", default="outcomes", metavar="FILE", help="name of the harness's file (%(default)s)"
+    )
+    _add_links(parser)
+    _add_form(parser)
+    parser.add_argument(
+        "command",
+        nargs="+",
+        metavar="COMMAND",
+        help="after --; {tasks} becomes the path of a file with a task on each line, {outcomes} the path "
+        "where the harness writes what `submit` takes",
+    )
+    parser.set_defaults(submitted_at="", run_label="", replaces="", embargo_until="", key="")
 
 
 def _add_deliveries(commands: Any) -> None:
@@ -657,14 +715,22 @@ def _add_deliveries(commands: Any) -> None:
         said.add_argument("--assignment", default="", metavar="ID", help="that this answers")
         said.add_argument("--replaces", default="", metavar="ID", help="submission that this supersedes")
         said.add_argument("--embargo-until", default="", metavar="DATE", help="counts and shows from then on")
-        for link in LINKS:
-            said.add_argument(f"--{link}", default="", metavar="URL")
-        form = parser.add_argument_group("how a file of another project is read")
-        form.add_argument("--format", default="", metavar="NAME", help="default: what the file looks like")
-        form.add_argument("--metric", default="", metavar="NAME", help="the figure that is the outcome")
-        form.add_argument("--filter", default="", metavar="NAME", help="the filter that counts")
+        _add_links(said)
+        _add_form(parser)
         if name == "submit":
             parser.add_argument("--key", default="", help="idempotency key; else made from the content")
+
+
+def _add_links(said: Any) -> None:
+    for link in LINKS:
+        said.add_argument(f"--{link}", default="", metavar="URL")
+
+
+def _add_form(parser: argparse.ArgumentParser) -> None:
+    form = parser.add_argument_group("how a file of another project is read")
+    form.add_argument("--format", default="", metavar="NAME", help="default: what the file looks like")
+    form.add_argument("--metric", default="", metavar="NAME", help="the figure that is the outcome")
+    form.add_argument("--filter", default="", metavar="NAME", help="the filter that counts")
 
 
 def _add_status(commands: Any) -> None:
@@ -708,24 +774,28 @@ def _agent(parsed: argparse.Namespace) -> dict[str, str]:
 
 
 def _tell_tasks(answer: dict[str, Any]) -> str:
-    """Give the tasks, one a line; what else is told goes to stderr, so that the tasks can be piped.
+    """Give the tasks, one a line; what else is told goes to stderr, so that the tasks can be piped."""
+    return "\n".join(map(_printable, _waiting(answer)))
+
+
+def _waiting(answer: Mapping[str, Any]) -> list[str]:
+    """Give the tasks to be run, and say on stderr what else the assignment says.
 
     Where tasks come in batches, those that were delivered are not given again, and after the last none are.
     """
-    tasks, adaptive = answer.get("tasks", []), answer.get("adaptive")
-    if adaptive:
-        tasks = adaptive["waiting"]
-        _told(f"{_printable(adaptive['told'])}.", DONE)
-        if adaptive["done"]:
-            return ""
-    recommended = f" ({n} recommended)" if (n := answer.get("n_trials_recommended")) else ""
+    tasks: list[str] = answer.get("tasks", [])
+    if staged := answer.get("staged"):
+        tasks = staged["waiting"]
+        _told(f"{_printable(staged['told'])}.", DONE)
+        if staged["done"]:
+            return []
     _told(
         f"{answer.get('mode', '')}: {_counted(len(tasks), 'task', 'tasks')}, "
         f"{_counted(answer.get('n_trials', 1), 'trial', 'trials')} each{recommended}, until "
         f"{answer.get('expires_at', '')}. {answer.get('reason', '')}\nAssignment {answer.get('id', '')}",
         DONE,
     )
-    return "\n".join(map(_printable, tasks))
+    return tasks
 
 
 def _delivery(parsed: argparse.Namespace) -> Delivery:
@@ -760,8 +830,13 @@ def _tell_check(answer: dict[str, Any]) -> str:
 def _tell_submit(answer: dict[str, Any]) -> str:
     before = " (delivered before; nothing happened now)" if answer.get("replayed") else ""
     told = f"{answer.get('id', '')} is {answer.get('status', '')}{before}: {_counts(answer)}"
-    adaptive = (answer.get("assignment") or {}).get("adaptive")
-    return f"{told}\n  {_printable(adaptive['told'])}." if adaptive else told
+    staged = _staged(answer)
+    return f"{told}\n  {_printable(staged['told'])}." if staged else told
+
+
+def _staged(receipt: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Give where an agent stands that runs batch after batch, as a receipt or a status says it."""
+    return (receipt.get("assignment") or {}).get("staged")
 
 
 def _counts(answer: dict[str, Any]) -> str:
@@ -777,6 +852,174 @@ def _counts(answer: dict[str, Any]) -> str:
     return "\n".join([f"{counts}.", *(f"  {_printable(one)}" for one in answer.get("warnings") or [])])
 
 
+def _run_run(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
+    """Ask, run, check and deliver until nothing is left; give the last answer."""
+    for place in ("{tasks}", "{outcomes}"):
+        if not any(place in part for part in parsed.command):
+            raise UsageError(f"The command has no {place}; see bandstand run --help.")
+    if parsed.output != Path(parsed.output).name or parsed.output in (TASKS, RECEIPT):
+        raise UsageError(f"--output {parsed.output} is not possible; name a file without its folder.")
+    folder = parsed.folder or Path(_file_name(f"bandstand-{parsed.benchmark}-{parsed.agent}"))
+    of = {"server": client.server, "benchmark": parsed.benchmark, "agent": parsed.agent}
+    with _held(folder, of):
+        while True:
+            try:
+                answer = _next_tasks(parsed, client)
+            except Refused as refused:
+                if refused.code == "nothing_lacks":
+                    return refused.problem
+                raise
+            if not (tasks := _waiting(answer)):
+                return answer
+            receipt = _delivered(parsed, client, answer, _batch(folder, tasks))
+            if not (staged := _staged(receipt)) or staged["done"]:
+                return receipt
+            _told(_tell_submit(receipt), DONE)
+
+
+def _tell_run(answer: dict[str, Any]) -> str:
+    if "n_outcomes" in answer:
+        return _tell_submit(answer)
+    return _printable(answer.get("detail") or "Nothing is left to run.")
+
+
+def _file_name(text: str) -> str:
+    """Give a text as the name of a file: letters, digits, dots and dashes, at most 200 bytes."""
+    return re.sub(r"[^\w.-]+", "_", text).encode()[:200].decode(errors="ignore")
+
+
+@contextlib.contextmanager
+def _held(folder: Path, of: Mapping[str, str]) -> Iterator[None]:
+    """Keep the folder for this process, as long as it lives, and for one agent."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "run.json").open("a+b") as file:
+        if fcntl:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"Another bandstand run is using {folder}. Wait until it ends.") from None
+        file.seek(0)
+        found = _object_in(file.read())
+        if found and found != of:
+            raise UsageError(
+                f'{folder} belongs to agent "{_printable(found.get("agent"))}" of {found.get("benchmark")} '
+                f"at {found.get('server')}. Name another folder by --folder."
+            )
+        if not found:
+            file.truncate(0)
+            file.write(json.dumps(of).encode())
+            file.flush()
+        yield
+
+
+def _next_tasks(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
+    """Ask what to run; where that is not decided yet, ask again, as often as any request is tried."""
+    for n in itertools.count(1):
+        answer = _run_tasks(parsed, client)
+        staged = answer.get("staged")
+        if not staged or staged["done"] or staged["waiting"]:
+            break
+        if n >= client.n_tries:
+            told = f"There is nothing to run yet: {staged['told']}. Repeat the command later."
+            raise Refused({"detail": told})
+        client.sleep(_backoff(n))
+    return answer
+
+
+def _batch(folder: Path, tasks: list[str]) -> Path:
+    """Find the folder of these tasks, or make the next one."""
+    text = "".join(f"{task}\n" for task in tasks).encode()
+    for file in folder.glob(f"batch-*/{TASKS}"):
+        if file.read_bytes() == text:
+            return file.parent
+    batch = _new_folder(folder, "batch")
+    with _replacing(batch / TASKS) as new:
+        new.write(text)
+    return batch
+
+
+def _new_folder(parent: Path, kind: str) -> Path:
+    """Make the first of kind-1, kind-2, … that is not there."""
+    folder = next(one for n in itertools.count(1) if not (one := parent / f"{kind}-{n}").exists())
+    folder.mkdir()
+    return folder
+
+
+def _outcomes(parsed: argparse.Namespace, batch: Path) -> Path:
+    """Give the file with the outcomes of a batch; run the harness where it is not there.
+
+    Each attempt writes to a folder of its own: a harness outlives a client that was killed. The file moves to
+    its place once its harness has ended with 0, so that what lies there is whole.
+    """
+    whole: Path = batch / parsed.output
+    if whole.exists():
+        return whole
+    part: Path = _new_folder(batch, "attempt") / parsed.output
+    command = [
+        text.replace("{tasks}", str((batch / TASKS).absolute())).replace("{outcomes}", str(part.absolute()))
+        for text in parsed.command
+    ]
+    with subprocess.Popen(command, stdout=2 if parsed.json else None) as harness:
+        code = harness.wait()
+    if code:
+        raise HarnessFailed(command[0], code)
+    if not part.is_file() or not part.stat().st_size:
+        raise UsageError(f"{command[0]} wrote no outcomes to {part}; nothing was delivered.")
+    with part.open("rb+") as file:
+        os.fsync(file.fileno())
+    part.replace(whole)
+    with contextlib.suppress(OSError):  # the harness left something else there
+        part.parent.rmdir()
+    return whole
+
+
+def _delivered(
+    parsed: argparse.Namespace, client: Client, answer: Mapping[str, Any], batch: Path
+) -> dict[str, Any]:
+    """Deliver the outcomes of a batch, whole or not at all, and keep the receipt beside them."""
+    if (batch / RECEIPT).exists():
+        before = _object_in((batch / RECEIPT).read_bytes()).get("id")
+        raise Refused(
+            {
+                "detail": f"{batch} was delivered, and its tasks are asked for again. `bandstand status "
+                f"{before}` says why. Remove {batch} to run them again."
+            }
+        )
+    file = _outcomes(parsed, batch)
+    said = argparse.Namespace(**vars(parsed) | {"file": file, "assignment": answer["id"]})
+    try:
+        _check_whole(said, client, answer.get("n_trials", 1))
+        receipt = _run_submit(said, client)
+    except Refused as refused:
+        if not refused.problem.get("faults"):
+            raise
+        remedy = f"Correct {file}, or remove it to run the batch again."
+        raise Refused(refused.problem | {"detail": f"{refused} {remedy}"}) from None
+    with _replacing(batch / RECEIPT) as new:
+        new.write(json.dumps(receipt, ensure_ascii=False, indent=2).encode())
+    return receipt
+
+
+def _check_whole(said: argparse.Namespace, client: Client, n_trials: int) -> None:
+    """Refuse a file that lacks outcomes of tasks asked for, by the server's own count."""
+    try:
+        checked = _run_check(said, client)
+    except Refused as refused:
+        if refused.code == "already_delivered":
+            return  # before a crash; to submit it again gives the receipt that was lost
+        raise
+    if staged := _staged(checked):
+        rule = f"lacks outcomes; {_counted(n_trials, 'trial is', 'trials are')} asked for"
+        faults = [{"field": task, "rule": rule} for task in staged["waiting"]]
+    else:
+        checks = checked.get("checks") or []
+        faults = [
+            {"rule": one["told"]} for one in checks if (one["name"], one["level"]) == ("coverage", "warned")
+        ]
+    if faults:
+        raise Refused({"detail": "Outcomes are missing; nothing was delivered.", "faults": faults})
+
+
 def _run_status(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
     return client.status(parsed.submission)
 
@@ -787,7 +1030,7 @@ def _run_withdraw(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
 
 def _tell_status(answer: dict[str, Any]) -> str:
     """Give the status and why, and a line for each thing that its owner may act on."""
-    history, adaptive = answer.get("history") or [{}], (answer.get("assignment") or {}).get("adaptive")
+    history, staged = answer.get("history") or [{}], _staged(answer)
     why = f": {history[-1]['reason']}" if history[-1].get("reason") else ""
     lines = [
         f"{answer.get('id', '')} is {answer.get('status', '')}{why}",
@@ -795,7 +1038,7 @@ def _tell_status(answer: dict[str, Any]) -> str:
         answer.get("replaced_by") and f"replaced by {answer['replaced_by']}",
         *(f"lacking: {one}" for one in answer.get("lacking") or []),
         *(one["told"] for one in answer.get("checks") or [] if one["level"] == "warned"),
-        adaptive and f"{adaptive['told']}.",
+        staged and f"{staged['told']}.",
     ]
     return "\n  ".join(_printable(line) for line in lines if line)
 

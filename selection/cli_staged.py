@@ -15,8 +15,9 @@ from analytics.command_line import (
     whole,
 )
 from analytics.record import Record
-from selection.staged.replay import Figure, Replay, replay
-from selection.staged.verdict import Verdict, verdict
+from selection.staged.replay import replay
+from selection.staged.told import shown
+from selection.staged.verdict import verdict
 from selection.staged.walks import Staging
 from selection.standings.choice import training
 
@@ -63,30 +64,5 @@ def _replay(arguments: argparse.Namespace) -> Answer:
     agents = training(Record.from_flat(flat_file(arguments.file, arguments.only)))
     with progress_bar("replay", "agents") as show:
         found = replay(agents, staging, seed=arguments.seed, progress=show)
-    judged = verdict(found)
-    return Answer({**plain(found), "verdict": plain(judged)}, _shown(found, judged))
-
-
-def _shown(found: Replay, judged: Verdict) -> dict[str, Any]:
-    order = "by date" if found.n_orders == 1 else f"in {found.n_orders} random orders, as dates are missing"
-    shown = {
-        "verdict": judged.text,
-        "agents": f"{found.n_agents} with full runs on {found.n_tasks} tasks, {order}",
-        "runs saved": f"{found.saved:.1%}; among the second half of the agents {found.saved_late:.1%}",
-        "pairs in order": f"{_percent(found.pairs)}; random tasks at the same cost {found.random_pairs:.1%}; "
-        f"two full runs would agree on {found.ceiling:.1%}",
-        "clear pairs": _percent(found.clear_pairs),
-        "best five found": f"{5 * found.best_five:.1f}",
-        "podium found": f"{found.podium:.0%}",
-        "leader": f"{100 * found.regret:.1f} points below the best",
-        "95% intervals": f"{_percent(found.coverage)} of {found.n_published} estimates inside",
-        "bias": "no estimate" if found.bias is None else f"{100 * found.bias.value:+.1f} points",
-        "typical error": "no estimate" if found.rmse is None else f"{100 * found.rmse:.1f} points (RMSE)",
-    }
-    return shown | ({"short of yes": list(judged.reasons)} if judged.reasons else {})
-
-
-def _percent(figure: Figure | None) -> str:
-    if figure is None:
-        return "none"
-    return f"{figure.value:.1%}" + ("" if figure.se is None else f" ± {figure.se:.1%}")
+    replayed, judged = plain(found), plain(verdict(found))
+    return Answer({**replayed, "verdict": judged}, shown(replayed, judged))

@@ -92,21 +92,23 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class Adaptive:
-    """An agent that was asked for tasks chosen for it, and its full score where that has come to its end.
+class Staged:
+    """An agent that was asked batch by batch, and its estimated full score where it was stopped.
 
     Attributes
     ----------
     study : (int, int)
         Which study its tasks were chosen by: data version and policy.
     n : int
-        Past agents of that study.
+        Agents that the study was fitted to.
     reason : str
         Why it is placed on no task set, in words.
     k : int or None
-        Tasks that its score rests on; None, as all that follow, before the end.
+        Tasks that its score rests on; None, as all that follow, while it is running.
     score, lower, upper, se : float or None
-        ŷ, its interval, and c_t·se_t.
+        est, its interval, and c·se.
+    degrees : int or None
+        ν, of the interval.
     """
 
     study: tuple[int, int]
@@ -117,6 +119,7 @@ class Adaptive:
     lower: float | None = None
     upper: float | None = None
     se: float | None = None
+    degrees: int | None = None
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,7 @@ class Given:
     sampled : mapping of str to float
         Agents drawn at random for a full run since the version in use was fixed, with the probability π of
         being drawn. They count as sampled once they are complete.
-    adaptive : mapping of str to Adaptive
+    staged : mapping of str to Staged
         Agents that were asked for tasks chosen for them, by name.
     draws : KeptDraws
         Of earlier answers; they change no number and spare most of the work after one new agent.
@@ -176,6 +179,6 @@ class Given:
     revalidating: str = ""
     not_revalidated: str = ""
     sampled: Mapping[str, float] = field(default_factory=dict)
-    adaptive: Mapping[str, Adaptive] = field(default_factory=dict)
+    staged: Mapping[str, Staged] = field(default_factory=dict)
     draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)
     fits: KeptFits = field(default_factory=KeptFits, compare=False, repr=False)

@@ -201,7 +201,7 @@ class History:
 
 def history_of(record: Record, rules: Rules, given: Given) -> History:
     """Put a record in time order beside the last version and the promises that are given."""
-    record, version = marked(record, given.adaptive), given.subsets[-1]
+    record, version = marked(record, given.staged), given.subsets[-1]
     table, tasks, since = record.table, columns_of(record, version), is_later(record, version)
     watched = np.flatnonzero(record.voice & ~is_chosen_for(record)).tolist()  # all asked for the same
     order = np.array(sorted(watched, key=lambda i: (since[i], table.dates[i] or date.min, i)), np.intp)

@@ -176,8 +176,9 @@ class Duplicates(models.TextChoices):
 
 
 class Assigning(models.TextChoices):
-    FIXED = "fixed"
-    ADAPTIVE = "adaptive"
+    SUBSET = "subset"
+    STAGED = "staged"
+    FULL = "full"
 
 
 class Review(models.TextChoices):
@@ -324,8 +325,21 @@ class Policy(models.Model):
     assignment = models.CharField(
         max_length=8,
         choices=Assigning,
-        default=Assigning.FIXED,
-        help_text="Whether new agents are asked for the subset, or batch by batch for tasks chosen for each.",
+        default=Assigning.SUBSET,
+        help_text="Whether new agents are asked for the subset; batch by batch, so that contenders run all "
+        "tasks and the others stop; or for all tasks.",
+    )
+    podium = models.PositiveSmallIntegerField(
+        default=3, help_text="Under staged assignment: places at the top that are always run in full."
+    )
+    staged_from = models.PositiveSmallIntegerField(
+        default=5, help_text="Agents from which on newcomers are asked batch by batch."
+    )
+    draw_share = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="Share of the agents that stop which run the rest all the same, so that estimates can be "
+        "checked; empty: a quarter until 30 full runs can be replayed, then a tenth.",
     )
     audit_share = models.FloatField(default=0.05, help_text="Share of k asked for outside the subset.")
     review = models.CharField(

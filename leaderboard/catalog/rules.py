@@ -62,6 +62,15 @@ def _number(words: str, is_allowed: Callable[[Decimal], bool]) -> FieldRule:
     return FieldRule(words, read)
 
 
+FRACTION = _number("a number from 0 to 1", lambda value: 0 <= value <= 1)
+
+
+def _share(*, empty: str) -> FieldRule:
+    return FieldRule(
+        f"{FRACTION.words}; or empty: {empty}", lambda text: FRACTION.read(text) if text else None
+    )
+
+
 def _one_of(values: list[str], *, empty: str = "") -> FieldRule:
     def read(text: str) -> str:
         if text not in values and not (empty and text == ""):
@@ -105,7 +114,6 @@ def _is_condition(value: object) -> bool:
     )
 
 
-FRACTION = _number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 RULES: Mapping[str, FieldRule] = {
     "band_lo": FRACTION,
     "band_hi": FRACTION,
@@ -128,6 +136,9 @@ RULES: Mapping[str, FieldRule] = {
     "n_trials": _whole(1, 32_767),
     "resubmission": _one_of(Resubmission.values),
     "assignment": _one_of(Assigning.values),
+    "podium": _whole(1, 100),
+    "staged_from": _whole(5, 1_000),
+    "draw_share": _share(empty="a quarter until 30 full runs can be replayed, then a tenth"),
     "audit_share": FRACTION,
     "review": _one_of(Review.values),
     "members_only": FieldRule("yes or no", _yes_or_no),

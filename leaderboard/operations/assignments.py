@@ -16,7 +16,7 @@ from leaderboard.accounts.models import User
 from leaderboard.accounts.services import lock_account
 from leaderboard.boards.queries import NoBoardYet, latest_board
 from leaderboard.boards.reading import head_of
-from leaderboard.catalog.models import Agent, Benchmark, Policy
+from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import (
     AgentDescribedOtherwise,
@@ -25,7 +25,7 @@ from leaderboard.catalog.services import (
     ensure_agents,
 )
 from leaderboard.errors import Conflict, Forbidden, Frozen
-from leaderboard.operations import adaptively, asking, claims, quotas
+from leaderboard.operations import asking, claims, quotas, staging
 from leaderboard.operations.models import (
     Assignment,
     AssignmentStatus,
@@ -74,7 +74,7 @@ def assign(
     as_of: datetime,
     by_operator: bool = False,
 ) -> Assignment:
-    """Say which tasks an agent is to run; asked again, repeat it, or add the next batch of an adaptive one.
+    """Say which tasks an agent is to run; asked again, repeat it, or add the next batch of a staged one.
 
     `by` is the account that asks, and owns an agent that is new; None: an operator at the command line.
     The agent is locked, so that of two that ask at once the second gets what the first one got.
@@ -87,7 +87,7 @@ def assign(
     if by and not submissions_of(found).exists():
         claims.check_made_of(found)
     if standing := current(found, as_of):
-        return _going_on(standing, as_of) if standing.mode == Mode.ADAPTIVE else standing
+        return _going_on(standing, as_of) if standing.mode == Mode.STAGED else standing
     found.assignments.filter(status=AssignmentStatus.OPEN).update(
         status=AssignmentStatus.EXPIRED, ended_at=as_of
     )
@@ -136,8 +136,9 @@ def current(agent: Agent, as_of: datetime) -> Assignment | None:
 
 def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assignment:
     wanted, stored = _wanted(agent, policy), live_outcomes([agent.pk])
-    if wanted.subset and (start := adaptively.begun(agent, policy, is_new=not stored.num_rows)):
-        return _adaptive(agent, policy, start, by, as_of)
+    asks_for_all = wanted.request or agent.benchmark.full_runs_only_at
+    if not asks_for_all and (start := staging.begun(agent, policy, is_new=not stored.num_rows)):
+        return _staged(agent, policy, start, by, as_of)
     has = _has(stored, policy.n_trials)
     audit = _audit(agent, policy, wanted, is_new=not stored.num_rows)
     tasks = [pk for pk in asking.names_asked(policy, [*wanted.tasks, *audit]) if pk not in has]
@@ -161,24 +162,24 @@ def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assi
     )
 
 
-def _adaptive(
-    agent: Agent, policy: Policy, start: adaptively.Begun, by: User | None, as_of: datetime
+def _staged(
+    agent: Agent, policy: Policy, start: staging.Begun, by: User | None, as_of: datetime
 ) -> Assignment:
-    """Begin with the tasks that tell most about anybody; go on where an earlier assignment expired.
+    """Begin with the first batch; go on where an earlier assignment expired.
 
     One that has come to its end stays: there is nothing more to ask for.
     """
-    before = adaptively.earlier(agent)
-    if before and before.status == AssignmentStatus.FULFILLED and adaptively.step_of(before).done:
+    before = staging.earlier(agent)
+    if before and before.status == AssignmentStatus.FULFILLED and staging.step_of(before).is_over:
         return before
-    tasks = adaptively.first_batch(start, policy)
+    tasks = staging.first_batch(start, agent, policy)
     if not tasks:
         raise NothingLacks
     made = Assignment.objects.create(
         agent=agent,
-        mode=Mode.ADAPTIVE,
-        reason="tasks are chosen for each agent, batch by batch, by what it has passed so far: ask again "
-        "once these are delivered",
+        mode=Mode.STAGED,
+        reason="tasks are asked for batch by batch, until the agent cannot reach the podium or its score is "
+        "known: ask again once these are delivered",
         study=start.study,
         tasks=tasks,
         n_trials=before.n_trials if before else policy.n_trials,
@@ -190,7 +191,7 @@ def _adaptive(
 
 
 def _going_on(assignment: Assignment, as_of: datetime) -> Assignment:
-    _end_if(assignment, adaptively.go_on(assignment).done, as_of)
+    _end_if(assignment, staging.go_on(assignment).is_over, as_of)
     return assignment
 
 
@@ -201,6 +202,8 @@ def _wanted(agent: Agent, policy: Policy) -> _Wanted:
     if benchmark.full_runs_only_at:
         reason = f"an operator asked for full runs: {benchmark.full_runs_only_reason}"
         return _Wanted(everything, None, None, reason)
+    if policy.assignment == Assigning.FULL:
+        return _Wanted(everything, None, None, "the policy asks every agent for all tasks")
     of_subset = asking.asked_tasks(benchmark)
     if subset is None or of_subset is None:
         return _Wanted(everything, None, None, _no_subset(benchmark))
@@ -269,16 +272,7 @@ def answered(
             return found
         raise NotItsAssignment
     before = Assignment.objects.filter(submissions__in=replaces).order_by("-id").first()
-    return before or current(agent, as_of) or adaptively.earlier(agent) or _taken_back(agent)
-
-
-def _taken_back(agent: Agent) -> Assignment | None:
-    """The last assignment, if all that fulfilled it was withdrawn, and it is of the present subset."""
-    last = agent.assignments.order_by("-id").first()
-    if last is None or last.status != AssignmentStatus.FULFILLED:
-        return None
-    is_of_now = last.subset is None or last.subset == active_subset(agent.benchmark)
-    return last if is_of_now and not last.submissions.exclude(status=Status.WITHDRAWN).exists() else None
+    return before or current(agent, as_of) or staging.earlier(agent)
 
 
 def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:
@@ -289,7 +283,7 @@ def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> li
     unless it has an assignment from before, within its days.
     """
     is_subset = assignment is None or _is_the_rest(assignment)
-    is_over = assignment is not None and assignment.mode != Mode.ADAPTIVE and is_late(assignment, as_of)
+    is_over = assignment is not None and assignment.mode != Mode.STAGED and is_late(assignment, as_of)
     if (is_subset or is_over) and _owes_a_full_run(agent):
         if not _live(agent).exclude(asked=None).exists():
             return None
@@ -353,12 +347,12 @@ def is_late(assignment: Assignment, as_of: datetime) -> bool:
 def settle(*, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime) -> None:
     """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it.
 
-    `outcomes` has a row for each task and condition, with the number `n` of its outcomes. An adaptive one is
+    `outcomes` has a row for each task and condition, with the number `n` of its outcomes. An staged one is
     fulfilled where enough is known.
     """
     assignment.submissions.add(submission)
-    if assignment.mode == Mode.ADAPTIVE:
-        _end_if(assignment, adaptively.step_of(assignment).done, as_of)
+    if assignment.mode == Mode.STAGED:
+        _end_if(assignment, staging.decided(assignment).is_over, as_of)
         return
     n = Counter[int]()
     for task, n_outcomes in zip(outcomes["task"].to_pylist(), outcomes["n"].to_pylist(), strict=True):
@@ -373,18 +367,18 @@ def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
 
 
 def told(
-    assignment: Assignment | None, as_of: datetime, trial: Callable[[], adaptively.Trial] | None = None
+    assignment: Assignment | None, as_of: datetime, trial: Callable[[], staging.Trial] | None = None
 ) -> dict[str, object] | None:
     """What a receipt says of the assignment."""
     if assignment is None:
         return None
-    adaptive = adaptively.told(assignment, trial)
+    staged = staging.told(assignment, trial)
     return {
         "id": str(assignment.uuid),
         "mode": assignment.mode,
         "status": assignment.status,
         "late": assignment.status != AssignmentStatus.FULFILLED and is_late(assignment, as_of),
-    } | ({"adaptive": adaptive} if adaptive else {})
+    } | ({"staged": staged} if staged else {})
 
 
 def lateness(assignment: Assignment | None, as_of: datetime) -> list[str]:
@@ -399,12 +393,10 @@ def lateness(assignment: Assignment | None, as_of: datetime) -> list[str]:
 
 
 def names_of(assignment: Assignment) -> Collection[str]:
-    """The tasks of an assignment by name; those of an adaptive one in the order of its batches."""
+    """The tasks of an assignment by name; those of a staged one in the order of its batches."""
     tasks = assignment.agent.benchmark.tasks.filter(pk__in=assignment.tasks)
     names = dict(tasks.order_by("name").values_list("id", "name"))
-    return (
-        [names[pk] for pk in assignment.tasks] if assignment.mode == Mode.ADAPTIVE else list(names.values())
-    )
+    return [names[pk] for pk in assignment.tasks] if assignment.mode == Mode.STAGED else list(names.values())
 
 
 def expire_due(*, as_of: datetime) -> str:

@@ -15,7 +15,7 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations.models import Delivery, DeliveryStatus
 from leaderboard.operations.publishing import may_publish_at
 from leaderboard.operations.runs import Due
-from leaderboard.studies.models import AdaptiveStudy, Study, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import StagedStudy, Study, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.submissions.models import Status, Submission
 
@@ -84,11 +84,11 @@ def variance(as_of: datetime) -> Iterator[Due]:
             yield _of_data(benchmark)
 
 
-def adaptive(as_of: datetime) -> Iterator[Due]:
+def staged(as_of: datetime) -> Iterator[Due]:
     """In the night after the data changed, where tasks are assigned so; else when somebody asks."""
     for benchmark in _with_outcomes():
-        is_so = policy_in_force(benchmark).assignment == Assigning.ADAPTIVE
-        if is_so and _is_outdated(AdaptiveStudy, benchmark, as_of):
+        is_so = policy_in_force(benchmark).assignment == Assigning.STAGED
+        if is_so and _is_outdated(StagedStudy, benchmark, as_of):
             yield _of_data(benchmark)
 
 

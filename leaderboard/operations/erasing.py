@@ -43,7 +43,7 @@ from leaderboard.operations.models import (
     Reselection,
     Webhook,
 )
-from leaderboard.studies.models import AdaptiveStudy, DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import DriftCheck, StagedStudy, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.submissions.models import (
     AccountTrust,
     Approval,
@@ -69,7 +69,7 @@ FORBIDDING = (
     "operations.Event:event_never_changes",
     "operations.ReselectionChange:append_only",
     "operations.WebhookChange:append_only",
-    "studies.AdaptiveStudy:study_is_append_only",
+    "studies.StagedStudy:study_is_append_only",
     "studies.DriftCheck:study_is_append_only",
     "studies.TaskSubset:tasksubset_is_append_only",
     "studies.ValidationStudy:study_is_append_only",
@@ -109,7 +109,7 @@ PLACES = (
     _Place(DriftCheck, "benchmark", ("result",)),
     _Place(ValidationStudy, "benchmark", ("result",)),
     _Place(VarianceStudy, "benchmark", ("result",)),
-    _Place(AdaptiveStudy, "benchmark", ("result",)),
+    _Place(StagedStudy, "benchmark", ("result",)),
     _Place(Alert, "benchmark", ("evidence", "closed_reason")),
     _Place(RerunRequest, "benchmark", ("reason", "closed_reason")),
     _Place(RerunAgent, "request__benchmark", ("why",)),

@@ -13,15 +13,15 @@ from leaderboard.boards.queries import boards_of
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force, role_of, visible_benchmarks
 from leaderboard.operations import quotas
-from leaderboard.operations.adaptively import step_of
 from leaderboard.operations.asking import in_blocks, lacking, names_asked
 from leaderboard.operations.assignments import wanted_by
 from leaderboard.operations.corrections import NoSuchSubmission
 from leaderboard.operations.delivered import standing
 from leaderboard.operations.models import Assignment, Mode
-from leaderboard.studies.adaptive_steps import Step
+from leaderboard.operations.staging import step_of
 from leaderboard.studies.own_parts import OfAgent, conditions_counted
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.staged_steps import Told
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 from leaderboard.submissions.rows import KEY
@@ -64,7 +64,7 @@ def _may_follow(user: User, submission: Submission) -> bool:
 class Followed:
     """`lacking` is in words and empty for a whole run; `checks` is None until they were made.
 
-    `adaptive` is where an agent stands whose tasks are chosen for it. `quota` is what the token and the agent
+    `staged` is where an agent stands that is asked batch by batch. `quota` is what the token and the agent
     may still deliver today, None where nobody counts.
     """
 
@@ -74,7 +74,7 @@ class Followed:
     checks: list[dict[str, str]] | None
     quota: dict[str, Any] | None
     assignment: Assignment | None
-    adaptive: Step | None
+    staged: Told | None
     replaced_by: Submission | None
     board: Board | None
     entry: Entry | None
@@ -118,7 +118,7 @@ def followed(submission: Submission, *, token: ApiToken | None, as_of: datetime)
         checks=check.found if check else None,
         quota=_left(token or submission.token, submission, as_of),
         assignment=assignment,
-        adaptive=step_of(assignment) if assignment and assignment.mode == Mode.ADAPTIVE else None,
+        staged=step_of(assignment) if assignment and assignment.mode == Mode.STAGED else None,
         replaced_by=submission.replaced_by.order_by("-id").first(),
         board=board,
         entry=entry,

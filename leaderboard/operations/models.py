@@ -11,7 +11,7 @@ from django.db.models import F, Q
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark
-from leaderboard.studies.models import AdaptiveStudy, DriftCheck, TaskSubset
+from leaderboard.studies.models import DriftCheck, StagedStudy, TaskSubset
 from leaderboard.submissions.models import Submission
 
 
@@ -95,7 +95,7 @@ class Mode(models.TextChoices):
     SUBSET = "subset"
     FULL = "full"
     DELTA = "delta"
-    ADAPTIVE = "adaptive"
+    STAGED = "staged"
 
 
 class AssignmentStatus(models.TextChoices):
@@ -106,13 +106,18 @@ class AssignmentStatus(models.TextChoices):
 
 TASKS_CHANGE = (
     "OLD.tasks IS DISTINCT FROM NEW.tasks AND NOT "
-    "(OLD.mode = 'adaptive' AND OLD.status = 'open' AND NEW.tasks[1:cardinality(OLD.tasks)] = OLD.tasks)"
+    "(OLD.mode = 'staged' AND OLD.status = 'open' AND NEW.tasks[1:cardinality(OLD.tasks)] = OLD.tasks)"
+)
+
+DECISIONS_CHANGE = (
+    "NOT NEW.decisions @> OLD.decisions "
+    "OR jsonb_array_length(NEW.decisions) < jsonb_array_length(OLD.decisions)"
 )
 
 
 class Assignment(models.Model):
     """Which tasks an agent is asked to run. They never change, also when the subset does; to those of an
-    adaptive one batches are added.
+    staged one batches are added.
     """
 
     uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
@@ -124,15 +129,19 @@ class Assignment(models.Model):
         RerunRequest, models.PROTECT, null=True, related_name="assignments", help_text="That it answers."
     )
     study = models.ForeignKey(
-        AdaptiveStudy,
+        StagedStudy,
         models.PROTECT,
         null=True,
         related_name="assignments",
-        help_text="That an adaptive one rests on.",
+        help_text="That a staged one rests on.",
     )
     tasks = ArrayField(
         models.IntegerField(),
-        help_text="Ids, by name, the audit tasks among them; of an adaptive one in the order of its batches.",
+        help_text="Ids, by name, the audit tasks among them; of a staged one in the order of its batches.",
+    )
+    decisions = models.JSONField(
+        default=list,
+        help_text="Of a staged one, after each batch: estimate, error, what it was compared with, why.",
     )
     audit = ArrayField(
         models.IntegerField(), default=list, help_text="Ids of those drawn from outside the subset."
@@ -161,8 +170,8 @@ class Assignment(models.Model):
                 name="assignment_choices_known",
             ),
             models.CheckConstraint(
-                condition=Q(mode="adaptive", study__isnull=False) | (~Q(mode="adaptive") & Q(study=None)),
-                name="assignment_adaptive_has_study",
+                condition=Q(mode="staged", study__isnull=False) | (~Q(mode="staged") & Q(study=None)),
+                name="assignment_staged_has_study",
             ),
             models.CheckConstraint(
                 condition=Q(audit__contained_by=F("tasks")), name="assignment_audit_among_tasks"
@@ -175,12 +184,17 @@ class Assignment(models.Model):
             pgtrigger.Protect(
                 name="assignment_tasks_never_change",
                 operation=pgtrigger.Update,
-                condition=pgtrigger.AnyChange(exclude=["status", "ended_at", "tasks"]),
+                condition=pgtrigger.AnyChange(exclude=["status", "ended_at", "tasks", "decisions"]),
             ),
             pgtrigger.Protect(
                 name="assignment_tasks_are_only_added",
                 operation=pgtrigger.Update,
                 condition=pgtrigger.Condition(TASKS_CHANGE),
+            ),
+            pgtrigger.Protect(
+                name="assignment_decisions_are_only_added",
+                operation=pgtrigger.Update,
+                condition=pgtrigger.Condition(DECISIONS_CHANGE),
             ),
             pgtrigger.Protect(name="assignment_is_never_deleted", operation=pgtrigger.Delete),
         ]

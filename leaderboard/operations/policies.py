@@ -11,14 +11,14 @@ from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.catalog.rules import COMMON, RULES
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
-from leaderboard.studies.models import AdaptiveStudy
+from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import latest_study
 from leaderboard.submissions.parsing.flat import Fault, excerpt
 from leaderboard.waking import wake
 
 
 class NotReplayed(Conflict):
-    """Nothing says what adaptive assignments would do on this board."""
+    """Nothing says what staged assignments would do on this board."""
 
 
 class PolicyChangedMeanwhile(Conflict):
@@ -35,34 +35,35 @@ def changed_policy(*, benchmark: Benchmark, said: Mapping[str, str]) -> Policy:
         of_lo = Fault(None, "band_lo", f"{policy.band_lo}", f"it has to lie below band_hi, {policy.band_hi}")
         of_hi = Fault(None, "band_hi", f"{policy.band_hi}", f"it has to lie above band_lo, {policy.band_lo}")
         faults.append(of_lo if policy.band_hi == before.band_hi else of_hi)
-    if not faults and policy.assignment == Assigning.ADAPTIVE and policy.duplicates != Duplicates.MEAN:
-        rule = "it has to be `mean` where `assignment` is `adaptive`: each batch is a delivery of its own"
+    if not faults and policy.assignment == Assigning.STAGED and policy.duplicates != Duplicates.MEAN:
+        rule = "it has to be `mean` where `assignment` is `staged`: each batch is a delivery of its own"
         faults.append(Fault(None, "duplicates", policy.duplicates, rule))
     if faults:
         raise Faulty("The policy was not changed.", faults=tuple(faults))
-    if (before.assignment, policy.assignment) == (Assigning.FIXED, Assigning.ADAPTIVE):
+    if before.assignment != Assigning.STAGED and policy.assignment == Assigning.STAGED:
         _check_replayed(policy)
     return policy
 
 
 def _check_replayed(policy: Policy) -> None:
-    """Refuse adaptive assignments where no replay of this very board says what they would do."""
+    """Refuse staged assignments where no replay of this very board says what they would do."""
     from leaderboard.studies.services import studied_under  # imports the core
 
-    study = studied_under(AdaptiveStudy, policy)
+    study = studied_under(StagedStudy, policy)
     if study is None:
         raise NotReplayed(
-            "Adaptive assignments need a replay on the present outcomes under these rules; make it with "
-            f"`manage.py adaptive {policy.benchmark.slug}`."
+            "Staged assignments need a replay on the present outcomes under these rules; make it with "
+            f"`manage.py staged {policy.benchmark.slug}`."
         )
     if not study.result["available"]:
-        raise NotReplayed(f"This board does not carry adaptive assignments: {study.result['reason']}.")
+        raise NotReplayed(f"This board does not carry staged assignments: {study.result['reason']}.")
 
 
 def replay_told(benchmark: Benchmark) -> str:
-    """What the latest replay says of adaptive assignments; empty where there is none."""
-    study = latest_study(AdaptiveStudy, benchmark)
-    return str(study.result["verdict"]) if study and study.result["available"] else ""
+    """What the latest replay says of staged assignments; empty where there is none."""
+    study = latest_study(StagedStudy, benchmark)
+    verdict = study.result.get("verdict") if study else None
+    return str(verdict["text"]) if verdict else ""
 
 
 def _values(benchmark: Benchmark, said: Mapping[str, str]) -> tuple[dict[str, Any], list[Fault]]:

@@ -18,16 +18,17 @@ from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
 from leaderboard.operations.rejudging import judge_held, judge_new
 from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
-from leaderboard.studies.adaptive_studies import settle_adaptive
+from leaderboard.operations.staging import walked_of
 from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
-from leaderboard.studies.models import AdaptiveStudy, DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import DriftCheck, StagedStudy, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.parts import KeptScores
 from leaderboard.studies.plausibility import settle_reference
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of
 from leaderboard.studies.services import CoreError, Hold, answered, free, one_blas_thread
+from leaderboard.studies.staged_studies import settle_staged
 from leaderboard.studies.subsets import settle_subset
 from leaderboard.studies.validations import settle_validation
 from leaderboard.studies.variances import settle_variance
@@ -112,11 +113,17 @@ def measure_variance(
 
 
 @_computing()
-def study_adaptive(
+def study_staged(
     *, benchmark: Benchmark, as_of: datetime, progress: Progress | None = None, hold: Hold = free
-) -> tuple[AdaptiveStudy, bool]:
-    """Freeze what adaptive assignments rest on, and replay it; returns the study and whether it is new."""
-    return settle_adaptive(snapshot=_present(benchmark)[0], as_of=as_of, progress=progress, hold=hold)
+) -> tuple[StagedStudy, bool]:
+    """Freeze what staged assignments rest on, and replay it; returns the study and whether it is new."""
+    return settle_staged(
+        snapshot=_present(benchmark)[0],
+        walked=walked_of(benchmark),
+        as_of=as_of,
+        progress=progress,
+        hold=hold,
+    )
 
 
 @_computing()

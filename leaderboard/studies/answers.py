@@ -10,7 +10,8 @@ from analytics.ending import orderly_end
 from analytics.programs import use_no_pandas
 from analytics.progress import progress_bar
 from analytics.text import as_text
-from selection import adaptive_told, validated
+from selection import validated
+from selection.staged import told as staged_told
 from selection.standings import printed, table, words
 from selection.standings.changes import Changes, Moved, Place, changes, compared
 from selection.standings.gaps import Gap, gaps
@@ -61,7 +62,6 @@ __all__ = [
     "SubsetLine",
     "TargetLine",
     "Verdict",
-    "adaptive_told",
     "advice_text",
     "as_text",
     "averaged_over",
@@ -73,6 +73,7 @@ __all__ = [
     "printed",
     "progress_bar",
     "random_text",
+    "staged_told",
     "table",
     "use_no_pandas",
     "validated",

@@ -4,18 +4,20 @@ What an agent was asked for stands with its deliveries, so that a record of any 
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from analytics.record import Record
 from leaderboard.catalog.models import Task
-from leaderboard.studies.adaptive_steps import step
-from leaderboard.studies.models import AdaptiveStudy
+from leaderboard.studies.models import StagedStudy
+from leaderboard.studies.staged_steps import degrees_of, step
 from leaderboard.submissions.queries import Delivery
-from selection.adaptive_steps import delivered_means
-from selection.given import Adaptive
+from selection.given import Staged
+from selection.staged.delivered import delivered_means
 
-OVER = "its tasks were chosen for it, so that it is ranked by its estimated score on all tasks alone"
-GOING_ON = "its tasks are chosen for it, batch by batch, and not all of them have arrived"
+OVER = "it was asked batch by batch, so that it is ranked by its estimated score on all tasks alone"
+GOING_ON = "it is asked batch by batch, and not all of its tasks have arrived"
+ENDED = ("stopped", "drawn")  # one that was drawn has its estimate until it delivers some of the rest
 
 
 class Chosen(NamedTuple):
@@ -37,25 +39,35 @@ def chosen_for(mine: Sequence[Delivery], tasks: Collection[Task]) -> Chosen | No
     return Chosen(longest.study, [names[pk] for pk in longest.chosen], longest.n_trials or 1)
 
 
-def adaptive_of(record: Record, chosen: Mapping[str, Chosen]) -> dict[str, Adaptive]:
+def staged_of(record: Record, chosen: Mapping[str, Chosen]) -> dict[str, Staged]:
     """Where these agents stand by the outcomes that count."""
-    studies = AdaptiveStudy.objects.select_related("policy").in_bulk({one.study for one in chosen.values()})
+    studies = StagedStudy.objects.select_related("policy").in_bulk({one.study for one in chosen.values()})
     place = {name: i for i, name in enumerate(record.table.agents)}
     return {
-        name: _adaptive(record, place[name], studies[one.study], one)
+        name: _staged(record, place[name], studies[one.study], one)
         for name, one in chosen.items()
         if name in place
     }
 
 
-def _adaptive(record: Record, i: int, study: AdaptiveStudy, chosen: Chosen) -> Adaptive:
+def _staged(record: Record, i: int, study: StagedStudy, chosen: Chosen) -> Staged:
     means = delivered_means(record, i, chosen.n_trials)
-    found = step(study, asked=chosen.tasks, means=means, active=set(record.table.tasks))
-    told = Adaptive(
+    active, name = set(record.table.tasks), record.table.agents[i]
+    found = step(study, asked=chosen.tasks, means=means, active=active, agent=name)
+    is_estimated = found.stage in ENDED and found.score is not None
+    told = Staged(
         study=(study.data_version, study.policy.number),
         n=int(study.result["agents"]),
-        reason=OVER if found.done else GOING_ON,
+        reason=OVER if is_estimated else GOING_ON,
     )
-    if not found.done or found.se is None:
+    if not is_estimated:
         return told
-    return Adaptive(told.study, told.n, told.reason, found.k, found.score, found.lower, found.upper, found.se)
+    return replace(
+        told,
+        k=found.n_run,
+        score=found.score,
+        lower=found.lower,
+        upper=found.upper,
+        se=found.se,
+        degrees=degrees_of(study),
+    )

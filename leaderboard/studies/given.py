@@ -15,7 +15,7 @@ from leaderboard.studies.records import Snapshot
 from leaderboard.studies.requests import NO_RERUNS, Reruns
 from leaderboard.studies.rules import rules_sha256
 from selection.full_scores.kept import KeptFits
-from selection.given import Adaptive, FittedOn, Given, SubsetVersion, Variances
+from selection.given import FittedOn, Given, Staged, SubsetVersion, Variances
 
 DRAWS, FITS = KeptDraws(), KeptFits()  # of the answers that this process gave
 
@@ -32,7 +32,7 @@ class Decided:
     variance: VarianceStudy | None
     reruns: Reruns = NO_RERUNS
     sampled: Mapping[str, float] = field(default_factory=dict)  # those of them that are complete, by name
-    adaptive: Mapping[str, Adaptive] = field(default_factory=dict)  # as the outcomes tell
+    staged: Mapping[str, Staged] = field(default_factory=dict)  # as the outcomes tell
 
     @property
     def data_version(self) -> int:
@@ -65,7 +65,7 @@ class Decided:
             revalidating=self.reruns.revalidating,
             not_revalidated=self.reruns.not_revalidated,
             sampled=self.sampled,
-            adaptive=self.adaptive,
+            staged=self.staged,
         )
 
 
@@ -81,7 +81,7 @@ def decided(
     return replace(
         _standing(now.benchmark, now.policy, subset, reruns),
         calibration=calibration,
-        adaptive=now.adaptive,
+        staged=now.staged,
         sampled={complete[pk]: share for pk, share in reruns.sampled.items() if pk in complete},
     )
 

@@ -164,11 +164,11 @@ class VarianceStudy(Study):
         return f"variance components of {self.benchmark} at data version {self.data_version}"
 
 
-class AdaptiveStudy(Study):
-    """What adaptive assignments rest on, frozen, and their replay on past agents; or why there are none."""
+class StagedStudy(Study):
+    """What staged assignments rest on, frozen, and their replay on past agents; or why there are none."""
 
     def __str__(self) -> str:
-        return f"adaptive assignment on {self.benchmark} at data version {self.data_version}"
+        return f"staged assignment on {self.benchmark} at data version {self.data_version}"
 
 
 class DriftCheck(Study):

@@ -98,7 +98,7 @@ def means_of(outcomes: pa.Table, of: OfAgent, *, n_trials: int) -> dict[str, flo
     here = of.on_active(outcomes)
     if not here.num_rows:
         return {}
-    from selection.adaptive_steps import means_so_far
+    from selection.staged.delivered import means_so_far
 
     return means_so_far(**own_part(here, of), n_trials=n_trials)
 

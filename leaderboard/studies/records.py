@@ -14,13 +14,13 @@ from analytics.names import alike
 from analytics.record import About, Counting, Record, Voter, record, universe
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
-from leaderboard.studies.chosen import adaptive_of, chosen_for
+from leaderboard.studies.chosen import chosen_for, staged_of
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.parts import KeptScores, Parts, by_agent, voter_of
 from leaderboard.studies.rules import rules_of
 from leaderboard.submissions import queries as submissions
-from selection.given import Adaptive
+from selection.given import Staged
 from selection.rules import Rules
 from selection.standings.choice import n_complete
 from selection.standings.chosen_for import marked
@@ -47,7 +47,7 @@ class Snapshot:
     task_ids: list[int]
     deliveries: list[submissions.Delivery] = field(repr=False)
     stale: Sequence[AgentScores] = field(repr=False)
-    adaptive: Mapping[str, Adaptive] = field(default_factory=dict)
+    staged: Mapping[str, Staged] = field(default_factory=dict)
 
     @property
     def n_complete(self) -> int:
@@ -128,19 +128,19 @@ class Reader:
             for pk, mine in standing.items()
             if (one := chosen_for(mine, self.tasks))
         }
-        adaptive = adaptive_of(whole, chosen)
+        staged = staged_of(whole, chosen)
         return Snapshot(
             benchmark=self.benchmark,
             policy=policy,
             rules=rules,
             data_version=version,
-            record=marked(whole, adaptive),
+            record=marked(whole, staged),
             compared=[condition._asdict() for condition in found.compared.conditions],
             agents=tuple(by_name[name] for name in whole.table.agents),
             task_ids=[task.pk for task in tasks],
             deliveries=deliveries,
             stale=found.stale(version, len(tasks)),
-            adaptive=adaptive,
+            staged=staged,
         )
 
 

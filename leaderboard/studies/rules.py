@@ -28,6 +28,9 @@ FIELDS = (
     "universe",
     "resubmission",
     "headline_from",
+    "podium",
+    "staged_from",
+    "draw_share",
 )
 
 

@@ -1,24 +1,18 @@
 """An operator's own run of tasks drawn at random, held against what a submission says."""
 
-import os
 from collections.abc import Collection, Iterable
-from contextlib import suppress
-from secrets import token_urlsafe
-from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from django.conf import settings
-from django.utils.crypto import salted_hmac
 
 from analytics.arrays import FloatArray
 from analytics.rerun import Agreement as Agreement
 from analytics.rerun import agreement, task_means
-from leaderboard import postgres
 from leaderboard.catalog.models import Task
 from leaderboard.errors import Refusal
 from leaderboard.studies.answers import words
+from leaderboard.studies.draws import digest
 from leaderboard.submissions.models import Setting, Submission
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.queries import outcomes_of
@@ -139,26 +133,7 @@ def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
             f"The submission has valid outcomes on {words.counted(len(tasks), 'active task')}; "
             f"{max(n, N_FEWEST)} are needed. Look at its logs instead, and verify it with --note."
         )
-    secret = _secret()
-
-    def key(task: str) -> bytes:
-        about = f"{submission.uuid}:{task}"
-        return salted_hmac("verify", about, secret=secret, algorithm="sha256").digest()
-
-    return sorted(tasks, key=key)[:n]
-
-
-def _secret() -> str:
-    """The SECRET_KEY; the embedded server has another one at each start, and keeps a key for this instead."""
-    if not settings.EMBEDDED:
-        return settings.SECRET_KEY
-    path = postgres.home().joinpath("draw.key")
-    if not path.exists():
-        with NamedTemporaryFile("w", dir=path.parent) as new, suppress(FileExistsError):
-            new.write(token_urlsafe())
-            new.flush()
-            os.link(new.name, path)  # whole or not at all, and of two that are made at once the first stays
-    return path.read_text()
+    return sorted(tasks, key=lambda task: digest("verify", f"{submission.uuid}:{task}"))[:n]
 
 
 def _trials(submission: Submission) -> _Trials:

@@ -16,17 +16,17 @@ from leaderboard.studies.answers import (
     Changes,
     Standings,
     Verdict,
-    adaptive_told,
     advice_text,
     as_text,
     averaged_over,
     printed,
+    staged_told,
     validated,
     verdict,
     words,
 )
 from leaderboard.studies.answers import progress_bar as progress_bar
-from leaderboard.studies.models import AdaptiveStudy, DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import DriftCheck, StagedStudy, ValidationStudy, VarianceStudy
 
 N_LINES = 50  # faults printed; their number is always told
 
@@ -92,12 +92,14 @@ def advice(benchmark: Benchmark, told: Verdict | None) -> str:
     return advice_text(told, f"manage.py policy {benchmark.slug} --set strategy={{strategy}}")
 
 
-def adaptive_text(study: AdaptiveStudy) -> str:
-    """What adaptive assignment would have run for past agents, and whether as many fixed tasks do as well."""
+def staged_text(study: StagedStudy) -> str:
+    """What staged assignment would have run for past agents, and what it would have got right."""
     result = study.result
     if not result["available"]:
-        return f"{study.benchmark}: no adaptive assignment: {result['reason']}."
-    return as_text(adaptive_told.shown(result["replay"]))
+        return f"{study.benchmark}: no staged assignment: {result['reason']}."
+    if result["replay"] is None:
+        return f"{study.benchmark}: no replay: {result['replay_reason']}."
+    return as_text(staged_told.shown(result["replay"], result["verdict"]))
 
 
 def variance_text(study: VarianceStudy) -> str:

@@ -88,7 +88,7 @@ def basis(record: Record, rules: Rules, given: Given) -> Basis:
     ------
     SelectionError
     """
-    record = marked(record, given.adaptive)
+    record = marked(record, given.staged)
     chosen, tasks = choice(record, rules, given), rated_tasks(record)
     agents = reference(record.table.means[record.complete])
     on_all = place_on_all(record, agents)
@@ -169,7 +169,7 @@ def estimates_of(
     The coverage is that of their intervals. Those of agents whose tasks were chosen for them are given.
     """
     estimated, measured = _estimates_of_newcomers(found, rules, given)
-    return {**estimated, **chosen_for.estimates(found.record, given.adaptive)}, measured
+    return {**estimated, **chosen_for.estimates(found.record, given.staged)}, measured
 
 
 def _estimates_of_newcomers(

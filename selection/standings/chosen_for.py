@@ -3,18 +3,17 @@
 Model
 -----
 Such an agent is placed on no task set: not on S, whatever of it was among its tasks, nor on all tasks before
-it ran them. Once its assignment has come to its end, its score on all tasks is ŷ of `selection.adaptive`
-with the interval of the look, ŷ ± q·c_t·se_t. For comparisons its error is s_cal = c_t·se_t, with one
-χ²_{n−1} for all agents of one study, n its past agents.
+it ran them. Once it was stopped, its score on all tasks is est of `selection.staged` with the interval est ±
+t_ν·c·se. For comparisons its error is c·se, with one χ²_ν for all agents of one study.
 
 Not done here
 -------------
-Nothing is estimated: the steps are `selection.adaptive_steps`'s. Such agents feed no pass rate, no
+Nothing is estimated: the steps are those of `selection.staged.walks`. Such agents feed no pass rate, no
 calibration and no monitor.
 
 Source
 ------
-As in `selection.adaptive` and `analytics.differences.finite_ranks`.
+As in `selection.staged.model` and `analytics.differences.finite_ranks`.
 """
 
 from collections.abc import Mapping
@@ -23,42 +22,42 @@ from dataclasses import replace
 import numpy as np
 
 from analytics.record import Record
-from selection.given import Adaptive
+from selection.given import Staged
 from selection.standings.full_scores import BY_SCAFFOLD, Estimated
 from selection.standings.terms import CHOSEN_TASKS
 
 
-def marked(record: Record, adaptive: Mapping[str, Adaptive]) -> Record:
+def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
     """Say of these agents why they are placed on no task set; not of those that ran all tasks.
 
     Parameters
     ----------
     record : Record
-    adaptive : mapping of str to Adaptive
+    staged : mapping of str to Staged
     """
-    if not adaptive:
+    if not staged:
         return record
     both = zip(record.about, record.ran_all.tolist(), strict=True)
     about = tuple(
-        one if ran_all or one.name not in adaptive else replace(one, chosen_for=adaptive[one.name].reason)
+        one if ran_all or one.name not in staged else replace(one, chosen_for=staged[one.name].reason)
         for one, ran_all in both
     )
     return replace(record, about=about)
 
 
-def estimates(record: Record, adaptive: Mapping[str, Adaptive]) -> dict[int, Estimated]:
+def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, Estimated]:
     """Return the full scores of those that have come to the end, by position.
 
     Parameters
     ----------
     record : Record
         As `marked` gives it.
-    adaptive : mapping of str to Adaptive
+    staged : mapping of str to Staged
     """
-    studies = sorted({one.study for one in adaptive.values()})
+    studies = sorted({one.study for one in staged.values()})
     found = {}
     for i, about in enumerate(record.about):
-        one = adaptive.get(about.name)
+        one = staged.get(about.name)
         if one is None or one.se is None or not about.chosen_for or _is_barred(record, i):
             continue
         found[i] = _estimated(one, BY_SCAFFOLD + 1 + studies.index(one.study))
@@ -75,15 +74,16 @@ def _is_barred(record: Record, i: int) -> bool:
     return bool(record.about[i].withheld or (record.condition and record.condition[i]))
 
 
-def _estimated(one: Adaptive, calibration: int) -> Estimated:
+def _estimated(one: Staged, calibration: int) -> Estimated:
     assert one.se is not None
+    assert one.degrees is not None
     return Estimated(
         score=one.score,
         lower=one.lower,
         upper=one.upper,
         se2=one.se**2,
-        df=float(one.n - 1),
+        df=float(one.degrees),
         calibration=calibration,
         source=CHOSEN_TASKS,
-        note=f"from {one.k} tasks, by replays of {one.n} past agents",
+        note=f"from {one.k} tasks, by a fit to {one.n} agents",
     )

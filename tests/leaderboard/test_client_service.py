@@ -86,8 +86,8 @@ def test_batch_after_batch_until_enough_is_known(service, monkeypatch, tmp_path,
     """Replay → policy → tasks → submit → tasks … → done, and the board ranks the agent by its estimate."""
     service.load(csv_text(graded(20, 40)), "walked")
     service.manage("recompute", "walked")
-    assert "spread" in "".join(service.manage("adaptive", "walked"))
-    service.manage("policy", "walked", "--set", "assignment=adaptive", "publish_every=0")
+    assert "spread" in "".join(service.manage("staged", "walked"))
+    service.manage("policy", "walked", "--set", "assignment=staged", "publish_every=0")
     monkeypatch.setenv("BANDSTAND_TOKEN", service.token("walked"))
     # What it passes has nothing to do with what others pass, and would be held for review.
     service.manage("trust", "walked", "ada@example.org", "--reason", "a test")

@@ -20,7 +20,7 @@ from leaderboard.operations.models import Assignment, Reselection, Webhook
 from leaderboard.operations.moving.tables import BY_NUMBER, NAMED, PATHS, rows_of
 from leaderboard.operations.services import recompute
 from leaderboard.operations.verifying import verify
-from leaderboard.studies.models import AdaptiveStudy
+from leaderboard.studies.models import StagedStudy
 from leaderboard.submissions.models import Status, Submission
 from tests.leaderboard.api.deliver import body, send, token_for
 from tests.toys import AS_OF, csv_text, in_subset, load_text, moved, only, passing, recomputed
@@ -52,8 +52,8 @@ def lived():
     call_command("trust", "toy", "ada@example.org", *why)
     verify(uuid=Submission.objects.get(agent__name="newcomer").uuid, note="rerun", as_of=AS_OF)
     call_command("retire", "toy", "t19", *why)
-    call_command("adaptive", "toy")
-    call_command("policy", "toy", "--set", "assignment=adaptive")
+    call_command("staged", "toy")
+    call_command("policy", "toy", "--set", "assignment=staged")
     who = ("--agent", "chosen", "--scaffold", "Loop", "--model", "M chosen", "--for", "ada@example.org")
     call_command("assign", "toy", *who)
     (task,) = Assignment.objects.get(agent__name="chosen").tasks
@@ -79,7 +79,7 @@ def state(slug):
     assert {Task.objects.get(pk=pk).benchmark for pk in asked.tasks} == {found}
     (chosen,) = Submission.objects.filter(agent__benchmark=found).exclude(study_id=None)
     return {
-        "chosen": (AdaptiveStudy.objects.get(pk=chosen.study_id).benchmark, chosen.agent.name)
+        "chosen": (StagedStudy.objects.get(pk=chosen.study_id).benchmark, chosen.agent.name)
         == (found, "chosen"),
         "rows": {model.__name__: rows_of(model, found).count() for model in PATHS},
         "boards": list(found.boards.order_by("number").values_list("number", "digest", "published_at")),

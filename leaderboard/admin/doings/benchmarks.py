@@ -21,8 +21,8 @@ from leaderboard.operations.policies import (
     replay_told,
 )
 from leaderboard.operations.uploads import tasks_in
-from leaderboard.studies.answers import adaptive_told
-from leaderboard.studies.models import AdaptiveStudy
+from leaderboard.studies.answers import staged_told
+from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import is_of_now, latest_study
 
 TASKS_HELP = (
@@ -187,18 +187,13 @@ def _turning(switch: Switch, on: bool, label: str, words: str) -> Doing:
 
 
 def _replayed(row: Any) -> dict[str, Any]:
-    """What a replay on past agents says of adaptive assignments, beside as many tasks chosen otherwise."""
-    study = latest_study(AdaptiveStudy, row)
+    """What a replay on past agents says of staged assignments."""
+    study = latest_study(StagedStudy, row)
     if study is None:
         return {"slug": row.slug, "study": None}
     told: dict[str, Any] = {"slug": row.slug, "study": study, "is_behind": not is_of_now(study)}
-    if study.result["available"]:
-        replay = study.result["replay"]
-        told |= {
-            "title": adaptive_told.title_of_choices(replay),
-            "choices": adaptive_told.choices(replay),
-            "stops": adaptive_told.stops(replay),
-        }
+    if study.result.get("replay"):
+        told["figures"] = staged_told.shown(study.result["replay"], study.result["verdict"])
     return told
 
 

@@ -49,7 +49,7 @@ class BenchmarkRow(Form):
 
 OF_BENCHMARK = (
     *("benchmark", "tasks", "agents", "submissions", "assignments", "subsets", "board", "boards", "compare"),
-    *("validations", "calibrations", "variances", "adaptive_studies", "drifts", "dstudy", "alerts"),
+    *("validations", "calibrations", "variances", "staged_studies", "drifts", "dstudy", "alerts"),
     *("rerun-requests", "reselections", "policy", "freeze"),
 )
 

@@ -44,9 +44,7 @@ class Check(Form):
 class AssignmentRow(Form):
     id = UUIDField(source="uuid")
     agent = CharField()
-    mode = CharField(
-        help_text="subset, full, delta: what the agent still lacks; or adaptive: batch by batch."
-    )
+    mode = CharField(help_text="subset, full, delta: what the agent still lacks; or staged: batch by batch.")
     reason = CharField()
     status = CharField()
     subset = IntegerField(allow_null=True, source="subset.number", default=None)
@@ -71,13 +69,13 @@ class AssignmentRow(Form):
 
 class AssignmentOne(AssignmentRow):
     tasks = SerializerMethodField(
-        help_text="Names of the tasks to run; they never change, but asking again adds to an adaptive one's."
+        help_text="Names of the tasks to run; they never change, but asking again adds to a staged one's."
     )
     study = IntegerField(
-        allow_null=True, source="study_id", help_text="The study that an adaptive one rests on; or null."
+        allow_null=True, source="study_id", help_text="The study that a staged one rests on; or null."
     )
-    adaptive = SerializerMethodField(
-        help_text="Of an adaptive one: the tasks that wait to be run, score, interval, what is left; or null."
+    staged = SerializerMethodField(
+        help_text="Of a staged one: the tasks that wait to be run, score, interval, what is left; or null."
     )
     submissions = SerializerMethodField(help_text="Ids of what was delivered for it.")
 
@@ -86,8 +84,8 @@ class AssignmentOne(AssignmentRow):
 
         return list(names_of(assignment))
 
-    def get_adaptive(self, assignment: Any) -> dict[str, Any] | None:
-        from leaderboard.operations.adaptively import told
+    def get_staged(self, assignment: Any) -> dict[str, Any] | None:
+        from leaderboard.operations.staging import told
 
         return told(assignment)
 
@@ -110,7 +108,7 @@ class SubmissionOne(SubmissionRow):
     quota = JSONField(source="told_quota", help_text="What is left of today, by account and agent; or null.")
     assignment = JSONField(
         source="told_assignment",
-        help_text="That it answers: id, mode, status, and of an adaptive one `adaptive`: score, interval, "
+        help_text="That it answers: id, mode, status, and of a staged one `staged`: score, interval, "
         "what is left; or null.",
     )
     replaces = UUIDField(source="told_replaces", allow_null=True)
@@ -142,7 +140,7 @@ class Receipt(Form):
     n_outside = IntegerField()
     warnings = ListField(child=CharField())
     assignment = JSONField(
-        help_text="The one that this answers, with score, interval, what is left of an adaptive one; or null."
+        help_text="The one that this answers, with score, interval, what is left of a staged one; or null."
     )
     embargo_until = CharField(allow_null=True)
     checks = JSONField(help_text="What the machine found; null while it is being checked.")

@@ -118,8 +118,8 @@ def _assignment(found: Followed) -> dict[str, Any] | None:
     if found.assignment is None:
         return None
     told = {name: getattr(found.assignment, name) for name in ("mode", "status")}
-    adaptive = {"adaptive": found.adaptive.as_plain()} if found.adaptive else {}
-    return {"id": str(found.assignment.uuid), **told, **adaptive}
+    staged = {"staged": found.staged.as_plain()} if found.staged else {}
+    return {"id": str(found.assignment.uuid), **told, **staged}
 
 
 class Withdraw(OfSubmission):

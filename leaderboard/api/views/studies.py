@@ -10,9 +10,9 @@ from leaderboard.api import serializers
 from leaderboard.api.parameters import one_of, whole
 from leaderboard.api.views.asked import Asked, Listing, NoSuchThing
 from leaderboard.studies.models import (
-    AdaptiveStudy,
     Calibration,
     DriftCheck,
+    StagedStudy,
     Study,
     TaskSubset,
     ValidationStudy,
@@ -90,8 +90,8 @@ class OfVariances(OfStudies):
     kind, one = VarianceStudy, "variance"
 
 
-class OfAdaptive(OfStudies):
-    kind, one = AdaptiveStudy, "adaptive_study"
+class OfStaged(OfStudies):
+    kind, one = StagedStudy, "staged_study"
 
 
 class OfDrift(OfStudies):
@@ -114,12 +114,12 @@ class Variance(OfVariances, StudyOne):
     """One variance study: components, and what was never measured."""
 
 
-class AdaptiveStudies(OfAdaptive, Studies):
-    """What adaptive assignments rest on, the latest first."""
+class StagedStudies(OfStaged, Studies):
+    """What staged assignments rest on, the latest first."""
 
 
-class AdaptiveOne(OfAdaptive, StudyOne):
-    """What adaptive assignments rest on, frozen, and its replay on past agents; or why there are none."""
+class StagedOne(OfStaged, StudyOne):
+    """What staged assignments rest on, frozen, and its replay on past agents; or why there are none."""
 
 
 class DriftChecks(OfDrift, Studies):

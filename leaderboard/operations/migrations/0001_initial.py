@@ -299,9 +299,10 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uuid', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
-                ('mode', models.CharField(choices=[('subset', 'Subset'), ('full', 'Full'), ('delta', 'Delta'), ('adaptive', 'Adaptive')], max_length=16)),
+                ('mode', models.CharField(choices=[('subset', 'Subset'), ('full', 'Full'), ('delta', 'Delta'), ('staged', 'Staged')], max_length=16)),
                 ('reason', models.TextField(help_text='Why these tasks, in words.')),
-                ('tasks', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Ids, by name, the audit tasks among them; of an adaptive one in the order of its batches.', size=None)),
+                ('tasks', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), help_text='Ids, by name, the audit tasks among them; of a staged one in the order of its batches.', size=None)),
+                ('decisions', models.JSONField(default=list, help_text='Of a staged one, after each batch: estimate, error, what it was compared with, why.')),
                 ('audit', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), default=list, help_text='Ids of those drawn from outside the subset.', size=None)),
                 ('n_trials', models.PositiveSmallIntegerField(help_text='Asked for on each task.')),
                 ('n_trials_recommended', models.PositiveSmallIntegerField(null=True)),
@@ -311,13 +312,13 @@ class Migration(migrations.Migration):
                 ('ended_at', models.DateTimeField(null=True)),
                 ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='catalog.agent')),
                 ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to=settings.AUTH_USER_MODEL)),
-                ('study', models.ForeignKey(help_text='That an adaptive one rests on.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='studies.adaptivestudy')),
+                ('study', models.ForeignKey(help_text='That a staged one rests on.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='studies.stagedstudy')),
                 ('submissions', models.ManyToManyField(help_text='That name it; late ones too.', related_name='assignments', to='submissions.submission')),
                 ('subset', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='studies.tasksubset')),
                 ('request', models.ForeignKey(help_text='That it answers.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='operations.rerunrequest')),
             ],
             options={
-                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('agent',), name='assignment_one_open'), models.CheckConstraint(condition=models.Q(('mode__in', ['subset', 'full', 'delta', 'adaptive']), ('n_trials__gte', 1), ('status__in', ['open', 'fulfilled', 'expired']), ('tasks__len__gte', 1)), name='assignment_choices_known'), models.CheckConstraint(condition=models.Q(models.Q(('mode', 'adaptive'), ('study__isnull', False)), models.Q(models.Q(('mode', 'adaptive'), _negated=True), ('study', None)), _connector='OR'), name='assignment_adaptive_has_study'), models.CheckConstraint(condition=models.Q(('audit__contained_by', models.F('tasks'))), name='assignment_audit_among_tasks'), models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('created_at'))), name='assignment_expires_later')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('agent',), name='assignment_one_open'), models.CheckConstraint(condition=models.Q(('mode__in', ['subset', 'full', 'delta', 'staged']), ('n_trials__gte', 1), ('status__in', ['open', 'fulfilled', 'expired']), ('tasks__len__gte', 1)), name='assignment_choices_known'), models.CheckConstraint(condition=models.Q(models.Q(('mode', 'staged'), ('study__isnull', False)), models.Q(models.Q(('mode', 'staged'), _negated=True), ('study', None)), _connector='OR'), name='assignment_staged_has_study'), models.CheckConstraint(condition=models.Q(('audit__contained_by', models.F('tasks'))), name='assignment_audit_among_tasks'), models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('created_at'))), name='assignment_expires_later')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
@@ -342,7 +343,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='assignment',
-            trigger=pgtrigger.compiler.Trigger(name='assignment_tasks_are_only_added', sql=pgtrigger.compiler.UpsertTriggerSql(condition="WHEN (OLD.tasks IS DISTINCT FROM NEW.tasks AND NOT (OLD.mode = 'adaptive' AND OLD.status = 'open' AND NEW.tasks[1:cardinality(OLD.tasks)] = OLD.tasks))", func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='f47a32483141dfb21df1d06efce9f1c1e75beb4e', operation='UPDATE', pgid='pgtrigger_assignment_tasks_are_only_added_fed8c', table='operations_assignment', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='assignment_tasks_are_only_added', sql=pgtrigger.compiler.UpsertTriggerSql(condition="WHEN (OLD.tasks IS DISTINCT FROM NEW.tasks AND NOT (OLD.mode = 'staged' AND OLD.status = 'open' AND NEW.tasks[1:cardinality(OLD.tasks)] = OLD.tasks))", func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='d6ceaee3af3e99bed59edf70836c0784fa7f8740', operation='UPDATE', pgid='pgtrigger_assignment_tasks_are_only_added_fed8c', table='operations_assignment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='assignment',
+            trigger=pgtrigger.compiler.Trigger(name='assignment_decisions_are_only_added', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NOT NEW.decisions @> OLD.decisions OR jsonb_array_length(NEW.decisions) < jsonb_array_length(OLD.decisions))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='e9515939c1b19db24b3dc5ef8f8b6591d4635e0d', operation='UPDATE', pgid='pgtrigger_assignment_decisions_are_only_added_522ad', table='operations_assignment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='assignment',

@@ -20,9 +20,9 @@ from leaderboard.operations.models import (
     Reselection,
 )
 from leaderboard.studies.models import (
-    AdaptiveStudy,
     Calibration,
     DriftCheck,
+    StagedStudy,
     SubsetTask,
     TaskSubset,
     ValidationStudy,
@@ -49,7 +49,7 @@ PATHS: dict[AnyModel, str] = {
     Agent: "benchmark",
     AgentAlias: "benchmark",
     Setting: "benchmark",
-    AdaptiveStudy: "benchmark",
+    StagedStudy: "benchmark",
     Submission: "agent__benchmark",
     StatusChange: "submission__agent__benchmark",
     MachineCheck: "submission__agent__benchmark",
@@ -86,7 +86,7 @@ BY_NUMBER: dict[tuple[AnyModel, str], AnyModel] = {
     (OutcomeDetail, "task_id"): Task,
     (OutcomeDetail, "setting_id"): Setting,
     (Submission, "asked"): Task,
-    (Submission, "study_id"): AdaptiveStudy,
+    (Submission, "study_id"): StagedStudy,
     (TaskSubset, "chosen_from"): Agent,
     (Calibration, "agents"): Agent,
     (Calibration, "tasks"): Task,

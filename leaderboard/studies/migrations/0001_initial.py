@@ -150,7 +150,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='AdaptiveStudy',
+            name='StagedStudy',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('rules', models.CharField(help_text='SHA-256 of what the policy says of numbers.', max_length=64)),
@@ -163,7 +163,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'abstract': False,
-                'constraints': [models.UniqueConstraint(fields=('benchmark', 'rules', 'data_version', 'estimator_version'), name='adaptivestudy_once')],
+                'constraints': [models.UniqueConstraint(fields=('benchmark', 'rules', 'data_version', 'estimator_version'), name='stagedstudy_once')],
             },
         ),
         migrations.AddField(
@@ -172,8 +172,8 @@ class Migration(migrations.Migration):
             field=models.ManyToManyField(related_name='subsets', through='studies.SubsetTask', to='catalog.task'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='adaptivestudy',
-            trigger=pgtrigger.compiler.Trigger(name='study_is_append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='d56746c90e3dc6b5c442a37969361def8eaa5f01', operation='UPDATE OR DELETE', pgid='pgtrigger_study_is_append_only_44abe', table='studies_adaptivestudy', when='BEFORE')),
+            model_name='stagedstudy',
+            trigger=pgtrigger.compiler.Trigger(name='study_is_append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='078ad8c22138976706e378092af8bbdcad701161', operation='UPDATE OR DELETE', pgid='pgtrigger_study_is_append_only_62acd', table='studies_stagedstudy', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='tasksubset',

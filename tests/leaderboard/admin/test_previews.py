@@ -8,7 +8,7 @@ from leaderboard.catalog.models import Benchmark, Task
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.reselections import propose
-from leaderboard.operations.services import recompute, study_adaptive
+from leaderboard.operations.services import recompute, study_staged
 from tests.leaderboard.desk import person
 from tests.toys import AS_OF, csv_text, graded, load_text, moved
 
@@ -65,18 +65,18 @@ def test_the_policy_stands_beside_the_replay_of_adaptive_assignment(staff):
     assert "Not replayed yet" in before
     fields = dict(re.findall(r'<input[^>]*name="(number)"[^>]*value="(\d+)"', before)) | {"reason": "to try"}
     values = {name: shown(name, getattr(policy_in_force(benchmark), name)) for name in RULES}
-    said = values | fields | {"assignment": "adaptive"}
-    assert "manage.py adaptive toy" in staff.post(address, said).content.decode()  # refused without it
-    study, _ = study_adaptive(benchmark=benchmark, as_of=AS_OF)
+    said = values | fields | {"assignment": "staged"}
+    assert "manage.py staged toy" in staff.post(address, said).content.decode()  # refused without it
+    study, _ = study_staged(benchmark=benchmark, as_of=AS_OF)
     page = staff.get(address).content.decode()
     assert study.result["verdict"] in page
     assert "Pairs in the right order from 5 tasks" in page
     rows = re.findall(r'<tr><th scope="row">(\w+)</th><td>([\d.]+)</td>', page)
     told = {one["strategy"]: f"{one['pairs_correct_full']:.3f}" for one in study.result["replay"]["chosen"]}
     assert dict(rows) == told
-    assert {"adaptive", "spread"} <= told.keys()
+    assert {"staged", "spread"} <= told.keys()
     asked = staff.post(address, said).content.decode()
-    assert "assignment: fixed → adaptive" in asked
+    assert "assignment: fixed → staged" in asked
     assert study.result["verdict"] in asked.split('id="preview"')[1]
     load_text(csv_text(graded(1, 20, prefix="z")))
     assert "Outcomes have come since" in staff.get(address).content.decode()

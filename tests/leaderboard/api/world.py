@@ -14,7 +14,7 @@ from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Alert, Level, RerunAgent, RerunRequest
 from leaderboard.operations.reselections import propose
 from leaderboard.operations.services import check_drift, measure_variance, recompute
-from leaderboard.studies.models import ESTIMATOR_VERSION, AdaptiveStudy
+from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy
 from tests.leaderboard.stored_validation import store
 from tests.toys import AS_OF, moved
 
@@ -51,7 +51,7 @@ class World:
         measure_variance(benchmark=self.benchmark, as_of=AS_OF)
         refused = {"available": False, "reason": "for this test", "agents": 32}
         kept = {"policy": self.benchmark.policies.get(), "rules": "", "created_at": AS_OF, "result": refused}
-        AdaptiveStudy.objects.create(
+        StagedStudy.objects.create(
             benchmark=self.benchmark, data_version=1, estimator_version=ESTIMATOR_VERSION, **kept
         )
         self.board, _ = recompute(benchmark=self.benchmark, as_of=AS_OF)
@@ -119,7 +119,7 @@ class World:
             "validation": self.benchmark.validationstudy_set.get().pk,
             "calibration": self.subset.calibrations.first().pk,
             "variance": self.benchmark.variancestudy_set.get().pk,
-            "adaptive_study": self.benchmark.adaptivestudy_set.get().pk,
+            "staged_study": self.benchmark.adaptivestudy_set.get().pk,
             "drift": self.check.pk,
             "reselection": self.reselection.pk,
             "approve": self.reselection.pk,

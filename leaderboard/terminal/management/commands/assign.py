@@ -10,9 +10,9 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Missing
-from leaderboard.operations.adaptively import step_of
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.models import Assignment, Mode
+from leaderboard.operations.staging import step_of
 from leaderboard.studies.answers import words
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
@@ -69,7 +69,7 @@ def _told(assignment: Assignment) -> Iterator[str]:
     tasks = names_of(assignment)
     yield f"Assignment {assignment.uuid} of {assignment.agent}, until {assignment.expires_at:%Y-%m-%d}."
     yield f"{assignment.mode}: {assignment.reason}."
-    if assignment.mode == Mode.ADAPTIVE:
+    if assignment.mode == Mode.STAGED:
         found = step_of(assignment)
         yield f"{found.sentence}."
         tasks = found.waiting

@@ -1,0 +1,161 @@
+"""Staged assignments: batch after batch, until an agent cannot reach the podium or its score is known.
+
+The study that an assignment names is frozen, and so is what it decides: each decision is kept as it was made.
+An agent is asked for the next batch once all of those before are there, and what it delivers beside them is
+not looked at.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.operations import asking
+from leaderboard.operations.models import Assignment, Mode
+from leaderboard.studies.draws import digest
+from leaderboard.studies.models import StagedStudy
+from leaderboard.studies.own_parts import OfAgent, means_of
+from leaderboard.studies.queries import active_subset, latest_study
+from leaderboard.studies.staged_steps import Told, share_drawn, step
+from leaderboard.submissions.models import Submission
+from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
+
+if TYPE_CHECKING:
+    from selection.staged.study import Walked
+
+Trial = tuple[pa.Table, Submission]
+"""All that would stand for an agent, and the delivery on trial among it: its outcomes have the id 0 where it
+is not stored.
+"""
+KEPT = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a staged assignment starts from: a study, and what was asked for before one that expired."""
+
+    study: StagedStudy
+    tasks: list[int]
+
+
+def earlier(agent: Agent) -> Assignment | None:
+    """The agent's last staged assignment."""
+    found = agent.assignments.filter(mode=Mode.STAGED).select_related("study", "agent__benchmark")
+    return found.order_by("-id").first()
+
+
+def begun(agent: Agent, policy: Policy, *, is_new: bool) -> Begun | None:
+    """How an agent is asked batch by batch; None: it is not.
+
+    One that has delivered before is not, as it could have chosen what. One that has begun so goes on,
+    whatever the policy says by now.
+    """
+    if before := earlier(agent):
+        assert before.study is not None
+        return Begun(before.study, list(before.tasks))
+    if policy.assignment != Assigning.STAGED:
+        return None
+    study = usable_study(agent.benchmark) if is_new else None
+    return Begun(study, []) if study else None
+
+
+def usable_study(benchmark: Benchmark) -> StagedStudy | None:
+    """The study of the latest data, where it carries assignments."""
+    study = latest_study(StagedStudy, benchmark)
+    return study if study and study.result["available"] else None
+
+
+def first_batch(start: Begun, agent: Agent, policy: Policy) -> list[int]:
+    """Ids of what a new assignment asks for; where an earlier one expired, all of that."""
+    if start.tasks:
+        return start.tasks
+    ids = {name: pk for pk, name in asking.names_asked(policy, None).items()}
+    found = step(start.study, asked=[], means={}, active=ids.keys(), agent=str(agent.pk), seed=_seed(agent))
+    return [ids[name] for name in found.batch]
+
+
+def go_on(assignment: Assignment) -> Told:
+    """Keep what is decided, and add the next batch where all before it is there; the agent is locked."""
+    found = decided(assignment)
+    if found.batch:
+        ids = dict(assignment.agent.benchmark.tasks.values_list("name", "id"))
+        assignment.tasks = [*assignment.tasks, *(ids[name] for name in found.batch)]
+        assignment.save(update_fields=["tasks"])
+    return found
+
+
+def decided(assignment: Assignment) -> Told:
+    """Keep what is decided once a batch is there: estimate, error, what it is compared with, and why."""
+    found = step_of(assignment)
+    if found.score is not None:
+        kept = {name: value for name, value in asdict(found).items() if name in KEPT}
+        if not assignment.decisions or assignment.decisions[-1]["n_run"] < found.n_run:
+            assignment.decisions = [*assignment.decisions, kept]
+            assignment.save(update_fields=["decisions"])
+    return found
+
+
+def step_of(assignment: Assignment, trial: Trial | None = None) -> Told:
+    """Where the agent stands."""
+    assert assignment.study is not None
+    benchmark = assignment.agent.benchmark
+    names = dict(benchmark.tasks.values_list("id", "name"))
+    return step(
+        assignment.study,
+        asked=[names[pk] for pk in assignment.tasks],
+        means=means_so_far(assignment, trial),
+        active=set(asking.names_asked(policy_in_force(benchmark), None).values()),
+        agent=str(assignment.agent_id),
+        seed=_seed(assignment.agent),
+    )
+
+
+def _seed(agent: Agent) -> int:
+    return int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big")
+
+
+def means_so_far(assignment: Assignment, trial: Trial | None = None) -> dict[str, float | None]:
+    """Mean outcomes of the tasks that are there whole, by all that stands, as the board counts."""
+    agent = assignment.agent.merged_into_id or assignment.agent_id
+    benchmark = assignment.agent.benchmark
+    policy = policy_in_force(benchmark)
+    outcomes, new = trial or (live_outcomes([agent]), None)
+    delivered = OfAgent(
+        agent=agent,
+        submissions=standing_submissions(agent, new),
+        policy=policy,
+        subset=active_subset(benchmark),
+        tasks=asking.names_asked(policy, None),
+        settings={pk: facets for facets, pk in settings_of(benchmark).items()},
+    )
+    return means_of(outcomes, delivered, n_trials=assignment.n_trials)
+
+
+def told(assignment: Assignment | None, trial: Callable[[], Trial] | None = None) -> dict[str, Any] | None:
+    """Score, interval and what is left; None for another assignment than a staged one."""
+    if assignment is None or assignment.mode != Mode.STAGED:
+        return None
+    return step_of(assignment, trial() if trial else None).as_plain()
+
+
+def walked_of(benchmark: Benchmark) -> "dict[str, Walked]":
+    """What was decided of the agents that were asked batch by batch, by name."""
+    from selection.staged.study import Walked
+
+    found: dict[str, Walked] = {}
+    of = Assignment.objects.filter(agent__benchmark=benchmark, mode=Mode.STAGED)
+    for one in of.select_related("agent", "study").order_by("id"):
+        assert one.study is not None
+        scale = one.study.result["fit"]["scale"]
+        estimates = [(kept["score"], kept["se"] / scale["c"]) for kept in one.decisions]
+        ends = [k for k, kept in enumerate(one.decisions) if kept["stage"] != "running"]
+        found[one.agent.name] = Walked(
+            first=estimates[0] if estimates else None,
+            stopped=estimates[ends[0]] if ends else None,
+            share=share_drawn(one.study),
+            is_over=one.decisions[-1]["stage"] == "stopped" if ends else False,
+        )
+    return found

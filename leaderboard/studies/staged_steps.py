@@ -1,0 +1,83 @@
+"""One step of a walk by its study: one ability is estimated, so that a request may take it.
+
+What the core is asked for is imported where it is used: intake names this module.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leaderboard.studies.models import StagedStudy
+from selection.staged.told import Told as Told
+
+if TYPE_CHECKING:
+    from selection.staged.walks import Fit
+
+N_KEPT = 16  # studies that a process holds
+
+
+def step(
+    study: StagedStudy,
+    *,
+    asked: Sequence[str],
+    means: Mapping[str, float | None],
+    active: Collection[str],
+    agent: str,
+    seed: int = 0,
+) -> Told:
+    """Tell what an agent runs next; see `selection.staged.walks.step`.
+
+    `means` are mean outcomes by name of the tasks that it has delivered whole; None: a failure of the
+    harness. `agent` and `seed` decide what is drawn.
+    """
+    from selection.staged import walks
+
+    names, fit = study.result["tasks"], _fit(study.pk, study.created_at)
+    place = {name: j for j, name in enumerate(names)}
+    there = np.array([name in means for name in names])
+    is_active = np.array([name in active for name in names])
+    found = walks.step(
+        fit,
+        asked=[place[name] for name in asked],
+        outcomes=np.array([means.get(name) for name in names], dtype=np.float64),
+        delivered=there,
+        active=is_active,
+        seed=seed,
+        agent=agent,
+    )
+    known = found.estimate
+    return Told(
+        stage=str(found.stage),
+        waiting=tuple(names[j] for j in found.waiting),
+        batch=tuple(names[j] for j in found.batch),
+        n_run=sum(bool(there[place[name]] and is_active[place[name]]) for name in asked),
+        n_tasks=int(np.count_nonzero(is_active)),
+        podium=fit.podium,
+        best=fit.best,
+        reason=found.reason,
+        score=known.score if known else None,
+        lower=known.lower if known else None,
+        upper=known.upper if known else None,
+        se=known.se if known else None,
+    )
+
+
+def degrees_of(study: StagedStudy) -> int:
+    """The degrees of freedom of its intervals."""
+    return int(study.result["fit"]["scale"]["degrees"])
+
+
+def share_drawn(study: StagedStudy) -> float:
+    """The probability that an agent which stops is drawn to run the rest."""
+    return _fit(study.pk, study.created_at).share_drawn
+
+
+@lru_cache(maxsize=N_KEPT)
+def _fit(pk: int, created_at: datetime) -> "Fit":
+    """Read a study once: it never changes, but another database may have another one of its number."""
+    from selection.staged.walks import Fit
+
+    return Fit.from_plain(StagedStudy.objects.get(pk=pk, created_at=created_at).result["fit"])

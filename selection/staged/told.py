@@ -1,0 +1,113 @@
+"""Where a walk stands and what a replay found, as a reader sees it. Nothing heavy is imported."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from selection.standings.words import counted, percent
+
+RUNNING, STOPPED, DRAWN, COMPLETE = "running", "stopped", "drawn", "complete"
+
+
+@dataclass(frozen=True)
+class Told:
+    """Where an agent stands, and what it runs next.
+
+    Attributes
+    ----------
+    stage : {"running", "stopped", "drawn", "complete"}
+        Stopped and complete walks are over; a drawn one has an estimate, and runs the rest.
+    waiting, batch : tuple of str
+        Tasks that were asked for, active, and are not there yet, in the order asked; those to ask for next,
+        ascending.
+    n_run, n_tasks : int
+        Tasks that are there of those asked for; all active tasks.
+    podium, best : float
+        The scores that it is compared with: that of the last place which is always run in full, and the best.
+    reason : str
+    score, lower, upper, se : float or None
+        Its estimated full score, the 95% interval, and the standard error; None while tasks are waiting, and
+        where all were run.
+    """
+
+    stage: str
+    waiting: tuple[str, ...]
+    batch: tuple[str, ...]
+    n_run: int
+    n_tasks: int
+    podium: float
+    best: float
+    reason: str
+    score: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    se: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to run."""
+        return self.stage in (STOPPED, COMPLETE)
+
+    @property
+    def sentence(self) -> str:
+        """Score, interval, and what is left, without a full stop."""
+        found = ""
+        if self.score is not None and self.lower is not None and self.upper is not None:
+            found = (
+                f"estimated at {percent(self.score)}% on all tasks ({percent(self.lower)} to "
+                f"{percent(self.upper)} with 95%) from {counted(self.n_run, 'task')}; "
+            )
+        told = found + self._left
+        return told[0].upper() + told[1:]
+
+    @property
+    def _left(self) -> str:
+        if self.stage == COMPLETE:
+            return "all tasks are run"
+        if self.waiting:
+            n = len(self.waiting)
+            return f"{counted(n, 'task')} asked for {'is' if n == 1 else 'are'} still to be run"
+        if self.stage == STOPPED:
+            return f"nothing is left to run: {self.reason}"
+        if self.stage == DRAWN:
+            return (
+                f"it was drawn to run the rest, {counted(len(self.batch), 'task')}, so that estimates can be "
+                "checked"
+            )
+        return f"ask for the next {counted(len(self.batch), 'task')}: {self.reason}"
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the same for a receipt."""
+        told = {name: value for name, value in asdict(self).items() if name not in ("batch", "waiting")}
+        return told | {"waiting": list(self.waiting), "done": self.is_over, "told": self.sentence}
+
+
+def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a replay and its verdict, as plain values, as what `analytics.text.as_text` sets as text."""
+    n_orders, bias, rmse = replay["n_orders"], replay["bias"], replay["rmse"]
+    order = "by date" if n_orders == 1 else f"in {n_orders} random orders, as dates are missing"
+    told = {
+        "verdict": verdict["text"],
+        "agents": f"{replay['n_agents']} with full runs on {replay['n_tasks']} tasks, {order}",
+        "runs saved": f"{replay['saved']:.1%}; among the second half {replay['saved_late']:.1%}",
+        "pairs in order": f"{_percent(replay['pairs'])}; random tasks at the same cost "
+        f"{_share(replay['random_pairs'])}; two full runs would agree on {_share(replay['ceiling'])}",
+        "clear pairs": _percent(replay["clear_pairs"]),
+        "best five found": f"{5 * replay['best_five']:.1f}",
+        "podium found": f"{replay['podium']:.0%}",
+        "leader": f"{100 * replay['regret']:.1f} points below the best",
+        "95% intervals": f"{_percent(replay['coverage'])} of {replay['n_published']} estimates inside",
+        "bias": "no estimate" if bias is None else f"{100 * bias['value']:+.1f} points",
+        "typical error": "no estimate" if rmse is None else f"{100 * rmse:.1f} points (RMSE)",
+    }
+    return told | ({"short of yes": list(verdict["reasons"])} if verdict["reasons"] else {})
+
+
+def _percent(figure: Mapping[str, Any] | None) -> str:
+    if figure is None:
+        return "none"
+    return f"{figure['value']:.1%}" + ("" if figure["se"] is None else f" ± {figure['se']:.1%}")
+
+
+def _share(value: float | None) -> str:
+    return "none" if value is None or value != value else f"{value:.1%}"
