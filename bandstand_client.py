@@ -579,7 +579,7 @@ def token(path: Path | None = None) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 done, 1 refused, 2 usage, 3 not reachable, or the exit code of the harness."""
-    parsed = _parser().parse_args(arguments)
+    parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
     try:
         answer = parsed.run(parsed, _client(parsed))
     except UsageError as error:
@@ -599,6 +599,15 @@ def main(arguments: list[str] | None = None) -> int:
         return _told("", INTERRUPTED)
     _print(json.dumps(answer, ensure_ascii=False, indent=2) if parsed.json else parsed.tell(answer))
     return DONE
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    """Parse; what follows the name of a harness is the harness's own, a second -- too."""
+    at = arguments.index("--") + 2 if "run" in arguments[:1] and "--" in arguments else len(arguments)
+    parsed = _parser().parse_args(arguments[:at])
+    if arguments[at:]:
+        parsed.command += arguments[at:]
+    return parsed
 
 
 def _client(parsed: argparse.Namespace) -> Client:

@@ -18,7 +18,7 @@ from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
 from leaderboard.operations.rejudging import judge_held, judge_new
 from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
-from leaderboard.operations.staging import walked_of
+from leaderboard.operations.staging import decisions_of
 from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
@@ -119,7 +119,7 @@ def study_staged(
     """Freeze what staged assignments rest on, and replay it; returns the study and whether it is new."""
     return settle_staged(
         snapshot=_present(benchmark)[0],
-        walked=walked_of(benchmark),
+        decisions=decisions_of(benchmark),
         as_of=as_of,
         progress=progress,
         hold=hold,

@@ -7,7 +7,7 @@ not looked at.
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,12 +19,9 @@ from leaderboard.studies.draws import digest
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.own_parts import OfAgent, means_of
 from leaderboard.studies.queries import active_subset, latest_study
-from leaderboard.studies.staged_steps import Told, share_drawn, step
+from leaderboard.studies.staged_steps import Told, step
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
-
-if TYPE_CHECKING:
-    from selection.staged.study import Walked
 
 Trial = tuple[pa.Table, Submission]
 """All that would stand for an agent, and the delivery on trial among it: its outcomes have the id 0 where it
@@ -141,21 +138,11 @@ def told(assignment: Assignment | None, trial: Callable[[], Trial] | None = None
     return step_of(assignment, trial() if trial else None).as_plain()
 
 
-def walked_of(benchmark: Benchmark) -> "dict[str, Walked]":
-    """What was decided of the agents that were asked batch by batch, by name."""
-    from selection.staged.study import Walked
-
-    found: dict[str, Walked] = {}
+def decisions_of(benchmark: Benchmark) -> dict[str, tuple[StagedStudy, list[dict[str, Any]]]]:
+    """What was decided of the agents that were asked batch by batch, by name, and by which study."""
     of = Assignment.objects.filter(agent__benchmark=benchmark, mode=Mode.STAGED)
+    found = {}
     for one in of.select_related("agent", "study").order_by("id"):
         assert one.study is not None
-        scale = one.study.result["fit"]["scale"]
-        estimates = [(kept["score"], kept["se"] / scale["c"]) for kept in one.decisions]
-        ends = [k for k, kept in enumerate(one.decisions) if kept["stage"] != "running"]
-        found[one.agent.name] = Walked(
-            first=estimates[0] if estimates else None,
-            stopped=estimates[ends[0]] if ends else None,
-            share=share_drawn(one.study),
-            is_over=one.decisions[-1]["stage"] == "stopped" if ends else False,
-        )
+        found[one.agent.name] = (one.study, one.decisions)
     return found

@@ -70,11 +70,6 @@ def degrees_of(study: StagedStudy) -> int:
     return int(study.result["fit"]["scale"]["degrees"])
 
 
-def share_drawn(study: StagedStudy) -> float:
-    """The probability that an agent which stops is drawn to run the rest."""
-    return _fit(study.pk, study.created_at).share_drawn
-
-
 @lru_cache(maxsize=N_KEPT)
 def _fit(pk: int, created_at: datetime) -> "Fit":
     """Read a study once: it never changes, but another database may have another one of its number."""

@@ -1,8 +1,8 @@
 """What staged assignments rest on, stored as a study: a fit, and a replay of the rule."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import StagedStudy
@@ -10,7 +10,6 @@ from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import Hold, free, keep, kept
 
 if TYPE_CHECKING:
-    from selection.staged.study import Walked
     from selection.staged.walks import Staging
 
 Progress = Callable[[int, int], None]
@@ -19,22 +18,25 @@ Progress = Callable[[int, int], None]
 def settle_staged(
     *,
     snapshot: Snapshot,
-    walked: "Mapping[str, Walked]",
+    decisions: Mapping[str, tuple[StagedStudy, Sequence[Mapping[str, Any]]]],
     as_of: datetime,
     progress: Progress | None = None,
     hold: Hold = free,
 ) -> tuple[StagedStudy, bool]:
     """Return the study of the present data and whether it was made just now.
 
-    `walked` are the agents that were asked batch by batch, by name.
+    `decisions` are those about agents that were asked batch by batch, by name, with the study that made them.
     """
     if study := kept(StagedStudy, snapshot=snapshot):
         return study, False
-    from selection.staged.study import staged_study
+    from selection.staged.study import staged_study, walked
 
-    policy = snapshot.policy
     result = staged_study(
-        snapshot.record, staging_of(policy), walked, base_seed=snapshot.rules.seed, progress=progress
+        snapshot.record,
+        staging_of(snapshot.policy),
+        {name: walked(made, by.result["fit"]) for name, (by, made) in decisions.items()},
+        base_seed=snapshot.rules.seed,
+        progress=progress,
     )
     return keep(StagedStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True
 

@@ -5,7 +5,7 @@ those that the rule stopped, in order of (date, name); agents without a date sha
 all tasks as the rule let them go on, nothing is replayed: they are the good ones.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -20,7 +20,7 @@ from selection.folds import CompleteAgents
 from selection.staged.replay import replay
 from selection.staged.teaching import FullRun, taught
 from selection.staged.verdict import verdict
-from selection.staged.walks import Staging
+from selection.staged.walks import Fit, Staging
 from selection.standings.choice import training
 
 Progress = Callable[[int, int], None]
@@ -46,10 +46,23 @@ class Walked:
     is_over: bool = False
 
 
+def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> Walked:
+    """Return how an agent went by what was decided of it, in order, and the fit that this was by."""
+    c = float(fit["scale"]["c"])
+    estimates = [(float(one["score"]), float(one["se"]) / c) for one in decisions]
+    stops = [k for k, one in enumerate(decisions) if one["stage"] != "running"]
+    return Walked(
+        first=estimates[0] if estimates else None,
+        stopped=estimates[stops[0]] if stops else None,
+        share=Fit.from_plain(fit).share_drawn,
+        is_over=bool(stops) and decisions[-1]["stage"] == "stopped",
+    )
+
+
 def staged_study(
     record: Record,
     staging: Staging,
-    walked: Mapping[str, Walked] | None = None,
+    asked: Mapping[str, Walked] | None = None,
     *,
     base_seed: int = 0,
     progress: Progress | None = None,
@@ -60,8 +73,8 @@ def staged_study(
     ----------
     record : Record
     staging : Staging
-    walked : mapping of str to Walked, optional
-        By name of the agent; those that are not named ran all tasks or do not teach.
+    asked : mapping of str to Walked, optional
+        Those asked batch by batch, by name; the others ran all tasks or do not teach.
     base_seed : int
         Of the replay's draws and orders.
     progress : callable, optional
@@ -73,9 +86,9 @@ def staged_study(
         ``available``, ``reason``, ``agents`` (that teach); where available also ``tasks`` by name, ``fit``
         (of `Fit`), and ``replay``, ``verdict`` (None where there are too few agents) with ``replay_reason``.
     """
-    walked = walked or {}
+    asked = asked or {}
     complete = training(record)
-    teaching = _teaching(record, complete, walked)
+    teaching = _teaching(record, complete, asked)
     n = len(teaching.outcomes)
     if n < staging.staged_from:
         reason = f"staged assignment needs {staging.staged_from} agents that teach; there are {n}"
@@ -93,7 +106,7 @@ def staged_study(
         "tasks": list(record.table.tasks),
         "fit": found,
     }
-    return fitted | _replayed(_replayable(complete, walked), staging, base_seed, progress)
+    return fitted | _replayed(_replayable(complete, asked), staging, base_seed, progress)
 
 
 def _replayed(
@@ -114,19 +127,17 @@ class _Teaching:
     first: IndexArray
 
 
-def _teaching(record: Record, complete: CompleteAgents, walked: Mapping[str, Walked]) -> _Teaching:
+def _teaching(record: Record, complete: CompleteAgents, asked: Mapping[str, Walked]) -> _Teaching:
     table = record.table
     scores = dict(zip(complete.names, complete.scores.tolist(), strict=True))
     rows = [
-        i
-        for i, name in enumerate(table.agents)
-        if name in scores or (name in walked and walked[name].is_over)
+        i for i, name in enumerate(table.agents) if name in scores or (name in asked and asked[name].is_over)
     ]
     dated = all(table.dates[i] is not None for i in rows)
     rows.sort(key=lambda i: (table.dates[i] or date.min, table.agents[i]) if dated else (date.min, i))
     names = [table.agents[i] for i in rows]
     full_runs = [
-        FullRun(row, scores[name], *_weight(walked.get(name)))
+        FullRun(row, scores[name], *_weight(asked.get(name)))
         for row, name in enumerate(names)
         if name in scores
     ]
@@ -144,9 +155,9 @@ def _weight(one: Walked | None) -> tuple[float, tuple[float, float] | None, tupl
     return (one.share if one.stopped else 1.0), one.first, one.stopped
 
 
-def _replayable(complete: CompleteAgents, walked: Mapping[str, Walked]) -> CompleteAgents:
+def _replayable(complete: CompleteAgents, asked: Mapping[str, Walked]) -> CompleteAgents:
     kept = [
-        i for i, name in enumerate(complete.names) if name not in walked or walked[name].stopped is not None
+        i for i, name in enumerate(complete.names) if name not in asked or asked[name].stopped is not None
     ]
     return complete.take(np.array(kept, dtype=np.intp))
 

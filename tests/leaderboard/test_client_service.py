@@ -84,10 +84,12 @@ def test_from_the_question_to_the_board(service, monkeypatch, tmp_path, capsys):
 @pytest.mark.slow
 def test_batch_after_batch_until_enough_is_known(service, monkeypatch, tmp_path, capsys):
     """Replay → policy → tasks → submit → tasks … → done, and the board ranks the agent by its estimate."""
-    service.load(csv_text(graded(20, 40)), "walked")
+    service.load(csv_text(graded(20, 100)), "walked")
     service.manage("recompute", "walked")
-    assert "spread" in "".join(service.manage("staged", "walked"))
-    service.manage("policy", "walked", "--set", "assignment=staged", "publish_every=0")
+    assert "pairs in order" in "".join(service.manage("staged", "walked"))
+    service.manage("policy", "walked", "--set", "draw_share=0", "publish_every=0")
+    service.manage("staged", "walked")
+    service.manage("policy", "walked", "--set", "assignment=staged")
     monkeypatch.setenv("BANDSTAND_TOKEN", service.token("walked"))
     # What it passes has nothing to do with what others pass, and would be held for review.
     service.manage("trust", "walked", "ada@example.org", "--reason", "a test")
@@ -107,8 +109,8 @@ def test_batch_after_batch_until_enough_is_known(service, monkeypatch, tmp_path,
         assert main(["submit", "batch.csv", "--benchmark", "walked", *described]) == 0
         told = capsys.readouterr().out
         n_run += len(tasks)
-    assert n_run <= 20
-    assert "Its score on all tasks is estimated at" in told
+    assert n_run < 100
+    assert "stimated at" in told
     assert "nothing is left to run" in told
     assert "nothing is left to run" in batch[1]
     assert "ask again" not in batch[1]

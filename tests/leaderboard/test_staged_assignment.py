@@ -31,7 +31,7 @@ from leaderboard.operations.reruns import open_drift_request
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.runs import begin_queued
 from leaderboard.operations.services import check_drift, study_staged
-from leaderboard.operations.staging import means_so_far, step_of, walked_of
+from leaderboard.operations.staging import decisions_of, means_so_far, step_of
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset
@@ -39,6 +39,7 @@ from leaderboard.studies.records import Reader
 from selection.staged.delivered import delivered_means
 from selection.staged.model import estimate
 from selection.staged.replay import replay
+from selection.staged.study import walked as walked_by
 from selection.staged.teaching import FullRun, taught
 from selection.staged.verdict import verdict
 from selection.staged.walks import Fit, Staging, step
@@ -276,8 +277,8 @@ class TestBatches:
         assert (told["stage"], told["done"]) == ("complete", True)
         line = lines_of(recomputed())["newcomer"]
         assert (line.how, line.at["full"].score) == ("measured", pytest.approx(WEAK.count("1") / N_TASKS))
-        one = walked_of(toy())["newcomer"]
-        c = rest.study.result["fit"]["scale"]["c"]
+        study, decisions = decisions_of(toy())["newcomer"]
+        c, one = study.result["fit"]["scale"]["c"], walked_by(decisions, study.result["fit"])
         assert one.stopped == pytest.approx((last["score"], last["se"] / c))
         assert (one.share, one.is_over) == (1.0, False)
 
