@@ -929,7 +929,7 @@ def _next_tasks(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
         if not staged or staged["done"] or staged["waiting"]:
             break
         if n >= client.n_tries:
-            told = f"There is nothing to run yet: {staged['told']}. Repeat the command later."
+            told = f"There is nothing to run yet. {staged['told']}. Repeat the command later."
             raise Refused({"detail": told})
         client.sleep(_backoff(n))
     return answer

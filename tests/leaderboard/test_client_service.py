@@ -3,7 +3,9 @@
 import json
 import signal
 import socket
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +81,46 @@ def test_from_the_question_to_the_board(service, monkeypatch, tmp_path, capsys):
     entry = said("status", receipt["id"])["entry"]
     assert (entry["agent"], entry["n_tasks"]) == ("walker", len(outcomes))
     assert said("withdraw", receipt["id"], "--reason", "a bug")["status"] == "withdrawn"
+    run_a_harness("toy", capsys)
+
+
+def run_a_harness(slug, capsys):
+    """One that forgets a task stops before anything is delivered; one that does not runs to the end."""
+    harness = (
+        "import sys\n"
+        "tasks = open(sys.argv[1]).read().split()[int(sys.argv[3]) :]\n"
+        "rows = [f'{task},1,{int(task[1:]) % 4 == 0:d}' for task in tasks]\n"
+        "open(sys.argv[2], 'w').write('\\n'.join(['task,trial,outcome', *rows]))\n"
+    )
+    command = [
+        "run",
+        slug,
+        "--agent",
+        "runner",
+        "--scaffold",
+        "Loop",
+        "--model",
+        "Model r",
+        "--",
+        sys.executable,
+    ]
+    command += ["-c", harness, "{tasks}", "{outcomes}"]
+    capsys.readouterr()
+    assert main([*command, "1"]) == 1
+    folder = Path(f"bandstand-{slug}-runner/batch-1")
+    forgotten = (folder / "tasks.txt").read_text().split()[0]
+    told = capsys.readouterr().err
+    assert "Outcomes are missing; nothing was delivered." in told
+    assert forgotten in told.splitlines()[-1]
+    (folder / "outcomes").unlink()
+    assert main([*command, "0"]) == 0
+    assert "is accepted: " in capsys.readouterr().out
+    assert main([*command, "0"]) == 0
+    printed = capsys.readouterr().out
+    assert printed in (
+        "Nothing is left to run.\n",
+        "This agent has run everything that it could be asked for.\n",
+    )
 
 
 @pytest.mark.slow
@@ -118,6 +160,7 @@ def test_batch_after_batch_until_enough_is_known(service, monkeypatch, tmp_path,
     assert "nothing is left to run" in capsys.readouterr().out
     service.manage("recompute", "walked")
     assert any("walker" in line and "~" in line for line in service.manage("standings", "walked"))
+    run_a_harness("walked", capsys)
 
 
 @pytest.fixture(scope="module")
