@@ -35,6 +35,9 @@ class About:
         complete.
     chosen_for : str
         Why it is placed on no task set: its tasks were chosen for it, and it is not complete; else empty.
+    stopped : bool
+        It was asked batch by batch, and the rule would ask for no more; one that was drawn to run the rest
+        counts so until it delivers some.
     approved : bool
         An operator looked at what it delivered and lets it count.
     run_again : bool
@@ -62,6 +65,7 @@ class About:
     submitted_at: str | None = None
     withheld: str = ""
     chosen_for: str = ""
+    stopped: bool = False
     approved: bool = False
     run_again: bool = False
     beside_withheld: bool = False

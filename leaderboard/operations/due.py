@@ -10,12 +10,12 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
 from leaderboard.boards.models import Board
-from leaderboard.catalog.models import Assigning, Benchmark
+from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations.models import Delivery, DeliveryStatus
 from leaderboard.operations.publishing import may_publish_at
 from leaderboard.operations.runs import Due
-from leaderboard.studies.models import StagedStudy, Study, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import Study, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.submissions.models import Status, Submission
 
@@ -81,14 +81,6 @@ def variance(as_of: datetime) -> Iterator[Due]:
     """In the night after the data changed."""
     for benchmark in _with_outcomes():
         if _is_outdated(VarianceStudy, benchmark, as_of):
-            yield _of_data(benchmark)
-
-
-def staged(as_of: datetime) -> Iterator[Due]:
-    """In the night after the data changed, where tasks are assigned so; else when somebody asks."""
-    for benchmark in _with_outcomes():
-        is_so = policy_in_force(benchmark).assignment == Assigning.STAGED
-        if is_so and _is_outdated(StagedStudy, benchmark, as_of):
             yield _of_data(benchmark)
 
 

@@ -123,16 +123,6 @@ def _variance(run: JobRun, as_of: datetime, progress: Progress) -> str:
     return _studied(study.data_version, is_new)
 
 
-def _staged(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    from leaderboard.operations.services import study_staged
-    from leaderboard.studies.staged_studies import verdict_of
-
-    study, is_new = study_staged(
-        benchmark=_benchmark(run), as_of=as_of, progress=progress, hold=lambda: held(run)
-    )
-    return f"{_studied(study.data_version, is_new)}: {verdict_of(study)}"
-
-
 def _studied(data_version: int, is_new: bool) -> str:
     return f"data version {data_version}" + ("" if is_new else " was studied before")
 
@@ -192,7 +182,6 @@ JOBS = {
         Job("reselect", Lane.LONG, due.when_asked, _reselect),
         Job("validate", Lane.LONG, due.validate, _validate),
         Job("variance", Lane.LONG, due.variance, _variance),
-        Job("staged", Lane.LONG, due.staged, _staged),
     )
 }
 """By kind, in the order in which a lane works them off."""

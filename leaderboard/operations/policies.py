@@ -11,14 +11,8 @@ from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.catalog.rules import COMMON, RULES
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
-from leaderboard.studies.models import StagedStudy
-from leaderboard.studies.queries import latest_study
 from leaderboard.submissions.parsing.flat import Fault, excerpt
 from leaderboard.waking import wake
-
-
-class NotReplayed(Conflict):
-    """Nothing says what staged assignments would do on this board."""
 
 
 class PolicyChangedMeanwhile(Conflict):
@@ -40,30 +34,7 @@ def changed_policy(*, benchmark: Benchmark, said: Mapping[str, str]) -> Policy:
         faults.append(Fault(None, "duplicates", policy.duplicates, rule))
     if faults:
         raise Faulty("The policy was not changed.", faults=tuple(faults))
-    if before.assignment != Assigning.STAGED and policy.assignment == Assigning.STAGED:
-        _check_replayed(policy)
     return policy
-
-
-def _check_replayed(policy: Policy) -> None:
-    """Refuse staged assignments where no replay of this very board says what they would do."""
-    from leaderboard.studies.services import studied_under  # imports the core
-
-    study = studied_under(StagedStudy, policy)
-    if study is None:
-        raise NotReplayed(
-            "Staged assignments need a replay on the present outcomes under these rules; make it with "
-            f"`manage.py staged {policy.benchmark.slug}`."
-        )
-    if not study.result["available"]:
-        raise NotReplayed(f"This board does not carry staged assignments: {study.result['reason']}.")
-
-
-def replay_told(benchmark: Benchmark) -> str:
-    """What the latest replay says of staged assignments; empty where there is none."""
-    study = latest_study(StagedStudy, benchmark)
-    verdict = study.result.get("verdict") if study else None
-    return str(verdict["text"]) if verdict else ""
 
 
 def _values(benchmark: Benchmark, said: Mapping[str, str]) -> tuple[dict[str, Any], list[Fault]]:

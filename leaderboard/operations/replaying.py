@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from django.db import transaction
 
 from leaderboard.boards.reading import standings_of
-from leaderboard.catalog.models import Agent, Benchmark, Policy, Visibility
+from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy, Visibility
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
 from leaderboard.errors import Conflict
@@ -34,6 +35,7 @@ from leaderboard.operations.models import (
     Assignment,
     JobRun,
     JobStatus,
+    Mode,
     RerunAgent,
     RerunStatus,
     Reselection,
@@ -189,6 +191,8 @@ class _Fed:
         """Let these agents ask and deliver, publish, and do what the scheduler and an operator would."""
         for name in names:
             self._submit(name, day)
+            if self.is_staged:
+                self._publish(day)
         self._publish(day)
         self._watch(day)
         if self.drawn_at is None or day - self.drawn_at >= WEEK:
@@ -199,22 +203,32 @@ class _Fed:
         self._publish(day)
 
     def _submit(self, name: str, day: datetime) -> None:
-        """Ask for an assignment and deliver what the file holds of it."""
+        """Ask for an assignment and deliver what the file holds of it, batch after batch."""
         described = self.history.described(name)
-        assignment = assign(benchmark=self.benchmark, agent=described, by=None, as_of=day)
-        self._deliver(assignment.agent, assignment.tasks, day, assignment)
+        while True:
+            assignment = assign(benchmark=self.benchmark, agent=described, by=None, as_of=day)
+            if not self._deliver(assignment.agent, assignment.tasks, day, assignment):
+                return
+            if assignment.mode != Mode.STAGED:
+                return
+
+    @property
+    def is_staged(self) -> bool:
+        return policy_in_force(self.benchmark).assignment == Assigning.STAGED
 
     @transaction.atomic
     def _deliver(
         self, agent: Agent, tasks: Collection[int] | None, day: datetime, assignment: Assignment | None = None
-    ) -> None:
+    ) -> bool:
+        """Return whether the file holds anything of that."""
         ran = self.ran.setdefault(agent.name, set())
         rows = self.source.rows(agent.name, tasks, ran)
         if not rows.num_rows:
-            return
+            return False
         part = Part(rows=rows, submitted_at=self.history.dates[agent.name], imprecise=False)
         asked = asked_by(assignment, agent, day) if assignment else None
-        terms = Terms(as_of=day, loaded=True, reason="replay", asked=asked)
+        study = assignment.study_id if assignment else None
+        terms = Terms(as_of=day, loaded=True, reason="replay", asked=asked, study=study)
         submission = drafted(part, placed=self.source.placed, terms=terms)
         changes = record(submission, part, terms=terms)
         if assignment:
@@ -223,6 +237,7 @@ class _Fed:
         append_changes(benchmark=self.benchmark, changes=changes)
         ran |= set(rows["task"].to_pylist())
         self.usd += self.source.cost(rows)
+        return True
 
     def _watch(self, day: datetime) -> None:
         """Ask the monitors until they, the runs and the reselections that they ask for are at rest."""

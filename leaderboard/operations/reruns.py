@@ -16,7 +16,7 @@ from leaderboard.accounts.models import User
 from leaderboard.boards.models import Entry
 from leaderboard.boards.queries import NoBoardYet, latest_board
 from leaderboard.boards.reading import head_of
-from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.catalog.models import Assigning, Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.errors import Conflict
@@ -104,6 +104,8 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
         locked = _locked(benchmark)
         if locked.full_runs_only_at:
             return f"nobody drawn: {FullRunsOnly()}"
+        if policy_in_force(locked).assignment == Assigning.STAGED:
+            return "nobody drawn: staged assignment draws from the agents that it stops"
         if request := open_request(locked, RerunKind.VALIDATION):
             return f"nobody drawn: request {request.pk} is open until {request.deadline:%Y-%m-%d}"
         waiting = RerunAgent.objects.filter(request__benchmark=locked, request__status=RerunStatus.OPEN)

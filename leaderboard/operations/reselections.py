@@ -85,7 +85,9 @@ def propose(
 
     with acting(by=by, reason=reason):
         _check_subset_runs(benchmark)
-        subset, data_version, content = compute_reselection(benchmark=benchmark, progress=progress)
+        subset, data_version, content = compute_reselection(
+            benchmark=benchmark, as_of=as_of, progress=progress
+        )
         _check_worth_it(content)
         return _store(
             Reselection(

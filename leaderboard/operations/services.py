@@ -22,7 +22,7 @@ from leaderboard.operations.staging import decisions_of
 from leaderboard.studies.calibrations import settle_calibration
 from leaderboard.studies.drift_checks import settle_drift_check
 from leaderboard.studies.given import Decided, decided
-from leaderboard.studies.models import DriftCheck, StagedStudy, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.parts import KeptScores
 from leaderboard.studies.plausibility import settle_reference
 from leaderboard.studies.records import Reader, Snapshot, store_scores
@@ -76,7 +76,7 @@ def recompute(
     if paced and as_of < may_publish_at(benchmark):
         return latest_board(benchmark), False
     while True:
-        now, known = _present(benchmark)
+        now, known = _present(benchmark, as_of)
         if judge_new(benchmark=benchmark, as_of=as_of) or judge_held(benchmark=benchmark, as_of=as_of):
             continue
         if board := board_with_key(known):
@@ -100,8 +100,15 @@ def validate(
     hold: Hold = free,
 ) -> tuple[ValidationStudy, bool]:
     """Validate the selection of tasks on the present data; returns the study and whether it is new."""
-    now, _ = _present(benchmark)
-    return settle_validation(snapshot=now, as_of=as_of, n_jobs=n_jobs, progress=progress, hold=hold)
+    now, _ = _present(benchmark, as_of)
+    return settle_validation(
+        snapshot=now,
+        decisions=decisions_of(benchmark),
+        as_of=as_of,
+        n_jobs=n_jobs,
+        progress=progress,
+        hold=hold,
+    )
 
 
 @_computing()
@@ -109,27 +116,13 @@ def measure_variance(
     *, benchmark: Benchmark, as_of: datetime, hold: Hold = free
 ) -> tuple[VarianceStudy, bool]:
     """Estimate variance components from the present outcomes; returns the study and whether it is new."""
-    return settle_variance(snapshot=_present(benchmark)[0], as_of=as_of, hold=hold)
-
-
-@_computing()
-def study_staged(
-    *, benchmark: Benchmark, as_of: datetime, progress: Progress | None = None, hold: Hold = free
-) -> tuple[StagedStudy, bool]:
-    """Freeze what staged assignments rest on, and replay it; returns the study and whether it is new."""
-    return settle_staged(
-        snapshot=_present(benchmark)[0],
-        decisions=decisions_of(benchmark),
-        as_of=as_of,
-        progress=progress,
-        hold=hold,
-    )
+    return settle_variance(snapshot=_present(benchmark, as_of)[0], as_of=as_of, hold=hold)
 
 
 @_computing()
 def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, bool]:
     """Ask the monitors about the present data; returns the check and whether it is new."""
-    now, known = _present(benchmark)
+    now, known = _present(benchmark, as_of)
     return settle_drift_check(
         snapshot=now, promises=promises_of(benchmark), sampled=known.sampled, as_of=as_of
     )
@@ -137,10 +130,10 @@ def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, b
 
 @_computing()
 def compute_reselection(
-    *, benchmark: Benchmark, progress: Progress | None = None
+    *, benchmark: Benchmark, as_of: datetime, progress: Progress | None = None
 ) -> tuple[TaskSubset, int, dict[str, Any]]:
     """Compute what could replace the subset in use; returns that, the data version and the proposals."""
-    now, known = _present(benchmark)
+    now, known = _present(benchmark, as_of)
     if known.subset is None:
         raise NoSubsetInUse
     if now.n_complete < now.policy.subset_from:
@@ -156,7 +149,7 @@ def _is_taken_back(benchmark: Benchmark) -> bool:
     return benchmark.boards.exists() and not counted.exists()
 
 
-def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
+def _present(benchmark: Benchmark, as_of: datetime) -> tuple[Snapshot, Decided]:
     """Settle what follows from the deliveries, and read what there is now."""
     reader = Reader(benchmark, SCORES)
     subset = settle_subset(reader)
@@ -167,4 +160,5 @@ def _present(benchmark: Benchmark) -> tuple[Snapshot, Decided]:
     settle_reference(now)
     calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
     now = replace(now, stale=())  # they are stored, and hold each agent's rows
+    settle_staged(snapshot=now, decisions=decisions_of(benchmark), subset=subset, as_of=as_of)
     return now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset))

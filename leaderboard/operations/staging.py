@@ -70,7 +70,7 @@ def first_batch(start: Begun, agent: Agent, policy: Policy) -> list[int]:
     if start.tasks:
         return start.tasks
     ids = {name: pk for pk, name in asking.names_asked(policy, None).items()}
-    found = step(start.study, asked=[], means={}, active=ids.keys(), agent=str(agent.pk), seed=_seed(agent))
+    found = step(start.study, asked=[], means={}, active=ids.keys(), **_draws(agent, policy))
     return [ids[name] for name in found.batch]
 
 
@@ -99,19 +99,24 @@ def step_of(assignment: Assignment, trial: Trial | None = None) -> Told:
     """Where the agent stands."""
     assert assignment.study is not None
     benchmark = assignment.agent.benchmark
-    names = dict(benchmark.tasks.values_list("id", "name"))
+    policy, names = policy_in_force(benchmark), dict(benchmark.tasks.values_list("id", "name"))
     return step(
         assignment.study,
         asked=[names[pk] for pk in assignment.tasks],
         means=means_so_far(assignment, trial),
-        active=set(asking.names_asked(policy_in_force(benchmark), None).values()),
-        agent=str(assignment.agent_id),
-        seed=_seed(assignment.agent),
+        active=set(asking.names_asked(policy, None).values()),
+        **_draws(assignment.agent, policy),
     )
 
 
-def _seed(agent: Agent) -> int:
-    return int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big")
+def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
+    """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name."""
+    if agent.benchmark.replayed:
+        return {"seed": policy.base_seed, "agent": agent.name}
+    return {
+        "seed": int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big"),
+        "agent": str(agent.pk),
+    }
 
 
 def means_so_far(assignment: Assignment, trial: Trial | None = None) -> dict[str, float | None]:

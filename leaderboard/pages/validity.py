@@ -1,4 +1,4 @@
-"""What the page “Can I trust it?” shows: the figures of the latest nested validation, as they are stored."""
+"""What the page “Can I trust it?” shows: the figures of the latest validation, as they are stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,15 @@ from leaderboard.pages.widths import overlap_chart, width_chart
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.dots import Row, dots
 from leaderboard.plots.scales import ticks_125
-from leaderboard.studies.answers import Verdict, random_text, validated, verdict, why_text, words
+from leaderboard.studies.answers import (
+    Verdict,
+    random_text,
+    replay_figures,
+    validated,
+    verdict,
+    why_text,
+    words,
+)
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
 
@@ -100,15 +108,27 @@ class ValidityPage:
 
     @cached_property
     def told(self) -> Verdict | None:
-        return verdict(self.study.result, self.in_use) if self.is_suited else None
+        return verdict(self.study.result, self.in_use) if self.is_suited or self.is_replayed else None
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether staged assignment was replayed, or too few agents have run all tasks for it."""
+        return "replay" in self.study.result
+
+    @property
+    def replay(self) -> Mapping[str, Any]:
+        """The figures of the replay."""
+        return replay_figures(self.study.result)
 
     @property
     def word(self) -> str:
+        if self.is_replayed and self.told:
+            return self.told.sentence
         return f"{self.told.word.capitalize()}, for the order of agents." if self.told else ""
 
     @property
     def why(self) -> str:
-        return why_text(self.told, tasks=self.tasks) if self.told else ""
+        return why_text(self.told, tasks=self.tasks) if self.told and not self.is_replayed else ""
 
     @property
     def beside_random(self) -> str:

@@ -11,7 +11,7 @@ from analytics.programs import use_no_pandas
 from analytics.progress import progress_bar
 from analytics.text import as_text
 from selection import validated
-from selection.staged import told as staged_told
+from selection.staged.told import replay_figures
 from selection.standings import printed, table, words
 from selection.standings.changes import Changes, Moved, Place, changes, compared
 from selection.standings.gaps import Gap, gaps
@@ -73,7 +73,7 @@ __all__ = [
     "printed",
     "progress_bar",
     "random_text",
-    "staged_told",
+    "replay_figures",
     "table",
     "use_no_pandas",
     "validated",

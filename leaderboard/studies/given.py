@@ -9,11 +9,12 @@ from analytics.differences.kept_draws import KeptDraws
 from analytics.tee.benchmark import facets_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import Calibration, StagedStudy, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.requests import NO_RERUNS, Reruns
 from leaderboard.studies.rules import rules_sha256
+from leaderboard.studies.staged_steps import degrees_of
 from selection.full_scores.kept import KeptFits
 from selection.given import FittedOn, Given, Staged, SubsetVersion, Variances
 
@@ -81,8 +82,33 @@ def decided(
     return replace(
         _standing(now.benchmark, now.policy, subset, reruns),
         calibration=calibration,
-        staged=now.staged,
+        staged=_restated(now),
         sampled={complete[pk]: share for pk, share in reruns.sampled.items() if pk in complete},
+    )
+
+
+def _restated(now: Snapshot) -> Mapping[str, Staged]:
+    """Agents that were asked batch by batch, those that were stopped by the fit to the present data.
+
+    By that which decided where there is none.
+    """
+    study = latest_study(StagedStudy, now.benchmark) if now.staged else None
+    if study is None or study.data_version != now.data_version:
+        return now.staged
+    estimates = study.result.get("estimates", {})
+    return {
+        name: _by(study, one, estimates[name]) if one.se is not None and name in estimates else one
+        for name, one in now.staged.items()
+    }
+
+
+def _by(study: StagedStudy, one: Staged, found: Mapping[str, float]) -> Staged:
+    return replace(
+        one,
+        study=(study.data_version, study.policy.number),
+        n=int(study.result["agents"]),
+        degrees=degrees_of(study),
+        **{name: found[name] for name in ("score", "lower", "upper", "se")},
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from analytics.record import is_full_run
 from analytics.record.voices import MOST_VOICES
-from leaderboard.catalog.models import Benchmark, MissingPlaces, Policy
+from leaderboard.catalog.models import Assigning, Benchmark, MissingPlaces, Policy
 from leaderboard.submissions.models import AccountTrust, Status, StatusChange, Verification
 
 
@@ -21,6 +21,7 @@ class Moment:
 
     `at` is when it was accepted or came into force; `n_candidates` counts the agents that had delivered as
     many rows as a full run has, of an account that nobody vouches for two: no more of them were complete.
+    Where stopped agents count too, it is those that had delivered anything under staged assignment.
     """
 
     data_version: int
@@ -30,9 +31,14 @@ class Moment:
     n_candidates: int
 
 
-def moments(benchmark: Benchmark, *, upto: int, after: int = 0) -> Iterator[Moment]:
-    """Yield in order the moments at which there may be another complete agent, or another rule."""
-    past = _Past(benchmark)
+def moments(
+    benchmark: Benchmark, *, upto: int, after: int = 0, stopped_too: bool = False
+) -> Iterator[Moment]:
+    """Yield in order the moments at which there may be another complete agent, or another rule.
+
+    `stopped_too`: or another agent that staged assignment stopped.
+    """
+    past = _Past(benchmark, stopped_too)
     for version, events in groupby(_events(benchmark, upto), attrgetter("data_version")):
         group = list(events)
         yield from past.policies_before(group[-1].at)
@@ -65,7 +71,8 @@ def _events(benchmark: Benchmark, upto: int) -> Iterable[Any]:
 class _Past:
     """What had been accepted, moved on version by version."""
 
-    def __init__(self, benchmark: Benchmark) -> None:
+    def __init__(self, benchmark: Benchmark, stopped_too: bool) -> None:
+        self.stopped_too = stopped_too
         self.policy, *self.later = benchmark.policies.order_by("number")
         self.tasks = list(benchmark.tasks.values_list("since", "retired_at"))
         merged = benchmark.agents.filter(merged_version__isnull=False).order_by("merged_version")
@@ -136,7 +143,8 @@ class _Past:
 
     def _may_be_complete(self, agent: int, needed: int) -> bool:
         n_rows = sum(self.n_rows[agent].values())
-        if self.policy.missing == MissingPlaces.ZERO:
+        is_staged = self.stopped_too and self.policy.assignment == Assigning.STAGED
+        if self.policy.missing == MissingPlaces.ZERO or is_staged:
             return n_rows > 0
         return is_full_run(n_rows, needed)
 

@@ -165,7 +165,7 @@ class VarianceStudy(Study):
 
 
 class StagedStudy(Study):
-    """What staged assignments rest on, frozen, and their replay on past agents; or why there are none."""
+    """The fit that staged assignments rest on, or why there are none."""
 
     def __str__(self) -> str:
         return f"staged assignment on {self.benchmark} at data version {self.data_version}"

@@ -22,7 +22,7 @@ from leaderboard.studies.rules import rules_of
 from leaderboard.submissions import queries as submissions
 from selection.given import Staged
 from selection.rules import Rules
-from selection.standings.choice import n_complete
+from selection.standings.choice import n_complete, n_teaching
 from selection.standings.chosen_for import marked
 
 N_TRIES = 20
@@ -52,6 +52,10 @@ class Snapshot:
     @property
     def n_complete(self) -> int:
         return n_complete(self.record)
+
+    @property
+    def n_teaching(self) -> int:
+        return n_teaching(self.record)
 
 
 class Reader:

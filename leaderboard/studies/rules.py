@@ -28,6 +28,7 @@ FIELDS = (
     "universe",
     "resubmission",
     "headline_from",
+    "assignment",
     "podium",
     "staged_from",
     "draw_share",

@@ -40,11 +40,6 @@ def is_studied(model: type[Study], benchmark: Benchmark) -> bool:
     return model._default_manager.filter(**key).exists()
 
 
-def studied_under(model: type[AnyStudy], policy: Policy) -> AnyStudy | None:
-    """Return the study of the data of now under this policy, in force or not."""
-    return model._default_manager.filter(**_key_of(policy.benchmark, policy)).first()
-
-
 def free() -> None:
     """Hold nothing."""
 

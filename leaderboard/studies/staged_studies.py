@@ -1,52 +1,52 @@
-"""What staged assignments rest on, stored as a study: a fit, and a replay of the rule."""
+"""What staged assignments rest on, stored as a study: a fit to the agents that teach."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from leaderboard.catalog.models import Policy
-from leaderboard.studies.models import StagedStudy
+from leaderboard.catalog.models import Assigning, Policy
+from leaderboard.studies.models import StagedStudy, TaskSubset
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import Hold, free, keep, kept
 
 if TYPE_CHECKING:
+    from selection.staged.study import Walked
     from selection.staged.walks import Staging
 
-Progress = Callable[[int, int], None]
+Decisions = Mapping[str, tuple[StagedStudy, Sequence[Mapping[str, Any]]]]
+"""What was decided of agents that were asked batch by batch, by name, with the study that decided it."""
 
 
 def settle_staged(
     *,
     snapshot: Snapshot,
-    decisions: Mapping[str, tuple[StagedStudy, Sequence[Mapping[str, Any]]]],
+    decisions: Decisions,
+    subset: TaskSubset | None,
     as_of: datetime,
-    progress: Progress | None = None,
     hold: Hold = free,
-) -> tuple[StagedStudy, bool]:
-    """Return the study of the present data and whether it was made just now.
-
-    `decisions` are those about agents that were asked batch by batch, by name, with the study that made them.
-    """
+) -> StagedStudy | None:
+    """Return the study of the present data, made if there is none; None where tasks are not assigned so."""
+    if snapshot.policy.assignment != Assigning.STAGED:
+        return None
     if study := kept(StagedStudy, snapshot=snapshot):
-        return study, False
-    from selection.staged.study import staged_study, walked
+        return study
+    from selection.staged.study import staged_fit
 
-    result = staged_study(
+    names = subset.members.values_list("task__name", flat=True) if subset else None
+    result = staged_fit(
         snapshot.record,
         staging_of(snapshot.policy),
-        {name: walked(made, by.result["fit"]) for name, (by, made) in decisions.items()},
-        base_seed=snapshot.rules.seed,
-        progress=progress,
+        walked_of(decisions),
+        None if names is None else list(names),
     )
-    return keep(StagedStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True
+    return keep(StagedStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold)
 
 
-def verdict_of(study: StagedStudy) -> str:
-    """What the replay says, or why there is none."""
-    result = study.result
-    if not result["available"]:
-        return str(result["reason"])
-    return str(result["verdict"]["text"] if result["verdict"] else result["replay_reason"])
+def walked_of(decisions: Decisions) -> dict[str, "Walked"]:
+    """How agents went that were asked batch by batch, by name."""
+    from selection.staged.study import walked
+
+    return {name: walked(made, by.result["fit"]) for name, (by, made) in decisions.items()}
 
 
 def staging_of(policy: Policy) -> "Staging":

@@ -12,20 +12,20 @@ from selection.standings.choice import Choice, band_of, choice
 
 
 def settle_subset(reader: Reader) -> TaskSubset | None:
-    """Return the version in use, fixed where a delivery has reached `subset_from` complete agents.
+    """Return the version in use, fixed where a delivery has reached `subset_from` teaching agents.
 
     It is chosen on the data and by the rules of that delivery, as if a recompute had followed it. Where the
-    band is unsuited then, each further complete agent tries again, and so does a new policy row. A version
+    band is unsuited then, each further teaching agent tries again, and so does a new policy row. A version
     that is fixed stays: neither withdrawals nor policy rows change it, only an approved reselection, which
     is an event of the same order as deliveries.
     """
     if active := active_subset(reader.benchmark, upto=reader.data_version):
         return active
-    for moment in moments(reader.benchmark, upto=reader.data_version):
+    for moment in moments(reader.benchmark, upto=reader.data_version, stopped_too=True):
         if moment.n_candidates < moment.policy.subset_from:
             continue
         then = reader.at(moment)
-        if then is not None and then.n_complete >= moment.policy.subset_from:
+        if then is not None and then.n_teaching >= moment.policy.subset_from:
             chosen = choice(then.record, then.rules, Given())
             if chosen.line is not None:
                 return _fix(then, chosen, moment)

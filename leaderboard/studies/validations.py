@@ -1,11 +1,13 @@
-"""Nested validation of a benchmark on its present data, stored as a study."""
+"""Validation of a benchmark on its present data, stored as a study: nested, and by a replay."""
 
 from collections.abc import Callable
 from datetime import datetime
 
+from leaderboard.catalog.models import Assigning
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import Hold, free, keep, kept
+from leaderboard.studies.staged_studies import Decisions, staging_of, walked_of
 from leaderboard.studies.workers import spread_over
 
 Progress = Callable[[int, int], None]
@@ -14,6 +16,7 @@ Progress = Callable[[int, int], None]
 def settle_validation(
     *,
     snapshot: Snapshot,
+    decisions: Decisions,
     as_of: datetime,
     n_jobs: int = 1,
     progress: Progress | None = None,
@@ -24,6 +27,13 @@ def settle_validation(
         return study, False
     from selection.standings.validating import validation_of
 
-    spread = spread_over(n_jobs)
-    result = validation_of(snapshot.record, snapshot.rules, spread=spread, progress=progress)
+    is_staged = snapshot.policy.assignment == Assigning.STAGED
+    result = validation_of(
+        snapshot.record,
+        snapshot.rules,
+        staging=staging_of(snapshot.policy) if is_staged else None,
+        asked=walked_of(decisions) if is_staged else None,
+        spread=spread_over(n_jobs),
+        progress=progress,
+    )
     return keep(ValidationStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True

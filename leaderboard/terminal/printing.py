@@ -20,13 +20,13 @@ from leaderboard.studies.answers import (
     as_text,
     averaged_over,
     printed,
-    staged_told,
+    replay_figures,
     validated,
     verdict,
     words,
 )
 from leaderboard.studies.answers import progress_bar as progress_bar
-from leaderboard.studies.models import DriftCheck, StagedStudy, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
 N_LINES = 50  # faults printed; their number is always told
 
@@ -80,26 +80,18 @@ def changes_text(older: Board, newer: Board, told: Changes) -> str:
 
 
 def validation_text(study: ValidationStudy) -> str:
-    """Whether the subset ranks like the whole, and the figures by protocol and strategy."""
+    """The verdict, the figures of the replay, and those by protocol and strategy."""
     in_use = study.policy.strategy
     told = verdict(study.result, in_use)
     said = [told.sentence, advice(study.benchmark, told)] if told else []
+    if replayed := replay_figures(study.result):
+        said.append(as_text(replayed))
     return "\n\n".join([*filter(None, said), as_text(validated.shown(study.result, in_use))])
 
 
 def advice(benchmark: Benchmark, told: Verdict | None) -> str:
     """Name the command that changes the policy, where another strategy does better."""
     return advice_text(told, f"manage.py policy {benchmark.slug} --set strategy={{strategy}}")
-
-
-def staged_text(study: StagedStudy) -> str:
-    """What staged assignment would have run for past agents, and what it would have got right."""
-    result = study.result
-    if not result["available"]:
-        return f"{study.benchmark}: no staged assignment: {result['reason']}."
-    if result["replay"] is None:
-        return f"{study.benchmark}: no replay: {result['replay_reason']}."
-    return as_text(staged_told.shown(result["replay"], result["verdict"]))
 
 
 def variance_text(study: VarianceStudy) -> str:

@@ -90,6 +90,10 @@ class Model:
         """μ of an agent that comes after all of these."""
         return float(self.abilities[-N_BEFORE:].mean())
 
+    def mean_after(self, n: int) -> float:
+        """Return μ of an agent that came after the first `n` of these; 0: where the order is not known."""
+        return float(self.abilities[max(n - N_BEFORE, 0) : n or None].mean())
+
     @property
     def precision(self) -> float:
         """φ/τ², of the prior of an ability."""

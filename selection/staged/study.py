@@ -1,27 +1,26 @@
 """What staged assignments of a board rest on: the fit to the agents that teach, and a replay of the rule.
 
-As plain values, which `selection.staged.walks.Fit` reads. Teaching agents are those that ran all tasks and
-those that the rule stopped, in order of (date, name); agents without a date share one μ. Of agents that ran
-all tasks as the rule let them go on, nothing is replayed: they are the good ones.
+Both as plain values; `selection.staged.walks.Fit` reads the fit. Teaching agents are those that ran all tasks
+and those that the rule stopped, in order of (date, name); agents without a date share one μ. Of agents that
+ran all tasks as the rule let them go on, nothing is replayed: they are the good ones.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray
+from analytics.arrays import IndexArray
 from analytics.command_line import plain
 from analytics.errors import CoreError
 from analytics.record import Record
 from selection.folds import CompleteAgents
 from selection.staged.replay import replay
-from selection.staged.teaching import FullRun, taught
+from selection.staged.teaching import FullRun, Teaching, in_order, taught
 from selection.staged.verdict import verdict
-from selection.staged.walks import Fit, Staging
-from selection.standings.choice import training
+from selection.staged.walks import Estimated, Fit, Staging, estimated
+from selection.standings.choice import n_teaching, teaching, training
 
 Progress = Callable[[int, int], None]
 
@@ -36,14 +35,11 @@ class Walked:
         est and se, c = 1, after its first batch; and where the rule stopped it.
     share : float
         q, the probability that it was drawn, where it was stopped.
-    is_over : bool
-        Whether it was stopped, and has run nothing since.
     """
 
     first: tuple[float, float] | None = None
     stopped: tuple[float, float] | None = None
     share: float = 1.0
-    is_over: bool = False
 
 
 def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> Walked:
@@ -55,19 +51,16 @@ def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> Wa
         first=estimates[0] if estimates else None,
         stopped=estimates[stops[0]] if stops else None,
         share=Fit.from_plain(fit).share_drawn,
-        is_over=bool(stops) and decisions[-1]["stage"] == "stopped",
     )
 
 
-def staged_study(
+def staged_fit(
     record: Record,
     staging: Staging,
     asked: Mapping[str, Walked] | None = None,
-    *,
-    base_seed: int = 0,
-    progress: Progress | None = None,
+    subset: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Fit to the agents that teach, and replay the rule on those that it did not choose.
+    """Fit to the agents that teach.
 
     Parameters
     ----------
@@ -75,78 +68,104 @@ def staged_study(
     staging : Staging
     asked : mapping of str to Walked, optional
         Those asked batch by batch, by name; the others ran all tasks or do not teach.
+    subset : sequence of str, optional
+        The version of S in use; without it the band of the teaching agents is taken.
+
+    Returns
+    -------
+    dict
+        ``available``, ``reason``, ``agents`` (that teach); where available also ``tasks`` by name, ``fit``
+        (of `Fit`), and ``estimates`` (of `Estimated`) of agents that were stopped, by name.
+    """
+    n = n_teaching(record)
+    if n < staging.staged_from:
+        reason = f"staged assignment needs {staging.staged_from} agents that teach; there are {n}"
+        return {"available": False, "reason": reason, "agents": n}
+    tasks = record.table.tasks
+    fixed = None if subset is None else np.flatnonzero(np.isin(tasks, list(subset)))
+    try:
+        found = _taught(record, staging, asked or {}, fixed)
+        estimates = {name: asdict(one) for name, one in _estimates(record, found)}
+    except CoreError as refusal:
+        return {"available": False, "reason": str(refusal), "agents": n}
+    return {
+        "available": True,
+        "reason": "",
+        "agents": n,
+        "tasks": list(tasks),
+        "fit": found.fit.as_plain(),
+        "estimates": estimates,
+    }
+
+
+def replayed(
+    record: Record,
+    staging: Staging,
+    asked: Mapping[str, Walked] | None = None,
+    *,
+    base_seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Replay the rule on the agents that it did not choose.
+
+    Parameters
+    ----------
+    record, staging, asked
+        As in `staged_fit`.
     base_seed : int
-        Of the replay's draws and orders.
+        Of draws and orders.
     progress : callable, optional
         Called with (agents replayed, all).
 
     Returns
     -------
     dict
-        ``available``, ``reason``, ``agents`` (that teach); where available also ``tasks`` by name, ``fit``
-        (of `Fit`), and ``replay``, ``verdict`` (None where there are too few agents) with ``replay_reason``.
+        ``figures`` and ``verdict``, None where there are too few agents, with ``reason``.
     """
-    asked = asked or {}
-    complete = training(record)
-    teaching = _teaching(record, complete, asked)
-    n = len(teaching.outcomes)
-    if n < staging.staged_from:
-        reason = f"staged assignment needs {staging.staged_from} agents that teach; there are {n}"
-        return {"available": False, "reason": reason, "agents": n}
-    try:
-        found = taught(
-            teaching.outcomes, teaching.scores, teaching.full_runs, staging, first=teaching.first
-        ).fit.as_plain()
-    except CoreError as refusal:
-        return {"available": False, "reason": str(refusal), "agents": n}
-    fitted = {
-        "available": True,
-        "reason": "",
-        "agents": n,
-        "tasks": list(record.table.tasks),
-        "fit": found,
-    }
-    return fitted | _replayed(_replayable(complete, asked), staging, base_seed, progress)
-
-
-def _replayed(
-    agents: CompleteAgents, staging: Staging, base_seed: int, progress: Progress | None
-) -> dict[str, Any]:
+    agents = _replayable(training(record), asked or {})
     try:
         found = replay(agents, staging, seed=base_seed, progress=progress)
     except CoreError as refusal:
-        return {"replay": None, "verdict": None, "replay_reason": str(refusal)}
-    return {"replay": _known(plain(found)), "verdict": plain(verdict(found)), "replay_reason": ""}
+        return {"figures": None, "verdict": None, "reason": str(refusal)}
+    return {"figures": _known(plain(found)), "verdict": plain(verdict(found)), "reason": ""}
 
 
-@dataclass(frozen=True, eq=False)
-class _Teaching:
-    outcomes: FloatArray
-    scores: FloatArray
-    full_runs: list[FullRun]
-    first: IndexArray
-
-
-def _teaching(record: Record, complete: CompleteAgents, asked: Mapping[str, Walked]) -> _Teaching:
-    table = record.table
+def _taught(
+    record: Record, staging: Staging, asked: Mapping[str, Walked], subset: IndexArray | None
+) -> Teaching:
+    """Fit to the agents that teach, in the order in which they came."""
+    table, complete = record.table, training(record)
     scores = dict(zip(complete.names, complete.scores.tolist(), strict=True))
-    rows = [
-        i for i, name in enumerate(table.agents) if name in scores or (name in asked and asked[name].is_over)
-    ]
-    dated = all(table.dates[i] is not None for i in rows)
-    rows.sort(key=lambda i: (table.dates[i] or date.min, table.agents[i]) if dated else (date.min, i))
+    rows = np.flatnonzero(teaching(record))
+    order, first = in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
+    rows = rows[order]
     names = [table.agents[i] for i in rows]
     full_runs = [
         FullRun(row, scores[name], *_weight(asked.get(name)))
         for row, name in enumerate(names)
         if name in scores
     ]
-    return _Teaching(
-        outcomes=table.means[rows],
-        scores=np.array([scores.get(name, np.nan) for name in names]),
-        full_runs=full_runs,
-        first=np.arange(len(rows)) if dated else np.zeros(len(rows), dtype=np.intp),
+    return taught(
+        table.means[rows],
+        np.array([scores.get(name, np.nan) for name in names]),
+        full_runs,
+        staging,
+        first=first,
+        subset=subset,
     )
+
+
+def _estimates(record: Record, found: Teaching) -> Iterator[tuple[str, Estimated]]:
+    """Estimate the agents that were stopped, each with the μ of its place among those that teach."""
+    table = record.table
+    rows = np.flatnonzero(teaching(record))
+    dated = [(table.dates[i], table.agents[i]) for i in rows]
+    for i, about in enumerate(record.about):
+        if not about.stopped:
+            continue
+        own = (table.dates[i], about.name)
+        first = 0 if found.first.max() == 0 or own[0] is None else sum(one < own for one in dated)
+        yield about.name, estimated(found.model, table.means[i], found.model.mean_after(first), found.scale)
 
 
 def _weight(one: Walked | None) -> tuple[float, tuple[float, float] | None, tuple[float, float] | None]:

@@ -17,6 +17,7 @@ As in `selection.staged.walks`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 
 import numpy as np
@@ -168,15 +169,30 @@ def taught(
     *,
     before: Teaching | None = None,
     first: IndexArray | None = None,
+    subset: IndexArray | None = None,
 ) -> Teaching:
-    """Fit the model anew, from the fit before; fix S with the agent that reaches `subset_from`."""
+    """Fit the model anew, from the fit before; fix S with the agent that reaches `subset_from`.
+
+    `subset` is S where it was fixed otherwise.
+    """
     first = np.arange(len(outcomes)) if first is None else first
     model = fit(outcomes, first, start=before.model if before else None)
-    subset = before.subset if before else None
+    subset = before.subset if before and subset is None else subset
     found = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging)
     if found.subset is None and len(outcomes) >= staging.subset_from and found.ranking_tasks.size:
         return replace(found, subset=found.ranking_tasks)
     return found
+
+
+def in_order(dates: Sequence[date | None], names: Sequence[str]) -> tuple[IndexArray, IndexArray]:
+    """Return agents in order of (date, name), and how many came before each, as `fit` takes it.
+
+    Where a date is missing they stay as they are, and share one μ.
+    """
+    n = len(names)
+    if None in dates:
+        return np.arange(n), np.zeros(n, dtype=np.intp)
+    return np.array(sorted(range(n), key=lambda i: (dates[i], names[i])), dtype=np.intp), np.arange(n)
 
 
 def first_size(m: int) -> int:

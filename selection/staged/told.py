@@ -82,6 +82,15 @@ class Told:
         return told | {"waiting": list(self.waiting), "done": self.is_over, "told": self.sentence}
 
 
+def replay_figures(validation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of the replay in a validation, for a table; empty without one."""
+    replay = validation.get("replay")
+    if not replay or replay["figures"] is None:
+        return {}
+    told = shown(replay["figures"], replay["verdict"])
+    return {name: value for name, value in told.items() if name != "verdict"}
+
+
 def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
     """Return a replay and its verdict, as plain values, as what `analytics.text.as_text` sets as text."""
     n_orders, bias, rmse = replay["n_orders"], replay["bias"], replay["rmse"]

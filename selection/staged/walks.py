@@ -301,20 +301,25 @@ def step(
     else:
         is_so = is_drawn(seed, agent, fit.share_drawn)
         stage, batch = (Stage.DRAWN, np.flatnonzero(~done)) if is_so else (Stage.STOPPED, NO_TASKS)
-    half = fit.scale.quantile * decision.se
     return Step(
         stage=stage,
         waiting=(),
         batch=_kept(batch, active),
         reason=decision.reason,
-        estimate=Estimated(
-            found.score,
-            max(found.score - half, 0.0),
-            min(found.score + half, 1.0),
-            decision.se,
-            found.se,
-        ),
+        estimate=_with_interval(found, fit.scale),
     )
+
+
+def estimated(model: Model, outcomes: FloatArray, mean: float, scale: Scale) -> Estimated:
+    """Score one agent on a fit, from whatever it ran; see `selection.staged.model.estimate`."""
+    return _with_interval(estimate(model, outcomes, mean), scale)
+
+
+def _with_interval(found: Estimate, scale: Scale) -> Estimated:
+    se = scale.c * found.se
+    half = scale.quantile * se
+    lower, upper = max(found.score - half, 0.0), min(found.score + half, 1.0)
+    return Estimated(found.score, lower, upper, se, found.se)
 
 
 def _kept(tasks: IndexArray, active: Mask) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
 """Which tasks new agents are asked to run: a version that was fixed, or what the rules choose from a record.
 
 A version of S that was fixed stands, less the tasks retired since. Without one the rules choose: the band of
-pass rates over the complete agents (the latest `history_window` of them), and as many tasks by the strategy.
+pass rates over the teaching agents (the latest `history_window` of them), and as many tasks by the strategy.
+Teaching agents are the complete ones, and those that staged assignment stopped, completed by its model.
 It is the choice that every fold of nested validation makes, on all agents at once.
 
 Not done here
@@ -27,6 +28,8 @@ from selection.given import Given, SubsetVersion
 from selection.held_out import choose
 from selection.linking import ShiftUnknown, incumbent_shift
 from selection.rules import Rules
+from selection.staged.model import completed, fit
+from selection.staged.teaching import in_order
 from selection.standings.lines import SubsetLine
 
 
@@ -44,7 +47,7 @@ class Choice:
     earlier : tuple of int arrays
         Active tasks of the versions before the one in use.
     stage : {"none", "provisional", "stable"}
-        Under 5 complete agents, under `Rules.subset_from`, at least that many.
+        Under 5 teaching agents, under `Rules.subset_from`, at least that many.
     is_suited : bool
         Whether the band holds enough tasks.
     reason : str
@@ -91,27 +94,68 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
     )
 
 
-def band_of(record: Record, rules: Rules) -> Band:
-    """Return the band of the complete agents, the latest `history_window` of them.
+def teaching(record: Record) -> Mask:
+    """Agents that pass rates rest on: the complete ones, and those that staged assignment stopped.
+
+    Of the latter those with a voice that nothing keeps from a rank, shape (n_agents,).
+    """
+    stopped = [one.stopped and not one.withheld for one in record.about]
+    if not any(stopped):
+        return record.complete
+    here = np.array(stopped) & record.voice
+    if record.condition:
+        here &= np.array([not one for one in record.condition])
+    return np.asarray(record.complete | here, dtype=np.bool_)
+
+
+def teachers(record: Record) -> CompleteAgents:
+    """Return these agents with what they did not run completed by `selection.staged.model`.
 
     Raises
     ------
-    BandRefused, WindowRefused, NoTasks
+    ModelUnfinished
     """
-    rows = counted_agents(record, rules)
-    return bands.mid_range(record.table.means[rows], lo=rules.lo, hi=rules.hi, widening=rules.widening)
+    rows = np.flatnonzero(teaching(record))
+    if rows.size == n_complete(record):
+        return training(record)
+    table = record.table
+    dates, names = tuple(table.dates[i] for i in rows), tuple(table.agents[i] for i in rows)
+    order, first = in_order(dates, names)
+    outcomes = table.means[rows]
+    outcomes[order] = completed(fit(outcomes[order], first), outcomes[order])
+    return CompleteAgents(
+        names=names,
+        outcomes=read_only(outcomes),
+        scores=read_only(outcomes.mean(axis=1)),
+        dates=dates,
+        scaffolds=tuple(table.scaffolds[i] for i in rows),
+        models=tuple(table.models[i] for i in rows),
+        weights=read_only(np.ones(rows.size)),
+    )
+
+
+def band_of(record: Record, rules: Rules) -> Band:
+    """Return the band of the teaching agents, the latest `history_window` of them.
+
+    Raises
+    ------
+    BandRefused, WindowRefused, NoTasks, ModelUnfinished
+    """
+    agents = teachers(record)
+    latest = bands.latest_agents(agents.dates, rules.history_window)
+    return bands.mid_range(agents.outcomes[latest], lo=rules.lo, hi=rules.hi, widening=rules.widening)
 
 
 def counted_agents(record: Record, rules: Rules) -> IndexArray:
-    """Return the positions of the agents that pass rates rest on: the complete ones, or the latest of them.
+    """Return the positions of the agents that pass rates rest on: those that teach, or the latest of them.
 
     Raises
     ------
     WindowRefused
     """
-    complete = np.flatnonzero(record.complete)
-    latest = bands.latest_agents([record.table.dates[i] for i in complete], rules.history_window)
-    return np.asarray(complete[latest], dtype=np.intp)
+    rows = np.flatnonzero(teaching(record))
+    latest = bands.latest_agents([record.table.dates[i] for i in rows], rules.history_window)
+    return np.asarray(rows[latest], dtype=np.intp)
 
 
 def how_chosen(band: Band, rules: Rules) -> str:
@@ -190,6 +234,11 @@ def n_complete(record: Record) -> int:
     return int(np.count_nonzero(record.complete))
 
 
+def n_teaching(record: Record) -> int:
+    """Return the number of agents that pass rates rest on."""
+    return int(np.count_nonzero(teaching(record)))
+
+
 # ------------------------------------------------------------------------------------------------- the cases
 
 
@@ -222,7 +271,7 @@ def _chosen(record: Record, rules: Rules, earlier: tuple[IndexArray, ...]) -> Ch
     band = band_of(record, rules)
     if not band.suited:
         return _none(record, rules, band, band.reason)
-    tasks, refusal = chosen_tasks(training(record), rules)
+    tasks, refusal = chosen_tasks(teachers(record), rules)
     if not tasks.size:
         return _none(record, rules, band, f"the strategy {rules.strategy} chooses no subset: {refusal}")
     incumbents = np.zeros(record.n_agents, dtype=np.bool_)
@@ -280,7 +329,7 @@ def _means_on(outcomes: FloatArray, tasks: IndexArray) -> FloatArray:
 
 
 def _stage(record: Record, rules: Rules) -> str:
-    n = n_complete(record)
+    n = n_teaching(record)
     if n < bands.N_AGENTS_PROVISIONAL:
         return "none"
     return "provisional" if n < rules.subset_from else "stable"

@@ -8,8 +8,8 @@ t_ν·c·se. For comparisons its error is c·se, with one χ²_ν for all agents
 
 Not done here
 -------------
-Nothing is estimated: the steps are those of `selection.staged.walks`. Such agents feed no pass rate, no
-calibration and no monitor.
+Nothing is estimated: the steps are those of `selection.staged.walks`. Those that were
+stopped enter pass rates (`selection.standings.choice.teachers`), no calibration and no monitor.
 
 Source
 ------
@@ -37,12 +37,15 @@ def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
     """
     if not staged:
         return record
-    both = zip(record.about, record.ran_all.tolist(), strict=True)
-    about = tuple(
-        one if ran_all or one.name not in staged else replace(one, chosen_for=staged[one.name].reason)
-        for one, ran_all in both
+    return replace(
+        record,
+        about=tuple(
+            one
+            if ran_all or (of := staged.get(one.name)) is None
+            else replace(one, chosen_for=of.reason, stopped=of.se is not None)
+            for one, ran_all in zip(record.about, record.ran_all.tolist(), strict=True)
+        ),
     )
-    return replace(record, about=about)
 
 
 def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, Estimated]:

@@ -254,11 +254,11 @@ class Better:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the subset ranks like the whole.
+    """Whether the board may be trusted.
 
     Attributes
     ----------
-    word : {"yes", "mostly", "not yet", "no subset"}
+    word : {"yes", "mostly", "mostly (few)", "not yet", "full runs", "too few", "no subset"}
     sentence : str
     pairs : float or None
         Pairs of a new agent and an older one that the estimated full score puts in the order of all tasks.
@@ -268,7 +268,8 @@ class Verdict:
         By how much `pairs` exceeds that of as many tasks drawn at random, and the standard error of that.
     pairs_se : float or None
     protocol : str
-        Which agents count as new: "temporal" or "loao"; empty without a subset.
+        Which agents count as new: "temporal" or "loao"; "replay", where all figures are of a replay of staged
+        assignment; empty where there are none.
     strategy : str
     chosen : {"", "prequential", "selected on the same data"}
         How the choice of a strategy other than the default enters `pairs`.

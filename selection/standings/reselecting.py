@@ -34,7 +34,15 @@ from selection.reselection import HYSTERESIS, Proposal, Proposals, propose, prop
 from selection.rules import Rules
 from selection.standings import answer
 from selection.standings.answering import Basis, basis
-from selection.standings.choice import band_of, chosen_tasks, counted_agents, how_chosen, rule_of, training
+from selection.standings.choice import (
+    band_of,
+    chosen_tasks,
+    counted_agents,
+    how_chosen,
+    rule_of,
+    teachers,
+    training,
+)
 from selection.standings.lines import Line, Standings
 from selection.standings.savings import of_runs, plausible
 from selection.validation.figures import clear_pairs
@@ -128,7 +136,7 @@ def _ways(record: Record, found: Basis, band: Band, rules: Rules) -> tuple[Fitti
     """Proposals by way, and why there is none."""
     previous = found.chosen.tasks
     if rules.strategy != "mid_range":
-        tasks, refusal = chosen_tasks(training(record), rules) if band.suited else (band.tasks, band.reason)
+        tasks, refusal = chosen_tasks(teachers(record), rules) if band.suited else (band.tasks, band.reason)
         edges = (band.lo, band.hi), (rules.lo, rules.hi)
         one: Proposal[None] = proposed(record.table, previous, tasks, *edges)
         why = f"hysteresis is a rule of the band; the strategy {rules.strategy} chooses by other marks"

@@ -5,28 +5,43 @@ An agent with a few gaps has its score with the gaps completed, on the board and
 the others. The completed gaps rest on all complete agents, in every fold.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from analytics.record import Record
 from selection.rules import Rules
+from selection.staged.study import Walked, replayed
+from selection.staged.walks import Staging
 from selection.standings.placing import place_on_all, scores_of
 from selection.validation import as_json, validate
 
 
-def validation_of(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
+def validation_of(
+    record: Record,
+    rules: Rules,
+    *,
+    staging: Staging | None = None,
+    asked: Mapping[str, Walked] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
     """Validate the complete agents of a record.
 
     Parameters
     ----------
     record : Record
     rules : Rules
+    staging : Staging, optional
+        Where tasks are assigned so.
+    asked : mapping of str to Walked, optional
+        Agents that were asked batch by batch, by name.
     **options
         Of `selection.validation.validate`: protocols, strategies, seeds, jobs, progress, ….
 
     Returns
     -------
     dict
-        As `selection.validation.as_json`, with ``agents_in_file``.
+        As `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` under staged
+        assignment (`selection.staged.study.replayed`).
     """
     found = validate(
         record.table.restrict(agents=record.complete),
@@ -42,4 +57,5 @@ def validation_of(record: Record, rules: Rules, **options: Any) -> dict[str, Any
         scores=scores_of(place_on_all(record))[record.complete],
         **options,
     )
-    return as_json(found) | {"agents_in_file": record.n_agents}
+    told = as_json(found) | {"agents_in_file": record.n_agents}
+    return told | ({"replay": replayed(record, staging, asked, base_seed=rules.seed)} if staging else {})

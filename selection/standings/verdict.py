@@ -1,4 +1,7 @@
-"""Whether the subset ranks like the whole: one word from a fixed rule on the figures of a validation.
+"""Whether a board may be trusted: one word from a fixed rule, and a sentence.
+
+Under staged assignment they are those of a replay (`selection.staged.verdict`). Else they come from the
+figures of nested validation, and say whether the subset ranks like the whole:
 
 ===========  ======================================================================================
 word         pairs of agents in the right order, and of those that all tasks can tell apart
@@ -35,6 +38,7 @@ from selection.standings import terms, words
 from selection.standings.lines import Better, Verdict
 from selection.validated import TESTS, error
 
+REPLAY, TOO_FEW = "replay", "too few"
 PROTOCOLS = ("temporal", "loao")
 RULE = (("yes", 0.95, 0.99), ("mostly", 0.90, 0.95))
 NEW_AGENTS = {
@@ -55,7 +59,7 @@ Plain = Mapping[str, Any]
 
 
 def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
-    """Return the verdict on a strategy; None where no protocol tells it.
+    """Return the verdict: of a replay where the validation has one; None where nothing tells it.
 
     Parameters
     ----------
@@ -63,6 +67,8 @@ def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
         `selection.validation.as_json`.
     strategy : str
     """
+    if replay := (validation or {}).get("replay"):
+        return _of_replay(replay, strategy)
     protocol = _protocol(validation, strategy)
     if protocol is None:
         return None
@@ -82,6 +88,24 @@ def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
             n=told["n"],
             better=better(validation, protocol, strategy),
         )
+    )
+
+
+def _of_replay(replay: Plain, strategy: str) -> Verdict:
+    """Return the verdict of a replay, or why there is none."""
+    found, judged = replay["figures"], replay["verdict"]
+    if judged is None:
+        return Verdict(word=TOO_FEW, sentence=f"Too few to tell: {replay['reason']}.", strategy=strategy)
+    pairs, clear = found["pairs"] or {}, found["clear_pairs"] or {}
+    return Verdict(
+        word=judged["word"],
+        sentence=judged["text"],
+        pairs=pairs.get("value"),
+        clear=clear.get("value"),
+        pairs_se=pairs.get("se"),
+        protocol=REPLAY,
+        strategy=strategy,
+        n=found["n_agents"],
     )
 
 

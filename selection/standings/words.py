@@ -354,7 +354,7 @@ def phase_text(board: Standings) -> str:
 
 
 def verdict_text(board: Standings) -> str:
-    """Say whether the subset ranks like the whole; empty where it was not validated or the phase says it."""
+    """Say whether the board may be trusted; empty where it was not validated or the phase says it."""
     return "" if board.verdict is None or board.subset is None else board.verdict.sentence
 
 
@@ -366,7 +366,7 @@ def trust_text(board: Standings) -> str:
     told = board.verdict
     if told is None or board.subset is None:
         return ""
-    if told.pairs is None:
+    if told.pairs is None or told.protocol == "replay":
         return told.sentence
     random = ""
     if told.random_difference is not None:

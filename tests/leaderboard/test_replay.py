@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from analytics.record import Record
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.operations import due
 from leaderboard.operations.replaying import Undated, replay
 from leaderboard.submissions.models import Outcome, Submission
 from leaderboard.submissions.parsing.flat import read_file
+from selection.staged.replay import orders_of, walked
+from selection.staged.walks import Staging
+from selection.standings.choice import training
 from tests.toys import AS_OF
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -124,3 +128,51 @@ def test_the_command_replays_by_the_rules_of_the_benchmark(flat, tmp_path, capsy
     assert fed.subsets.get(number=1).n_complete == 5
     assert "runs of a task were spared" in printed
     assert "in the private benchmark toy-replay-2" in printed
+
+
+@pytest.mark.slow
+def test_staged_assignment_runs_what_the_core_replays(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text(rising(24, 40))
+    flat = read_file(path, as_of=AS_OF)
+    policy = Policy(assignment="staged", subset_from=12, draw_share=0.3, publish_every=0, base_seed=5)
+    done = replay(flat=flat, slug="toy", policy=policy)
+    agents = training(Record.from_flat(flat))
+    (order,) = orders_of(agents, 5)
+    staging = Staging(subset_from=12, draw_share=0.3)
+    core = walked(agents, order, staging, seed=5)
+    names = dict(done.benchmark.tasks.values_list("id", "name"))
+    ran = {name: set() for name in agents.names}
+    of = dict(Submission.objects.filter(agent__benchmark=done.benchmark).values_list("pk", "agent__name"))
+    for submission, task in Outcome.objects.values_list("submission_id", "task_id"):
+        if submission in of:
+            ran[of[submission]].add(names[task])
+    tasks = Record.from_flat(flat).table.tasks
+    asked = {
+        agents.names[walk.agent]: {tasks[j] for batch in walk.batches for j in batch} for walk in core.walks
+    }
+    assert ran == asked
+    assert 0.05 < done.report["saved_share"] == pytest.approx(1 - core.n_run.mean() / 40)
+    board = standings_of(done.benchmark.boards.order_by("-number").first())
+    shown = {line.agent: line.at["full"].score for line in board.agents}
+    told = {agents.names[i]: score for i, score in zip(order, core.board.tolist(), strict=True)}
+    assert shown == pytest.approx(told, abs=1e-8)
+    stopped = [walk for walk in core.walks if walk.published and not walk.published.is_drawn]
+    drawn = [walk for walk in core.walks if walk.published and walk.published.is_drawn]
+    assert len(stopped) >= 5
+    assert drawn
+    subset = done.benchmark.subsets.get()
+    assert {*subset.tasks.values_list("name", flat=True)} == {tasks[j] for j in core.teaching.subset}
+
+
+def rising(n_agents, n_tasks):
+    """Full runs of agents that get better, one a week."""
+    rng = np.random.default_rng(3)
+    difficulty = rng.normal(0, 1.2, n_tasks)
+    rows = [HEAD]
+    for i in range(n_agents):
+        passes = rng.random(n_tasks) < 1 / (1 + np.exp(difficulty - rng.normal(-0.6 + i / 20, 0.6)))
+        day = f"2025-{1 + i // 4:02d}-{1 + 7 * (i % 4):02d}"
+        who = f"agent {i:02d},scaffold {i % 3},model {i:02d}"
+        rows += [f"Toy,{who},{day},task {j:02d},1,{int(passes[j])},0.01" for j in range(n_tasks)]
+    return "\n".join(rows) + "\n"

@@ -31,7 +31,7 @@ def loaded(*paths: Path, slug="same"):
 
 def by_itself(path, board):
     """The answer for the file, with what the database was given."""
-    now, known = _present(board.benchmark)
+    now, known = _present(board.benchmark, AS_OF)
     record = Record.from_flat(read(path, as_of=AS_OF), now.rules.counting)
     return answer(record, now.rules, known.given())
 
@@ -184,7 +184,7 @@ def test_real_boards(db, real_data, file):
 def test_what_a_board_says_is_read_back_as_it_was_made(db, tmp_path):
     (tmp_path / "full.csv").write_text(csv_text(graded(16, 30)))
     board = loaded(tmp_path / "full.csv")
-    now, known = _present(board.benchmark)
+    now, known = _present(board.benchmark, AS_OF)
     made = answer(now.record, now.rules, known.given())
     assert standings_of(board) == made
 

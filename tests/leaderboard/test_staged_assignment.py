@@ -5,7 +5,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -21,16 +21,13 @@ from leaderboard.boards.queries import promises_of
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescription, SecondName
-from leaderboard.operations import jobs
 from leaderboard.operations.assignments import assign, expire_due
 from leaderboard.operations.corrections import confirm, withdraw
-from leaderboard.operations.due import staged as due
-from leaderboard.operations.models import Assignment, Lane
+from leaderboard.operations.models import Assignment
 from leaderboard.operations.naming import merge
 from leaderboard.operations.reruns import open_drift_request
 from leaderboard.operations.reviewing import accept
-from leaderboard.operations.runs import begin_queued
-from leaderboard.operations.services import check_drift, study_staged
+from leaderboard.operations.services import check_drift, validate
 from leaderboard.operations.staging import decisions_of, means_so_far, step_of
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import StagedStudy
@@ -62,10 +59,10 @@ STAGED = {"assignment": "staged", "draw_share": 0.0}
 
 
 def in_force():
-    """24 complete agents on 40 tasks, a subset, and a replay; staged assignments are in force."""
+    """24 complete agents on 100 tasks, and a subset; staged assignments are in force."""
     board_of(csv_text(graded(N_PAST, N_TASKS)))
     Policy.objects.create(benchmark=toy(), number=2, **STAGED)
-    study_staged(benchmark=toy(), as_of=AS_OF)
+    recomputed()
 
 
 @pytest.fixture
@@ -148,67 +145,67 @@ class TestStudy:
         assert (found["fit"]["podium"], found["fit"]["best"]) == (fit.podium, fit.best)
         assert found["fit"]["first_batch"] == fit.first_batch.tolist()
         assert (found["agents"], len(found["fit"]["first_batch"])) == (N_PAST, FIRST - 2)
+
+    def test_it_is_made_with_each_board_and_once(self, board):
+        assert StagedStudy.objects.count() == 1
+        recomputed()
+        assert StagedStudy.objects.count() == 1
+        load_text(csv_text(graded(1, N_TASKS, seed=7, prefix="z")))
+        recomputed()
+        assert [study.result["agents"] for study in StagedStudy.objects.order_by("id")] == [24, 25]
+
+    def test_too_few_agents_are_stored_with_the_reason(self, db):
+        board_of(csv_text(graded(4, 20)))
+        assert not StagedStudy.objects.exists()
+        Policy.objects.create(benchmark=toy(), number=2, **STAGED)
+        recomputed()
+        assert StagedStudy.objects.get().result == {
+            "available": False,
+            "reason": "staged assignment needs 5 agents that teach; there are 4",
+            "agents": 4,
+        }
+
+    def test_the_first_batch_is_of_the_subset_in_use(self, board):
+        fit, tasks = fit_of(StagedStudy.objects.get()), StagedStudy.objects.get().result["tasks"]
+        names = active_subset(board).members.values_list("task__name", flat=True)
+        assert {tasks[j] for j in fit.ranking_tasks} == {*names}
+
+
+class TestVerdict:
+    def test_a_validation_leads_with_the_replay_of_the_core(self, board):
+        study, _ = validate(benchmark=board, as_of=AS_OF)
+        agents = training(record_of(board))
         again = replay(agents, Staging(draw_share=0.0), seed=0)
-        assert (found["replay"]["saved"], found["replay"]["pairs"]["value"]) == (
+        found = study.result["replay"]
+        assert (found["figures"]["saved"], found["figures"]["pairs"]["value"]) == (
             again.saved,
             again.pairs.value,
         )
         assert found["verdict"]["text"] == verdict(again).text
+        told = standings_of(recomputed()).verdict
+        assert (told.word, told.sentence, told.protocol) == (
+            verdict(again).word,
+            verdict(again).text,
+            "replay",
+        )
+        assert told.sentence in printed("validate", "toy")
+        assert "pairs in order" in printed("validate", "toy")
 
-    def test_the_command_tells_it_and_keeps_it_once(self, board):
-        told = printed("staged", "toy")
-        assert told.startswith("The data have not changed since this replay.\n")
-        assert "pairs in order" in told
-        assert StagedStudy.objects.get().result["verdict"]["text"][:40] in told
-        assert StagedStudy.objects.count() == 1
+    def test_under_ten_full_runs_are_too_few(self, db):
+        board_of(csv_text(graded(9, 20)))
+        Policy.objects.create(benchmark=toy(), number=2, **STAGED)
+        study, _ = validate(benchmark=toy(), as_of=AS_OF)
+        reason = "a replay needs 10 agents that ran all tasks; there are 9"
+        assert study.result["replay"] == {"figures": None, "verdict": None, "reason": reason}
+        assert f"Too few to tell: {reason}." in printed("validate", "toy")
 
-    @pytest.mark.parametrize("n_agents", [4, 9])
-    def test_too_few_agents_are_stored_with_the_reason(self, db, n_agents):
-        board_of(csv_text(graded(n_agents, 20)))
-        told = printed("staged", "toy")
-        found = StagedStudy.objects.get().result
-        if n_agents == 9:
-            assert "a replay needs 10 agents that ran all tasks; there are 9" in told
-            assert (found["available"], found["replay"]) == (True, None)
-            return
-        assert "staged assignment needs 5 agents that teach; there are 4" in told
-        assert found["available"] is False
-        with pytest.raises(CommandError, match=r"does not carry staged assignments: .*; there are 4"):
-            call_command("policy", "toy", "--set", "assignment=staged")
-
-    @pytest.mark.parametrize("n_agents", [4, 20])
-    def test_the_job_says_what_it_found(self, db, n_agents):
-        board_of(csv_text(graded(n_agents, 20)))
-        jobs.ask(kind="staged", benchmark=toy(), by=None, reason="to see", as_of=AS_OF)
-        run = begin_queued(lane=Lane.LONG, claim=uuid4(), as_of=AS_OF)
-        told = jobs.JOBS["staged"].run(run, AS_OF, lambda n_done, n_total: None)
-        found = StagedStudy.objects.get().result
-        said = found["verdict"]["text"] if found["available"] else found["reason"]
-        assert told == f"data version 1: {said}"
-        assert found["available"] == (n_agents == 20)
-
-    def test_it_is_due_at_night_where_tasks_are_assigned_so(self, board):
-        assert list(due(AS_OF)) == []
-        load_text(csv_text(graded(1, N_TASKS, seed=7, prefix="z")))
-        assert list(due(AS_OF)) == []  # the night has not come
-        assert [one.benchmark for one in due(AS_OF + timedelta(days=1))] == [board]
-        Policy.objects.create(benchmark=board, number=3, draw_share=0.0)
-        assert list(due(AS_OF + timedelta(days=1))) == []
+    def test_there_is_none_where_the_subset_is_asked_for(self, db):
+        board_of(csv_text(graded(20, 20)))
+        study, _ = validate(benchmark=toy(), as_of=AS_OF)
+        assert "replay" not in study.result
 
 
 class TestPolicy:
-    def test_a_replay_of_this_very_board_is_needed(self, board):
-        Policy.objects.create(benchmark=board, number=3, draw_share=0.0)
-        assert "staged" in printed("policy", "toy", "--set", "assignment=staged", "--dry-run")
-        load_text(csv_text(graded(1, N_TASKS, seed=7, prefix="z")))
-        with pytest.raises(CommandError) as refused:
-            call_command("policy", "toy", "--set", "assignment=staged")
-        assert str(refused.value) == (
-            "Staged assignments need a replay on the present outcomes under these rules; make it with "
-            "`manage.py staged toy`."
-        )
-        assert printed("policy", "toy", "--set", "n_trials=1")  # other fields ask for none
-
     @pytest.mark.parametrize("duplicates", ["latest", "first"])
     def test_no_batch_alone_may_count(self, board, duplicates):
         with pytest.raises(CommandError, match="each batch is a delivery of its own"):
@@ -216,13 +213,6 @@ class TestPolicy:
         assert "Policy 3 is in force." in printed(
             "policy", "toy", "--set", f"duplicates={duplicates}", "assignment=subset"
         )
-
-    def test_it_says_what_the_replay_found(self, board):
-        Policy.objects.create(benchmark=board, number=3, draw_share=0.0)
-        told = printed("policy", "toy", "--set", "assignment=staged")
-        assert "assignment: subset → staged" in told
-        assert StagedStudy.objects.get().result["verdict"]["text"] in told
-        assert "Policy 4 is in force." in told
 
 
 class TestBatches:
@@ -263,7 +253,7 @@ class TestBatches:
 
     def test_one_that_is_drawn_has_its_estimate_and_runs_the_rest(self, board):
         Policy.objects.create(benchmark=toy(), number=3, assignment="staged", draw_share=1.0)
-        study_staged(benchmark=toy(), as_of=AS_OF)
+        recomputed()
         ada = token("ada@example.org")
         while (last := deliver(ada, marked(waiting(ask(ada))))["assignment"]["staged"])["stage"] == "running":
             assert last["score"] is not None
@@ -280,7 +270,7 @@ class TestBatches:
         study, decisions = decisions_of(toy())["newcomer"]
         c, one = study.result["fit"]["scale"]["c"], walked_by(decisions, study.result["fit"])
         assert one.stopped == pytest.approx((last["score"], last["se"] / c))
-        assert (one.share, one.is_over) == (1.0, False)
+        assert one.share == 1.0
 
     def test_decisions_are_only_ever_added(self, walked):
         assignment = Assignment.objects.get()
@@ -352,7 +342,8 @@ class TestBatches:
     def test_a_newer_study_changes_nothing_for_who_has_begun(self, ada):
         first = ask(ada)
         load_text(csv_text(graded(2, N_TASKS, seed=7, prefix="z")))
-        newer, _ = study_staged(benchmark=toy(), as_of=AS_OF)
+        recomputed()
+        newer = StagedStudy.objects.latest("id")
         deliver(ada, marked(waiting(first)))
         assert ask(ada).study_id == first.study_id
         other = ask(ada, AgentDescription("other", "Loop", "Model 10"))
@@ -491,7 +482,7 @@ class TestBoard:
         _, receipts, board = walked
         told = receipts[-1]["assignment"]["staged"]
         line = lines_of(board)["newcomer"]
-        full, degrees = line.at["full"], StagedStudy.objects.get().result["fit"]["scale"]["degrees"]
+        full, degrees = line.at["full"], Assignment.objects.get().study.result["fit"]["scale"]["degrees"]
         assert (line.how, line.marks, full.rank is not None) == ("estimated", ("chosen tasks",), True)
         assert [full.score, full.lower, full.upper] == pytest.approx(
             [told["score"], told["lower"], told["upper"]]
@@ -775,8 +766,8 @@ def test_a_dry_run_says_what_the_receipt_will(ada):
 @pytest.mark.django_db(transaction=True)
 def test_ten_at_once_add_one_batch():
     board_of(csv_text(graded(N_PAST, N_TASKS)))
-    study_staged(benchmark=toy(), as_of=AS_OF)
     Policy.objects.create(benchmark=toy(), number=2, **STAGED)
+    recomputed()
     ada = token("ada@example.org")
     deliver(ada, marked(waiting(ask(ada))))
     user = User.objects.get(email="ada@example.org")

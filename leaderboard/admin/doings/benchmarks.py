@@ -18,12 +18,8 @@ from leaderboard.operations.policies import (
     changed_policy,
     changes,
     put_in_force,
-    replay_told,
 )
 from leaderboard.operations.uploads import tasks_in
-from leaderboard.studies.answers import staged_told
-from leaderboard.studies.models import StagedStudy
-from leaderboard.studies.queries import is_of_now, latest_study
 
 TASKS_HELP = (
     "One row for each task: a head <code>name</code> and, where you have them, <code>category</code>, "
@@ -160,8 +156,6 @@ def _preview_policy(asked: Asked) -> Preview:
         for field, (old, new) in changes(policy_in_force(asked.row), after).items()
     ]
     found = foreseen(asked.row, after)
-    if after.assignment != policy_in_force(asked.row).assignment and (replayed := replay_told(asked.row)):
-        told.append(replayed)
     return Preview([*told, *found.sentences], chart=moves_chart(found))
 
 
@@ -184,17 +178,6 @@ def _turning(switch: Switch, on: bool, label: str, words: str) -> Doing:
         is_open=lambda row: bool(getattr(row, f"{switch}_at")) != on,
         is_dangerous=on,
     )
-
-
-def _replayed(row: Any) -> dict[str, Any]:
-    """What a replay on past agents says of staged assignments."""
-    study = latest_study(StagedStudy, row)
-    if study is None:
-        return {"slug": row.slug, "study": None}
-    told: dict[str, Any] = {"slug": row.slug, "study": study, "is_behind": not is_of_now(study)}
-    if study.result.get("replay"):
-        told["figures"] = staged_told.shown(study.result["replay"], study.result["verdict"])
-    return told
 
 
 CREATE = Doing(
@@ -227,8 +210,6 @@ POLICY = Doing(
     _set_policy,
     form=PolicyForm,
     preview=_preview_policy,
-    beside="backoffice/replay.html",
-    context=_replayed,
 )
 SWITCHES = (
     _turning(Switch.FROZEN, True, "Freeze intake", "No submission and no assignment is taken; boards go on."),

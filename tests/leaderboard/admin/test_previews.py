@@ -5,12 +5,10 @@ import re
 import pytest
 
 from leaderboard.catalog.models import Benchmark, Task
-from leaderboard.catalog.queries import policy_in_force
-from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.reselections import propose
-from leaderboard.operations.services import recompute, study_staged
+from leaderboard.operations.services import recompute
 from tests.leaderboard.desk import person
-from tests.toys import AS_OF, csv_text, graded, load_text, moved
+from tests.toys import AS_OF, csv_text, load_text, moved
 
 
 @pytest.fixture
@@ -54,26 +52,3 @@ def test_a_proposal_draws_each_variant(staff):
     }
     for name, movers in told.items():
         assert (f'class="plot shifts-{name}"' in page) == bool(movers)
-
-
-def test_the_policy_stands_beside_the_replay_of_staged_assignment(staff):
-    load_text(csv_text(graded(20, 20)))
-    benchmark = Benchmark.objects.get()
-    recompute(benchmark=benchmark, as_of=AS_OF)
-    address = f"/admin/catalog/benchmark/{benchmark.pk}/policy/"
-    before = staff.get(address).content.decode()
-    assert "Not replayed yet" in before
-    fields = dict(re.findall(r'<input[^>]*name="(number)"[^>]*value="(\d+)"', before)) | {"reason": "to try"}
-    values = {name: shown(name, getattr(policy_in_force(benchmark), name)) for name in RULES}
-    said = values | fields | {"assignment": "staged"}
-    assert "manage.py staged toy" in staff.post(address, said).content.decode()  # refused without it
-    study, _ = study_staged(benchmark=benchmark, as_of=AS_OF)
-    page = staff.get(address).content.decode()
-    text = study.result["verdict"]["text"]
-    assert text in page
-    assert f"{study.result['replay']['saved']:.1%}; among the second half" in page
-    asked = staff.post(address, said).content.decode()
-    assert "assignment: subset → staged" in asked
-    assert text in asked.split('id="preview"')[1]
-    load_text(csv_text(graded(1, 20, prefix="z")))
-    assert "Outcomes have come since" in staff.get(address).content.decode()

@@ -7,7 +7,7 @@ from typing import Any
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.catalog.rules import RULES, shown
-from leaderboard.operations.policies import changed_policy, changes, put_in_force, replay_told
+from leaderboard.operations.policies import changed_policy, changes, put_in_force
 from leaderboard.operations.previews import preview
 from leaderboard.studies.answers import verdict
 from leaderboard.studies.models import ValidationStudy
@@ -70,6 +70,4 @@ def _told(benchmark: Benchmark, after: Policy) -> Iterator[str]:
     if not changed:
         yield "This is the policy in force; nothing changes."
     else:
-        if "assignment" in changed and (told := replay_told(benchmark)):
-            yield told
         yield from preview(benchmark, after)
