@@ -272,7 +272,16 @@ def answered(
             return found
         raise NotItsAssignment
     before = Assignment.objects.filter(submissions__in=replaces).order_by("-id").first()
-    return before or current(agent, as_of) or staging.earlier(agent)
+    return before or current(agent, as_of) or adaptively.earlier(agent) or _taken_back(agent)
+
+
+def _taken_back(agent: Agent) -> Assignment | None:
+    """The last assignment, if all that fulfilled it was withdrawn, and it is of the present subset."""
+    last = agent.assignments.order_by("-id").first()
+    if last is None or last.status != AssignmentStatus.FULFILLED:
+        return None
+    is_of_now = last.subset is None or last.subset == active_subset(agent.benchmark)
+    return last if is_of_now and not last.submissions.exclude(status=Status.WITHDRAWN).exists() else None
 
 
 def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:
