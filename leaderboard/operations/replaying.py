@@ -42,7 +42,15 @@ from leaderboard.operations.models import (
     ReselectionStatus,
 )
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
-from leaderboard.studies.agreements import agreement_of, measured_scores
+from leaderboard.operations.staging import decisions_of
+from leaderboard.studies.agreements import (
+    Came,
+    agreement_of,
+    measured_scores,
+    replay_of,
+    scores_shown,
+)
+from leaderboard.studies.answers import Standings
 from leaderboard.studies.models import TaskSubset
 from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, record
 from leaderboard.submissions.parsing.flat import FlatFile
@@ -76,7 +84,7 @@ def replay(*, flat: FlatFile, slug: str, policy: Policy | None, progress: Progre
     for day, names in history.by_day():
         fed.day(day, names)
         if progress:
-            progress(len(fed.ran), n_agents)
+            progress(len(fed.batches), n_agents)
     return Replayed(fed.benchmark, fed.report())
 
 
@@ -176,7 +184,8 @@ class _Fed:
     benchmark: Benchmark
     source: _Source
     truth: dict[str, float]
-    ran: dict[str, set[int]] = field(default_factory=dict)  # tasks, by agent
+    batches: dict[str, list[list[int]]] = field(default_factory=dict)  # tasks, by agent
+    published: dict[str, tuple[float, float, float]] = field(default_factory=dict)  # score and 95% interval
     usd: float = 0.0
     drawn_at: datetime | None = None
     boards: list[dict[str, Any]] = field(default_factory=list)
@@ -212,6 +221,9 @@ class _Fed:
             if assignment.mode != Mode.STAGED:
                 return
 
+    def _has_run(self, name: str) -> set[int]:
+        return {task for batch in self.batches.get(name, ()) for task in batch}
+
     @property
     def is_staged(self) -> bool:
         return policy_in_force(self.benchmark).assignment == Assigning.STAGED
@@ -221,8 +233,7 @@ class _Fed:
         self, agent: Agent, tasks: Collection[int] | None, day: datetime, assignment: Assignment | None = None
     ) -> bool:
         """Return whether the file holds anything of that."""
-        ran = self.ran.setdefault(agent.name, set())
-        rows = self.source.rows(agent.name, tasks, ran)
+        rows = self.source.rows(agent.name, tasks, self._has_run(agent.name))
         if not rows.num_rows:
             return False
         part = Part(rows=rows, submitted_at=self.history.dates[agent.name], imprecise=False)
@@ -235,7 +246,7 @@ class _Fed:
             n = rows.group_by("task").aggregate([([], "count_all")]).rename_columns(["task", "n"])
             settle(assignment=assignment, submission=submission, outcomes=n, as_of=day)
         append_changes(benchmark=self.benchmark, changes=changes)
-        ran |= set(rows["task"].to_pylist())
+        self.batches.setdefault(agent.name, []).append(pc.unique(rows["task"]).to_pylist())
         self.usd += self.source.cost(rows)
         return True
 
@@ -295,6 +306,7 @@ class _Fed:
         if not is_new:
             return
         said = standings_of(board)
+        self._keep_estimates(said)
         self.last = agreement_of(said, self.truth)
         told = {
             "date": f"{day:%Y-%m-%d}",
@@ -309,28 +321,56 @@ class _Fed:
             self.boards.pop()  # the last board of a day is kept
         self.boards.append(told)
 
+    def _keep_estimates(self, said: Standings) -> None:
+        """Keep the first estimate that a board shows of an agent."""
+        for line in said.agents:
+            at = line.at["full"]
+            if at.estimated and at.score is not None and at.lower is not None and at.upper is not None:
+                self.published.setdefault(line.agent, (at.score, at.lower, at.upper))
+
     # ------------------------------------------------------------------------------------------- figures
+
+    def _replay(self) -> dict[str, Any]:
+        """Figures and verdict; a stopped agent's estimate is that with which it was stopped."""
+        stopped = {
+            name: (last["score"], last["lower"], last["upper"])
+            for name, (_, made) in decisions_of(self.benchmark).items()
+            for last in [one for one in made if one["stage"] != "running"][:1]
+        }
+        published, names = self.published | stopped, dict(self.benchmark.tasks.values_list("id", "name"))
+        scores = scores_shown(standings_of(self.benchmark.boards.latest("number")))
+        came = {
+            name: Came(
+                [[names[task] for task in batch] for batch in batches],
+                scores[name],
+                published.get(name),
+            )
+            for name, batches in self.batches.items()
+            if name in scores
+        }
+        return replay_of(self.history.flat, policy_in_force(self.benchmark), came)
 
     @property
     def n_run(self) -> int:
-        return sum(map(len, self.ran.values()))
+        return sum(len(batch) for batches in self.batches.values() for batch in batches)
 
     @property
     def n_full(self) -> int:
         """Tasks that full evaluation of the same agents would have run, as far as the file holds them."""
-        return sum(pc.count_distinct(self.source.of_agent[name]["task"]).as_py() for name in self.ran)
+        return sum(pc.count_distinct(self.source.of_agent[name]["task"]).as_py() for name in self.batches)
 
     @property
     def saved_usd(self) -> float | None:
         """None where the file tells no cost."""
-        full = sum(self.source.cost(self.source.of_agent[name]) for name in self.ran)
+        full = sum(self.source.cost(self.source.of_agent[name]) for name in self.batches)
         return full - self.usd if full else None
 
     def report(self) -> dict[str, Any]:
         alerts = self.benchmark.alerts.order_by("id")
         activated = self.benchmark.reselections.filter(status=ReselectionStatus.APPROVED).order_by("id")
         return {
-            "agents": len(self.ran),
+            "agents": len(self.batches),
+            **self._replay(),
             "n_tasks_run": self.n_run,
             "n_tasks_full": self.n_full,
             "saved_share": 1 - self.n_run / self.n_full,

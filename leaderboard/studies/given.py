@@ -108,7 +108,10 @@ def _by(study: StagedStudy, one: Staged, found: Mapping[str, float]) -> Staged:
         study=(study.data_version, study.policy.number),
         n=int(study.result["agents"]),
         degrees=degrees_of(study),
-        **{name: found[name] for name in ("score", "lower", "upper", "se")},
+        score=found["score"],
+        lower=found["lower"],
+        upper=found["upper"],
+        se=found["se"],
     )
 
 

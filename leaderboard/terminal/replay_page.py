@@ -47,6 +47,8 @@ def replay_page(*, slug: str, report: dict[str, Any], command: str) -> str:
 
 def _verdict(report: dict[str, Any]) -> str:
     """The answer in a sentence."""
+    if report["verdict"]:
+        return str(report["verdict"]["text"])
     usd = report["saved_usd"]
     money = "" if usd is None else f", worth ${usd:,.0f},"
     share = words.percent(report["saved_share"])

@@ -23,7 +23,7 @@ figure             meaning
 
 Standard errors leave out one agent at a time. *Random tasks at the same cost*: each later agent runs as many
 as the rule's later agents did on average, drawn, by the same model. *Ceiling*: the share of pairs in the same
-order in two full runs drawn from the last fit.
+order in two full runs drawn from a fit to all full runs.
 
 Source
 ------
@@ -41,7 +41,8 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator
-from selection.staged.teaching import FullRun, Teaching, taught
+from selection.staged.model import fit
+from selection.staged.teaching import FullRun, taught
 from selection.staged.walks import NO_TASKS, Fit, Stage, Staging, step
 
 N_FEWEST, N_ORDERS, N_RANDOM, N_SIMULATED, TOP = 10, 20, 10, 200, 5
@@ -99,14 +100,14 @@ class History:
     board : float array, shape (n,)
         Their scores on the last board.
     walks : tuple of Walk
-    teaching : Teaching
-        The last fit.
+    subset : int array or None
+        S, once it is fixed.
     """
 
     truth: FloatArray
     board: FloatArray
     walks: tuple[Walk, ...]
-    teaching: Teaching
+    subset: IndexArray | None = None
 
     @cached_property
     def n_run(self) -> IndexArray:
@@ -155,7 +156,7 @@ def walked(
         if progress:
             progress(done + 1, len(order))
     assert teaching is not None
-    return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching)
+    return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
 
 
 def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, FullRun | None]:
@@ -228,9 +229,9 @@ def best(board: FloatArray, truth: FloatArray, n: int) -> float:
     return float(np.mean(np.round(truth[first], DECIMALS) >= least))
 
 
-def ceiling(teaching: Teaching, seed: int) -> float:
-    """Share of pairs in the same order in two full runs drawn from a fit."""
-    model = teaching.model
+def ceiling(outcomes: FloatArray, seed: int) -> float:
+    """Share of pairs in the same order in two full runs drawn from a fit to these."""
+    model = fit(outcomes)
     passing = expit(model.abilities[:, None] - model.difficulties)
     rng, found = generator(seed, "staged ceiling"), list[float]()
     for _ in range(N_SIMULATED):
@@ -327,7 +328,7 @@ def replay(
         )
         for k, order in enumerate(orders)
     ]
-    return _summary(agents, orders, histories, staging, seed)
+    return summary(agents, orders, histories, staging, seed)
 
 
 def _shown(progress: Progress | None, before: int, n_all: int) -> Progress | None:
@@ -342,13 +343,25 @@ def orders_of(agents: CompleteAgents, seed: int) -> list[list[int]]:
     return [generator(seed, "staged order", k).permutation(agents.n).tolist() for k in range(N_ORDERS)]
 
 
-def _summary(
+def summary(
     agents: CompleteAgents,
     orders: Sequence[Sequence[int]],
     histories: Sequence[History],
     staging: Staging,
-    seed: int,
+    seed: int = 0,
 ) -> Replay:
+    """Hold histories against full runs.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    orders : sequence of sequences of int
+    histories : sequence of History
+        One for each order.
+    staging : Staging
+        Of it P, and from which agent on tasks are spared.
+    seed : int
+    """
     m, half, later = agents.outcomes.shape[1], agents.n // 2, slice(staging.staged_from, None)
     random_pairs = [
         _share(at_random(agents, order, staging, one.n_run[later].mean(), seed + k), one.truth)
@@ -377,7 +390,7 @@ def _summary(
         bias=bias,
         rmse=float(np.sqrt(np.mean(errors**2))) if errors.size else None,
         random_pairs=float(np.mean(random_pairs)),
-        ceiling=float(np.mean([ceiling(one.teaching, seed) for one in histories])),
+        ceiling=float(np.mean([ceiling(agents.outcomes[list(order)], seed) for order in orders])),
     )
 
 

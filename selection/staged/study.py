@@ -14,9 +14,19 @@ import numpy as np
 from analytics.arrays import IndexArray
 from analytics.command_line import plain
 from analytics.errors import CoreError
+from analytics.flat_file import FlatFile
 from analytics.record import Record
 from selection.folds import CompleteAgents
-from selection.staged.replay import replay
+from selection.rules import Rules
+from selection.staged.replay import (
+    N_FEWEST,
+    History,
+    Published,
+    Replay,
+    Walk,
+    replay,
+    summary,
+)
 from selection.staged.teaching import FullRun, Teaching, in_order, taught
 from selection.staged.verdict import verdict
 from selection.staged.walks import Estimated, Fit, Staging, estimated
@@ -127,6 +137,44 @@ def replayed(
         found = replay(agents, staging, seed=base_seed, progress=progress)
     except CoreError as refusal:
         return {"figures": None, "verdict": None, "reason": str(refusal)}
+    return _judged(found)
+
+
+def of_service(
+    flat: FlatFile, rules: Rules, staging: Staging, came: Mapping[str, tuple[Any, ...]]
+) -> dict[str, Any]:
+    """Return what `replayed` does of a replay that the service made of a file.
+
+    Parameters
+    ----------
+    flat : FlatFile
+        Full runs.
+    rules : Rules
+    staging : Staging
+    came : mapping of str to (batches, score, published)
+        By agent, in the order in which they came: the tasks that it ran, by name and batch, its score on the
+        last board, and the (score, lower, upper) with which it was stopped, or None.
+    """
+    record = Record.from_flat(flat, rules.counting)
+    agents, place = training(record), {name: j for j, name in enumerate(record.table.tasks)}
+    order = [agents.names.index(name) for name in came if name in agents.names]
+    told = [came[agents.names[i]] for i in order]
+    walks = [
+        Walk(
+            i,
+            tuple(np.array([place[task] for task in batch], dtype=np.intp) for batch in batches),
+            None if published is None else Published(*published, False),
+        )
+        for i, (batches, _, published) in zip(order, told, strict=True)
+    ]
+    if len(order) < N_FEWEST:
+        reason = f"a replay needs {N_FEWEST} agents that ran all tasks; there are {len(order)}"
+        return {"figures": None, "verdict": None, "reason": reason}
+    history = History(agents.scores[order], np.array([score for _, score, _ in told]), tuple(walks))
+    return _judged(summary(agents, [order], [history], staging, rules.seed))
+
+
+def _judged(found: Replay) -> dict[str, Any]:
     return {"figures": _known(plain(found)), "verdict": plain(verdict(found)), "reason": ""}
 
 

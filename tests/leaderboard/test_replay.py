@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from analytics.command_line import plain
 from analytics.record import Record
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
@@ -14,6 +15,8 @@ from leaderboard.operations.replaying import Undated, replay
 from leaderboard.submissions.models import Outcome, Submission
 from leaderboard.submissions.parsing.flat import read_file
 from selection.staged.replay import orders_of, walked
+from selection.staged.replay import replay as replay_full_runs
+from selection.staged.verdict import verdict
 from selection.staged.walks import Staging
 from selection.standings.choice import training
 from tests.toys import AS_OF
@@ -157,12 +160,16 @@ def test_staged_assignment_runs_what_the_core_replays(tmp_path):
     shown = {line.agent: line.at["full"].score for line in board.agents}
     told = {agents.names[i]: score for i, score in zip(order, core.board.tolist(), strict=True)}
     assert shown == pytest.approx(told, abs=1e-8)
+    told = replay_full_runs(agents, staging, seed=5)
+    for name, figure in plain(told).items():
+        assert done.report["figures"][name] == pytest.approx(figure, abs=1e-8), name
+    assert done.report["verdict"]["text"] == verdict(told).text
     stopped = [walk for walk in core.walks if walk.published and not walk.published.is_drawn]
     drawn = [walk for walk in core.walks if walk.published and walk.published.is_drawn]
     assert len(stopped) >= 5
     assert drawn
     subset = done.benchmark.subsets.get()
-    assert {*subset.tasks.values_list("name", flat=True)} == {tasks[j] for j in core.teaching.subset}
+    assert {*subset.tasks.values_list("name", flat=True)} == {tasks[j] for j in core.subset}
 
 
 def rising(n_agents, n_tasks):

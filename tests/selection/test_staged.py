@@ -491,7 +491,7 @@ def test_two_full_runs_agree_as_often_as_in_a_simulation_by_loops():
             np.mean([(np.sign(one[i] - one[j]) * np.sign(other[i] - other[j]) + 1) / 2 for i, j in pairs])
         )
     error = np.std(told) / np.sqrt(400)
-    assert abs(staged_replay.ceiling(found, 0) - np.mean(told)) < 5 * error
+    assert abs(staged_replay.ceiling(found.outcomes, 0) - np.mean(told)) < 5 * error
 
 
 def test_a_real_history_from_the_command_line(real_data, capsys):

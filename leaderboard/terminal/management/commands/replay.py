@@ -8,7 +8,7 @@ from typing import Any
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations.replaying import Replayed, replay
-from leaderboard.studies.answers import as_text, words
+from leaderboard.studies.answers import as_text, replay_figures, words
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.load import check_slug, read
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
@@ -58,7 +58,10 @@ def text(done: Replayed) -> str:
     told = done.report
     spared = f"{words.percent(told['saved_share'])}% of {told['n_tasks_full']:,} runs of a task were spared"
     usd = told["saved_usd"]
+    verdict = told["verdict"]
     head = {
+        "verdict": verdict["text"] if verdict else f"too few to tell: {told['reason']}",
+        **replay_figures({"replay": told}),
         "agents": told["agents"],
         "spared": spared + ("" if usd is None else f", ${usd:,.0f}"),
         "pairs in order": _share(told["pairs_correct"]),
