@@ -51,6 +51,8 @@ from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
 from selection.replay import Replay, Watched, replay
 from selection.rules import Rules
+from selection.staged.study import staged_in
+from selection.staged.walks import Staging
 from selection.standings import answer, printed, terms, words
 from selection.standings.choice import band_of, choice
 from selection.standings.lines import Conditions, Standings
@@ -244,10 +246,18 @@ def _add_standings(commands: Any) -> None:
         summary="Where every agent stands, for every target, and what the subset spares.",
         about="Ranks are told for one target; --json has all of them.",
     )
-    parser.add_argument(
-        "--validate", action="store_true", help="also tell whether the subset ranks like all tasks"
-    )
+    parser.add_argument("--validate", action="store_true", help="also tell whether the board may be trusted")
+    _add_staged(parser)
     add_rules(parser)
+
+
+def _add_staged(parser: Parser) -> None:
+    parser.add_argument(
+        "--staged",
+        action="store_true",
+        help="agents that ran some tasks alone were asked for these by staged assignment: estimate their "
+        "full scores (they are incomplete)",
+    )
 
 
 def _standings(arguments: argparse.Namespace) -> Answer:
@@ -260,11 +270,17 @@ def _answered(arguments: argparse.Namespace) -> Standings:
     """Answer for the file, ordered by the target that was asked for."""
     rules = rules_of(arguments)
     record, given = _record(arguments, rules), given_of(arguments, rules)
+    staging = None
+    if vars(arguments).get("staged"):
+        staging = Staging(lo=rules.lo, hi=rules.hi, subset_from=rules.subset_from)
+        given = replace(given, staged=staged_in(record, staging))
     if vars(arguments).get("validate"):
         # What choosing a strategy is worth needs all of them.
         is_default = rules.strategy == Rules.strategy
         strategies = (rules.strategy, "random") if is_default else None
-        told = _validated(record, rules, protocols=("loao", "temporal"), strategies=strategies)
+        told = _validated(
+            record, rules, protocols=("loao", "temporal"), strategies=strategies, staging=staging
+        )
         given = replace(given, validation=told)
     with progress_bar("standings"):
         found = answer(record, rules, given)
@@ -283,6 +299,7 @@ def _add_ranks(commands: Any) -> None:
         about="Two agents are tied where neither beats the other; ties are not transitive. tied_with holds "
         "ranges of positions among the agents.",
     )
+    _add_staged(parser)
     add_rules(parser)
 
 

@@ -91,6 +91,10 @@ class Promise:
     interval: tuple[float, float] | None
 
 
+OVER = "it was asked batch by batch, so that it is ranked by its estimated score on all tasks alone"
+GOING_ON = "it is asked batch by batch, and not all of its tasks have arrived"
+
+
 @dataclass(frozen=True)
 class Staged:
     """An agent that was asked batch by batch, and its estimated full score where it was stopped.

@@ -325,9 +325,9 @@ class Policy(models.Model):
     assignment = models.CharField(
         max_length=8,
         choices=Assigning,
-        default=Assigning.SUBSET,
-        help_text="Whether new agents are asked for the subset; batch by batch, so that contenders run all "
-        "tasks and the others stop; or for all tasks.",
+        default=Assigning.STAGED,
+        help_text="Whether new agents are asked batch by batch, so that contenders run all tasks and the "
+        "others stop; for the subset; or for all tasks.",
     )
     podium = models.PositiveSmallIntegerField(
         default=3, help_text="Under staged assignment: places at the top that are always run in full."

@@ -5,8 +5,8 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 import numpy as np
 import pyarrow as pa
 
-from leaderboard.catalog.models import Benchmark, MissingPlaces, Policy
-from leaderboard.catalog.queries import active_tasks
+from leaderboard.catalog.models import Assigning, Benchmark, MissingPlaces, Policy
+from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.studies.queries import active_subset
 
 N_NAMED = 10
@@ -14,9 +14,14 @@ IN_ORDER = "earlier deliveries come first, and the lowest outcomes of one that i
 
 
 def asked_tasks(benchmark: Benchmark) -> list[int] | None:
-    """Return the ids of the active tasks of the subset once it is fixed; None: all active tasks are asked."""
-    subset = None if benchmark.full_runs_only_at else active_subset(benchmark)
-    if subset is None:
+    """Return the ids of the active tasks of the subset once it is fixed; None: all active tasks are asked.
+
+    The subset alone is asked for where the policy says so; under staged assignment who asks for no batches
+    runs all tasks.
+    """
+    if benchmark.full_runs_only_at or policy_in_force(benchmark).assignment != Assigning.SUBSET:
+        return None
+    if (subset := active_subset(benchmark)) is None:
         return None
     return list(subset.tasks.filter(retired_at=None).order_by("name").values_list("id", flat=True)) or None
 

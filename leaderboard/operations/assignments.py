@@ -204,13 +204,16 @@ def _wanted(agent: Agent, policy: Policy) -> _Wanted:
         return _Wanted(everything, None, None, reason)
     if policy.assignment == Assigning.FULL:
         return _Wanted(everything, None, None, "the policy asks every agent for all tasks")
-    of_subset = asking.asked_tasks(benchmark)
-    if subset is None or of_subset is None:
+    is_staged, of_subset = policy.assignment == Assigning.STAGED, asking.asked_tasks(benchmark)
+    if subset is None or not (of_subset or is_staged):
         return _Wanted(everything, None, None, _no_subset(benchmark))
     if named := request_naming(agent):
         return _Wanted(everything, None, named, f"a {named.kind} request names this agent: {named.reason}")
     if request := open_request(benchmark, RerunKind.DRIFT):
         return _Wanted(everything, None, request, f"a drift request is open: {request.reason}")
+    if of_subset is None:
+        reason = "batches are for agents that have not delivered yet; others run all tasks"
+        return _Wanted(everything, None, None, reason)
     reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"
     return _Wanted(of_subset, subset, None, reason)
 

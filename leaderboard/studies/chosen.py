@@ -12,11 +12,9 @@ from leaderboard.catalog.models import Task
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.staged_steps import degrees_of, step
 from leaderboard.submissions.queries import Delivery
-from selection.given import Staged
+from selection.given import GOING_ON, OVER, Staged
 from selection.staged.delivered import delivered_means
 
-OVER = "it was asked batch by batch, so that it is ranked by its estimated score on all tasks alone"
-GOING_ON = "it is asked batch by batch, and not all of its tasks have arrived"
 ENDED = ("stopped", "drawn")  # one that was drawn has its estimate until it delivers some of the rest
 
 

@@ -6,7 +6,7 @@ ran all tasks as the rule let them go on, nothing is replayed: they are the good
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.record import Record
 from selection.folds import CompleteAgents
+from selection.given import OVER, Staged
 from selection.rules import Rules
 from selection.staged.replay import (
     N_FEWEST,
@@ -30,7 +31,8 @@ from selection.staged.replay import (
 from selection.staged.teaching import FullRun, Teaching, in_order, taught
 from selection.staged.verdict import verdict
 from selection.staged.walks import Estimated, Fit, Staging, estimated
-from selection.standings.choice import n_teaching, teaching, training
+from selection.standings.choice import n_complete, n_teaching, teaching, training
+from selection.standings.placing import ran_all
 
 Progress = Callable[[int, int], None]
 
@@ -108,6 +110,48 @@ def staged_fit(
     }
 
 
+def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
+    """Estimate the agents of a file that ran some tasks alone, as those that the rule stopped.
+
+    Parameters
+    ----------
+    record : Record
+    staging : Staging
+
+    Returns
+    -------
+    dict
+        By name; empty where fewer than `staged_from` agents ran all tasks.
+
+    Raises
+    ------
+    ModelUnfinished
+    """
+    n = n_complete(record)
+    rows = [i for i in np.flatnonzero(~ran_all(record)).tolist() if not np.isnan(record.table.means[i]).all()]
+    if n < staging.staged_from or not rows:
+        return {}
+    about = list(record.about)
+    for i in rows:
+        about[i] = replace(about[i], chosen_for=OVER, stopped=True)
+    found = _taught(replace(record, about=tuple(about)), staging, {}, None)
+    n_run = np.count_nonzero(record.n_places > 0, axis=1)
+    return {
+        name: Staged(
+            study=(0, 0),
+            n=len(found.outcomes),
+            reason=OVER,
+            k=int(n_run[record.table.agents.index(name)]),
+            score=one.score,
+            lower=one.lower,
+            upper=one.upper,
+            se=one.se,
+            degrees=found.scale.degrees,
+        )
+        for name, one in _estimates(replace(record, about=tuple(about)), found)
+    }
+
+
 def replayed(
     record: Record,
     staging: Staging,
@@ -163,7 +207,9 @@ def of_service(
         Walk(
             i,
             tuple(np.array([place[task] for task in batch], dtype=np.intp) for batch in batches),
-            None if published is None else Published(*published, False),
+            None
+            if published is None
+            else Published(published[0], published[1], published[2], is_drawn=False),
         )
         for i, (batches, _, published) in zip(order, told, strict=True)
     ]

@@ -349,9 +349,11 @@ class TestBatches:
         other = ask(ada, AgentDescription("other", "Loop", "Model 10"))
         assert other.study == newer
 
-    def test_who_delivered_before_is_asked_for_the_subset(self, ada):
+    def test_who_delivered_before_is_asked_for_all_tasks(self, ada):
         deliver(ada, marked(["t00"]))
-        assert ask(ada).mode == "delta"
+        rest = ask(ada)
+        assert (rest.mode, len(rest.tasks)) == ("delta", N_TASKS - 1)
+        assert "others run all tasks" in rest.reason
 
     def test_all_tasks_are_asked_for_while_a_drift_request_is_open(self, ada):
         for i in range(3):

@@ -592,3 +592,35 @@ def test_where_nothing_is_saved_full_runs_are_the_answer():
     assert verdict(changed(GOOD, saved=0.0499)).word == "full runs"
     assert verdict(changed(GOOD, saved=0.05)).word == "yes"
     assert verdict(changed(GOOD, coverage=None, bias=None, n_published=0)).word == "mostly (few)"
+
+
+def test_agents_of_a_file_that_were_asked_in_stages_are_estimated(tmp_path, capsys):
+    """By the model fitted to them all, as the core fits it; without the flag they are incomplete."""
+    rng = np.random.default_rng(4)
+    ability, difficulty = rng.normal(0, 1, 14), rng.normal(0, 1, 40)
+    outcomes = (rng.random((14, 40)) < 1 / (1 + np.exp(difficulty - ability[:, None]))).astype(int)
+    rows = ["benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"]
+    rows += [
+        f"Toy,a{i:02d},S,M {i},2025-01-{i + 1:02d},t{j:02d},1,{outcomes[i, j]}"
+        for i in range(14)
+        for j in range(40)
+        if i < 12 or j % 3
+    ]
+    path = tmp_path / "toy.csv"
+    path.write_text("\n".join(rows) + "\n")
+    assert main(["standings", str(path), "--staged", "--json"]) == 0
+    told = {line["agent"]: line for line in json.loads(capsys.readouterr().out)["agents"]}
+    seen = outcomes.astype(float)
+    seen[12:, ::3] = np.nan
+    scores = np.where(np.arange(14) < 12, outcomes.mean(axis=1), np.nan)
+    runs = [FullRun(i, float(scores[i])) for i in range(12)]
+    found = taught(seen, scores, runs, Staging())
+    for i in (12, 13):
+        at = told[f"a{i}"]["at"]["full"]
+        one = estimate(found.model, seen[i], found.model.means[i])
+        assert at["score"] == pytest.approx(one.score, abs=1e-8)
+        assert at["se"] == pytest.approx(found.scale.c * one.se, rel=1e-6)
+        assert at["rank"] is not None
+    assert main(["standings", str(path), "--json"]) == 0
+    alone = {line["agent"]: line for line in json.loads(capsys.readouterr().out)["agents"]}
+    assert alone["a12"]["at"]["full"]["rank"] is None
