@@ -65,7 +65,8 @@ def _draw(now: Snapshot, kind: str, number: int) -> np.random.Generator:
 def _able(now: Snapshot) -> np.ndarray:
     """Positions of agents that came since the subset in use was fixed and have run it, not everything.
 
-    A full run of one without a voice would teach nothing.
+    Those that staged assignment stopped are among them. A full run of one without a voice would teach
+    nothing.
     """
     record, version = now.record, _in_use(now)
     on_subset = columns_of(record, version)
@@ -73,13 +74,14 @@ def _able(now: Snapshot) -> np.ndarray:
         return NOBODY
     free = np.array(
         [
-            not (one.withheld or one.chosen_for or said)
+            not (one.withheld or said) and (one.stopped or not one.chosen_for)
             for one, said in zip(record.about, record.condition, strict=True)
         ]
     )
+    stopped = np.array([one.stopped for one in record.about])
     lacks = (record.n_places == 0).any(axis=1)
     later = is_later(record, version) & record.voice
-    return np.flatnonzero(later & record.is_direct(on_subset) & lacks & free)
+    return np.flatnonzero(later & (record.is_direct(on_subset) | stopped) & lacks & free)
 
 
 def _first_of_scaffolds(now: Snapshot, able: np.ndarray) -> np.ndarray:

@@ -43,14 +43,15 @@ class Walked:
 
     Attributes
     ----------
-    first, stopped : (float, float) or None
-        est and se, c = 1, after its first batch; and where the rule stopped it.
+    first, drawn : (float, float) or None
+        est and se, c = 1, after its first batch; and where the rule would have stopped it, had it not been
+        drawn.
     share : float
-        q, the probability that it was drawn, where it was stopped.
+        q, the probability that it was drawn.
     """
 
     first: tuple[float, float] | None = None
-    stopped: tuple[float, float] | None = None
+    drawn: tuple[float, float] | None = None
     share: float = 1.0
 
 
@@ -58,10 +59,10 @@ def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> Wa
     """Return how an agent went by what was decided of it, in order, and the fit that this was by."""
     c = float(fit["scale"]["c"])
     estimates = [(float(one["score"]), float(one["se"]) / c) for one in decisions]
-    stops = [k for k, one in enumerate(decisions) if one["stage"] != "running"]
+    drawn = [k for k, one in enumerate(decisions) if one["stage"] == "drawn"]
     return Walked(
         first=estimates[0] if estimates else None,
-        stopped=estimates[stops[0]] if stops else None,
+        drawn=estimates[drawn[0]] if drawn else None,
         share=Fit.from_plain(fit).share_drawn,
     )
 
@@ -265,13 +266,11 @@ def _estimates(record: Record, found: Teaching) -> Iterator[tuple[str, Estimated
 def _weight(one: Walked | None) -> tuple[float, tuple[float, float] | None, tuple[float, float] | None]:
     if one is None:
         return 1.0, None, None
-    return (one.share if one.stopped else 1.0), one.first, one.stopped
+    return (one.share if one.drawn else 1.0), one.first, one.drawn
 
 
 def _replayable(complete: CompleteAgents, asked: Mapping[str, Walked]) -> CompleteAgents:
-    kept = [
-        i for i, name in enumerate(complete.names) if name not in asked or asked[name].stopped is not None
-    ]
+    kept = [i for i, name in enumerate(complete.names) if name not in asked or asked[name].drawn is not None]
     return complete.take(np.array(kept, dtype=np.intp))
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.services import issue_token
 from tests.kept import stored
 from tests.toys import csv_text, ladder, load_text
@@ -16,6 +16,13 @@ def the_same_audit_tasks(monkeypatch):
     """Audit tasks are drawn in secret; here the same ones in each run, so that chance alarms nobody."""
     draws = Random(0)
     monkeypatch.setattr("leaderboard.operations.assignments.SystemRandom", lambda: draws)
+
+
+@pytest.fixture(autouse=True)
+def subset_by_default(monkeypatch):
+    """Boards of tests ask for the subset; tests of staged assignment state it in a policy."""
+    field = Policy._meta.get_field("assignment")
+    monkeypatch.setitem(vars(field), "_get_default", lambda: "subset")
 
 
 @pytest.fixture(autouse=True)

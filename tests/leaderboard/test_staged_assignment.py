@@ -259,7 +259,7 @@ class TestBatches:
             assert last["score"] is not None
         assert (last["stage"], last["done"]) == ("drawn", False)
         line = lines_of(recomputed())["newcomer"]
-        assert (line.how, line.at["full"].score) == ("estimated", pytest.approx(last["score"]))
+        assert (line.how, line.at["full"].score) == ("estimated", by_present_fit()["score"])
         rest = ask(ada)
         assert len(waiting(rest)) == N_TASKS - last["n_run"]
         assert rest.decisions[-1]["score"] == last["score"]
@@ -269,7 +269,7 @@ class TestBatches:
         assert (line.how, line.at["full"].score) == ("measured", pytest.approx(WEAK.count("1") / N_TASKS))
         study, decisions = decisions_of(toy())["newcomer"]
         c, one = study.result["fit"]["scale"]["c"], walked_by(decisions, study.result["fit"])
-        assert one.stopped == pytest.approx((last["score"], last["se"] / c))
+        assert one.drawn == pytest.approx((last["score"], last["se"] / c))
         assert one.share == 1.0
 
     def test_decisions_are_only_ever_added(self, walked):
@@ -337,7 +337,7 @@ class TestBatches:
         expire_due(as_of=OVER)
         told = deliver(ada, marked(waiting(assignment)))["assignment"]
         assert (told["id"], told["late"], told["staged"]["done"]) == (str(assignment.uuid), True, True)
-        assert lines_of(recomputed())["newcomer"].at["full"].score == pytest.approx(told["staged"]["score"])
+        assert lines_of(recomputed())["newcomer"].at["full"].score == by_present_fit()["score"]
 
     def test_a_newer_study_changes_nothing_for_who_has_begun(self, ada):
         first = ask(ada)
@@ -356,15 +356,19 @@ class TestBatches:
         assert "others run all tasks" in rest.reason
 
     def test_all_tasks_are_asked_for_while_a_drift_request_is_open(self, ada):
-        for i in range(3):
-            model = f"M {i}"
-            deliver(ada, runs(names_of_subset()), agent=f"s{i}", model=model)
-        open_drift_request(benchmark=toy(), reason="the jump", as_of=AS_OF)
+        stopped = AgentDescription("stopped", "Loop", "Model 10")
+        walk(ada, agent=stopped.name, model=stopped.model)
+        recomputed()
+        ran = len(ask(ada, stopped).tasks)
+        request = open_drift_request(benchmark=toy(), reason="the jump", as_of=AS_OF)
+        assert [one.agent.name for one in request.agents.all()] == ["stopped"]
         assert (ask(ada).mode, len(ask(ada).tasks)) == ("full", N_TASKS)
+        rest = ask(ada, stopped)
+        assert (rest.mode, len(rest.tasks)) == ("delta", N_TASKS - ran)
 
-    def test_without_a_study_the_subset_is_asked_for(self, ada, monkeypatch):
+    def test_without_a_study_all_tasks_are_asked_for(self, ada, monkeypatch):
         monkeypatch.setattr("leaderboard.studies.queries.ESTIMATOR_VERSION", 10_000)
-        assert ask(ada).mode == "subset"
+        assert (ask(ada).mode, len(ask(ada).tasks)) == ("full", N_TASKS)
 
     def test_a_failure_of_the_harness_is_not_asked_again(self, ada):
         tasks = waiting(ask(ada))
@@ -412,11 +416,12 @@ class TestWhatGainsNothing:
     def test_numbering_the_better_trial_first(self, ada, trials):
         """Of trials delivered together the lowest counts, on receipt and board alike."""
         while (assignment := ask(ada)).status == "open":
-            told = deliver(ada, dict.fromkeys(waiting(assignment), trials))["assignment"]["staged"]
+            deliver(ada, dict.fromkeys(waiting(assignment), trials))
         walk(ada, "0" * N_TASKS, agent="honest", model="Model 10")
         lines = lines_of(recomputed())
-        assert lines["newcomer"].at["full"].score == pytest.approx(told["score"])
-        assert lines["honest"].at["full"].score == pytest.approx(told["score"], abs=0.01)  # other audit tasks
+        full = lines["newcomer"].at["full"].score
+        assert full == by_present_fit()["score"]
+        assert lines["honest"].at["full"].score == pytest.approx(full, abs=0.01)  # other audit tasks
 
     def test_leaving_out_second_trials_at_the_end(self, ada):
         Policy.objects.create(benchmark=toy(), number=3, n_trials=2, **STAGED)
@@ -433,7 +438,7 @@ class TestWhatGainsNothing:
         told = deliver(ada, {task: run[1:] for task, run in outcomes.items()}, first=2)["assignment"]
         assert told["staged"]["done"]
         full = lines_of(recomputed())["newcomer"].at["full"]
-        assert (full.rank is not None, full.score) == (True, pytest.approx(told["staged"]["score"]))
+        assert (full.rank is not None, full.score) == (True, by_present_fit()["score"])
 
     def test_letting_the_days_pass_and_delivering_the_subset(self, ada):
         deliver(ada, marked(waiting(ask(ada))))
@@ -475,16 +480,23 @@ def record_of(benchmark) -> Record:
     return Reader(benchmark).now(None).record
 
 
+def by_present_fit(name="newcomer"):
+    """The estimate of an agent that was stopped, by the latest fit."""
+    return StagedStudy.objects.latest("id").result["estimates"][name]
+
+
 def names_of_subset():
     return list(toy().subsets.get().tasks.values_list("name", flat=True))
 
 
 class TestBoard:
     def test_at_its_end_an_agent_is_ranked_by_its_estimate(self, walked):
+        """By the fit made with the board; the receipt told it by that which decided."""
         _, receipts, board = walked
-        told = receipts[-1]["assignment"]["staged"]
-        line = lines_of(board)["newcomer"]
-        full, degrees = line.at["full"], Assignment.objects.get().study.result["fit"]["scale"]["degrees"]
+        told = by_present_fit()
+        assert told["score"] == pytest.approx(receipts[-1]["assignment"]["staged"]["score"], abs=0.01)
+        line, study = lines_of(board)["newcomer"], StagedStudy.objects.latest("id")
+        full, degrees = line.at["full"], study.result["fit"]["scale"]["degrees"]
         assert (line.how, line.marks, full.rank is not None) == ("estimated", ("chosen tasks",), True)
         assert [full.score, full.lower, full.upper] == pytest.approx(
             [told["score"], told["lower"], told["upper"]]
@@ -516,10 +528,10 @@ class TestBoard:
         assert said in client.get("/b/toy").content.decode()
         described = AgentDescription("under way", "Loop", "Model 10")
         deliver(ada, marked(waiting(ask(ada, described))), agent="under way", model="Model 10")
-        deliver(ada, runs(names_of_subset()), agent="of the subset", model="Model 11")
+        deliver(ada, runs(names_of_subset()), agent="unasked", model="Model 11")
         so_far = standings_of(recomputed()).savings["so_far"]
-        assert (so_far["n_runs"], so_far["n_chosen"]) == (2, 1)
-        assert so_far["n_tasks_saved"] == 2 * N_TASKS - told["n_run"] - len(names_of_subset())
+        assert (so_far["n_runs"], so_far["n_chosen"]) == (1, 1)
+        assert so_far["n_tasks_saved"] == N_TASKS - told["n_run"]
 
     def test_the_file_of_the_board_says_who_was_asked_so(self, walked, client):
         text = client.get("/api/v1/benchmarks/toy/board.csv").content.decode()
@@ -818,3 +830,7 @@ def test_the_interface_gives_batches_and_says_what_is_left(ada, client):
     page = client.get(f"/submissions/{receipt['id']}").content.decode()
     assert "15 tasks asked for are still to be run" in page
     assert client.get(f"/api/v1/benchmarks/toy/assignments/{asked['id']}", headers=head).json() == further
+
+
+def test_new_benchmarks_ask_batch_by_batch():
+    assert Policy._meta.get_field("assignment").default == "staged"
