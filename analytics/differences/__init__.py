@@ -16,5 +16,6 @@ module               holds
 ``task_draws``       the resampled tasks
 ``neyman_draws``     differences judged by resampled tasks
 ``first``            who may be first
+``regression``       what a second run of an agent is expected to score
 ===================  ======================================================================================
 """

@@ -79,6 +79,10 @@ class BoardPage:
         return words.headline(self.standings, self.target)
 
     @property
+    def second_run(self) -> str:
+        return words.second_run_text(self.standings, self.target)
+
+    @property
     def tells_trust(self) -> bool:
         return words.tells_trust(self.standings)
 

@@ -38,6 +38,8 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
 def _parts(page: BoardPage, title: str, address: str) -> Iterator[str]:
     yield f"## {_told(title)}"
     yield _told(page.headline)
+    if second := page.second_run:
+        yield _told(second)
     yield _told(page.scores)
     if not page.is_latest:
         yield f"Not the latest board: board {page.latest} is."

@@ -54,6 +54,29 @@ class SubsetLine:
 
 
 @dataclass(frozen=True)
+class SecondRun:
+    """What a second run of the leader, on the same tasks, is expected to score.
+
+    Attributes
+    ----------
+    agent : str
+        The first of the agents that headlines are made from.
+    score, expected : float
+        Its score, and that of a second run; 0 to 1.
+    n_agents : int
+        Measured agents that its score is regressed towards, itself among them.
+    lower_bound : bool
+        Whether `expected` is a lower bound, as errors are upper ones (one trial a task).
+    """
+
+    agent: str
+    score: float
+    expected: float
+    n_agents: int
+    lower_bound: bool
+
+
+@dataclass(frozen=True)
 class TargetLine:
     """What a board says for one target.
 
@@ -77,6 +100,8 @@ class TargetLine:
         best one with 95% (multiple comparisons with the best).
     reason : str
         Why the target says nothing, or why there are no rank intervals; else empty.
+    second_run : SecondRun or None
+        None where the leader's score is estimated, under five measured agents, and for the target domain.
     """
 
     covers: str
@@ -88,6 +113,7 @@ class TargetLine:
     note: str = ""
     may_be_first: tuple[str, ...] = ()
     reason: str = ""
+    second_run: SecondRun | None = None
 
 
 @dataclass(frozen=True)
@@ -459,10 +485,7 @@ class Standings:
                 ),
                 "verdict": Verdict.of_plain(plain["verdict"]) if plain["verdict"] else None,
                 "trials": Trials.of_plain(plain["trials"]) if plain["trials"] else None,
-                "targets": {
-                    name: TargetLine(**told | {"may_be_first": tuple(told["may_be_first"])})
-                    for name, told in plain["targets"].items()
-                },
+                "targets": {name: _target(told) for name, told in plain["targets"].items()},
                 "agents": tuple(_line(one) for one in plain["agents"]),
                 "coverage": CoverageLine(**coverage) if coverage else None,
                 "not_measured": tuple(plain["not_measured"]),
@@ -470,6 +493,12 @@ class Standings:
                 "measured": tuple(plain.get("measured", ())),
             }
         )
+
+
+def _target(plain: Mapping[str, Any]) -> TargetLine:
+    second = plain.get("second_run")
+    stated = {"may_be_first": tuple(plain["may_be_first"]), "second_run": second and SecondRun(**second)}
+    return TargetLine(**{**plain, **stated})
 
 
 def _line(plain: Mapping[str, Any]) -> Line:

@@ -1,6 +1,7 @@
 """A board as text for a terminal: the headline, the table, how to read it, and what it leaves out."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from textwrap import fill
 
 from selection.standings import terms, words
@@ -39,7 +40,8 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
 def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
     """Yield the paragraphs and the table."""
     shown = columns(board, target)
-    yield fill(words.headline(board, target), width)
+    top = (words.headline(board, target), words.second_run_text(board, target))
+    yield from map(partial(fill, width=width), filter(None, top))
     yield fill(" ".join([*_phase(board), words.scores_text(board, target)]), width)
     if told := words.verdict_text(board):
         yield fill(told, width)

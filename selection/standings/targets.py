@@ -30,9 +30,10 @@ import numpy as np
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns
 from analytics.differences.domain_ranks import RankIntervals, rank_intervals, resample
 from analytics.differences.estimates import Target
-from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, trial_noise
+from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.finite_ranks import RankSets, rank_sets
 from analytics.differences.kept_draws import KeptDraws
+from analytics.differences.regression import FEWEST, regressed
 from analytics.differences.rows import Facet, Row, agent_variance
 from analytics.differences.scores import score
 from analytics.errors import CoreError
@@ -41,7 +42,7 @@ from analytics.record import Record
 from analytics.trials.flags import unclaimed_orders
 from selection.standings import terms
 from selection.standings.full_scores import Estimated
-from selection.standings.lines import AtTarget, TargetLine
+from selection.standings.lines import AtTarget, SecondRun, TargetLine
 from selection.standings.placing import Placed, place_on_all, rated_tasks
 
 RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors of scores and resampled tasks"
@@ -209,9 +210,40 @@ def tell(
         found = _compared(bench, target, tasks, placed, known, cells, shift)
     except CoreError as refusal:
         return _concluded(replace(line, reason=f"no rank intervals: {refusal}"), at, rows, None)
+    if target != "domain":
+        line = replace(line, second_run=_second_run(bench, tasks, heading, at))
     may, names = (some or found).may_be_first, bench.record.table.agents
     first = tuple(names[i] for i, may_be in zip(heading, may, strict=True) if may_be) if heading else ()
     return _concluded(replace(_judged(line, found), may_be_first=first), at, rows, found)
+
+
+def _second_run(
+    bench: Bench,
+    tasks: IndexArray,
+    heading: Mapping[int, Measured | Calibrated],
+    at: Sequence[AtTarget],
+) -> SecondRun | None:
+    """Regress the leader's score towards those of the other measured agents that headlines are made from.
+
+    Nothing for an estimated leader, nor by estimated scores: an estimate is regressed already. Nothing for
+    the domain: all agents share the error of its tasks, and a second run does not draw it anew.
+    """
+    measured = {i: one for i, one in heading.items() if isinstance(one, Measured)}
+    scores = {i: at[i].score or 0.0 for i in heading}
+    leader = max(heading, key=lambda i: round(scores[i], DECIMALS), default=-1)
+    if leader not in measured or len(measured) < FEWEST:
+        return None
+    errors = [error_of(one, bench.noise(tasks), bench.facets) for one in measured.values()]
+    found = regressed(
+        np.array([scores[i] for i in measured]), np.array([one.variance for one in errors]), tasks.size
+    )
+    return SecondRun(
+        agent=bench.record.table.agents[leader],
+        score=scores[leader],
+        expected=float(found.expected[list(measured).index(leader)]),
+        n_agents=len(measured),
+        lower_bound=any(one.method == "neyman" for one in errors),
+    )
 
 
 # ------------------------------------------------------------------------------------------------- one agent

@@ -310,6 +310,18 @@ def first_text(board: Standings, target: str = "") -> str:
     return f"{answer}; the ranks that agents may hold are wider, as they hold for all agents at once."
 
 
+def second_run_text(board: Standings, target: str = "") -> str:
+    """Say what a second run of the leader is expected to score; empty where that is its score, or unknown."""
+    told = board.targets[target or board.target].second_run
+    if told is None or percent(told.expected) == percent(told.score):
+        return ""
+    about = "at least about" if told.lower_bound else "about"
+    return (
+        f"{told.agent}: {percent(told.score)}%, {about} {percent(told.expected)}% expected of a second run. "
+        "The highest score is partly luck."
+    )
+
+
 def coverage_text(board: Standings) -> str:
     """Say how often intervals of estimated scores held, if that is less than 95% or unknown; else empty."""
     told = board.coverage

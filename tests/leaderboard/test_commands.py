@@ -160,6 +160,7 @@ def test_standings_say_in_words_what_their_numbers_mean(run, toy):
     printed, board = " ".join(run("standings", "toy").split()), standings_of(toy)
     for said in (
         words.headline(board),
+        words.second_run_text(board),
         words.covers_text(board),
         words.savings_text(board.savings),
         words.LEGEND["Ties"],

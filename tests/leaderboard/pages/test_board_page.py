@@ -70,6 +70,7 @@ def test_its_sentences_are_those_of_the_answer(client, ongoing, target):
     text, board = text_of(client.get(f"/b/toy?target={target}")), standings_of(ongoing)
     for said in (
         words.headline(board, target),
+        words.second_run_text(board, target),
         words.scores_text(board, target),
         words.phase_text(board),
         words.covers_text(board, target),
@@ -312,13 +313,9 @@ class TestMarkdown:
         assert response["Content-Type"] == "text/markdown; charset=utf-8"
         board, lines = standings_of(ongoing), response.content.decode().splitlines()
         plain = [re.sub(r"\\(.)", r"\1", line) for line in lines]
-        assert plain[:5] == [
-            "## Toy",
-            "",
-            words.headline(board, target),
-            "",
-            words.scores_text(board, target),
-        ]
+        said = (words.headline, words.second_run_text, words.scores_text)
+        told = list(filter(None, (say(board, target) for say in said)))
+        assert list(filter(None, plain))[: 1 + len(told)] == ["## Toy", *told]
         head, _, *rows = [line.strip("| ").split(" | ") for line in plain if line.startswith("|")]
         expected = [row for row in table.rows(board, target) if row["Rank"] and row["Agent"].startswith("a0")]
         assert rows == [[row[name] for name in head] for row in expected]

@@ -1,0 +1,124 @@
+"""What a second run of an agent is expected to score: its score, regressed towards the others'.
+
+Model
+-----
+The highest of many scores is partly luck: a second run of that agent on these tasks is expected to be lower.
+An agent's noise is its own, as a share of a toss of a coin, at the spread that agents have on average::
+
+    p̃_i = (k·x_i + 2)/(k + 4)
+    v_i = V_i/(p̃_i(1 − p̃_i))·mean_a p̃_a(1 − p̃_a)
+    x_i ~ N(θ_i, v_i),      θ_i ~ N(μ, τ²)
+    τ²:  Σ_i (x_i − μ̂)²/(v_i + τ²) = n − 1, 0 where Σ_i (x_i − μ̂)²/v_i is less already         (Paule–Mandel)
+    μ̂ = Σ_i x_i/(v_i + τ²) / Σ_i 1/(v_i + τ²)
+    expected_i = x_i − b_i·(x_i − μ̂),        b_i = (n − 2)/(n − 1)·v_i/(v_i + τ²)
+
+v_i and not V_i: the best linear estimate of θ takes the variance that is expected before the score is known
+(Bühlmann). With its own V_i, smaller near 1, a leader at 90% regresses by a third too little.
+
+(n − 2)/(n − 1) makes the leader's regression right on average: with equal v, x_L − x̄ = √S·g with g
+independent of S = Σ(x − x̄)² ~ (v + τ²)·χ²_{n−1}, and E √S = (n − 2)(v + τ²)·E[1/√S]. Whom one looks at does
+not matter to an expectation given all scores: the leader needs no other correction.
+
+Symbols
+-------
+======  =================  ========  ========
+symbol  code               shape     unit
+======  =================  ========  ========
+x       ``scores``         (n,)      0 to 1
+V       ``variances``      (n,)      score²
+k       ``n_tasks``        scalar    tasks
+μ̂       ``mean``           scalar    0 to 1
+τ̂²      ``between``        scalar    score²
+======  =================  ========  ========
+
+Limits: V has to be of what a second run draws anew: of trials, where the tasks stay. Where V is an upper
+bound, the expectation is a lower one. θ is taken for normal: an agent far ahead of all others is held for
+luckier than it is.
+
+Source
+------
+Efron & Morris, *JASA* 70 (1975) 311-319. Paule & Mandel, *Journal of Research of the NBS* 87 (1982) 377-385,
+by the iteration of DerSimonian & Kacker, *Contemporary Clinical Trials* 28 (2007) 105-114. Bühlmann, *ASTIN
+Bulletin* 4 (1967) 199-207. Morris, *JASA* 78 (1983) 47-55, has n − 3 for n − 2: the least squared error over
+all agents.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analytics.arrays import FloatArray, read_only
+from analytics.errors import CoreError
+
+FEWEST = 5
+PRECISION = 1e-12
+
+
+class RegressionRefused(CoreError):
+    """Under five agents, or a score or variance that is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """How agents differ, and what a second run of each is expected to score.
+
+    Attributes
+    ----------
+    mean, between : float
+        μ̂, and τ̂², score².
+    expected : float array, shape (n,)
+        0 to 1.
+    """
+
+    mean: float
+    between: float
+    expected: FloatArray
+
+
+def regressed(scores: FloatArray, variances: FloatArray, n_tasks: int) -> Regression:
+    """Return what a second run of each agent is expected to score.
+
+    Parameters
+    ----------
+    scores, variances : float array, shape (n,)
+        x and V, those above 0.
+    n_tasks : int
+        k.
+
+    Raises
+    ------
+    RegressionRefused
+    """
+    _check(scores, variances, n_tasks)
+    rates, n = (n_tasks * scores + 2) / (n_tasks + 4), scores.size
+    spread = rates * (1 - rates)
+    v = variances / spread * spread.mean()
+    between = _between(scores, v)
+    mean = _mean(scores, v, between)
+    share = (n - 2) / (n - 1) * v / (v + between)
+    return Regression(mean, between, read_only(scores - share * (scores - mean)))
+
+
+def _between(x: FloatArray, v: FloatArray) -> float:
+    """τ̂², from below: the equation's left side is convex and falls, so Newton's steps never overshoot."""
+    between = 0.0
+    while True:
+        squares = (x - _mean(x, v, between)) ** 2 / (v + between)
+        step = (squares.sum() - (x.size - 1)) / (squares / (v + between)).sum() if squares.any() else 0.0
+        if step <= PRECISION * (between + v.min()):
+            return between
+        between += float(step)
+
+
+def _mean(x: FloatArray, v: FloatArray, between: float) -> float:
+    weights = 1 / (v + between)
+    return float((weights * x).sum() / weights.sum())
+
+
+def _check(scores: FloatArray, variances: FloatArray, n_tasks: int) -> None:
+    if scores.ndim != 1 or scores.shape != variances.shape or n_tasks < 1:
+        raise RegressionRefused(f"scores {scores.shape}, variances {variances.shape}, {n_tasks} tasks")
+    if scores.size < FEWEST:
+        raise RegressionRefused(f"{scores.size} agents; how much agents differ takes {FEWEST}")
+    if not (((scores >= 0) & (scores <= 1)).all() and ((variances > 0) & np.isfinite(variances)).all()):
+        raise RegressionRefused("a score outside 0 to 1, or a variance that is not finite and above 0")
