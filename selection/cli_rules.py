@@ -99,6 +99,11 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
             "metavar": "N",
             "help": "pass rates of the latest N complete agents (all)",
         },
+        "trial_noise": {
+            "metavar": "NOISE",
+            "help": "where no agent has two trials of a task: their noise, from another benchmark, such as "
+            '"0.118 from Terminal-Bench" (an upper bound)',
+        },
         "seed": {
             "type": whole(MOST_SEED),
             "default": standard.seed,
@@ -113,7 +118,7 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
     }
     for name, options in flags.items():
         if name not in without:
-            group.add_argument(f"--{name}", **options)
+            group.add_argument(f"--{name.replace('_', '-')}", **options)
 
 
 def rules_of(arguments: argparse.Namespace) -> Rules:
@@ -133,6 +138,7 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
         strategy=strategy if isinstance(strategy, str) else Rules.strategy,
         estimator=stated.get("estimator") or "",
         target=stated.get("target"),
+        trial_noise=stated.get("trial_noise") or "",
         seed=stated.get("seed", Rules.seed),
         counting=Counting(
             duplicates=stated.get("duplicates", "mean"),

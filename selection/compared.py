@@ -29,6 +29,7 @@ def values(found: Compared) -> dict[str, Any]:
         "target": found.target,
         "n_tasks": found.n_tasks,
         "omega": found.omega,
+        "trial_noise": found.trial_noise,
         "agents": {name: {key: getattr(at, key) for key in names} for name, at in found.agents.items()},
         "pairs": [_pair_values(pair) for pair in found.pairs],
         "left_out": dict(found.left_out),
@@ -82,6 +83,7 @@ def shown(found: Compared, *, whole: bool) -> dict[str, Any]:
     omitted = sorted({name for estimate in estimates for name in estimate.omitted})
     return {
         "scores on": terms.task_set(found.target, found.n_tasks),
+        **({"trial noise": f"borrowed: {found.trial_noise}"} if found.trial_noise else {}),
         "never measured": "; ".join(_unmeasured(name) for name in omitted) or "nothing that is asked for",
         **({"not shown": _not_shown(found, n_more)} if n_more else {}),
         "agents": [

@@ -56,6 +56,9 @@ class Rules:
     headline_from : {"", "self_reported", "logs", "verified"}
         The least trust of an agent that headlines are made from; "": verified, once there are five such
         agents.
+    trial_noise : str
+        "0.118 from Terminal-Bench": ω that another benchmark measured, above 0 and at most 1, used where no
+        agent has two trials of a task; "": errors are upper bounds there.
     counting : Counting
         Which outcomes count, and as what.
 
@@ -78,6 +81,7 @@ class Rules:
     n_trials: int = 1
     seed: int = 0
     headline_from: str = ""
+    trial_noise: str = ""
     counting: Counting = field(default_factory=Counting)
 
     def __post_init__(self) -> None:
@@ -93,8 +97,23 @@ class Rules:
             "refit_every": (5 <= self.refit_every <= 10, "from 5 to 10"),
             "headline_from": (self.headline_from in ("", *TRUST), f"one of {', '.join(TRUST)}"),
             "n_trials": (self.n_trials >= 1, "at least 1"),
+            "trial_noise": (
+                not self.trial_noise or borrowed_omega(self.trial_noise) is not None,
+                "empty, or a number above 0 and at most 1, from, and a source, such as 0.118 from "
+                "Terminal-Bench",
+            ),
             "seed": (self.seed >= 0, "at least 0"),
         }
         for name, (holds, rule) in ranges.items():
             if not holds:
                 raise RulesRefused(f"{name} = {getattr(self, name)!r} is out of range: it has to be {rule}")
+
+
+def borrowed_omega(trial_noise: str) -> float | None:
+    """Return 0.118 of "0.118 from Terminal-Bench"; None where that is no such text."""
+    share, _, source = trial_noise.partition(" from ")
+    try:
+        omega = float(share)
+    except ValueError:
+        return None
+    return omega if 0 < omega <= 1 and source.strip() and trial_noise.isprintable() else None

@@ -321,6 +321,13 @@ class Policy(models.Model):
         help_text="The least trust of an agent that headlines, badges and cost sentences are made from; "
         "empty: verified, once there are five verified agents.",
     )
+    trial_noise = models.CharField(
+        max_length=NAME_LENGTH,
+        blank=True,
+        default="",
+        help_text="Noise of trials that another benchmark measured, as a share of p(1 − p), and its name: "
+        "0.118 from Terminal-Bench; used where no agent has two trials of a task; empty: an upper bound.",
+    )
     n_trials = models.PositiveSmallIntegerField(default=1, help_text="Trials asked for on each task.")
     assignment = models.CharField(
         max_length=8,

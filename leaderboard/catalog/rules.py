@@ -63,6 +63,7 @@ def _number(words: str, is_allowed: Callable[[Decimal], bool]) -> FieldRule:
 
 
 FRACTION = _number("a number from 0 to 1", lambda value: 0 <= value <= 1)
+NOISE = _number("a number above 0 and at most 1", lambda value: 0 < value <= 1)
 
 
 def _share(*, empty: str) -> FieldRule:
@@ -78,6 +79,15 @@ def _one_of(values: list[str], *, empty: str = "") -> FieldRule:
         return text
 
     return FieldRule(f"one of {', '.join(values)}" + (f"; or empty: {empty}" if empty else ""), read)
+
+
+def _trial_noise(text: str) -> str:
+    omega, _, source = text.partition(" from ")
+    if text and not (
+        source.strip() and text.isprintable() and len(text) <= NAME_LENGTH and NOISE.read(omega)
+    ):
+        raise ValueError(text)
+    return text
 
 
 def _yes_or_no(text: str) -> bool:
@@ -133,6 +143,9 @@ RULES: Mapping[str, FieldRule] = {
         _conditions,
     ),
     "headline_from": _one_of(Trust.values, empty="verified, once there are five verified agents"),
+    "trial_noise": FieldRule(
+        f"{NOISE.words}, from, and the benchmark that measured it; or empty: an upper bound", _trial_noise
+    ),
     "n_trials": _whole(1, 32_767),
     "resubmission": _one_of(Resubmission.values),
     "assignment": _one_of(Assigning.values),

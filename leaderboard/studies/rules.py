@@ -32,6 +32,7 @@ FIELDS = (
     "podium",
     "staged_from",
     "draw_share",
+    "trial_noise",
 )
 
 
@@ -60,6 +61,7 @@ def rules_of(policy: Policy, subset: TaskSubset | None = None) -> Rules:
         n_trials=policy.n_trials,
         seed=policy.base_seed,
         headline_from=policy.headline_from,
+        trial_noise=policy.trial_noise,
         counting=counting_of(policy, subset),
     )
 

@@ -38,7 +38,7 @@ from selection.standings.placing import (
     scores_of,
 )
 from selection.standings.savings import heading, savings
-from selection.standings.targets import Bench, Told, nothing, one_trial, unranked
+from selection.standings.targets import Bench, Told, borrowed_by, has_repeats, nothing, unranked
 from selection.standings.trials import trials
 from selection.standings.verdict import falls_back, no_subset, verdict
 from selection.standings.versions import tell
@@ -108,7 +108,14 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
         found = basis(record, rules, given)
         level = headline_from(record, rules)
         heads = heading(record, level)
-        bench = Bench(found.record, given.variances.facets, rules.seed, given.draws, heading=heads)
+        bench = Bench(
+            record=found.record,
+            facets=given.variances.facets,
+            seed=rules.seed,
+            draws=given.draws,
+            heading=heads,
+            borrowed=borrowed_by(found.record, rules),
+        )
         estimated, measured = estimates_of(found, rules, given)
         told = _told(bench, found, rules, given.fits, estimated)
     return _standings(found, told, rules, given, estimated, measured, level)
@@ -225,6 +232,7 @@ def _standings(
         measured=_measured(given),
         savings=_savings(found, estimated, level) if found.subset.size else None,
         coverage=measured,
+        trial_noise=borrowed_by(record, rules),
     )
     return replace(
         board,
@@ -236,6 +244,7 @@ def _standings(
             zero=record.counting.missing == "zero",
             not_revalidated=given.not_revalidated,
             n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
+            trial_noise=rules.trial_noise,
         ),
     )
 
@@ -303,7 +312,6 @@ def _measured(given: Given) -> tuple[str, ...]:
 def _not_measured(record: Record, given: Given) -> tuple[str, ...]:
     """Name the sources of error without an estimate."""
     absent = [terms.UNMEASURED[facet.name] for facet in given.variances.facets if facet.with_agent is None]
-    variances = record.table.trial_variances
-    if variances is None or np.isnan(variances).all() or one_trial(record).all():
+    if not has_repeats(record):
         absent.insert(0, terms.UNMEASURED["trials"])
     return (*absent, *given.variances.not_measured)

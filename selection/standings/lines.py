@@ -140,7 +140,8 @@ class AtTarget:
         Where the standard error comes from.
     source : str
         Where the interval of an estimated score comes from ("jackknife+", …), and whether it allows for a new
-        scaffold; or "tasks chosen for the agent"; empty for a measured one.
+        scaffold; or "tasks chosen for the agent"; of a measured one the noise of trials where it is borrowed
+        ("0.118 from Terminal-Bench"), else empty.
     estimated : bool
         Whether `score` is predicted, from the subset or from tasks chosen for the agent.
     n_valid, n_missing : int
@@ -445,6 +446,8 @@ class Standings:
         The least trust of an agent that headlines are made from.
     measured : tuple of str
         Sources of error that a variance study measured, in words; the intervals hold them.
+    trial_noise : str
+        The noise of trials that intervals borrow, ω and its source; else empty.
     """
 
     n_tasks: int
@@ -465,6 +468,7 @@ class Standings:
     why_target: str = ""
     headline_from: Trust = "self_reported"
     trials: Trials | None = None
+    trial_noise: str = ""
 
     def as_plain(self) -> dict[str, Any]:
         """Return the same as objects of JSON: dictionaries, lists, texts, numbers, true, false and null."""

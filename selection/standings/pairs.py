@@ -38,12 +38,13 @@ from analytics.text import named
 from selection.errors import SelectionError
 from selection.given import Given
 from selection.rules import Rules
+from selection.standings import terms
 from selection.standings.answering import Basis, basis, default_target, estimates_of, shift_of
 from selection.standings.chosen_for import is_chosen_for
 from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget
 from selection.standings.placing import Placed
-from selection.standings.targets import Bench, at_target, unclaimed
+from selection.standings.targets import Bench, at_target, borrowed_by, unclaimed
 
 Code = Literal["target_unknown", "no_subset", "agent_unknown", "too_few"]
 
@@ -115,6 +116,8 @@ class Compared:
         Of the target.
     outcomes : mapping of str to float array, shape (n_tasks,)
         Agent → mean outcomes by task, as the differences have them; NaN without a valid one.
+    trial_noise : str
+        The noise of trials that intervals borrow; else empty.
     """
 
     target: Target
@@ -125,6 +128,7 @@ class Compared:
     left_out: Mapping[str, str]
     tasks: tuple[str, ...]
     outcomes: Mapping[str, FloatArray]
+    trial_noise: str = ""
 
 
 def pairs(
@@ -262,7 +266,13 @@ def view_of(
         rules=rules,
         given=given,
         target=cast(Target, wanted),
-        bench=Bench(found.record, given.variances.facets, rules.seed, given.draws),
+        bench=Bench(
+            record=found.record,
+            facets=given.variances.facets,
+            seed=rules.seed,
+            draws=given.draws,
+            borrowed=borrowed_by(found.record, rules),
+        ),
         shift=shift_of(found, rules, given.fits) if wanted == "subset" else 0.0,
     )
 
@@ -292,6 +302,7 @@ def pairs_of(
         left_out=left_out,
         tasks=tuple(table.tasks[j] for j in view.tasks.tolist()),
         outcomes={side.name: read_only(table.means[side.i, view.tasks]) for side in sides},
+        trial_noise="" if view.target == "domain" else view.bench.borrowed,
     )
 
 
@@ -387,7 +398,7 @@ def _estimate(view: View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | 
         return compare(a.row, b.row, facets=bench.facets, groups=groups)
     if a.agent is None or b.agent is None:
         raise PairsRefused("too_few", "the error of a full score is not known")
-    return compare_given(
+    estimate = compare_given(
         a.agent,
         b.agent,
         view.target,
@@ -396,6 +407,8 @@ def _estimate(view: View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | 
         facets=bench.facets,
         added=_shift(view, a, b),
     )
+    is_borrowed = bench.borrowed and estimate.method == "variance function"
+    return replace(estimate, method=terms.BORROWED) if is_borrowed else estimate
 
 
 def _shift(view: View, a: _Side, b: _Side) -> Term | None:

@@ -31,7 +31,7 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns
 from analytics.differences.domain_ranks import RankIntervals, rank_intervals, resample
 from analytics.differences.estimates import Target
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
-from analytics.differences.finite_ranks import RankSets, rank_sets
+from analytics.differences.finite_ranks import NOTES, RankSets, rank_sets
 from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.regression import FEWEST, regressed
 from analytics.differences.rows import Facet, Row, agent_variance
@@ -40,6 +40,7 @@ from analytics.errors import CoreError
 from analytics.outcome_table import naive_standard_error
 from analytics.record import Record
 from analytics.trials.flags import unclaimed_orders
+from selection.rules import Rules, borrowed_omega
 from selection.standings import terms
 from selection.standings.full_scores import Estimated
 from selection.standings.lines import AtTarget, SecondRun, TargetLine
@@ -61,6 +62,8 @@ class Bench:
         Those made so far, of this answer and of earlier ones.
     heading : bool array, shape (n_agents,), optional
         Agents that headlines are made from, among which the best is looked for; by default all.
+    borrowed : str
+        "0.118 from Terminal-Bench": the noise of trials where the record tells none; see `borrowed_by`.
     """
 
     record: Record
@@ -69,9 +72,12 @@ class Bench:
     draws: KeptDraws = field(default_factory=KeptDraws)
     noises: dict[bytes, TrialNoise] = field(default_factory=dict)
     heading: Mask | None = None
+    borrowed: str = ""
 
     def noise(self, tasks: IndexArray) -> TrialNoise:
-        """Return what `Record.telling_noise` tell of the noise of trials on these tasks."""
+        """Return the noise of trials on these tasks by `Record.telling_noise`, or what is borrowed."""
+        if self.borrowed:
+            return TrialNoise(borrowed_omega(self.borrowed))
         key = tasks.tobytes()
         if key not in self.noises:
             self.noises[key] = self._noise(tasks)
@@ -152,6 +158,17 @@ def one_trial(record: Record) -> Mask:
     return np.array([bool(repeats.copies) for repeats in record.repeats], dtype=np.bool_)
 
 
+def has_repeats(record: Record) -> bool:
+    """Whether some agent has two independent trials of a task in one setting."""
+    variances = record.table.trial_variances
+    return variances is not None and not np.isnan(variances[~one_trial(record)]).all()
+
+
+def borrowed_by(record: Record, rules: Rules) -> str:
+    """Return the trial noise of the rules where the record has no repeats of its own; else empty."""
+    return "" if has_repeats(record) else rules.trial_noise
+
+
 def nothing(bench: Bench, target: Target, n_tasks: int, reason: str) -> Told:
     """Return a target that says nothing, and why."""
     n = bench.record.n_agents
@@ -214,7 +231,7 @@ def tell(
         line = replace(line, second_run=_second_run(bench, tasks, heading, at))
     may, names = (some or found).may_be_first, bench.record.table.agents
     first = tuple(names[i] for i, may_be in zip(heading, may, strict=True) if may_be) if heading else ()
-    return _concluded(replace(_judged(line, found), may_be_first=first), at, rows, found)
+    return _concluded(replace(_judged(line, found, bench.borrowed), may_be_first=first), at, rows, found)
 
 
 def _second_run(
@@ -285,6 +302,7 @@ def _measured(bench: Bench, target: Target, tasks: IndexArray, row: Row, placed:
     selected, omega = target == "subset", bench.noise(tasks).omega
     estimate = score(row, target, selected=selected, omega=omega, facets=bench.facets)
     interval, moved = estimate.interval, placed.score - estimate.value
+    is_borrowed = bool(bench.borrowed) and estimate.method == "variance function"
     return replace(
         told,
         score=placed.score,
@@ -293,7 +311,8 @@ def _measured(bench: Bench, target: Target, tasks: IndexArray, row: Row, placed:
         se=interval.se if interval else None,
         naive_se=naive_standard_error(placed.score, tasks.size),
         upper_bound=estimate.method == "upper bound" and interval is not None,
-        method=estimate.method,
+        method=terms.BORROWED if is_borrowed else estimate.method,
+        source=bench.borrowed if is_borrowed else "",
         reason=estimate.reason,
     )
 
@@ -376,13 +395,17 @@ def unclaimed(bench: Bench, tasks: IndexArray, rows: Sequence[int], measured: Se
     return found
 
 
-def _judged(line: TargetLine, found: RankIntervals) -> TargetLine:
+def _judged(line: TargetLine, found: RankIntervals, borrowed: str) -> TargetLine:
     """Add how pairs were judged, and what that takes for granted."""
     if not isinstance(found, RankSets):
         return replace(line, method=RESAMPLED)
     untold = [method == "neyman" for method in found.methods]
     method = RESAMPLED if all(untold) else BY_BOTH if any(untold) else BY_ERRORS
-    return replace(line, method=method, note="; ".join(found.notes))
+    notes = [
+        terms.BORROWED_NOTE.format(borrowed) if borrowed and note == NOTES["variance function"] else note
+        for note in found.notes
+    ]
+    return replace(line, method=method, note="; ".join(notes))
 
 
 def _added(shift: tuple[Mask, float] | None, rows: Sequence[int]) -> FloatArray | None:

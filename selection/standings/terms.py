@@ -49,7 +49,10 @@ MARKS = {
     "backdated": "dated long before its delivery; an operator let it in",
     "imprecise": "dated to the month or the year alone",
 }
+BORROWED = "borrowed noise"
+BORROWED_NOTE = "the noise of trials is borrowed: {}"
 METHODS = {
+    BORROWED: "from the noise of trials that another benchmark measured; assumes that it is as large here",
     "repeated trials": "from repeated trials of each task",
     "variance function": "from how much the trials of agents with repeats vary; assumes that this agent's "
     "vary as much",

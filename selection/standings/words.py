@@ -446,10 +446,25 @@ def in_no_interval(board: Standings) -> tuple[str, ...]:
 
 
 def bounded_text(board: Standings) -> str:
-    """Say that intervals hold trials that were never repeated; empty where some were."""
+    """Say how intervals hold trials that were never repeated; empty where some were."""
     source = UNMEASURED["trials"]
-    held = source in board.not_measured
-    return f"Never measured, so in the intervals as an upper bound: {source}." if held else ""
+    if source not in board.not_measured:
+        return ""
+    if board.trial_noise:
+        return f"Never measured here, so borrowed in the intervals ({board.trial_noise}): {source}."
+    return f"Never measured, so in the intervals as an upper bound: {source}."
+
+
+def trial_noise_text(used: str, stated: str) -> str:
+    """Say that intervals borrow the noise of trials, or that they need not; empty where none is stated."""
+    if used:
+        return (
+            f"no agent ran a task twice, so intervals and ranks borrow the noise of trials: {used}; they are "
+            "right if trials vary as much here"
+        )
+    if stated:
+        return f"the noise of trials that the rules state ({stated}) is not used: agents here have repeats"
+    return ""
 
 
 def held_text(board: Standings, target: str = "") -> str:
@@ -470,6 +485,7 @@ def notices(
     zero: bool = False,
     not_revalidated: str = "",
     n_unheard: int = 0,
+    trial_noise: str = "",
 ) -> tuple[str, ...]:
     """Return what the reader must know before the ranks, a sentence each.
 
@@ -488,6 +504,8 @@ def notices(
         That runs asked for on an alert did not come.
     n_unheard : int
         Full runs of accounts that have two others; see `analytics.record.voices`.
+    trial_noise : str
+        That of the rules.
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
     why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]
@@ -498,6 +516,7 @@ def notices(
             universe,
             not_revalidated,
             target_text(board),
+            trial_noise_text(board.trial_noise, trial_noise),
             unheard_text(board, n_unheard),
             _compared_text(board),
             ZERO if zero else "",

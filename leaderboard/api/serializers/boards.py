@@ -75,6 +75,10 @@ class BoardOne(Form):
     coverage = JSONField(help_text="Or null.")
     notices = ListField(child=CharField())
     measured = ListField(child=CharField())
+    trial_noise = CharField(
+        required=False,
+        help_text="The noise of trials that intervals borrow from another benchmark, or empty.",
+    )
     since = JSONField(required=False, help_text="Where asked for: what changed since that board.")
 
 
@@ -96,6 +100,7 @@ class Compared(Form):
     target = CharField()
     n_tasks = IntegerField()
     omega = FloatField(allow_null=True)
+    trial_noise = CharField(help_text="The noise of trials that intervals borrow, or empty.")
     agents = DictField(child=DictField(), help_text="By descending score.")
     pairs = ListField(child=DictField(), help_text="`difference` is that of a − b, with its own interval.")
     left_out = DictField(child=CharField(), help_text="Agents that cannot be compared, and why.")
