@@ -99,8 +99,8 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
         "verdict": verdict["text"],
         "agents": f"{replay['n_agents']} with full runs on {replay['n_tasks']} tasks, {order}",
         "runs saved": f"{replay['saved']:.1%}; among the second half {replay['saved_late']:.1%}",
-        "pairs in order": f"{_percent(replay['pairs'])}; random tasks at the same cost "
-        f"{_share(replay['random_pairs'])}; two full runs would agree on {_share(replay['ceiling'])}",
+        "pairs in order": f"{_percent(replay['pairs'])}, the order of full runs; random tasks at the same "
+        f"cost {_share(replay['random_pairs'])}; two full runs would agree on {_share(replay['ceiling'])}",
         "clear pairs": _percent(replay["clear_pairs"]),
         "best five found": f"{5 * replay['best_five']:.1f}",
         "podium found": f"{replay['podium']:.0%}",
