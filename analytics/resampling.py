@@ -65,6 +65,34 @@ def resampled_counts(seed: int, what: str, n: int, n_draws: int, *, first: int =
     return counts
 
 
+def resampled_within(
+    seed: int, what: str, strata: npt.NDArray[np.integer], n_draws: int, *, first: int = 0
+) -> npt.NDArray[np.int64]:
+    """How often each unit is met where each stratum is drawn from anew, shape (n_draws, n).
+
+    Parameters
+    ----------
+    seed, what, n_draws, first
+        As in `resampled_counts`.
+    strata : int array, shape (n,)
+        Stratum of each unit; of a stratum as many are drawn as it has, with replacement.
+
+    Raises
+    ------
+    SeedRefused
+    """
+    if n_draws < 1:
+        raise SeedRefused(f"{n_draws} bootstrap draws; at least 1 is needed")
+    order = np.argsort(strata, kind="stable")
+    _, place, of, size = np.unique(strata[order], return_index=True, return_inverse=True, return_counts=True)
+    low = place[of]
+    high = low + size[of]
+    counts = np.empty((n_draws, len(order)), dtype=np.int64)
+    for b, rng in enumerate(_generators(seed, what, first, n_draws)):
+        counts[b, order] = np.bincount(rng.integers(low, high), minlength=len(order))
+    return counts
+
+
 def _generators(seed: int, what: str, first: int, n: int) -> Iterator[np.random.Generator]:
     """Yield `generator` of n places in a row; words of 32 bits are told apart once instead of n times."""
     if not 0 <= first <= first + n <= 1 << 32 or seed < 0:

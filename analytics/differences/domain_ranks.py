@@ -10,6 +10,9 @@ all pairs at once (`analytics.differences.task_draws`, `neyman_draws`)::
     c  = the ⌈.95·(n_draws + 1)⌉-th smallest max over a, b of T*_ba, but at least t_{k−1,.975}
     a beats b when d_ab > c·se_ab;  rank of a in [1 + #{b beats a}, n − #{a beats b}]
 
+Where tasks come in groups (`analytics.differences.groups`), whole groups are resampled, or tasks within each
+group; se and the floor of c are those of groups.
+
 Agents a and b are tied where neither beats the other. This is not transitive: no groups of ranks are formed.
 Who may be first is told by `first` on the same draws.
 
@@ -54,6 +57,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, CodeArray, FloatArray, Mask, read_only
+from analytics.differences import groups as grouped
 from analytics.differences.first import least_by_tasks, may_be_first_by_tasks
 from analytics.differences.neyman_draws import N_TASKS_LEAST, Ahead, ahead, draws_for
 from analytics.differences.task_draws import PairVariances, pair_variances
@@ -77,12 +81,20 @@ class Resamples:
         Variance beyond tasks and trials, score².
     ahead : float array, shape (n_draws, n_agents)
         T*² of the agent that is furthest ahead; 0 without another.
+    groups : Groups or None
+        Of the tasks; None where they are independent.
     """
 
     agents: tuple[str, ...]
     outcomes: FloatArray
     v: FloatArray
     ahead: FloatArray
+    groups: grouped.Groups | None = None
+
+    @property
+    def df(self) -> int:
+        """Degrees of freedom of one difference: k − 1, or those of the groups."""
+        return self.outcomes.shape[1] - 1 if self.groups is None else self.groups.df
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +149,7 @@ def resample(
     seed: int,
     v: npt.ArrayLike | None = None,
     n_draws: int | None = None,
+    groups: grouped.Groups | None = None,
     ahead: Ahead = ahead,
 ) -> Resamples:
     """Resample the tasks for all pairs of agents.
@@ -152,22 +165,29 @@ def resample(
         v_a of `analytics.differences.rows.agent_variance`, score²; 0 where not given.
     n_draws : int, optional
         At least 19; `analytics.differences.neyman_draws.draws_for` these agents, where not given.
+    groups : Groups, optional
+        Of the tasks; by default they are independent.
     ahead : callable
-        `analytics.differences.neyman_draws.ahead`, or one that remembers what it found.
+        `analytics.differences.neyman_draws.ahead`, or one that remembers what it found; for
+        independent tasks.
 
     Raises
     ------
     RanksRefused
         With the place at fault.
+    GroupsRefused
     """
     outcomes = np.asarray(outcomes, dtype=np.float64)
     variances = np.zeros(len(outcomes)) if v is None else np.asarray(v, dtype=np.float64)
     names = tuple(agents)
     n_draws = draws_for(len(names)) if n_draws is None else n_draws
     _check(names, outcomes, variances, n_draws)
-    every = np.ones(len(names), dtype=np.bool_)
-    found = ahead(outcomes, names, variances, every, seed=seed, n_draws=n_draws)
-    return Resamples(names, read_only(outcomes), read_only(variances), read_only(found))
+    if groups is None:
+        every = np.ones(len(names), dtype=np.bool_)
+        found = ahead(outcomes, names, variances, every, seed=seed, n_draws=n_draws)
+    else:
+        found = grouped.ahead(outcomes, names, variances, groups, seed=seed, n_draws=n_draws)
+    return Resamples(names, read_only(outcomes), read_only(variances), read_only(found), groups)
 
 
 def rank_intervals(
@@ -181,7 +201,8 @@ def rank_intervals(
     unclaimed : bool array, shape (n_agents, n_agents), optional
         Pairs that are tied whatever their outcomes; symmetric.
     pair_variances : callable
-        `analytics.differences.task_draws.pair_variances`, or one that remembers what it found.
+        `analytics.differences.task_draws.pair_variances`, or one that remembers what it found; for
+        independent tasks.
 
     Notes
     -----
@@ -191,13 +212,15 @@ def rank_intervals(
     n_draws = len(resamples.ahead)
     place = -(-95 * (n_draws + 1) // 100)
     largest = np.sort(resamples.ahead.max(axis=1))
-    critical = max(math.sqrt(largest[place - 1]), float(stdtrit(n_tasks - 1, 0.975)))
+    critical = max(math.sqrt(largest[place - 1]), float(stdtrit(resamples.df, 0.975)))
     means = np.round(resamples.outcomes.mean(axis=1), DECIMALS)
-    se = np.sqrt(pair_variances(resamples.outcomes, resamples.v))
+    outcomes, v, groups = resamples.outcomes, resamples.v, resamples.groups
+    variances = grouped.pair_variances(outcomes, v, groups) if groups else pair_variances(outcomes, v)
+    se = np.sqrt(variances)
     d = np.round(means[:, None] - means, DECIMALS)
     d = d if unclaimed is None else np.where(unclaimed, 0.0, d)
     beats, lead = d > critical * se, (d / se).max(axis=0)
-    least = np.full(n_agents, least_by_tasks(resamples.ahead, n_tasks))
+    least = np.full(n_agents, least_by_tasks(resamples.ahead, resamples.df))
     return RankIntervals(
         agents=resamples.agents,
         means=read_only(means),

@@ -264,7 +264,7 @@ def _least_of_first(board: _Board, others: FloatArray) -> FloatArray:
     if board.by_tasks.any():
         untold = np.array([error.method == "neyman" for error in board.errors])
         found[board.by_tasks.any(axis=1)] = float(stdtrit(board.n_tasks - 1, 0.95))
-        found[untold] = least_by_tasks(others[:, untold], board.n_tasks)
+        found[untold] = least_by_tasks(others[:, untold], board.n_tasks - 1)
     return found
 
 

@@ -88,19 +88,19 @@ def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, le
     return np.asarray((lead <= least) | (n_reaching > len(ahead) - place), dtype=np.bool_)
 
 
-def least_by_tasks(ahead: FloatArray, n_tasks: int) -> float:
-    """Return what c_a is at least where pairs are judged by tasks: c̄, and one pair's t_{k−1,.95}.
+def least_by_tasks(ahead: FloatArray, df: int) -> float:
+    """Return what c_a is at least where pairs are judged by tasks: c̄, and one pair's t_{df,.95}.
 
     Parameters
     ----------
     ahead : float array, shape (n_draws, n_agents)
         T_a² of the agents judged so, one at least.
-    n_tasks : int
-        k.
+    df : int
+        Of one difference; k − 1 where tasks are independent.
     """
     place = -(-95 * (ahead.size + 1) // 100)
     pooled = math.sqrt(np.partition(ahead, place - 1, axis=None)[place - 1])
-    return max(pooled, float(stdtrit(n_tasks - 1, 0.95)))
+    return max(pooled, float(stdtrit(df, 0.95)))
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic

@@ -213,8 +213,8 @@ def test_fewer_draws_are_the_first_ones(levels):
 def test_what_excludes_an_agent_is_at_least_what_excludes_a_typical_one():
     """Of 100 ratios 1, 2, … 100, squared here, the 96th; Student's 95% point where that is larger."""
     ratios = np.random.default_rng(1).permutation(np.arange(1.0, 101.0)).reshape(20, 5)
-    assert least_by_tasks(ratios**2, 7) == 96.0
-    assert least_by_tasks(ratios**2 / 100**2, 7) == pytest.approx(stats.t.ppf(0.95, 6))
+    assert least_by_tasks(ratios**2, 6) == 96.0
+    assert least_by_tasks(ratios**2 / 100**2, 6) == pytest.approx(stats.t.ppf(0.95, 6))
 
 
 def test_unclaimed_orders_are_ties_and_exclude_nobody():

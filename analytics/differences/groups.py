@@ -1,0 +1,265 @@
+"""Errors of a mean over tasks that come in groups: drawn groups (clusters), or given groups (strata).
+
+Model
+-----
+x_j on N tasks, n_g of them in group g of G. A *cluster* (a repository, a source document) could have been
+another one: tasks of one cluster go together, and only whole clusters are independent. A *stratum* (a level
+of difficulty, a part of the benchmark) is given, with the share of tasks it has: tasks are drawn within. The
+variance of x̄, of one agent's outcomes or of the differences of two, is V::
+
+    cluster   V = N⁻²·Σ_g (Σ_{j∈g}(x_j − x̄))² / (1 − n_g/N)                ν = G − 1;  CR2
+    stratum   V = N⁻²·Σ_h n_h/(n_h − 1)·Σ_{j∈h}(x_j − x̄_h)²               ν Satterthwaite's over strata
+
+CR2 of a mean: residuals of group g are multiplied by (I − J/N)^−½, J all ones, n_g × n_g; of this matrix the
+vector of ones is an eigenvector with the value (1 − n_g/N)^−½. With one task in every cluster, and with one
+stratum, V is s²/N.
+
+*Ranks.* The pseudo-tasks of `analytics.differences.task_draws` take the place of N/(N − 1), so that where V
+is s²/N this is the same variance as there::
+
+    se²_ab = (N(N − 1)·V_ab + 1 + 2·d̄²·N/(N + 2)) / (N + 2)² + v_a + v_b
+    T*_ba  = (d*_ba − d_ba + g*_b − g*_a) / se*_ba
+
+A draw takes G whole clusters with replacement, each of them a cluster of its own, with N* tasks; or n_h tasks
+with replacement within every stratum.
+
+Symbols
+-------
+======  =====================  ====================  ======
+symbol  code                   shape                 unit
+======  =====================  ====================  ======
+x       ``values``             (n_tasks,)            score
+X       ``outcomes``           (n_agents, n_tasks)   0 to 1
+V       ``mean_variance``      scalar                score²
+se²     ``pair_variances``     (n_agents, n_agents)  score²
+T*²     ``ahead``              (n_draws, n_agents)   1
+======  =====================  ====================  ======
+
+Not done here
+-------------
+Under 10 clusters, or with a stratum of a single task, nothing is told: 20-odd would be better for the first,
+and the second shows no spread. No cluster inside a stratum.
+
+Source
+------
+Bell & McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2). Pustejovsky & Tipton, *J. Business & Economic
+Statistics* 36 (2018) 672-683 (its general form). Cameron & Miller, *J. Human Resources* 50 (2015) 317-372
+(t_{G−1}, few clusters). Cochran, *Sampling Techniques*, 3rd ed. 1977, §5.4 (strata and their degrees of
+freedom). Field & Welsh, *JRSS B* 69 (2007) 369-390 (resampling of clusters).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import CodeArray, FloatArray, read_only
+from analytics.differences.rows import Term, satterthwaite
+from analytics.differences.task_draws import agent_noise
+from analytics.errors import CoreError
+from analytics.resampling import resampled_counts, resampled_within
+
+Role = Literal["cluster", "stratum"]
+METHODS: Mapping[Role, str] = MappingProxyType({"cluster": "clusters", "stratum": "strata"})
+FEWEST_CLUSTERS = 10
+N_CELLS = 1 << 21  # of the largest array in a chunk of draws
+
+
+class GroupsRefused(CoreError):
+    """Groups of tasks from which no error can be told."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The group of each task, and what groups are.
+
+    Attributes
+    ----------
+    role : {"cluster", "stratum"}
+    code : int array, shape (n_tasks,)
+        Group of each task, 0 to G − 1, none empty.
+    """
+
+    role: Role
+    code: CodeArray
+
+    @classmethod
+    def of(cls, labels: npt.ArrayLike, role: Role) -> "Groups":
+        """Group tasks by equal labels, (n_tasks,)."""
+        code = np.unique(np.asarray(labels), return_inverse=True)[1]
+        return cls(role, read_only(code.astype(np.int64)))
+
+    def on(self, tasks: npt.NDArray[np.generic]) -> "Groups":
+        """Keep some of the tasks, by position or by a mask."""
+        return Groups.of(self.code[tasks], self.role)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """n_g, (n_groups,)."""
+        return np.bincount(self.code).astype(np.float64)
+
+    @property
+    def df(self) -> int:
+        """G − 1 of clusters, N − H of strata."""
+        return self.sizes.size - 1 if self.role == "cluster" else self.code.size - self.sizes.size
+
+    @property
+    def fault(self) -> str:
+        """Say why no error can be told; empty where one can."""
+        n, n_alone = self.sizes.size, int(np.count_nonzero(self.sizes == 1))
+        if self.role == "cluster" and n < FEWEST_CLUSTERS:
+            return f"errors by groups of tasks need at least {FEWEST_CLUSTERS} groups, not {n}"
+        if self.role == "stratum" and n_alone:
+            return f"{n_alone} of {n} strata have a single task, which shows no spread"
+        return ""
+
+    def weights(self, seed: int, n_draws: int, *, first: int = 0) -> FloatArray:
+        """How often each cluster, or each task, is drawn in the draws from `first` on, (n_draws, n_units)."""
+        if self.role == "cluster":
+            counts = resampled_counts(seed, "rank_weights", self.sizes.size, n_draws, first=first)
+        else:
+            counts = resampled_within(seed, "rank_weights", self.code, n_draws, first=first)
+        return counts.astype(np.float64)
+
+
+def mean_variance(values: FloatArray, groups: Groups) -> Term:
+    """V of the mean of values on N tasks.
+
+    Parameters
+    ----------
+    values : float array, shape (n_tasks,)
+        None missing.
+    groups : Groups
+        Of these tasks.
+
+    Raises
+    ------
+    GroupsRefused
+    """
+    _check(values.shape, groups)
+    n, sizes = values.size, groups.sizes
+    if groups.role == "cluster":
+        sums = np.bincount(groups.code, weights=values - values.mean())
+        return Term(METHODS["cluster"], float(np.sum(sums**2 / (1 - sizes / n))) / n**2, groups.df)
+    means = np.bincount(groups.code, weights=values) / sizes
+    squares = np.bincount(groups.code, weights=(values - means[groups.code]) ** 2)
+    parts = [
+        Term("strata", size / (size - 1) * square / n**2, size - 1)
+        for size, square in zip(sizes.tolist(), squares.tolist(), strict=True)
+    ]
+    df = satterthwaite(parts)
+    variance = math.fsum(part.variance for part in parts)
+    return Term(METHODS["stratum"], variance, df if df < math.inf else groups.df)
+
+
+def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> FloatArray:
+    """se²_ab of all pairs, shape (n_agents, n_agents).
+
+    Parameters
+    ----------
+    outcomes : float array, shape (n_agents, n_tasks)
+        0 to 1, none missing.
+    v : float array, shape (n_agents,)
+        v_a, score².
+    groups : Groups
+
+    Raises
+    ------
+    GroupsRefused
+    """
+    _check(outcomes.shape[1:], groups)
+    n_units = groups.sizes.size if groups.role == "cluster" else outcomes.shape[1]
+    spread = _spread(outcomes, groups, np.ones((1, n_units)))
+    return np.asarray(_variances(spread)[0] + v[:, None] + v, dtype=np.float64)
+
+
+def ahead(
+    outcomes: FloatArray, names: Sequence[str], v: FloatArray, groups: Groups, *, seed: int, n_draws: int
+) -> FloatArray:
+    """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T*_ba².
+
+    Parameters
+    ----------
+    outcomes, v, groups
+        As in `pair_variances`.
+    names : sequence of str, length n_agents
+    seed, n_draws : int
+
+    Returns
+    -------
+    float array, shape (n_draws, n_agents)
+        At least 0.
+
+    Raises
+    ------
+    GroupsRefused
+    """
+    _check(outcomes.shape[1:], groups)
+    noise, means, beyond = agent_noise(names, v, seed, n_draws), outcomes.mean(axis=1), v[:, None] + v
+    n_agents, n_tasks = outcomes.shape
+    n_chunk = max(N_CELLS // (n_agents * max(n_agents, n_tasks)), 1)
+    found = np.zeros((n_draws, n_agents))
+    for first in range(0, n_draws, n_chunk):
+        drawn = slice(first, min(first + n_chunk, n_draws))
+        spread = _spread(outcomes, groups, groups.weights(seed, drawn.stop - first, first=first))
+        u = spread.means - means + noise[drawn]
+        lead = np.maximum(u[:, None, :] - u[:, :, None], 0.0)  # of the second agent over the first
+        found[drawn] = (lead**2 / (_variances(spread) + beyond)).max(axis=2)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+class _Spread(NamedTuple):
+    """Agents in some draws: N*(N* − 1)·V_ab = |parts_a − parts_b|²."""
+
+    n: FloatArray  # N*, (n_draws,)
+    means: FloatArray  # (n_draws, n_agents)
+    parts: FloatArray  # (n_draws, n_agents, n_units)
+
+
+def _spread(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
+    return (_of_clusters if groups.role == "cluster" else _of_strata)(outcomes, groups, weights)
+
+
+def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
+    sizes = groups.sizes
+    sums = outcomes @ np.eye(sizes.size)[groups.code]
+    n = weights @ sizes
+    means = weights @ sums.T / n[:, None]
+    factors = weights * (n[:, None] - 1) / (n[:, None] - sizes)
+    return _Spread(n, means, np.sqrt(factors)[:, None] * (sums - means[:, :, None] * sizes))
+
+
+def _of_strata(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
+    n, sizes, member = outcomes.shape[1], groups.sizes, np.eye(groups.sizes.size)[groups.code]
+    weighted = weights[:, None] * outcomes
+    centres = (weighted @ member / sizes)[:, :, groups.code]
+    factors = weights * (((n - 1) / n) * sizes / (sizes - 1))[groups.code]
+    means = weighted.sum(axis=2) / n
+    return _Spread(np.full(len(weights), float(n)), means, np.sqrt(factors)[:, None] * (outcomes - centres))
+
+
+def _variances(spread: _Spread) -> FloatArray:
+    """se²_ab without v, (n_draws, n_agents, n_agents)."""
+    n, parts = spread.n[:, None, None], spread.parts
+    squares = np.sum(parts**2, axis=2)
+    apart = np.maximum(squares[:, :, None] + squares[:, None] - 2 * (parts @ parts.transpose(0, 2, 1)), 0.0)
+    gaps = spread.means[:, :, None] - spread.means[:, None]
+    return np.asarray((apart + 1.0 + 2 * gaps**2 * n / (n + 2)) / (n + 2) ** 2, dtype=np.float64)
+
+
+# -------------------------------------------------------------------------------------------------- checks
+
+
+def _check(shape: tuple[int, ...], groups: Groups) -> None:
+    if shape != groups.code.shape:
+        raise GroupsRefused(f"groups of {groups.code.size} tasks for values of shape {shape}")
+    if groups.fault:
+        raise GroupsRefused(groups.fault)
