@@ -113,7 +113,7 @@ def _add_band(commands: Any) -> None:
     parser = add_command(
         commands, "band", _band, summary="The tasks whose pass rate lies in the middle band."
     )
-    add_rules(parser, without=("target",))
+    add_rules(parser, without=("target", "groups"))
 
 
 def _band(arguments: argparse.Namespace) -> Answer:
@@ -213,7 +213,7 @@ def _add_validate(commands: Any) -> None:
     parser.add_argument(
         "--jobs", type=whole(MOST_PROCESSES), default=1, help="workers; the numbers do not depend on it (1)"
     )
-    add_rules(parser, without=("target", "strategy", "subsets"))
+    add_rules(parser, without=("target", "groups", "strategy", "subsets"))
 
 
 def _validate(arguments: argparse.Namespace) -> Answer:
@@ -347,18 +347,10 @@ def _compare(arguments: argparse.Namespace) -> Answer:
             rules,
             given_of(arguments, rules),
             agents=arguments.agents,
-            groups=_groups(flat, record),
             progress=show,
         )
     whole = bool(arguments.agents or arguments.all)
     return Answer(compared.values(found), compared.shown(found, whole=whole))
-
-
-def _groups(flat: FlatFile, record: Record) -> list[str] | None:
-    """Category of every active task; None where the file has fewer than two."""
-    named = dict(zip(flat.tasks, flat.categories, strict=True))
-    found = [named[task] or "" for task in record.table.tasks]
-    return found if len(set(found)) > 1 else None
 
 
 # ---------------------------------------------------------------------------------------------------- drift

@@ -3,7 +3,7 @@
 ========================  ===================================================================================
 flag                      rule
 ========================  ===================================================================================
---target                  what the ranks are about
+--target, --groups        what the ranks are about
 --band, --strategy, ...   which tasks are chosen
 --missing, --duplicates,  which outcomes count, and as what
 --settings, --universe
@@ -24,7 +24,7 @@ from analytics.flat_file import Setting
 from analytics.record import Condition, Counting
 from selection.errors import SelectionError
 from selection.given import Given, SubsetVersion
-from selection.rules import ESTIMATORS, TARGETS, Rules
+from selection.rules import ESTIMATORS, GROUPS, TARGETS, Rules
 from selection.standings.terms import first_names
 from selection.strategies import STRATEGIES
 
@@ -54,6 +54,12 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
             "choices": TARGETS,
             "help": "what ranks and intervals are about: the tasks of the subset, all tasks, or tasks like "
             "these (full, unless the subset orders agents better)",
+        },
+        "groups": {
+            "choices": GROUPS,
+            "default": standard.groups,
+            "help": "for --target domain: groups or categories of tasks are drawn whole (cluster), or tasks "
+            "are drawn within them (stratum) (auto: groups are clusters, if at least 10)",
         },
         "missing": {
             "choices": ("gap", "zero"),
@@ -138,7 +144,7 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
         strategy=strategy if isinstance(strategy, str) else Rules.strategy,
         estimator=stated.get("estimator") or "",
         target=stated.get("target"),
-        trial_noise=stated.get("trial_noise") or "",
+        groups=stated.get("groups", Rules.groups),
         seed=stated.get("seed", Rules.seed),
         counting=Counting(
             duplicates=stated.get("duplicates", "mean"),

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from analytics.command_line import plain
 from analytics.differences.estimates import Estimate
 from selection.standings import terms, words
 from selection.standings.pairs import Compared, Pair
@@ -60,7 +59,6 @@ def _estimate_values(estimate: Estimate | None) -> dict[str, Any]:
         "p": estimate.p_value,
         "method": estimate.method,
         "n_tasks": estimate.n_tasks,
-        "grouped": plain(estimate.grouped),
         "terms": {term.name: term.variance for term in estimate.terms},
         "cancels": list(estimate.cancels),
         "omitted": list(estimate.omitted),

@@ -9,14 +9,16 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (refits). Th
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from analytics.record import TRUST, Counting
 from selection.errors import SelectionError
 
 Target = Literal["subset", "full", "domain"]
+GroupsName = Literal["auto", "none", "category:stratum", "category:cluster", "group:stratum", "group:cluster"]
 EstimatorName = Literal["completion", "ridge", "line"]
 ESTIMATORS: tuple[EstimatorName, ...] = ("completion", "ridge", "line")
+GROUPS: tuple[GroupsName, ...] = get_args(GroupsName)
 TARGETS: tuple[Target, ...] = ("subset", "full", "domain")
 
 
@@ -56,9 +58,10 @@ class Rules:
     headline_from : {"", "self_reported", "logs", "verified"}
         The least trust of an agent that headlines are made from; "": verified, once there are five such
         agents.
-    trial_noise : str
-        "0.118 from Terminal-Bench": ω that another benchmark measured, above 0 and at most 1, used where no
-        agent has two trials of a task; "": errors are upper bounds there.
+    groups : {"auto", "none", "category:stratum", "category:cluster", "group:stratum", "group:cluster"}
+        What the target `domain` takes tasks of one group or category for: drawn together (cluster), or given
+        with their share of tasks (stratum). "auto": groups are clusters where there are at least 10, one of
+        them with two tasks; categories have no role. "none": tasks are independent.
     counting : Counting
         Which outcomes count, and as what.
 
@@ -81,7 +84,7 @@ class Rules:
     n_trials: int = 1
     seed: int = 0
     headline_from: str = ""
-    trial_noise: str = ""
+    groups: str = "auto"
     counting: Counting = field(default_factory=Counting)
 
     def __post_init__(self) -> None:
@@ -96,6 +99,7 @@ class Rules:
             "subset_from": (5 <= self.subset_from <= 50, "from 5 to 50"),
             "refit_every": (5 <= self.refit_every <= 10, "from 5 to 10"),
             "headline_from": (self.headline_from in ("", *TRUST), f"one of {', '.join(TRUST)}"),
+            "groups": (self.groups in GROUPS, f"one of {', '.join(GROUPS)}"),
             "n_trials": (self.n_trials >= 1, "at least 1"),
             "trial_noise": (
                 not self.trial_noise or borrowed_omega(self.trial_noise) is not None,

@@ -60,8 +60,6 @@ class Estimate:
         None where no standard error can be given; `reason` says why.
     p_value : float or None
         Two-sided, of a difference of 0; None for a single mean or without an interval.
-    grouped : Interval or None
-        The same with tasks in groups; target domain only.
     n_tasks : int
         N.
     terms : tuple of Term
@@ -79,7 +77,6 @@ class Estimate:
     method: str
     interval: Interval | None
     p_value: float | None
-    grouped: Interval | None
     n_tasks: int
     terms: tuple[Term, ...]
     cancels: tuple[str, ...]

@@ -6,7 +6,7 @@ d_j = X[a, j] − X[b, j], δ̂ = d̄. What both agents share (the tasks, and wh
 prompts and judges the main effects of those) cancels in d_j; interactions with the agent remain::
 
     domain               SE² = s_d²/N + v_a + v_b                              ν = N − 1
-      in task groups     SE² = G/(G−1)·Σ_g(Σ_{j∈g}(d_j − d̄))²/N² + v_a + v_b   ν = G − 1, shown beside
+      in groups          SE² = V + v_a + v_b        V and ν of `analytics.differences.groups`
     given tasks          SE² = V_a + V_b
       or, where one of two measured agents tells no trial variance (`neyman`)
                          SE² = (Σd_j² + 1 − (Σd_j)²/(k + 2))/(k + 2)² + v_a + v_b   ν = k − 1; an upper bound
@@ -35,8 +35,7 @@ Source
 ------
 Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels). Imbens & Rubin, *Causal
 Inference*, 2015, §6.5. Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations).
-Cameron & Miller, *J. Human Resources* 50 (2015) 317-372, §II (groups). Benjamini & Hochberg, *JRSS B* 57
-(1995) 289-300.
+Benjamini & Hochberg, *JRSS B* 57 (1995) 289-300.
 """
 
 import math
@@ -45,9 +44,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray, Mask
-from analytics.differences.estimates import Estimate, Interval, Target, interval_of, p_value_of
+from analytics.arrays import FloatArray
+from analytics.differences.estimates import Estimate, Target, interval_of, p_value_of
 from analytics.differences.finite_errors import AgentError, Calibrated, Measured, TrialNoise, error_of
+from analytics.differences.groups import Groups
 from analytics.differences.rows import (
     NEVER_MEASURED,
     ComponentRefused,
@@ -71,7 +71,7 @@ def compare(
     *,
     facets: Sequence[Facet] = NEVER_MEASURED,
     shared: Mapping[str, bool] | None = None,
-    groups: npt.ArrayLike | None = None,
+    groups: Groups | None = None,
 ) -> Estimate:
     """δ̂ = mean of X[a, j] − X[b, j] over the common tasks, a sample of tasks, with its interval.
 
@@ -83,19 +83,21 @@ def compare(
         Facets the outcomes depend on; by default run, prompt and judge, none of them measured.
     shared : mapping of str to bool, optional
         Whether both agents ran under the same levels of a facet; true where not given.
-    groups : int or str array, shape (n_tasks,), optional
-        Task groups.
+    groups : Groups, optional
+        Of the tasks; by default they are independent.
 
     Raises
     ------
     NoCommonTask, ShapesDiffer, ComponentRefused
     """
     _check_pair(a, b)
+    if groups is not None and groups.code.shape != a.means.shape:
+        raise ShapesDiffer(f"groups {groups.code.shape} for {a.means.size} tasks")
     common = ~np.isnan(a.means) & ~np.isnan(b.means)
     if not common.any():
         raise NoCommonTask("two agents without a common task with valid outcomes have no difference")
     d = a.means[common] - b.means[common]
-    term, reason = domain_term(d)
+    term, reason = domain_term(d, None if groups is None else groups.on(common))
     added, cancels, omitted = facet_terms((a, b), facets, shared or {})
     terms = () if reason else (term, *added)
     value = float(d.mean())
@@ -106,7 +108,6 @@ def compare(
         method=term.name,
         interval=interval,
         p_value=p_value_of(value, interval),
-        grouped=_grouped(d, groups, common, added) if interval else None,
         n_tasks=d.size,
         terms=terms,
         cancels=cancels,
@@ -158,7 +159,6 @@ def compare_given(
         method=terms[0].name,
         interval=interval,
         p_value=p_value_of(value, interval),
-        grouped=None,
         n_tasks=n_tasks,
         terms=terms,
         cancels=cancels if len(rows) == len(sides) else (),
@@ -236,24 +236,6 @@ def _shared(parts: Sequence[Term]) -> Term:
 def _together(name: str, parts: Sequence[Term]) -> Term:
     """Add independent estimates, with Satterthwaite's degrees of freedom, at least 1."""
     return Term(name, math.fsum(part.variance for part in parts), max(satterthwaite(parts), 1.0))
-
-
-def _grouped(
-    d: FloatArray, groups: npt.ArrayLike | None, common: Mask, added: Sequence[Term]
-) -> Interval | None:
-    """Interval with G/(G−1)·Σ_g(Σ_{j∈g}(d_j − d̄))²/N² for s_d²/N; None without two groups of tasks."""
-    if groups is None:
-        return None
-    codes = np.asarray(groups)
-    if codes.shape != common.shape:
-        raise ShapesDiffer(f"groups {codes.shape} for {common.size} tasks")
-    _, code = np.unique(codes[common], return_inverse=True)
-    sums = np.bincount(code, weights=d - d.mean())
-    n_groups = sums.size
-    if n_groups < 2:
-        return None
-    variance = n_groups / (n_groups - 1) * float(np.sum(sums**2)) / d.size**2
-    return interval_of(float(d.mean()), (Term("groups", variance, n_groups - 1), *added))
 
 
 # -------------------------------------------------------------------------------------------------- checks

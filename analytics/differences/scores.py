@@ -33,6 +33,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray, Mask
 from analytics.differences.estimates import Estimate, Target, interval_of
+from analytics.differences.groups import METHODS, Groups, mean_variance
 from analytics.differences.rows import NEVER_MEASURED, Facet, Row, Term, check_variance, facet_terms
 from analytics.differences.trial_variances import ShapesDiffer, checked_cells
 from analytics.errors import CoreError
@@ -53,6 +54,7 @@ def score(
     selected: bool = False,
     omega: float | None = None,
     facets: Sequence[Facet] = NEVER_MEASURED,
+    groups: Groups | None = None,
 ) -> Estimate:
     """ȳ over the agent's valid tasks with its absolute interval for the target: nothing cancels.
 
@@ -66,6 +68,8 @@ def score(
         ω̂ of these tasks; see `analytics.differences.trial_variances`.
     facets : sequence of Facet
         Facets the outcomes depend on; by default run, prompt and judge, none of them measured.
+    groups : Groups, optional
+        Of the row's tasks, for the target ``domain``; by default they are independent.
 
     Raises
     ------
@@ -75,10 +79,10 @@ def score(
 
     Notes
     -----
-    ``domain`` s/√N; finite by repeated trials N⁻²·Σ s²_j/R_j, where a task of a single trial has the mean of
-    the other s²; with single trials on more than half of the tasks ȳ(1 − ȳ)/N, named "upper bound", or with ω̂
-    the variance function, ω̂·ȳ(1 − ȳ)/N where all are single. Every facet adds its interaction with the agent
-    and its main effect.
+    ``domain`` s/√N, or by groups of tasks; finite by repeated trials N⁻²·Σ s²_j/R_j, where a task of a single
+    trial has the mean of the other s²; with single trials on more than half of the tasks ȳ(1 − ȳ)/N, named
+    "upper bound", or with ω̂ the variance function, ω̂·ȳ(1 − ȳ)/N where all are single. Every facet adds its
+    interaction with the agent and its main effect.
     """
     _check(row, target, selected)
     valid = ~np.isnan(row.means)
@@ -86,7 +90,10 @@ def score(
         raise NoCommonTask("an agent without a valid outcome has no mean")
     cells = _restricted(row, valid)
     value = float(cells.means.mean())
-    term, reason = domain_term(cells.means) if target == "domain" else _finite_term(cells, omega)
+    if target == "domain":
+        term, reason = domain_term(cells.means, None if groups is None else groups.on(valid))
+    else:
+        term, reason = _finite_term(cells, omega)
     added, _, omitted = facet_terms((row,), facets, {facet.name: False for facet in facets})
     terms = () if reason else (term, *added)
     return Estimate(
@@ -95,7 +102,6 @@ def score(
         method=term.name,
         interval=interval_of(value, terms),
         p_value=None,
-        grouped=None,
         n_tasks=cells.means.size,
         terms=terms,
         cancels=(),
@@ -104,12 +110,17 @@ def score(
     )
 
 
-def domain_term(values: FloatArray) -> tuple[Term, str]:
-    """Return s²/N of values on N tasks, or the reason why there is none."""
+def domain_term(values: FloatArray, groups: Groups | None = None) -> tuple[Term, str]:
+    """Return s²/N of values on N tasks, or that of their groups, or the reason why there is none."""
     n = values.size
     if n < 2:
         return Term("domain", 0.0, 1.0), "one task tells nothing about the spread over tasks"
-    term = Term("domain", float(np.var(values, ddof=1)) / n, n - 1)
+    if groups is None:
+        term = Term("domain", float(np.var(values, ddof=1)) / n, n - 1)
+    elif groups.fault:
+        return Term(METHODS[groups.role], 0.0, 1.0), groups.fault
+    else:
+        term = mean_variance(values, groups)
     return _positive(term, f"the same value on all {n} tasks")
 
 

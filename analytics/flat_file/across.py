@@ -115,6 +115,7 @@ class Checks:
         self.one_value("agent", "scaffold")
         self.one_value("agent", "model")
         self.one_value("task", "category")
+        self.one_value("task", "group")
         for column in ("agent", "scaffold", "model"):
             self.one_spelling(column)
 

@@ -18,6 +18,7 @@ LABELS = ("human", "human_probability")
 OPTIONAL = (
     "valid",
     "category",
+    "group",
     "prompt_variant",
     "judge",
     "temperature",
@@ -35,7 +36,18 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "output_tokens": "n_output_tokens",
     }
 )
-NAMED = ("benchmark", "agent", "scaffold", "model", "task", "category", "prompt_variant", "judge", "run")
+NAMED = (
+    "benchmark",
+    "agent",
+    "scaffold",
+    "model",
+    "task",
+    "category",
+    "group",
+    "prompt_variant",
+    "judge",
+    "run",
+)
 NEVER_EMPTY = ("benchmark", "agent", "scaffold", "model", "task", "trial")
 SETTING = ("prompt_variant", "judge", "temperature", "run")
 KNOWN = (*REQUIRED, *OPTIONAL)

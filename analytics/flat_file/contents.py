@@ -36,7 +36,7 @@ class FlatFile:
         Aligned; in ascending code point order of the agents' names.
     tasks : tuple of str, (n_tasks,)
         In ascending code point order.
-    categories : tuple of (str or None), (n_tasks,)
+    categories, groups : tuple of (str or None), (n_tasks,) each
         Of `tasks`; None where no row says.
     settings : tuple of Setting, (n_settings,)
         In ascending order, None before any value.
@@ -67,6 +67,7 @@ class FlatFile:
     models: tuple[str, ...]
     tasks: tuple[str, ...]
     categories: tuple[str | None, ...]
+    groups: tuple[str | None, ...]
     settings: tuple[Setting, ...]
     agent: npt.NDArray[np.int32]
     task: npt.NDArray[np.int32]
@@ -173,6 +174,7 @@ def _filled(table: Table, columns: dict[str, npt.NDArray[Any]], source: Places |
         models=tuple(name or "" for name in _of_owner(table, columns, "model", agent, len(agents))),
         tasks=tasks,
         categories=_of_owner(table, columns, "category", task, len(tasks)),
+        groups=_of_owner(table, columns, "group", task, len(tasks)),
         settings=settings,
         agent=agent,
         task=task,

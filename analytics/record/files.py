@@ -34,6 +34,8 @@ def contents(flat: FlatFile) -> dict[str, Any]:
             **flat.labels,
         ),
         "tasks": flat.tasks,
+        "groups": flat.groups,
+        "categories": flat.categories,
         "settings": flat.settings,
         "deliveries": deliveries,
     }

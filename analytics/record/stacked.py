@@ -78,6 +78,8 @@ class Record:
         Places of delivered tasks that an agent lacks of those asked for, gaps all of them; None: nobody does.
     graded_share : float
         Those of complete agents, which others' scores are learnt from, as a share of their valid trials.
+    groups, categories : tuple of str, length n_tasks
+        What the benchmark says of each active task; empty texts where it says nothing.
     """
 
     table: OutcomeTable
@@ -110,6 +112,8 @@ class Record:
     retried: tuple[bool, ...] = ()
     n_too_few: CountArray | None = None
     graded_share: float = 0.0
+    groups: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     @property
     def n_agents(self) -> int:
@@ -234,6 +238,8 @@ class Record:
         tasks: Sequence[str],
         settings: Sequence[Setting],
         deliveries: Sequence[Delivery],
+        groups: Sequence[str | None] = (),
+        categories: Sequence[str | None] = (),
         counting: Counting | None = None,
     ) -> "Record":
         """Reduce rows to a record: universe → conditions → cells.
@@ -246,6 +252,8 @@ class Record:
             All tasks, ascending by code point.
         settings : sequence of (prompt_variant, judge, temperature, run)
         deliveries : sequence of Delivery
+        groups, categories : sequence of (str or None), length n_tasks, optional
+            Of the tasks.
         counting : Counting, optional
 
         Raises
@@ -278,7 +286,16 @@ class Record:
             counting=counting,
             compared=compared,
         )
-        return record(about, reduced, tasks=active, counting=counting, compared=compared, universe=sentence)
+        return record(
+            about,
+            reduced,
+            tasks=active,
+            counting=counting,
+            compared=compared,
+            universe=sentence,
+            groups=[groups[j] for j in positions] if groups else (),
+            categories=[categories[j] for j in positions] if categories else (),
+        )
 
     @classmethod
     def from_flat(cls, flat: FlatFile, counting: Counting | None = None) -> "Record":
@@ -317,6 +334,8 @@ def record(
     counting: Counting,
     compared: Compared,
     universe: str = "",
+    groups: Sequence[str | None] = (),
+    categories: Sequence[str | None] = (),
 ) -> Record:
     """Stack agents' lines in name order; an agent without a row on the active tasks is left out.
 
@@ -329,6 +348,7 @@ def record(
     counting : Counting
     compared : Compared
     universe : str
+    groups, categories : sequence of (str or None), length n_tasks, optional
 
     Raises
     ------
@@ -387,6 +407,8 @@ def record(
         n_unconfirmed=tuple(row.n_unconfirmed for row in lines),
         retried=tuple(row.retried for row in lines),
         n_too_few=n_too_few if n_too_few.any() else None,
+        groups=_named(groups, len(tasks)),
+        categories=_named(categories, len(tasks)),
     )
     stacked = replace(stacked, copy_of=_copies(stacked))
     complete = _complete(stacked)
@@ -455,6 +477,11 @@ def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared:
     lacks = (_stack(lines, "asked", n_places.shape[1], np.bool_) & ~(means == 1.0)).any(axis=1)
     lacks |= fewer_trials(n_places, compared & np.array([row.operator for row in lines], dtype=np.bool_))
     return np.flatnonzero(lacks & alone).tolist()
+
+
+def _named(stated: Sequence[str | None], n: int) -> tuple[str, ...]:
+    """Return what tasks belong to, empty where nothing is said."""
+    return tuple(one or "" for one in stated) if stated else ("",) * n
 
 
 def _elsewhere(condition: Sequence[str]) -> Mask:

@@ -26,6 +26,7 @@ from selection.standings.full_scores import (
     fitted_on,
     is_current,
 )
+from selection.standings.grouping import grouping
 from selection.standings.lines import Conditions, CoverageLine, Standings
 from selection.standings.phase import phase_of
 from selection.standings.placing import (
@@ -109,12 +110,12 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
         level = headline_from(record, rules)
         heads = heading(record, level)
         bench = Bench(
-            record=found.record,
-            facets=given.variances.facets,
-            seed=rules.seed,
-            draws=given.draws,
+            found.record,
+            given.variances.facets,
+            rules.seed,
+            given.draws,
+            grouping=grouping(found.record, rules),
             heading=heads,
-            borrowed=borrowed_by(found.record, rules),
         )
         estimated, measured = estimates_of(found, rules, given)
         told = _told(bench, found, rules, given.fits, estimated)
@@ -243,6 +244,7 @@ def _standings(
             uneven=record.uneven,
             zero=record.counting.missing == "zero",
             not_revalidated=given.not_revalidated,
+            groups=grouping(record, rules).text if target == "domain" else "",
             n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
             trial_noise=rules.trial_noise,
         ),

@@ -4,7 +4,8 @@ Model
 -----
 On given tasks (subset, full) a difference has the variance that decides the ranks of the two, that of the
 incumbent shift included (`analytics.differences.pairs.compare_given`); for the domain that of its spread over
-tasks. p-values are adjusted over the pairs asked for (Benjamini and Hochberg).
+tasks, or over their groups (`selection.standings.grouping`). p-values are adjusted over the pairs asked for
+(Benjamini and Hochberg).
 
 Not done here
 -------------
@@ -24,9 +25,9 @@ from itertools import combinations
 from typing import Literal, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
+from analytics.differences import groups as grouped
 from analytics.differences.estimates import Estimate, Target
 from analytics.differences.finite_errors import Calibrated, Measured
 from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
@@ -42,6 +43,7 @@ from selection.standings import terms
 from selection.standings.answering import Basis, basis, default_target, estimates_of, shift_of
 from selection.standings.chosen_for import is_chosen_for
 from selection.standings.full_scores import Estimated
+from selection.standings.grouping import grouping
 from selection.standings.lines import AtTarget
 from selection.standings.placing import Placed
 from selection.standings.targets import Bench, at_target, borrowed_by, unclaimed
@@ -138,7 +140,6 @@ def pairs(
     *,
     target: str | None = None,
     agents: Collection[str] | None = None,
-    groups: npt.ArrayLike | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Compared:
     """Compare all pairs of agents, or of some of them.
@@ -151,8 +152,6 @@ def pairs(
         By default that of the rules, else that of the board.
     agents : collection of str, optional
         Two names at least; all agents where not given. The subset does not depend on them.
-    groups : int or str array, shape (n_tasks,), optional
-        Task groups, for the target domain.
     progress : callable, optional
         Called with (pairs done, all pairs).
 
@@ -162,7 +161,7 @@ def pairs(
     SelectionError
     """
     wanted = positions(record, agents)
-    return pairs_of(view_of(record, rules, given, target=target), wanted, groups=groups, progress=progress)
+    return pairs_of(view_of(record, rules, given, target=target), wanted, progress=progress)
 
 
 # ----------------------------------------------------------------------------------------------- what is seen
@@ -267,11 +266,11 @@ def view_of(
         given=given,
         target=cast(Target, wanted),
         bench=Bench(
-            record=found.record,
-            facets=given.variances.facets,
-            seed=rules.seed,
-            draws=given.draws,
-            borrowed=borrowed_by(found.record, rules),
+            found.record,
+            given.variances.facets,
+            rules.seed,
+            given.draws,
+            grouping=grouping(found.record, rules),
         ),
         shift=shift_of(found, rules, given.fits) if wanted == "subset" else 0.0,
     )
@@ -285,7 +284,6 @@ def pairs_of(
     view: View,
     wanted: Sequence[int],
     *,
-    groups: npt.ArrayLike | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Compared:
     """Compare all pairs of agents, named by their positions in the record; otherwise as `pairs`."""
@@ -298,7 +296,7 @@ def pairs_of(
         n_tasks=view.tasks.size,
         omega=view.bench.noise(view.tasks).omega,
         agents={side.name: side.at for side in sides},
-        pairs=tuple(_adjusted(_pairs(view, sides, _on(groups, view.tasks), progress))),
+        pairs=tuple(_adjusted(_pairs(view, sides, progress))),
         left_out=left_out,
         tasks=tuple(table.tasks[j] for j in view.tasks.tolist()),
         outcomes={side.name: read_only(table.means[side.i, view.tasks]) for side in sides},
@@ -331,10 +329,6 @@ def _near(name: str, agents: Sequence[str]) -> list[str]:
     return holding[:3] or get_close_matches(name, agents)
 
 
-def _on(groups: npt.ArrayLike | None, tasks: IndexArray) -> npt.NDArray[np.generic] | None:
-    return None if groups is None else np.asarray(groups)[tasks]
-
-
 def _sides(view: View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, str]]:
     """Agents with a score for the target, the best first; the others' reasons."""
     sides, left_out = [], {}
@@ -361,7 +355,6 @@ def _side(view: View, i: int) -> _Side:
 def _pairs(
     view: View,
     sides: Sequence[_Side],
-    groups: npt.NDArray[np.generic] | None,
     progress: Callable[[int, int], None] | None,
 ) -> list[Pair]:
     measured = [isinstance(side.agent, Measured) for side in sides]
@@ -369,15 +362,15 @@ def _pairs(
     n_pairs = len(sides) * (len(sides) - 1) // 2
     found: list[Pair] = []
     for (i, a), (j, b) in combinations(enumerate(sides), 2):
-        found.append(_pair(view, a, b, groups, unclaimed=bool(untold[i, j])))
+        found.append(_pair(view, a, b, unclaimed=bool(untold[i, j])))
         if progress is not None and len(found) % 500 == 0:
             progress(len(found), n_pairs)
     return found
 
 
-def _pair(view: View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | None, *, unclaimed: bool) -> Pair:
+def _pair(view: View, a: _Side, b: _Side, *, unclaimed: bool) -> Pair:
     try:
-        estimate = _estimate(view, a, b, groups)
+        estimate = _estimate(view, a, b)
     except CoreError as refusal:
         return Pair(a.name, b.name, None, None, unclaimed, str(refusal))
     return Pair(a.name, b.name, estimate, None, unclaimed, estimate.reason, _se_of_ties(view, a, b, estimate))
@@ -388,14 +381,18 @@ def _se_of_ties(view: View, a: _Side, b: _Side, estimate: Estimate) -> float | N
     if view.target != "domain":
         return estimate.interval.se if estimate.interval else None
     v = [sum(term.variance for term in agent_variance(side.row, view.bench.facets)) for side in (a, b)]
-    outcomes = np.array([side.row.means for side in (a, b)])
-    return float(np.sqrt(pair_variances(outcomes, np.array(v, dtype=np.float64))[0, 1]))
+    both, groups = (
+        (np.array([side.row.means for side in (a, b)]), np.array(v)),
+        view.bench.grouping.on(view.tasks),
+    )
+    variances = pair_variances(*both) if groups is None else grouped.pair_variances(*both, groups)
+    return float(np.sqrt(variances[0, 1]))
 
 
-def _estimate(view: View, a: _Side, b: _Side, groups: npt.NDArray[np.generic] | None) -> Estimate:
+def _estimate(view: View, a: _Side, b: _Side) -> Estimate:
     bench = view.bench
     if view.target == "domain":
-        return compare(a.row, b.row, facets=bench.facets, groups=groups)
+        return compare(a.row, b.row, facets=bench.facets, groups=bench.grouping.on(view.tasks))
     if a.agent is None or b.agent is None:
         raise PairsRefused("too_few", "the error of a full score is not known")
     estimate = compare_given(

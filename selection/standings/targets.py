@@ -7,7 +7,8 @@ target      tasks              ranks, ties and who may be first
                                a newcomer against an agent that S was chosen from counts the variance of
                                the incumbent shift too
 ``full``    all                the same; estimated scores have the error of their calibration
-``domain``  all, as a sample   tasks resampled
+``domain``  all, as a sample   tasks resampled; groups of tasks, or tasks within groups, where those have a
+                               role (`selection.standings.grouping`)
 ==========  =================  ==========================================================================
 
 A rank is 1 + the number of agents with a strictly better score, rounded to 1e-9. Of equal outcomes the tasks
@@ -43,7 +44,8 @@ from analytics.trials.flags import unclaimed_orders
 from selection.rules import Rules, borrowed_omega
 from selection.standings import terms
 from selection.standings.full_scores import Estimated
-from selection.standings.lines import AtTarget, SecondRun, TargetLine
+from selection.standings.grouping import INDEPENDENT, Grouping
+from selection.standings.lines import AtTarget, TargetLine
 from selection.standings.placing import Placed, place_on_all, rated_tasks
 
 RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors of scores and resampled tasks"
@@ -60,6 +62,8 @@ class Bench:
     seed : int
     draws : KeptDraws
         Those made so far, of this answer and of earlier ones.
+    grouping : Grouping
+        What groups of tasks are, for the target domain.
     heading : bool array, shape (n_agents,), optional
         Agents that headlines are made from, among which the best is looked for; by default all.
     borrowed : str
@@ -70,6 +74,7 @@ class Bench:
     facets: tuple[Facet, ...]
     seed: int
     draws: KeptDraws = field(default_factory=KeptDraws)
+    grouping: Grouping = INDEPENDENT
     noises: dict[bytes, TrialNoise] = field(default_factory=dict)
     heading: Mask | None = None
     borrowed: str = ""
@@ -231,36 +236,8 @@ def tell(
         line = replace(line, second_run=_second_run(bench, tasks, heading, at))
     may, names = (some or found).may_be_first, bench.record.table.agents
     first = tuple(names[i] for i, may_be in zip(heading, may, strict=True) if may_be) if heading else ()
-    return _concluded(replace(_judged(line, found, bench.borrowed), may_be_first=first), at, rows, found)
-
-
-def _second_run(
-    bench: Bench,
-    tasks: IndexArray,
-    heading: Mapping[int, Measured | Calibrated],
-    at: Sequence[AtTarget],
-) -> SecondRun | None:
-    """Regress the leader's score towards those of the other measured agents that headlines are made from.
-
-    Nothing for an estimated leader, nor by estimated scores: an estimate is regressed already. Nothing for
-    the domain: all agents share the error of its tasks, and a second run does not draw it anew.
-    """
-    measured = {i: one for i, one in heading.items() if isinstance(one, Measured)}
-    scores = {i: at[i].score or 0.0 for i in heading}
-    leader = max(heading, key=lambda i: round(scores[i], DECIMALS), default=-1)
-    if leader not in measured or len(measured) < FEWEST:
-        return None
-    errors = [error_of(one, bench.noise(tasks), bench.facets) for one in measured.values()]
-    found = regressed(
-        np.array([scores[i] for i in measured]), np.array([one.variance for one in errors]), tasks.size
-    )
-    return SecondRun(
-        agent=bench.record.table.agents[leader],
-        score=scores[leader],
-        expected=float(found.expected[list(measured).index(leader)]),
-        n_agents=len(measured),
-        lower_bound=any(one.method == "neyman" for one in errors),
-    )
+    line = _judged(bench, line, found)
+    return _concluded(replace(line, may_be_first=first), at, rows, found)
 
 
 # ------------------------------------------------------------------------------------------------- one agent
@@ -300,7 +277,8 @@ def _measured(bench: Bench, target: Target, tasks: IndexArray, row: Row, placed:
     if placed.score is None:
         return replace(told, bounds=placed.bounds, reason=placed.reason)
     selected, omega = target == "subset", bench.noise(tasks).omega
-    estimate = score(row, target, selected=selected, omega=omega, facets=bench.facets)
+    groups = bench.grouping.on(tasks) if target == "domain" else None
+    estimate = score(row, target, selected=selected, omega=omega, facets=bench.facets, groups=groups)
     interval, moved = estimate.interval, placed.score - estimate.value
     is_borrowed = bool(bench.borrowed) and estimate.method == "variance function"
     return replace(
@@ -361,7 +339,8 @@ def _of_a_sample(
     beyond = [agent_variance(cells[i], bench.facets) for i in rows]
     v = np.array([sum(term.variance for term in terms) for terms in beyond], dtype=np.float64)
     names = [bench.record.table.agents[i] for i in rows]
-    drawn = resample(outcomes, names, seed=bench.seed, v=v, ahead=bench.draws.ahead)
+    groups = bench.grouping.on(tasks)
+    drawn = resample(outcomes, names, seed=bench.seed, v=v, groups=groups, ahead=bench.draws.ahead)
     tied = unclaimed(bench, tasks, rows, [True] * len(rows))
     return rank_intervals(drawn, tied, pair_variances=bench.draws.pair_variances)
 
@@ -395,10 +374,10 @@ def unclaimed(bench: Bench, tasks: IndexArray, rows: Sequence[int], measured: Se
     return found
 
 
-def _judged(line: TargetLine, found: RankIntervals, borrowed: str) -> TargetLine:
+def _judged(bench: Bench, line: TargetLine, found: RankIntervals) -> TargetLine:
     """Add how pairs were judged, and what that takes for granted."""
     if not isinstance(found, RankSets):
-        return replace(line, method=RESAMPLED)
+        return replace(line, method=RESAMPLED, note=bench.grouping.text)
     untold = [method == "neyman" for method in found.methods]
     method = RESAMPLED if all(untold) else BY_BOTH if any(untold) else BY_ERRORS
     notes = [

@@ -59,13 +59,20 @@ METHODS = {
     "upper bound": "one trial a task: an upper bound",
     "neyman": "from the spread of differences over tasks: an upper bound",
     "domain": "from the spread over tasks, which count as a sample",
+    "clusters": "from the spread over groups of tasks, which count as a sample",
+    "strata": "from the spread over tasks within their groups, which count as a sample",
     "calibration": "from how far estimates are off for agents whose full score is known",
     "resampled tasks": "tasks are drawn anew, the same ones for all pairs",
     "errors of scores": "the errors of all scores are drawn anew, for all pairs at once",
     "errors of scores and resampled tasks": "the errors of scores are drawn anew, and the tasks for agents "
     "whose trials tell no error, for all pairs at once",
 }
-METHOD_NAMES = {"neyman": "spread over tasks", "domain": "tasks as a sample"}  # others are words already
+METHOD_NAMES = {  # others are words already
+    "neyman": "spread over tasks",
+    "domain": "tasks as a sample",
+    "clusters": "groups of tasks as a sample",
+    "strata": "tasks within groups as a sample",
+}
 MEASURED = {
     "run": "How much an agent varies from run to run was measured",
     "prompt": "The wording of the prompt was measured",

@@ -315,6 +315,7 @@ def test_one_of_several_benchmarks_is_read_with_its_row_numbers():
 
 def test_an_empty_category_does_not_contradict_another():
     assert parse(csv_of({"category": ""}, {"category": "c"}, {"category": ""})).categories == ("c",)
+    assert parse(csv_of({"group": ""}, {"group": "g"}, {"group": ""})).groups == ("g",)
 
 
 def test_sixty_four_columns_are_allowed():
@@ -449,7 +450,10 @@ def test_some_columns_are_never_empty(column):
     ]
 
 
-NAMED = ["benchmark", "agent", "scaffold", "model", "task", "category", "prompt_variant", "judge", "run"]
+NAMED = [
+    *("benchmark", "agent", "scaffold", "model", "task", "category", "group"),
+    *("prompt_variant", "judge", "run"),
+]
 
 
 @pytest.mark.parametrize("column", NAMED)
@@ -719,11 +723,12 @@ def test_an_agent_has_one_scaffold_and_one_model():
     ]
 
 
-def test_a_task_has_one_category():
-    rows = [{}, {"category": "c"}, {"category": "d"}, {"task": "u", "category": "d"}]
+@pytest.mark.parametrize("column", ["category", "group"])
+def test_a_task_has_one_category_and_one_group(column):
+    rows = [{}, {column: "c"}, {column: "d"}, {"task": "u", column: "d"}]
     assert faults_of(csv_of(*rows)) == [
-        'row 3, category: "d" is not allowed;'
-        ' task "t" has category "c" in row 2, and only one category is allowed'
+        f'row 3, {column}: "d" is not allowed;'
+        f' task "t" has {column} "c" in row 2, and only one {column} is allowed'
     ]
 
 

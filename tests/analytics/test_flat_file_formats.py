@@ -48,6 +48,7 @@ def rows_of(n: int) -> list[dict[str, str]]:
             "outcome": "" if i % 13 == 5 else str(i % 5 / 4),
             "valid": "false" if i % 13 == 5 else "",
             "category": "c" if i % 11 < 5 else "",
+            "group": f"g{i % 11 % 4}" if i % 11 else "",
             "prompt_variant": "",
             "judge": "j" if i % 2 else "",
             "temperature": "0.70" if i % 3 else "0.7",
@@ -621,7 +622,7 @@ def test_the_order_of_rows_changes_nothing_in_what_they_say(rng, n):
     file = parse(as_csv(rows))
     rng.shuffle(rows)
     shuffled = parse(as_csv(rows))
-    for name in ("benchmark", "agents", "scaffolds", "models", "tasks", "categories", "settings"):
+    for name in ("benchmark", "agents", "scaffolds", "models", "tasks", "categories", "groups", "settings"):
         assert getattr(file, name) == getattr(shuffled, name)
     assert by_key(file) == by_key(shuffled)
 

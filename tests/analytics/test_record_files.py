@@ -1,12 +1,15 @@
 """A flat file's record: agents, dates, deliveries; and real files, read a second time by the csv module."""
 
+import io
 from collections import defaultdict
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
 from analytics.command_line import flat_file
+from analytics.flat_file import read
 from analytics.record import Condition, Counting, Record
 from analytics.record.files import contents
 from analytics.trials.flags import identical_agents
@@ -177,3 +180,17 @@ def test_no_agent_of_a_real_board_is_a_copy_even_if_it_had_been_submitted(name, 
     found = Record.of(**{**parts, "deliveries": submitted})
     assert set(found.copy_of) == {""}
     assert bool(identical_agents(found.table.means)) == (name == "hal_scicode")
+
+
+def test_groups_are_those_of_the_active_tasks():
+    rows = [
+        f"b,{agent},s,m,2025-01-01,{task},1,1,{group},{category}"
+        for agent in "ab"
+        for task, group, category in (("t1", "g", ""), ("t2", "", "c"), ("t3", "h", "c"))
+    ]
+    text = "\n".join(["benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,group,category", *rows])
+    flat = read(io.BytesIO(text.encode()), as_of=datetime(2026, 1, 1, tzinfo=UTC))
+    found = Record.from_flat(flat)
+    assert (found.groups, found.categories) == (("g", "", "h"), ("", "c", "c"))
+    two = Record.from_flat(flat, Counting(universe=("t2", "t3")))
+    assert (two.table.tasks, two.groups, two.categories) == (("t2", "t3"), ("", "h"), ("c", "c"))

@@ -11,6 +11,7 @@ from scipy.stats import false_discovery_control
 from analytics.differences.estimates import interval_of
 from analytics.differences.finite_errors import AgentErrorRefused, Calibrated, Measured, TrialNoise, error_of
 from analytics.differences.finite_ranks import rank_sets
+from analytics.differences.groups import Groups, mean_variance
 from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
 from analytics.differences.rows import ComponentRefused, Facet, Row, Term, agent_variance
 from analytics.differences.scores import NoCommonTask, TargetRefused, score
@@ -206,17 +207,31 @@ def test_the_domain_interval_is_the_paired_t_test():
     assert found.omitted == ("agent:run", "agent:prompt", "agent:judge")
 
 
-def test_groups_of_tasks_by_hand():
-    # d = 1, 1, 0, 0 in groups of two: mean ½, group sums ±1: 2/1·2/16 = ¼; one task a group: s_d²/N.
-    a, b = np.array([1.0, 1.0, 0.0, 0.0]), np.zeros(4)
-    found = compare(Row(a), Row(b), groups=["x", "x", "y", "y"])
-    assert found.grouped.se == pytest.approx(0.5)
-    assert found.grouped.df == 1
-    alone = compare(Row(a), Row(b), groups=[0, 1, 2, 3])
-    assert alone.grouped.se == pytest.approx(alone.interval.se, rel=1e-12)
-    assert compare(Row(a), Row(b), groups=[0, 0, 0, 0]).grouped is None
+def test_groups_of_tasks_by_hand(monkeypatch):
+    monkeypatch.setattr("analytics.differences.groups.FEWEST_CLUSTERS", 2)
+    # d = 1, 1, 0, 0 in groups of two: mean ½, group sums ±1: 2/(1 − ½)/16 = ¼; one task a group: s_d²/N.
+    a, b = Row(np.array([1.0, 1.0, 0.0, 0.0])), Row(np.zeros(4))
+    found = compare(a, b, groups=Groups.of(["x", "x", "y", "y"], "cluster"))
+    assert (found.method, found.interval.df) == ("clusters", 1)
+    assert found.interval.se == pytest.approx(0.5)
+    alone = compare(a, b, groups=Groups.of([0, 1, 2, 3], "cluster"))
+    assert alone.interval.se == pytest.approx(compare(a, b).interval.se, rel=1e-12)
+    assert "at least 2 groups, not 1" in compare(a, b, groups=Groups.of([0, 0, 0, 0], "cluster")).reason
+    within = compare(a, b, groups=Groups.of(["x", "y", "x", "y"], "stratum"))
+    assert within.method == "strata"
+    assert within.interval.se**2 == pytest.approx(2 * 0.5**2 * 0.5 / 2)  # s² = ½ in both
     with pytest.raises(ShapesDiffer, match=r"groups \(3,\) for 4 tasks"):
-        compare(Row(a), Row(b), groups=[0, 1, 2])
+        compare(a, b, groups=Groups.of([0, 1, 2], "cluster"))
+
+
+def test_a_score_by_groups_is_over_the_valid_tasks_alone():
+    x = np.arange(40) % 7 / 6
+    x[[3, 22]] = NAN
+    groups, valid = Groups.of(np.arange(40) // 3, "cluster"), ~np.isnan(x)
+    found = score(Row(x), "domain", groups=groups)
+    assert found.interval.se**2 == pytest.approx(mean_variance(x[valid], groups.on(valid)).variance)
+    assert (found.method, found.interval.df) == ("clusters", 13)
+    assert score(Row(x), "domain", groups=Groups.of(np.arange(40) // 5, "cluster")).interval is None
 
 
 FACETS = (Facet("run", 0.0012, 0.0004, df_with_agent=24, df_main=4), Facet("prompt", 0.002), Facet("judge"))

@@ -339,7 +339,7 @@ def test_ranks_are_the_view_of_one_target(answer, text, real_data):
         }
     assert {key: found[key] for key in whole["targets"]["full"]} == whole["targets"]["full"]
     assert "conservative" in found["note"]
-    assert answer("ranks", path, "--target", "domain")["note"] == ""
+    assert answer("ranks", path, "--target", "domain")["note"] == "tasks are taken as independent"
 
 
 def test_ranks_show_who_may_hold_which_rank_and_nothing_else(answer, text, real_data):
@@ -639,3 +639,23 @@ def test_an_agent_that_lost_trials_under_what_is_compared_did_not_run_another_pr
         "3 more are listed without a rank: 2 lack outcomes on more than 5% of tasks under prompt terse, "
         "1 ran under prompt plain alone."
     ) in " ".join(text("standings", path).split())
+
+
+def test_a_file_with_groups_says_what_they_are_taken_for(answer, tmp_path):
+    rng = np.random.default_rng(4)
+    rows = [
+        f"b,a{i},s,m,2025-01-0{i + 1},t{j:02d},1,{int(rng.random() < 0.2 + i / 10)},1,g{j // 3}"
+        for i in range(6)
+        for j in range(36)
+    ]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([f"{HEAD},group", *rows]) + "\n")
+    found = answer("ranks", path, "--target", "domain")
+    assert found["note"] == "tasks of one group are taken as drawn together (12 groups)"
+    assert {one["method"] for one in found["agents"]} == {"clusters"}
+    within = answer("compare", path, "--target", "domain", "--groups", "group:stratum")
+    assert {one["method"] for one in within["pairs"]} == {"strata"}
+    alone = answer("standings", path, "--target", "domain", "--groups", "none")
+    assert "Tasks are taken as independent." in alone["notices"]
+    named = answer("ranks", path, "--target", "domain", "--groups", "category:cluster")
+    assert named["note"] == "no task has a category: tasks are taken as independent"

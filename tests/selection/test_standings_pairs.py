@@ -107,17 +107,6 @@ def test_a_linked_agent_brings_the_error_of_its_completion():
     assert abs(one.estimate.value) == pytest.approx(abs(completed.mean() - outcomes[3, second].mean()))
 
 
-def test_task_groups_stand_beside_the_domain():
-    outcomes = board(14)
-    groups = np.arange(60) % 6
-    found = pairs(record_of(outcomes), target="domain", agents=["a00", "a13"], groups=groups)
-    (one,) = found.pairs
-    d = outcomes[13] - outcomes[0]
-    sums = [np.sum(d[groups == g] - d.mean()) for g in range(6)]
-    assert one.estimate.grouped.se == pytest.approx(math.sqrt(6 / 5 * np.sum(np.square(sums))) / 60)
-    assert one.estimate.grouped.df == 5
-
-
 def test_a_choice_of_agents_moves_no_pair():
     record = record_of(board(14))
     some, whole = pairs(record, agents=["a01", "a02", "a03"]), pairs(record)
