@@ -204,6 +204,17 @@ class Target(models.TextChoices):
     DOMAIN = "domain"
 
 
+class Groups(models.TextChoices):
+    """What tasks of one group or category are taken for, where tasks are a sample."""
+
+    AUTO = "auto"
+    NONE = "none"
+    CATEGORY_STRATUM = "category:stratum"
+    CATEGORY_CLUSTER = "category:cluster"
+    GROUP_STRATUM = "group:stratum"
+    GROUP_CLUSTER = "group:cluster"
+
+
 class Estimator(models.TextChoices):
     COMPLETION = "completion"
     RIDGE = "ridge"
@@ -313,6 +324,13 @@ class Policy(models.Model):
         help_text="What the board is ordered by; "
         "empty: the full score, or the subset where that orders better.",
     )
+    groups = models.CharField(
+        max_length=16,
+        choices=Groups,
+        default=Groups.AUTO,
+        help_text="Under the target domain: whether tasks of a group or category are drawn together "
+        "(cluster) or within it (stratum).",
+    )
     headline_from = models.CharField(
         max_length=16,
         choices=Trust,
@@ -402,6 +420,7 @@ class Policy(models.Model):
                     review__in=Review.values,
                     strategy__in=Strategy.values,
                     default_target__in=["", *Target.values],
+                    groups__in=Groups.values,
                     estimator__in=["", *Estimator.values],
                     resubmission__in=Resubmission.values,
                     missing__in=MissingPlaces.values,

@@ -53,6 +53,10 @@ class TaskInAnotherCategory(Conflict):
     """A task of this name is known in another category."""
 
 
+class TaskInAnotherGroup(Conflict):
+    """A task of this name is known in another group."""
+
+
 @transaction.atomic
 def get_or_create_benchmark(*, slug: str, title: str) -> tuple[Benchmark, bool]:
     """Return the benchmark, made with the default policy if it is new."""
@@ -73,30 +77,55 @@ def grant(*, user: User, benchmark: Benchmark, role: Role) -> None:
         Membership.objects.filter(pk=membership.pk).update(role=role)
 
 
-def ensure_tasks(*, benchmark: Benchmark, categories: Mapping[str, str | None]) -> int:
-    """Make the tasks that are new, give a category to those that have none, and return how many are new."""
-    known = dict(benchmark.tasks.values_list("name", "category"))
-    _check_categories(known, categories)
+def grouped_tasks(benchmark: Benchmark) -> dict[str, tuple[str, str]]:
+    """Return category and group of each task, by name."""
+    rows = benchmark.tasks.values_list("name", "category", "group")
+    return {name: (category, group) for name, category, group in rows}
+
+
+def ensure_tasks(
+    *,
+    benchmark: Benchmark,
+    categories: Mapping[str, str | None],
+    groups: Mapping[str, str | None] | None = None,
+) -> int:
+    """Make new tasks, give category and group to those that have none, and return how many are new."""
+    stated = {"category": categories, "group": groups or {}}
+    known = {
+        name: {"category": category, "group": group}
+        for name, (category, group) in grouped_tasks(benchmark).items()
+    }
+    for field, refused in (("category", TaskInAnotherCategory), ("group", TaskInAnotherGroup)):
+        _check_stays(field, {name: task[field] for name, task in known.items()}, stated[field], refused)
     new = [
-        Task(benchmark=benchmark, name=name, category=category or "", position=position)
+        Task(
+            benchmark=benchmark,
+            name=name,
+            category=category or "",
+            group=stated["group"].get(name) or "",
+            position=position,
+        )
         for position, (name, category) in enumerate(categories.items(), start=len(known))
         if name not in known
     ]
     Task.objects.bulk_create(new, ignore_conflicts=True)
-    for name, category in categories.items():
-        if category and known.get(name) == "":
-            benchmark.tasks.filter(name=name).update(category=category)
+    for field, values in stated.items():
+        for name, value in values.items():
+            if value and name in known and not known[name][field]:
+                benchmark.tasks.filter(name=name).update(**{field: value})
     return len(new)
 
 
-def _check_categories(known: Mapping[str, str], delivered: Mapping[str, str | None]) -> None:
+def _check_stays(
+    field: str, known: Mapping[str, str], delivered: Mapping[str, str | None], refused: type[Conflict]
+) -> None:
     moved = [name for name, said in delivered.items() if said and known.get(name, "") not in ("", said)]
     if moved:
         lines = (
-            f"The task {name!r} is in the category {known[name]!r}, but was delivered in {delivered[name]!r}."
+            f"The task {name!r} is in the {field} {known[name]!r}, but was delivered in {delivered[name]!r}."
             for name in moved[:N_NAMED]
         )
-        raise TaskInAnotherCategory("\n".join(lines) + _in_all(len(moved), "tasks"))
+        raise refused("\n".join(lines) + _in_all(len(moved), "tasks"))
 
 
 def ensure_agents(

@@ -9,8 +9,15 @@ from django.db import transaction
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import TASKS_LISTED, Benchmark, Task, Visibility
-from leaderboard.catalog.services import N_NAMED, bump_shown_version, ensure_tasks, get_or_create_benchmark
-from leaderboard.errors import Conflict, Faulty
+from leaderboard.catalog.services import (
+    N_NAMED,
+    TaskInAnotherGroup,
+    bump_shown_version,
+    ensure_tasks,
+    get_or_create_benchmark,
+    grouped_tasks,
+)
+from leaderboard.errors import Faulty
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
 from leaderboard.submissions.parsing.flat import Fault, name_rule
 from leaderboard.submissions.parsing.task_list import ListedTask
@@ -18,10 +25,6 @@ from leaderboard.submissions.services import append_changes
 
 DESCRIBED = ("title", "description", "url", "licence", "citation", "unit", "visibility")
 NAMED = ("title", "licence", "unit")  # a line of text that can be seen
-
-
-class TaskInAnotherGroup(Conflict):
-    """A task of this name is known in another group."""
 
 
 @dataclass(frozen=True)
@@ -45,21 +48,20 @@ def list_tasks(
 
 def _list(slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
     benchmark, is_new = get_or_create_benchmark(slug=slug, title=slug)
-    before = dict(benchmark.tasks.values_list("name", "category"))
+    before = grouped_tasks(benchmark)
     n_new = ensure_tasks(benchmark=benchmark, categories={task.name: task.category for task in tasks})
     known = {task.name: task for task in benchmark.tasks.select_for_update(no_key=True).order_by("id")}
     _check_groups(known, tasks)
     changed = [known[task.name] for task in tasks if _take(known[task.name], task)]
     Task.objects.bulk_update(changed, ["group", "position"])
-    renewed = {task.name for task in changed} | {
-        task.name for task in tasks if task.category != before.get(task.name, "") and task.category
-    }
+    regrouped = {name for name, one in before.items() if one != (known[name].category, known[name].group)}
+    renewed = {task.name for task in changed} | regrouped
     n_changed = len(renewed & before.keys())
     if n_changed:
         bump_shown_version(benchmark=benchmark)
     if n_new or n_changed:
         pghistory.create_event(benchmark, label=TASKS_LISTED)
-    append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0)
+    append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0 or bool(regrouped))
     return ListingReport(len(tasks), n_new, n_changed, is_new)
 
 

@@ -21,6 +21,7 @@ from leaderboard.catalog.services import (
     ensure_agents,
     ensure_tasks,
     get_or_create_benchmark,
+    grouped_tasks,
     look_alikes,
 )
 from leaderboard.errors import Faulty, Refusal
@@ -83,14 +84,14 @@ def load(
     files = {ALONE: flat} if isinstance(flat, FlatFile) else flat
     _check_spelling(files)
     benchmark, _ = get_or_create_benchmark(slug=slug, title=next(iter(files.values())).benchmark)
-    terms = Terms(as_of=as_of, loaded=True, by=by, reason=reason)
+    terms, before = Terms(as_of=as_of, loaded=True, by=by, reason=reason), grouped_tasks(benchmark)
     loads = [
         _store(one, benchmark, called=name, replace=replace, terms=terms, progress=progress)
         for name, one in files.items()
     ]
     changes = [change for one in loads for change in one.changes]
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
-    tasks_came = any(one.n_new_tasks for one in loads)
+    tasks_came = grouped_tasks(benchmark) != before
     append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
     transaction.set_rollback(dry_run)
     return _report(slug, loads)
@@ -109,7 +110,9 @@ def _store(
     described = _descriptions(stated)
     with _naming(called):
         n_new_tasks = ensure_tasks(
-            benchmark=benchmark, categories=dict(zip(flat.tasks, flat.categories, strict=True))
+            benchmark=benchmark,
+            categories=dict(zip(flat.tasks, flat.categories, strict=True)),
+            groups=dict(zip(flat.tasks, flat.groups, strict=True)),
         )
         claims.free_unused(benchmark=benchmark, names=stated.flat.agents, by=None, as_of=terms.as_of)
         agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)

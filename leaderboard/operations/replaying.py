@@ -156,7 +156,11 @@ class _Source:
     @transaction.atomic
     def of(cls, history: _History, benchmark: Benchmark) -> "_Source":
         flat = history.flat
-        ensure_tasks(benchmark=benchmark, categories=dict(zip(flat.tasks, flat.categories, strict=True)))
+        ensure_tasks(
+            benchmark=benchmark,
+            categories=dict(zip(flat.tasks, flat.categories, strict=True)),
+            groups=dict(zip(flat.tasks, flat.groups, strict=True)),
+        )
         append_changes(benchmark=benchmark, changes=[], tasks_came=True)
         described = [history.described(name) for name in flat.agents]
         agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)

@@ -123,6 +123,8 @@ class Reader:
             counting=rules.counting,
             compared=found.compared,
             universe=told,
+            groups=[task.group for task in tasks],
+            categories=[task.category for task in tasks],
         )
         if not whole.n_agents:
             return None

@@ -10,9 +10,11 @@ from leaderboard.catalog.services import (
     AgentDescription,
     LooksLikeAnother,
     TaskInAnotherCategory,
+    TaskInAnotherGroup,
     ensure_agents,
     ensure_tasks,
     get_or_create_benchmark,
+    grouped_tasks,
 )
 
 NAMES = [
@@ -115,6 +117,14 @@ def test_a_task_does_not_change_its_category(benchmark):
     with pytest.raises(TaskInAnotherCategory, match=r"'a' is in the category 'easy', but .* 'hard'"):
         ensure_tasks(benchmark=benchmark, categories={"a": "hard", "b": "easy"})
     assert benchmark.tasks.count() == 1
+
+
+def test_a_task_takes_a_group_later_and_keeps_it(benchmark):
+    assert ensure_tasks(benchmark=benchmark, categories={"a": None, "b": None}, groups={"a": "g"}) == 2
+    assert ensure_tasks(benchmark=benchmark, categories={"b": None}, groups={"b": "h"}) == 0
+    assert grouped_tasks(benchmark) == {"a": ("", "g"), "b": ("", "h")}
+    with pytest.raises(TaskInAnotherGroup, match=r"'a' is in the group 'g', but .* 'h'"):
+        ensure_tasks(benchmark=benchmark, categories={"a": None}, groups={"a": "h"})
 
 
 def test_task_order_is_by_code_point(benchmark):

@@ -12,6 +12,7 @@ from leaderboard.boards.presentation import as_dict
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.loading import load
+from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.services import _present, recompute
 from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.studies.models import SubsetTask, TaskSubset
@@ -208,3 +209,36 @@ def test_scores_between_0_and_1_with_costs_tokens_and_failures(db, tmp_path):
     ]
     (tmp_path / "graded.csv").write_text(rows_text(rows))
     is_same(tmp_path / "graded.csv", loaded(tmp_path / "graded.csv"))
+
+
+def in_twelve_groups(text):
+    head, *rows = text.splitlines()
+    task = head.split(",").index("task")
+    grouped = [f"{row},g{int(row.split(',')[task][1:]) // 3}" for row in rows]
+    return "\n".join([f"{head},group", *grouped]) + "\n"
+
+
+def test_groups_of_tasks(db, tmp_path):
+    """Twelve groups of three: the same board by groups from both, and another by another rule."""
+    (tmp_path / "a.csv").write_text(in_twelve_groups(csv_text(graded(16, 36))))
+    board = loaded(tmp_path / "a.csv")
+    is_same(tmp_path / "a.csv", board)
+    told = standings_of(board).targets["domain"]
+    assert told.note == "tasks of one group are taken as drawn together (12 groups)"
+    put_in_force(policy=changed_policy(benchmark=board.benchmark, said={"groups": "group:stratum"}))
+    board = recompute(benchmark=board.benchmark, as_of=AS_OF)[0]
+    is_same(tmp_path / "a.csv", board)
+    assert (
+        standings_of(board).targets["domain"].note == "tasks are taken as drawn within each group (12 groups)"
+    )
+
+
+def test_groups_that_come_later_are_a_new_data_version(db, tmp_path):
+    text = csv_text(graded(16, 36))
+    (tmp_path / "a.csv").write_text(text)
+    before = loaded(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_text(in_twelve_groups(text))
+    board = loaded(tmp_path / "b.csv")
+    assert board.data_version == before.data_version + 1
+    is_same(tmp_path / "b.csv", board)
+    assert standings_of(board).targets["domain"].note.endswith("(12 groups)")

@@ -55,6 +55,7 @@ NAMED = (
     Column("commit", CODED, f"Address of the commit that was run, {STATED}."),
     Column("task", CODED, "Name of the task.", always=True),
     Column("category", CODED, "Category of the task; empty where it has none."),
+    Column("group", CODED, "What the task was taken from together with others; empty where it has none."),
     Column("prompt_variant", CODED, f"Variant of the prompt, {STATED}."),
     Column("judge", CODED, f"Who or what judged the trial, {STATED}."),
     Column("temperature", NUMBER, f"Sampling temperature, {STATED}."),

@@ -184,6 +184,7 @@ def _named(snapshot: Snapshot) -> dict[str, _Coded | _Heat]:
         "submitted_at": _Coded(submission, [one.submitted_at for one in every]),
         "task": _Coded(task, [one.name for one in snapshot.tasks]),
         "category": _Coded(task, [one.category for one in snapshot.tasks]),
+        "group": _Coded(task, [one.group for one in snapshot.tasks]),
         "temperature": _Heat([one.temperature for one in snapshot.settings]),
     }
     for name in OF_AGENT:

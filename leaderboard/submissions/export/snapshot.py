@@ -34,7 +34,10 @@ SUBMISSIONS = """
     JOIN catalog_scaffold c ON c.id = a.scaffold_id JOIN catalog_model m ON m.id = a.model_id
     WHERE o.benchmark_id = %s AND s.status = 'accepted' ORDER BY s.id
 """
-TASKS = "SELECT id, name, category, retired_at IS NULL FROM catalog_task WHERE benchmark_id = %s ORDER BY id"
+TASKS = """
+    SELECT id, name, category, "group", retired_at IS NULL
+    FROM catalog_task WHERE benchmark_id = %s ORDER BY id
+"""
 SETTINGS = """
     SELECT id, prompt_variant, judge, temperature, run FROM submissions_setting
     WHERE benchmark_id = %s ORDER BY id
@@ -101,6 +104,7 @@ class Tasked(NamedTuple):
     pk: int
     name: str
     category: str
+    group: str
     is_active: bool
 
 
