@@ -173,8 +173,7 @@ def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> Float
     GroupsRefused
     """
     _check(outcomes.shape[1:], groups)
-    n_units = groups.sizes.size if groups.role == "cluster" else outcomes.shape[1]
-    spread = _spread(outcomes, groups, np.ones((1, n_units)))
+    spread = _spread(outcomes, groups, np.ones((1, _n_units(groups))))
     return np.asarray(_variances(spread)[0] + v[:, None] + v, dtype=np.float64)
 
 
@@ -201,15 +200,22 @@ def ahead(
     """
     _check(outcomes.shape[1:], groups)
     noise, means, beyond = agent_noise(names, v, seed, n_draws), outcomes.mean(axis=1), v[:, None] + v
-    n_agents, n_tasks = outcomes.shape
-    n_chunk = max(N_CELLS // (n_agents * max(n_agents, n_tasks)), 1)
+    n_agents = len(names)
+    n_chunk = max(N_CELLS // (n_agents * max(n_agents, _n_units(groups))), 1)
     found = np.zeros((n_draws, n_agents))
     for first in range(0, n_draws, n_chunk):
         drawn = slice(first, min(first + n_chunk, n_draws))
         spread = _spread(outcomes, groups, groups.weights(seed, drawn.stop - first, first=first))
         u = spread.means - means + noise[drawn]
-        lead = np.maximum(u[:, None, :] - u[:, :, None], 0.0)  # of the second agent over the first
-        found[drawn] = (lead**2 / (_variances(spread) + beyond)).max(axis=2)
+        lead, variances = (
+            u[:, None, :] - u[:, :, None],
+            _variances(spread),
+        )  # of the second agent over the first
+        variances += beyond
+        np.maximum(lead, 0.0, out=lead)
+        lead *= lead
+        lead /= variances
+        found[drawn] = lead.max(axis=2)
     return found
 
 
@@ -222,6 +228,11 @@ class _Spread(NamedTuple):
     n: FloatArray  # N*, (n_draws,)
     means: FloatArray  # (n_draws, n_agents)
     parts: FloatArray  # (n_draws, n_agents, n_units)
+
+
+def _n_units(groups: Groups) -> int:
+    """Return how many units are drawn: clusters, or tasks."""
+    return groups.sizes.size if groups.role == "cluster" else groups.code.size
 
 
 def _spread(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
@@ -249,10 +260,19 @@ def _of_strata(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Sp
 def _variances(spread: _Spread) -> FloatArray:
     """se²_ab without v, (n_draws, n_agents, n_agents)."""
     n, parts = spread.n[:, None, None], spread.parts
-    squares = np.sum(parts**2, axis=2)
-    apart = np.maximum(squares[:, :, None] + squares[:, None] - 2 * (parts @ parts.transpose(0, 2, 1)), 0.0)
+    found = parts @ parts.transpose(0, 2, 1)
+    squares = np.diagonal(found, axis1=1, axis2=2).copy()
+    found *= -2
+    found += squares[:, :, None]
+    found += squares[:, None]
+    np.maximum(found, 0.0, out=found)
     gaps = spread.means[:, :, None] - spread.means[:, None]
-    return np.asarray((apart + 1.0 + 2 * gaps**2 * n / (n + 2)) / (n + 2) ** 2, dtype=np.float64)
+    gaps *= gaps
+    gaps *= 2 * n / (n + 2)
+    found += gaps
+    found += 1.0
+    found /= (n + 2) ** 2
+    return np.asarray(found, dtype=np.float64)
 
 
 # -------------------------------------------------------------------------------------------------- checks
