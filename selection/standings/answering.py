@@ -244,7 +244,6 @@ def _standings(
             uneven=record.uneven,
             zero=record.counting.missing == "zero",
             not_revalidated=given.not_revalidated,
-            groups=grouping(record, rules).text if target == "domain" else "",
             n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
             trial_noise=rules.trial_noise,
         ),

@@ -484,7 +484,6 @@ def notices(
     uneven: Sequence[str] = (),
     zero: bool = False,
     not_revalidated: str = "",
-    groups: str = "",
     n_unheard: int = 0,
     trial_noise: str = "",
 ) -> tuple[str, ...]:
@@ -503,8 +502,6 @@ def notices(
         Whether missing outcomes count as failures already.
     not_revalidated : str
         That runs asked for on an alert did not come.
-    groups : str
-        What groups of tasks are taken for; see `selection.standings.grouping`.
     n_unheard : int
         Full runs of accounts that have two others; see `analytics.record.voices`.
     trial_noise : str
@@ -519,7 +516,7 @@ def notices(
             universe,
             not_revalidated,
             target_text(board),
-            groups,
+            trial_noise_text(board.trial_noise, trial_noise),
             unheard_text(board, n_unheard),
             _compared_text(board),
             ZERO if zero else "",

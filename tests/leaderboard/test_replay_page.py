@@ -6,6 +6,7 @@ from leaderboard.terminal.replay_page import replay_page
 
 BOARD = {"phase": "ongoing", "n": 12, "k": 40, "n_tasks_full": 1000, "rho": 0.987, "top5_overlap": 0.8}
 REPORT = {
+    "verdict": None,
     "agents": 14,
     "n_tasks_run": 800,
     "n_tasks_full": 1000,

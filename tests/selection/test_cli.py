@@ -309,7 +309,7 @@ def test_standings_of_gaia(answer, text, real_data):
     assert set(found) == {
         *("n_tasks", "n_complete", "phase", "why", "target", "subset", "conditions", "verdict", "targets"),
         *("agents", "not_measured", "savings", "coverage", "notices", "measured", "why_target", "trials"),
-        "headline_from",
+        *("headline_from", "trial_noise"),
     }
     assert set(found["targets"]) == {"subset", "full", "domain"}
     assert found["targets"]["full"]["n_ranked"] == 32
@@ -656,6 +656,6 @@ def test_a_file_with_groups_says_what_they_are_taken_for(answer, tmp_path):
     within = answer("compare", path, "--target", "domain", "--groups", "group:stratum")
     assert {one["method"] for one in within["pairs"]} == {"strata"}
     alone = answer("standings", path, "--target", "domain", "--groups", "none")
-    assert "Tasks are taken as independent." in alone["notices"]
+    assert alone["targets"]["domain"]["note"] == "tasks are taken as independent"
     named = answer("ranks", path, "--target", "domain", "--groups", "category:cluster")
     assert named["note"] == "no task has a category: tasks are taken as independent"

@@ -75,6 +75,7 @@ class Command(ServiceCommand):
             history, newcomers = Path(folder) / "history.csv", Path(folder) / "newcomers.csv"
             write_history(history)
             slug = self._load(history)
+            self._put_in_force(slug, assignment="subset")
             self._recompute(slug)
             subset = head_of(latest_board(benchmark_of(slug))).subset
             write_newcomers(newcomers, tasks=subset.tasks if subset else ())
@@ -103,7 +104,9 @@ class Command(ServiceCommand):
 
     def _publish_at_once(self, slug: str) -> None:
         """Whoever tries a submission should not wait for a minute to see it."""
-        said = {"publish_every": str(PUBLISH_EVERY)}
+        self._put_in_force(slug, publish_every=str(PUBLISH_EVERY))
+
+    def _put_in_force(self, slug: str, **said: str) -> None:
         policy = changed_policy(benchmark=benchmark_of(slug), said=said)
         if changes(policy_in_force(policy.benchmark), policy):
             put_in_force(policy=policy)
