@@ -61,10 +61,10 @@ from scipy.special import expit
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents
-from selection.full_scores.estimators import MOST_GRADED
 from selection.intervals.quantiles import FEWEST_FOR_QUANTILE, split_conformal
 from selection.rasch import MOST_ITERATIONS, RaschUnfinished
 
+MOST_GRADED = 0.05
 LOOKS = (1 / 8, 1 / 6, 1 / 4, 1 / 3, 1 / 2)
 BATCHES = 20
 LEAST_VARIANCE = 0.25

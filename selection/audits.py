@@ -33,7 +33,7 @@ from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift import Audit
 from selection import rasch
 from selection.folds import CompleteAgents
-from selection.full_scores.completion import difficulties_of
+from selection.full_scores.completion import rows_used
 from selection.held_out import Subsets
 
 
@@ -48,7 +48,7 @@ def difficulties(founding: CompleteAgents) -> FloatArray:
     ------
     As `selection.rasch.fit`.
     """
-    return difficulties_of(founding, [np.arange(founding.n)])[0]
+    return _difficulties(founding, np.arange(founding.n))
 
 
 def of_newcomers(outcomes: FloatArray, audited: Mask, tasks: IndexArray, logits: FloatArray) -> Audit:
@@ -86,7 +86,8 @@ def of_founders(founding: CompleteAgents, nested: Subsets) -> Audit:
     As `selection.rasch.fit` and `selection.rasch.ability`.
     """
     m = founding.outcomes.shape[1]
-    fits = difficulties_of(founding, [fold.training for fold in nested.folds])
+    used = rows_used(founding, [fold.training for fold in nested.folds])
+    fits = [_difficulties(founding, rows) for rows in used]
     outcomes, expected = list[FloatArray](), list[FloatArray]()
     for fold, tasks, logits in zip(nested.folds, nested.tasks, fits, strict=True):
         for row in founding.outcomes[fold.held_out]:
@@ -95,6 +96,12 @@ def of_founders(founding: CompleteAgents, nested: Subsets) -> Audit:
             outcomes.append(outside)
             expected.append(_expected(row, tasks, logits))
     return Audit(np.array(outcomes).reshape(-1, m), np.array(expected).reshape(-1, m))
+
+
+def _difficulties(founding: CompleteAgents, rows: IndexArray) -> FloatArray:
+    found = np.full(founding.outcomes.shape[1], np.nan)
+    found[~np.isnan(founding.outcomes[rows]).all(axis=0)] = founding.fit_of(rows).difficulties
+    return found
 
 
 def _expected(row: FloatArray, tasks: IndexArray, logits: FloatArray) -> FloatArray:

@@ -97,7 +97,9 @@ def predictions(
     members : bool array, shape (n_folds, m)
         Subset of each fold.
     """
-    asked = _asked(agents, folds, held_out, members)
+    is_whole = ~np.isnan(agents.outcomes).any(axis=0)
+    is_base = (2 * np.count_nonzero(members, axis=0) > len(members)) & is_whole
+    asked = _Folds(agents, folds, held_out, members, is_base)
     way_of = _way_of(asked)
     told: list[FloatArray] = [np.empty(0)] * len(folds)
     for w, way in enumerate(WAYS):
@@ -105,37 +107,6 @@ def predictions(
         for f, found in zip(of_way, way(asked, of_way), strict=True):
             told[f] = found
     return told
-
-
-def outside_near(
-    agents: CompleteAgents, folds: Sequence[Fold], held_out: Sequence[IndexArray], members: Mask
-) -> dict[int, FloatArray]:
-    """ẑ − z of the held-out agents, of the folds in which that takes the fewest operations near the base.
-
-    Parameters
-    ----------
-    agents, folds, held_out, members
-        As in `predictions`; folds whose subset is all tasks are not told.
-
-    Returns
-    -------
-    dict of int to float array, shape (n_held_out,)
-        By position of the fold.
-    """
-    asked = _asked(agents, folds, held_out, members)
-    of_way = np.flatnonzero((_way_of(asked) == WAYS.index(_near)) & ~members.all(axis=1))
-    if not of_way.size:
-        return {}
-    told = _near_base(asked, of_way).outside_each([asked.left_out[f] for f in of_way], members[of_way])
-    return {f: asked.of_held_out(int(f), found) for f, found in zip(of_way.tolist(), told, strict=True)}
-
-
-def _asked(
-    agents: CompleteAgents, folds: Sequence[Fold], held_out: Sequence[IndexArray], members: Mask
-) -> _Folds:
-    is_whole = ~np.isnan(agents.outcomes).any(axis=0)
-    is_base = (2 * np.count_nonzero(members, axis=0) > len(members)) & is_whole
-    return _Folds(agents, folds, held_out, members, is_base)
 
 
 def _way_of(asked: _Folds) -> IndexArray:
@@ -151,15 +122,11 @@ def _way_of(asked: _Folds) -> IndexArray:
 def _near(asked: _Folds, of_way: IndexArray) -> list[FloatArray]:
     if not of_way.size:
         return []
-    algebra = _near_base(asked, of_way)
-    told = algebra.predictions_each([asked.left_out[f] for f in of_way], asked.members[of_way])
-    return [asked.of_held_out(int(f), found) for f, found in zip(of_way, told, strict=True)]
-
-
-def _near_base(asked: _Folds, of_way: IndexArray) -> leave_out.LeaveOut:
     agents, base = asked.agents, np.flatnonzero(asked.is_base)
     candidates = np.flatnonzero((asked.members[of_way] != asked.is_base).any(axis=0))
-    return leave_out.leave_out(agents.outcomes, agents.scores, base, candidates)
+    algebra = leave_out.leave_out(agents.outcomes, agents.scores, base, candidates)
+    told = algebra.predictions_each([asked.left_out[f] for f in of_way], asked.members[of_way])
+    return [asked.of_held_out(int(f), found) for f, found in zip(of_way, told, strict=True)]
 
 
 def _shared(asked: _Folds, of_way: IndexArray) -> list[FloatArray]:

@@ -49,7 +49,7 @@ own.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from itertools import groupby
@@ -65,6 +65,8 @@ from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, latest_agents, tasks_i
 from selection.errors import SelectionError, ShapeMismatch
 from selection.leave_out import SharedGram, shared_gram
 from selection.reselection import carry
+from selection.staged.model import Model, in_order
+from selection.staged.model import fit as fit_model
 
 N_SEEDS = 100
 N_AGENTS_WITHIN_SCAFFOLD = 10
@@ -94,6 +96,8 @@ class CompleteAgents:
         1/π_i.
     fits : mapping of bytes to RaschFit
         Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for of late.
+    completions : mapping of bytes to Model
+        Likewise, of `selection.staged.model`.
     among : (CompleteAgents, int array, shape (n_agents,)), optional
         Those these were taken from and their positions there, where fits are shared: folds of folds that
         train on the same agents have one fit. It begins at the fit to all, which shows in last bits alone.
@@ -107,6 +111,7 @@ class CompleteAgents:
     models: tuple[str, ...]
     weights: FloatArray
     fits: dict[bytes, rasch.RaschFit] = field(default_factory=dict)
+    completions: dict[bytes, Model] = field(default_factory=dict)
     among: "tuple[CompleteAgents, IndexArray] | None" = None
 
     @property
@@ -179,6 +184,54 @@ class CompleteAgents:
         if inverse is None or n > m:
             return inverse if rows.size > m else None
         return inverse[np.ix_(rows, rows)]
+
+    @cached_property
+    def places(self) -> IndexArray | None:
+        """Place of each agent in the order of (date, name); None where a date is missing."""
+        if None in self.dates:
+            return None
+        return np.argsort(in_order(self.dates, self.names)[0])
+
+    @cached_property
+    def model_of_all(self) -> Model:
+        """Fit of the model to all of them, in the order of `in_time`."""
+        rows = self.in_time(np.arange(self.n))
+        return fit_model(self.outcomes[rows], self.first_of(rows))
+
+    def in_time(self, rows: IndexArray) -> IndexArray:
+        """Return these agents in the order in which they came."""
+        return rows if self.places is None else rows[np.argsort(self.places[rows])]
+
+    def model_of(self, rows: IndexArray) -> Model:
+        """Fit the model to these agents, in the order of `in_time`, made once, from the fit to all.
+
+        Raises
+        ------
+        ModelUnfinished
+        """
+        if self.among is not None:
+            everybody, positions = self.among
+            return everybody.model_of(positions[rows])
+        key = rows.tobytes()
+        if key not in self.completions:
+            ordered, whole = self.in_time(rows), self.in_time(np.arange(self.n))
+            place = np.argsort(whole)
+            start = replace(self.model_of_all, abilities=self.model_of_all.abilities[place[ordered]])
+            self.completions[key] = fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
+            if len(self.completions) * sum(self.outcomes.shape) > MOST_KEPT:
+                del self.completions[next(iter(self.completions))]
+        return self.completions[key]
+
+    def means_after(self, fitted: Model, rows: IndexArray, others: IndexArray) -> FloatArray:
+        """μ of other agents by a fit to these, as they came after some of them, shape (n_others,)."""
+        if self.places is None:
+            return np.full(others.size, fitted.mean_after(0))
+        n_before = np.searchsorted(np.sort(self.places[rows]), self.places[others])
+        return np.array([fitted.mean_after(n) for n in n_before.tolist()])
+
+    def first_of(self, ordered: IndexArray) -> IndexArray:
+        """How many came before each of these agents, in the order of `in_time`, as the model takes it."""
+        return np.arange(ordered.size) if self.places is not None else np.zeros(ordered.size, dtype=np.intp)
 
     def take(self, rows: IndexArray, *, sharing: bool = False) -> "CompleteAgents":
         """Return the agents at these positions, ascending; on request with the fits of these ones."""

@@ -20,9 +20,6 @@ way                        arithmetic                                           
 `alone`, any S             (CCᵀ + αI)⁻¹ by its Cholesky factor                           n²|S| + n³
 =========================  ============================================================  ====================
 
-What is predicted may be the mean outside S, z = (m·y − X_S·1)/(m − k), in place of y: Bz needs By, Bs for the
-base's own sums s, and B′X_E, which the update has.
-
 With the Cholesky factor L of the matrix to be inverted, products with its inverse are WᵀW, W = L⁻¹R.
 
 Symbols
@@ -49,7 +46,7 @@ Cawley & Talbot, *Neural Networks* 17 (2004) 1467-1475 (leaving out with a free 
 Review* 31 (1989) 221-239 (low-rank updates). Equal to refits of scikit-learn's ``Ridge(alpha=1.0)`` to 1e-10.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,13 +75,6 @@ class _Alike(NamedTuple):
     gram: FloatArray
 
 
-class _Pulled(NamedTuple):
-    """(Bv)_I and X_EᵀBv of folds of one shape."""
-
-    residuals: FloatArray
-    changed: FloatArray
-
-
 @dataclass(frozen=True, eq=False)
 class LeaveOut:
     """Ridge predictions of agents left out, on subsets near a base subset.
@@ -110,10 +100,6 @@ class LeaveOut:
         X_CᵀBX_C.
     candidate_scores : float array, shape (n_candidates,)
         X_CᵀBy.
-    sums : float array, shape (n,)
-        Bs, s_i = Σ_{j∈base} X_ij.
-    candidate_sums : float array, shape (n_candidates,)
-        X_CᵀBs.
     """
 
     scores: FloatArray
@@ -124,8 +110,6 @@ class LeaveOut:
     candidate_columns: FloatArray
     candidate_gram: FloatArray
     candidate_scores: FloatArray
-    sums: FloatArray
-    candidate_sums: FloatArray
 
     def covers(self, tasks: IndexArray) -> bool:
         """Whether `predictions` can tell this subset: no cell missing, and what changed is a candidate.
@@ -177,29 +161,6 @@ class LeaveOut:
         ------
         NotCovered
         """
-        steps = self._each(left_out, members, self._of_scores)
-        return [self.scores[rows] - step for rows, step in zip(left_out, steps, strict=True)]
-
-    def outside_each(self, left_out: Sequence[IndexArray], members: Mask) -> list[FloatArray]:
-        """ẑ_I − z_I of many folds, as `SharedGram.outside` tells them.
-
-        Parameters
-        ----------
-        left_out : sequence of int arrays, length n_folds
-            As in `predictions`.
-        members : bool array, shape (n_folds, n_tasks)
-            Some task lies outside each fold's subset.
-
-        Raises
-        ------
-        NotCovered
-        """
-        return [-step for step in self._each(left_out, members, self._of_outside)]
-
-    def _each(
-        self, left_out: Sequence[IndexArray], members: Mask, of: "Callable[[_Alike], _Pulled]"
-    ) -> list[FloatArray]:
-        """(B′_II)⁻¹(B′v)_I of every fold, where `of` tells v."""
         if not self._covered(members).all():
             raise NotCovered("a cell of the subset is missing, or a task that changed is no candidate")
         changed = members != self.in_base
@@ -210,8 +171,8 @@ class LeaveOut:
             tasks = np.nonzero(changed[alike])[1].reshape(alike.size, -1)
             signs = np.where(np.take_along_axis(members[alike], tasks, axis=1), 1.0, -1.0)
             folds = self._gathered(rows, self.position[tasks], signs)
-            for f, told in zip(alike, self._steps(folds, of(folds)), strict=True):
-                found[f] = told
+            for f, told in zip(alike, self._steps(folds), strict=True):
+                found[f] = self.scores[left_out[f]] - told
         return found
 
     def _gathered(self, left_out: IndexArray, changed: IndexArray, signs: FloatArray) -> "_Alike":
@@ -223,24 +184,13 @@ class LeaveOut:
             gram=self.candidate_gram[changed[:, :, None], changed[:, None, :]],
         )
 
-    def _of_scores(self, folds: "_Alike") -> "_Pulled":
-        """Take v = y."""
-        return _Pulled(self.residuals[folds.left_out], self.candidate_scores[folds.changed])
-
-    def _of_outside(self, folds: "_Alike") -> "_Pulled":
-        """Take v = z = (m·y − s − X_E·d)/(m − k)."""
-        m, y, signs = self.in_base.size, self._of_scores(folds), folds.signs[:, :, None]
-        rest = m - np.count_nonzero(self.in_base) - folds.signs.sum(axis=1, keepdims=True)
-        sums = self.sums[folds.left_out] + (folds.columns @ signs)[..., 0]
-        pulled = self.candidate_sums[folds.changed] + (folds.gram @ signs)[..., 0]
-        return _Pulled((m * y.residuals - sums) / rest, (m * y.changed - pulled) / rest)
-
-    def _steps(self, folds: "_Alike", of: "_Pulled") -> FloatArray:
-        """(B′_II)⁻¹(B′v)_I of folds of one shape, (n_folds, n_left_out)."""
-        left_out, residuals = folds.left_out, of.residuals
+    def _steps(self, folds: "_Alike") -> FloatArray:
+        """(B′_II)⁻¹(B′y)_I of folds of one shape, (n_folds, n_left_out)."""
+        left_out = folds.left_out
+        residuals, of_changed = self.residuals[left_out], self.candidate_scores[folds.changed]
         maker = self.residual_maker[left_out[:, :, None], left_out[:, None, :]]
         if folds.changed.shape[1]:
-            right_side = np.dstack([folds.columns.swapaxes(1, 2), of.changed])
+            right_side = np.dstack([folds.columns.swapaxes(1, 2), of_changed])
             inner, each = folds.gram.copy(), np.arange(folds.changed.shape[1])
             inner[:, each, each] += folds.signs
             correction = folds.columns @ np.linalg.solve(inner, right_side)
@@ -361,41 +311,11 @@ class SharedGram:
             None twice, k ≥ 1.
         """
         left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
-        inner, y = self._inner(tasks), self.scores[left_out]
-        return self._told(left_out, tasks, inner, self.task_scores[tasks], y - self.mean_score) + y
-
-    def outside(self, left_out: IndexArray, tasks: IndexArray) -> FloatArray:
-        """ẑ_I − z_I, where z_i = (m·y_i − Σ_{j∈S} X_ij)/(m − k) stands for y, as `predictions` does.
-
-        Parameters
-        ----------
-        left_out : int array, shape (n_left_out,)
-        tasks : int array, shape (k,)
-            k < m.
-        """
-        left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
-        m, inner = len(self.gram), self._inner(tasks)
-        rest, known = m - tasks.size, self.columns[tasks][:, left_out].sum(axis=0)
-        task_scores = (m * self.task_scores[tasks] - inner.sum(axis=1)) / rest
-        deviations = (m * (self.scores[left_out] - self.mean_score) - known) / rest
-        return self._told(left_out, tasks, inner, task_scores, deviations)
-
-    def _inner(self, tasks: IndexArray) -> FloatArray:
-        return self.gram.take(tasks, axis=0).take(tasks, axis=1)
-
-    def _told(
-        self,
-        left_out: IndexArray,
-        tasks: IndexArray,
-        inner: FloatArray,
-        task_scores: FloatArray,
-        deviations: FloatArray,
-    ) -> FloatArray:
-        """ŷ_I − y_I = −(B_II)⁻¹(By)_I."""
-        right_side = np.vstack([self.columns[tasks][:, left_out].T, task_scores])
-        explained = _inner_products(inner, right_side)
+        inner = self.gram.take(tasks, axis=0).take(tasks, axis=1)
+        right_side = np.vstack([self.columns[tasks][:, left_out].T, self.task_scores[tasks]])
+        explained, y = _inner_products(inner, right_side), self.scores[left_out]
         maker = np.eye(left_out.size) - 1.0 / self.scores.size - explained[:-1, :-1]
-        return _left_out(np.zeros(left_out.size), maker, deviations - explained[:-1, -1])
+        return _left_out(y, maker, y - self.mean_score - explained[:-1, -1])
 
 
 def shared_gram(outcomes: FloatArray, scores: FloatArray) -> SharedGram:
@@ -487,7 +407,7 @@ def _leave_out(
     in_base, position = np.zeros(n_tasks, dtype=np.bool_), np.full(n_tasks, -1, dtype=np.intp)
     in_base[base], position[candidates] = True, np.arange(candidates.size)
     maker, columns = _residual_maker(outcomes[:, base], alpha), _centred(outcomes[:, candidates])
-    maker_columns, sums = maker @ columns, outcomes[:, base].sum(axis=1)
+    maker_columns = maker @ columns
     return LeaveOut(
         scores=read_only(scores),
         in_base=read_only(in_base),
@@ -497,8 +417,6 @@ def _leave_out(
         candidate_columns=read_only(maker_columns),
         candidate_gram=read_only(columns.T @ maker_columns),
         candidate_scores=read_only(maker_columns.T @ scores),
-        sums=read_only(maker @ sums),
-        candidate_sums=read_only(maker_columns.T @ sums),
     )
 
 

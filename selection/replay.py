@@ -4,7 +4,7 @@ Model
 -----
 A file has no versions of S: it is chosen from the first `subset_from` complete agents by date (all of the
 last date included) and kept. Each later complete agent is predicted from the complete agents of strictly
-earlier dates, refitted every `refit_every`. The monitors of `selection.watch` are asked after each later
+earlier dates, by `selection.staged.model`. The monitors of `selection.watch` are asked after each later
 agent, the same functions over the prefixes of the record.
 
 Not done here
@@ -29,10 +29,10 @@ from selection.bands import mid_range
 from selection.errors import SelectionError
 from selection.given import Given, Promise, SubsetVersion
 from selection.history import History, columns_of, history_of, is_later
-from selection.intervals import Calibrator, Interval, interval
 from selection.rules import Rules
+from selection.staged.teaching import of_full_runs
+from selection.staged.walks import estimated
 from selection.standings.choice import training
-from selection.standings.full_scores import calibrator, fitted_on
 from selection.watch import MONITORS, false_alerts
 
 LEVELS = {"insufficient": 0, "ok": 0, "warn": 1, "alert": 2}
@@ -194,37 +194,20 @@ def _check_dated(record: Record, needed: int) -> None:
 
 def _predicted(record: Record, rules: Rules, version: SubsetVersion) -> dict[str, Promise]:
     """Predict each later complete agent from the complete agents of strictly earlier dates."""
-    past, columns = _Past(record, rules, version), columns_of(record, version)
-    later = np.flatnonzero(record.complete & is_later(record, version))
-    order = sorted(later.tolist(), key=lambda i: (record.table.dates[i] or date.min, i))
-    promises = {}
-    for i in order:
-        day = record.table.dates[i] or date.min
-        answer = interval(past.before(day), record.table.means[i, columns], record.table.scaffolds[i])
-        if answer.point is not None:
-            ends = (answer.lower, answer.upper) if isinstance(answer, Interval) else None
-            promises[record.table.agents[i]] = Promise(answer.point, ends)
-    return promises
-
-
-class _Past:
-    """The calibration in use on a date, refitted as complete agents come."""
-
-    def __init__(self, record: Record, rules: Rules, version: SubsetVersion) -> None:
-        self.agents, self.rules, self.n_fitted = training(record), rules, 0
-        self.graded_share = record.graded_share
-        self.columns = columns_of(record, version)
-        self.tasks = tuple(record.table.tasks[j] for j in self.columns)
-        self.made: Calibrator | None = None
-
-    def before(self, day: date) -> Calibrator:
-        earlier = np.array([other is not None and other < day for other in self.agents.dates])
-        n = int(np.count_nonzero(earlier))
-        if self.made is None or n - self.n_fitted >= self.rules.refit_every:
-            agents = self.agents.take(np.flatnonzero(earlier))
-            fitted = fitted_on(agents, self.tasks, self.rules, self.graded_share)
-            self.made, self.n_fitted = calibrator(agents, self.columns, fitted), n
-        return self.made
+    agents, columns = training(record), columns_of(record, version)
+    places = {name: i for i, name in enumerate(record.table.agents)}
+    later = is_later(record, version)[[places[name] for name in agents.names]]
+    found = {}
+    for day in sorted({one for one, is_so in zip(agents.dates, later, strict=True) if is_so and one}):
+        earlier = np.array([one is not None and one < day for one in agents.dates])
+        taught = of_full_runs(agents, np.flatnonzero(earlier))
+        for i in np.flatnonzero(later & [one == day for one in agents.dates]).tolist():
+            seen = np.full(record.n_tasks, np.nan)
+            seen[columns] = agents.outcomes[i, columns]
+            scale, _ = taught.scale_for(agents.scaffolds[i], columns)
+            one = estimated(taught.model, seen, taught.model.next_mean, scale)
+            found[agents.names[i]] = Promise(one.score, (one.lower, one.upper))
+    return found
 
 
 def _watched(history: History, later: IndexArray, states: Sequence[Monitor]) -> Watched:

@@ -18,6 +18,7 @@ Target = Literal["subset", "full", "domain"]
 GroupsName = Literal["auto", "none", "category:stratum", "category:cluster", "group:stratum", "group:cluster"]
 EstimatorName = Literal["completion", "ridge", "line"]
 ESTIMATORS: tuple[EstimatorName, ...] = ("completion", "ridge", "line")
+BY_CALIBRATION = ("ridge", "line")
 GROUPS: tuple[GroupsName, ...] = get_args(GroupsName)
 TARGETS: tuple[Target, ...] = ("subset", "full", "domain")
 
@@ -43,7 +44,7 @@ class Rules:
     strategy : str
         A name of `selection.strategies.STRATEGIES`.
     estimator : {"", "completion", "ridge", "line"}
-        Of the full score of an agent that ran the subset; "" leaves the choice to the board.
+        Of the full score of an agent that ran the subset; "" is `completion`.
     target : {"subset", "full", "domain"} or None
         What the board is ordered by; None: the full suite, or the subset
         where the full score cannot be estimated from it or orders agents worse.

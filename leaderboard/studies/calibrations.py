@@ -1,26 +1,20 @@
-"""The calibration of a subset to the full score: when it is fitted anew, and its rows."""
+"""The calibration of a subset by `ridge` or `line`, where the policy names one, and its rows."""
 
-from contextlib import suppress
-from dataclasses import replace
-
-import numpy as np
-
-from analytics.arrays import IndexArray
 from analytics.errors import CoreError
 from leaderboard.studies.given import FITS, versions
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
 from leaderboard.studies.queries import tasks_sha256
 from leaderboard.studies.records import Reader, Snapshot
-from selection.folds import CompleteAgents
 from selection.given import Given
+from selection.rules import BY_CALIBRATION
 from selection.standings.answering import basis
 from selection.standings.choice import training
 from selection.standings.full_scores import fitted_on
 
 
 def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) -> Calibration | None:
-    """Return the calibration in use; None where the complete agents have carried no fit yet.
+    """Return the calibration in use; None where the policy names none, or there is no fit yet.
 
     It is fitted at the delivery that fixed the subset, or at the approval that activated it, and anew at each
     delivery, or operator's word for one, that reaches `refit_every` complete agents more than it was fitted
@@ -29,6 +23,8 @@ def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) 
     where no task of the subset is active any more: then nothing is estimated from it, and everybody is asked
     for all tasks.
     """
+    if reader.policy.estimator not in BY_CALIBRATION:
+        return None
     if not subset.tasks.filter(pk__in=tasks).exists():
         return None
     stored = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION).order_by("-data_version", "id")
@@ -50,7 +46,7 @@ def fixing(subset: TaskSubset) -> Moment:
 
 
 def _needed(last: Calibration | None, moment: Moment) -> int:
-    if last is None or moment.policy.estimator not in ("", last.estimator):
+    if last is None or moment.policy.estimator != last.estimator:
         return 1
     return last.n_agents + moment.policy.refit_every
 
@@ -58,6 +54,8 @@ def _needed(last: Calibration | None, moment: Moment) -> int:
 def _fitted(
     reader: Reader, subset: TaskSubset, moment: Moment, *, at_least: int = 1, tasks: list[int] | None = None
 ) -> Calibration | None:
+    if moment.policy.estimator not in BY_CALIBRATION:
+        return None
     then = reader.at(moment, subset, tasks=tasks)
     if then is None or then.n_complete < at_least:
         return None
@@ -80,8 +78,8 @@ def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
     found = basis(record, then.rules, Given(subsets=versions(subset)))
     agents = training(record, found.scores)
     names = tuple(record.table.tasks[j] for j in found.subset)
-    fitted = fitted_on(agents, names, then.rules, record.graded_share)
-    _hand_on(fitted.estimator, agents, found.subset)
+    fitted = fitted_on(agents, names, then.rules)
+    FITS.fit(fitted.estimator, agents, found.subset)
     ids = {agent.name: agent.pk for agent in then.agents}
     return {
         "estimator": fitted.estimator,
@@ -89,12 +87,3 @@ def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
         "agents": [ids[name] for name in fitted.agents],
         "tasks": [then.task_ids[j] for j in found.subset],
     } | {name: list(getattr(fitted, name)) for name in Calibration.OF_AGENTS}
-
-
-def _hand_on(estimator: str, agents: CompleteAgents, tasks: IndexArray) -> None:
-    """Keep the estimator for answers to come, with the fit to all agents and not what folds needed."""
-    alone, everyone = replace(agents, fits={}), np.arange(agents.n)
-    if estimator == "completion":
-        with suppress(CoreError):  # the answer tells of it, as above
-            alone.fits[everyone.tobytes()] = agents.fit_of(everyone)
-    FITS.fit(estimator, alone, tasks)

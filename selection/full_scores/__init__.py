@@ -4,20 +4,20 @@ Model
 -----
 From the outcomes X_aS of an agent on the k tasks of S, out of m, and complete agents with full scores y::
 
-    completion    ŷ = (Σ_{j∈S} X_aj + ½·Σ_{j∉S} σ(θ̂_a − b̂_j) + ½·(m − k)·ẑ_a)/m
-    ridge         ŷ = b₀ + X_aS·β                                        α = 1, intercept not penalised
-    line          ŷ = a + c·r_a                                          least squares of y on r
+    completion    ŷ = (Σ_{j∈S} X_aj + Σ_{j∉S} P_aj)/m        P of `selection.staged.model`
+    ridge         ŷ = b₀ + X_aS·β                            α = 1, intercept not penalised
+    line          ŷ = a + c·r_a                              least squares of y on r
 
 ======================  =================================================================================
 module                  holds
 ======================  =================================================================================
-``estimators``          the names, which one a board uses, and what is refused
-``completion``          ``completion``: what the three parts of its ŷ come from
+``estimators``          the names, and what is refused
+``completion``          ``completion`` of the agents that folds hold out
 ``straight``            ``line``
 ``refits``              Ridge without each training agent in turn
-``fitted``              an estimator on one subset: what it predicts, and without each training agent
+``fitted``              ``ridge`` or ``line`` on one subset: what it predicts, and without each agent
 ``left_out``            predictions of the agents that folds hold out
-``kept``                estimators that are kept, so that a new agent that is not complete asks for no fit
+``kept``                fits that are kept, so that a new agent that is not complete asks for none
 ======================  =================================================================================
 
 Symbols
@@ -32,13 +32,12 @@ r          ``means``         (n,)                          0 to 1
 ŷ          returned          (n_held_out,) for each fold   score
 =========  ================  ============================  ======
 
-A missing training cell takes the mean of its column over the training agents, and so does a cell of an agent
-to be predicted, where at most a tenth of S is missing; with more it is refused.
+By `ridge` and `line` a missing training cell takes the mean of its column over the training agents, and so
+does a cell of an agent to be predicted. An agent that lacks over a tenth of S is refused by all three.
 
 Not done here
 -------------
-ŷ is neither rounded nor clipped. No estimator is chosen by its error: that gains nothing over `completion`
-and costs an inner loop. Intervals are `selection.intervals`'.
+ŷ is neither rounded nor clipped. No estimator is chosen by its error. Intervals are `selection.intervals`'.
 
 Source
 ------
@@ -46,7 +45,7 @@ As in `selection.ridge` and `selection.rasch`. Ndzomga, *Efficient Benchmarking 
 The mean of two predictions is this project's own.
 """
 
-from selection.full_scores.estimators import ESTIMATORS, EstimatorName, FullScoreRefused, estimator_of
+from selection.full_scores.estimators import ESTIMATORS, EstimatorName, FullScoreRefused
 from selection.full_scores.fitted import FullScores, fit
 from selection.full_scores.left_out import fold_predictions, predictions
 
@@ -55,7 +54,6 @@ __all__ = [
     "EstimatorName",
     "FullScoreRefused",
     "FullScores",
-    "estimator_of",
     "fit",
     "fold_predictions",
     "predictions",

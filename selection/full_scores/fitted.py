@@ -1,20 +1,19 @@
-"""An estimator fitted to complete agents on one subset: what it predicts, and without each of them in turn.
+"""``ridge`` or ``line`` fitted to complete agents on one subset: what it predicts, and without each in turn.
 
 =============  ==========================================================================================
 estimator      without agent i
 =============  ==========================================================================================
-completion     b̂ fitted without i (as in the folds that leave i out), θ̂ by these, Ridge by `refits`
 ridge          `refits`
 line           fitted anew
 =============  ==========================================================================================
 
-Symbols: x ``outcomes`` (q, k), NaN: missing; ŷ = μ(x) (q,); μ₋ᵢ(x) (q, n); n complete agents, m tasks.
+Symbols: x ``outcomes`` (q, k), NaN: missing; ŷ = μ(x) (q,); μ₋ᵢ(x) (q, n); n complete agents.
 
 Not done here: nothing is clipped or rounded. An agent that lacks over a tenth of S is refused.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -22,9 +21,9 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray
 from selection import ridge
 from selection.folds import CompleteAgents
-from selection.full_scores import completion, straight
+from selection.full_scores import straight
 from selection.full_scores.estimators import EstimatorName, FullScoreRefused, checked_name
-from selection.full_scores.refits import RefitsWithout, completed, refits_without
+from selection.full_scores.refits import RefitsWithout, refits_without
 
 
 class _Model(Protocol):
@@ -41,7 +40,7 @@ class FullScores:
 
     Attributes
     ----------
-    estimator : {"completion", "ridge", "line"}
+    estimator : {"ridge", "line"}
     agents : CompleteAgents
         Whom it is fitted to.
     tasks : int array, shape (k,)
@@ -89,8 +88,6 @@ class FullScores:
 
     @cached_property
     def _model(self) -> _Model:
-        if self.estimator == "completion":
-            return _Completion(self.agents, self.tasks)
         made: type[_Ridge] | type[_Line] = _Ridge if self.estimator == "ridge" else _Line
         return made(self.agents.outcomes[:, self.tasks], self.agents.scores)
 
@@ -100,7 +97,7 @@ def fit(estimator: str, agents: CompleteAgents, tasks: IndexArray) -> FullScores
 
     Parameters
     ----------
-    estimator : {"completion", "ridge", "line"}
+    estimator : {"ridge", "line"}
     agents : CompleteAgents
     tasks : int array, shape (k,)
 
@@ -168,63 +165,6 @@ class _Line:
         kept = [np.arange(self.scores.size) != i for i in range(self.scores.size)]
         fits = [straight.fit(self.outcomes[others], self.scores[others]) for others in kept]
         return np.array([straight.predict(fitted, outcomes) for fitted in fits]).T
-
-
-@dataclass(frozen=True, eq=False)
-class _Completion:
-    """``completion`` on a subset of all tasks."""
-
-    agents: CompleteAgents
-    tasks: IndexArray
-
-    @property
-    def m(self) -> int:
-        return int(self.agents.outcomes.shape[1])
-
-    @cached_property
-    def outcomes(self) -> FloatArray:
-        """X on the subset, (n, k)."""
-        return self.agents.outcomes[:, self.tasks]
-
-    @cached_property
-    def of_rest(self) -> ridge.RidgeFit:
-        """Ridge of the mean outside S."""
-        outcomes, scores = ridge.checked_training(self.outcomes, self.agents.scores, ridge.ALPHA)
-        return ridge.fit(outcomes, _outside(completed(outcomes), scores, m=self.m))
-
-    @cached_property
-    def of_rest_without(self) -> RefitsWithout:
-        return refits_without(self.outcomes, self.agents.scores, partial(_outside, m=self.m))
-
-    def predict(self, outcomes: FloatArray) -> FloatArray:
-        k, everyone = self.tasks.size, np.arange(self.agents.n)
-        ridge.checked_agents(self.outcomes, self.agents.scores, ridge.ALPHA)
-        whole = np.where(np.isnan(outcomes), np.nanmean(self.outcomes, axis=0), outcomes)
-        if k == self.m:
-            return np.asarray(whole.sum(axis=1) / self.m)
-        by_ridge = ridge.predict(self.of_rest, outcomes)
-        (difficulties,) = completion.difficulties_of(self.agents, [everyone])
-        by_rasch = self._by_rasch(outcomes, difficulties)
-        return completion.combined(whole.sum(axis=1), by_rasch, by_ridge, k, self.m)
-
-    def predict_without(self, outcomes: FloatArray) -> FloatArray:
-        k, everyone = self.tasks.size, np.arange(self.agents.n)
-        without = refits_without(self.outcomes, self.agents.scores) if k == self.m else self.of_rest_without
-        known = without.totals(outcomes)
-        if k == self.m:
-            return known / self.m
-        fitted = completion.difficulties_of(self.agents, [everyone[everyone != i] for i in everyone])
-        by_rasch = np.array([self._by_rasch(outcomes, difficulties) for difficulties in fitted]).T
-        return completion.combined(known, by_rasch, without.predictions(outcomes), k, self.m)
-
-    def _by_rasch(self, outcomes: FloatArray, difficulties: FloatArray) -> FloatArray:
-        """p̂ of rows on the subset, shape (q,)."""
-        others = np.setdiff1d(np.arange(self.m), self.tasks)
-        return completion.expected_elsewhere(outcomes, difficulties[self.tasks], difficulties[others])
-
-
-def _outside(outcomes: FloatArray, scores: FloatArray, *, m: int) -> FloatArray:
-    return completion.means_outside(outcomes.sum(axis=1), scores, outcomes.shape[1], m)
 
 
 def _checked(outcomes: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
-"""Estimators that are kept, so that a new agent that is not complete asks for no fit.
+"""Fits that are kept, so that a new agent that is not complete asks for none.
 
-An estimator follows from its name, the subset and what complete agents have: one that was made of the very
+A fit follows from its name, its tasks and what its agents have: one that was made of the very
 same is the same to the last bit.
 
 Not done here
@@ -11,6 +11,7 @@ Nothing is written to disk: a process that starts anew fits anew.
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,13 @@ from analytics.arrays import IndexArray
 from selection.folds import CompleteAgents
 from selection.full_scores.fitted import FullScores, fit
 
-MOST_BYTES = 256 << 20
-MOST_NUMBERS = 64
+MOST_BYTES, LEAST_BYTES = 256 << 20, 1 << 20
+
+Made = TypeVar("Made")
 
 
 class KeptFits:
-    """The latest estimators, up to a number of bytes of outcomes.
+    """The latest fits, up to a number of bytes of what they were made of.
 
     Parameters
     ----------
@@ -34,8 +36,17 @@ class KeptFits:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._made: OrderedDict[bytes, FullScores] = OrderedDict()
-        self._numbers: OrderedDict[bytes, float] = OrderedDict()
+        self._made: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
+
+    def made(self, told: object, *arrays: npt.NDArray[np.generic], make: Callable[[], Made]) -> Made:
+        """Return what `make` does, made once for each such `told` and such arrays, which decide it."""
+        key = _sha256(told, *arrays)
+        n_bytes = sum(array.nbytes for array in arrays) + LEAST_BYTES
+        found: Made = self._made.pop(key)[0] if key in self._made else make()
+        self._made[key] = (found, n_bytes)
+        while sum(n for _, n in self._made.values()) > self._most_bytes:
+            self._made.popitem(last=False)
+        return found
 
     def fit(self, estimator: str, agents: CompleteAgents, tasks: IndexArray) -> FullScores:
         """Return what `selection.full_scores.fit` does.
@@ -45,21 +56,8 @@ class KeptFits:
         FullScoreRefused
         """
         told = (estimator, agents.names, agents.outcomes.shape)
-        key = _sha256(told, agents.outcomes, agents.scores, np.asarray(tasks, dtype=np.intp))
-        made = self._made.pop(key, None) or fit(estimator, agents, tasks)
-        self._made[key] = made
-        while sum(one.agents.outcomes.nbytes for one in self._made.values()) > self._most_bytes:
-            self._made.popitem(last=False)
-        return made
-
-    def number(self, told: object, *arrays: npt.NDArray[np.generic], make: Callable[[], float]) -> float:
-        """Return what `make` does, made once for each such `told` and such arrays, which decide it."""
-        key = _sha256(told, *arrays)
-        found = self._numbers.pop(key, None)
-        self._numbers[key] = found = make() if found is None else found
-        while len(self._numbers) > MOST_NUMBERS:
-            self._numbers.popitem(last=False)
-        return found
+        arrays = (agents.outcomes, agents.scores, np.asarray(tasks, dtype=np.intp))
+        return self.made(told, *arrays, make=lambda: fit(estimator, agents, tasks))
 
 
 def _sha256(told: object, *arrays: npt.NDArray[np.generic]) -> bytes:

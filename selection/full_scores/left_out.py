@@ -7,14 +7,14 @@ Symbols: X ``outcomes`` (n, m), y ``scores`` (n,), S ``subsets`` (k,) for each f
 (n_folds, m).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
 from selection import fold_predictions as of_ridge
-from selection import leave_out, ridge
+from selection import ridge
 from selection.folds import CompleteAgents, Fold
 from selection.full_scores import completion, straight
 from selection.full_scores.estimators import checked_name
@@ -83,7 +83,8 @@ def predictions(
     name = checked_name(estimator)
     _refuse_unpredictable(agents.outcomes, folds, subsets)
     if name == "completion":
-        return _completion(agents, folds, subsets)
+        held_out, trained = ([getattr(fold, part) for fold in folds] for part in ("held_out", "training"))
+        return completion.predictions(agents, held_out, trained, subsets)
     if name == "ridge":
         return _ridge(agents, folds, subsets)
     return [_line(agents, fold, tasks) for fold, tasks in zip(folds, subsets, strict=True)]
@@ -123,79 +124,6 @@ def _named(folds: Sequence[HeldOut]) -> list[Fold]:
 def _line(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> FloatArray:
     fitted = straight.fit(agents.outcomes[np.ix_(fold.training, tasks)], agents.scores[fold.training])
     return straight.predict(fitted, agents.outcomes[np.ix_(fold.held_out, tasks)])
-
-
-def _completion(
-    agents: CompleteAgents, folds: Sequence[HeldOut], subsets: Sequence[IndexArray]
-) -> list[FloatArray]:
-    rows = np.concatenate([*(fold.held_out for fold in folds), np.empty(0, dtype=np.intp)])
-    fold_of = np.repeat(np.arange(len(folds)), [fold.held_out.size for fold in folds])
-    members, m = members_of(subsets, agents.outcomes.shape[1]), agents.outcomes.shape[1]
-    fitted = np.array(completion.difficulties_of(agents, [fold.training for fold in folds])).reshape(-1, m)
-    by_rasch = completion.expected_outside(agents.outcomes[rows], fitted[fold_of], members[fold_of])
-    near = of_ridge.outside_near(agents, _named(folds), [fold.held_out for fold in folds], members)
-    shares = _shares_gram(agents, folds, members, near)
-    told = list[FloatArray]()
-    for f, (fold, tasks) in enumerate(zip(folds, subsets, strict=True)):
-        if f in near:
-            known, by_ridge = _by_base(agents, fold, tasks, near[f])
-        else:
-            way = _by_gram if shares[f] else _alone
-            known, by_ridge = way(agents, fold, tasks)
-        told.append(completion.combined(known, by_rasch[fold_of == f], by_ridge, tasks.size, m))
-    return told
-
-
-def _shares_gram(
-    agents: CompleteAgents, folds: Sequence[HeldOut], members: Mask, known: Collection[int] = ()
-) -> Mask:
-    """Other folds whose Ridge outside S comes from one Gram matrix of all tasks, where that takes less."""
-    n, m = agents.outcomes.shape
-    is_whole = ~np.isnan(agents.outcomes).any(axis=0)
-    k = np.count_nonzero(members, axis=1).astype(np.float64)
-    i = n - np.array([fold.training.size for fold in folds], dtype=np.float64)
-    saved = n**2 * k + n**3 / 3 - (k**3 / 3 + k**2 * (i + 1) + 2 * i**3 / 3 + of_ridge.GATHERED * k**2)
-    can = (members <= is_whole).all(axis=1) & (k < m)
-    can[list(known)] = False
-    can &= (saved > 0) & (m <= of_ridge.MOST_SHARED_TASKS)
-    return np.asarray(can & (saved[can].sum() > n * float(m) ** 2), dtype=np.bool_)
-
-
-def _by_base(
-    agents: CompleteAgents, fold: HeldOut, tasks: IndexArray, steps: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Σ_{j∈S} X_aj and ẑ of a fold's held-out agents, from ẑ − z near the base."""
-    k, m = tasks.size, agents.outcomes.shape[1]
-    known = agents.outcomes[np.ix_(fold.held_out, tasks)].sum(axis=1)
-    return known, completion.means_outside(known, agents.scores[fold.held_out], k, m) + steps
-
-
-def _by_gram(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:
-    """Σ_{j∈S} X_aj and ẑ of a fold's held-out agents, from the Gram matrix."""
-    left_out = np.setdiff1d(np.arange(agents.n), fold.training)
-    k, m = tasks.size, agents.outcomes.shape[1]
-    known = agents.outcomes[np.ix_(left_out, tasks)].sum(axis=1)
-    outside = completion.means_outside(known, agents.scores[left_out], k, m)
-    held_out = np.searchsorted(left_out, fold.held_out)
-    return known[held_out], (outside + agents.gram.outside(left_out, tasks))[held_out]
-
-
-def _alone(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> tuple[FloatArray, FloatArray]:
-    """Σ_{j∈S} X_aj and ẑ of a fold's held-out agents, by itself; ẑ is 0 where S is all tasks."""
-    held_out, trained = np.zeros((2, agents.n), dtype=np.bool_)
-    held_out[fold.held_out], trained[fold.training] = True, True
-    rows, m = np.flatnonzero(held_out | trained), agents.outcomes.shape[1]
-    is_held_out, is_trained = held_out[rows], trained[rows]
-    whole, scores = agents.outcomes[np.ix_(rows, tasks)], agents.scores[rows]
-    ridge.checked_training(whole[is_trained], scores[is_trained], ridge.ALPHA)
-    if not agents.is_whole:
-        whole = np.where(np.isnan(whole), np.nanmean(whole[is_trained], axis=0), whole)
-    known = whole.sum(axis=1)
-    if tasks.size == m:
-        return known[is_held_out], np.zeros(fold.held_out.size)
-    outside = completion.means_outside(known, scores, tasks.size, m)
-    columns, left_out = np.ascontiguousarray(whole.T), np.flatnonzero(is_held_out)
-    return known[is_held_out], leave_out.alone(columns, outside, left_out)
 
 
 # -------------------------------------------------------------------------------------------------- checks

@@ -17,13 +17,12 @@ Not done here: α is that of `selection.ridge`.
 Source: Cawley & Talbot, *Neural Networks* 17 (2004) 1467-1475.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
-from analytics.arrays import FloatArray, Mask, read_only
+from analytics.arrays import FloatArray, read_only
 from selection import ridge
 
 
@@ -54,18 +53,8 @@ class RefitsWithout:
         completed = missing @ (self.column_means * self.coefficients).T
         return np.asarray(self.intercepts + observed + completed, dtype=np.float64)
 
-    def totals(self, outcomes: FloatArray) -> FloatArray:
-        """Σ_j x_j for every x and every i, shape (q, n_agents); a missing cell takes x̄₋ᵢ."""
-        missing = np.isnan(outcomes)
-        observed = np.where(missing, 0.0, outcomes).sum(axis=1)
-        return np.asarray(observed[:, None] + missing @ self.column_means.T, dtype=np.float64)
 
-
-def refits_without(
-    outcomes: FloatArray,
-    scores: FloatArray,
-    target: Callable[[FloatArray, FloatArray], FloatArray] | None = None,
-) -> RefitsWithout:
+def refits_without(outcomes: FloatArray, scores: FloatArray) -> RefitsWithout:
     """Fit the Ridge without each agent in turn: all at once where no cell is missing, one by one elsewhere.
 
     Parameters
@@ -73,27 +62,14 @@ def refits_without(
     outcomes : float array, shape (n_agents, k)
         NaN where missing; n_agents ≥ 3.
     scores : float array, shape (n_agents,)
-    target : callable, optional
-        What is fitted, from the outcomes completed and the scores of the agents left; the scores, when not
-        given.
 
     Raises
     ------
     As `selection.ridge.fit`.
     """
     if np.isnan(outcomes).any() or len(scores) < 3:
-        return _one_by_one(outcomes, scores, target or _scores)
-    return _at_once(outcomes, (target or _scores)(outcomes, scores))
-
-
-def completed(outcomes: FloatArray) -> FloatArray:
-    """X with the mean of its column in each missing cell, shape (n, k)."""
-    missing: Mask = np.isnan(outcomes)
-    return np.where(missing, np.nanmean(outcomes, axis=0), outcomes) if missing.any() else outcomes
-
-
-def _scores(outcomes: FloatArray, scores: FloatArray) -> FloatArray:
-    return scores
+        return _one_by_one(outcomes, scores)
+    return _at_once(outcomes, scores)
 
 
 def _at_once(outcomes: FloatArray, scores: FloatArray) -> RefitsWithout:
@@ -112,14 +88,11 @@ def _at_once(outcomes: FloatArray, scores: FloatArray) -> RefitsWithout:
     )
 
 
-def _one_by_one(
-    outcomes: FloatArray, scores: FloatArray, target: Callable[[FloatArray, FloatArray], FloatArray]
-) -> RefitsWithout:
+def _one_by_one(outcomes: FloatArray, scores: FloatArray) -> RefitsWithout:
     kept = [np.arange(scores.size) != i for i in range(scores.size)]
     for others in kept:
         ridge.checked_training(outcomes[others], scores[others], ridge.ALPHA)
-    rows = [(completed(outcomes[others]), scores[others]) for others in kept]
-    fits = [ridge.fit(x, target(x, y)) for x, y in rows]
+    fits = [ridge.fit(outcomes[others], scores[others]) for others in kept]
     return RefitsWithout(
         intercepts=read_only(np.array([fitted.intercept for fitted in fits])),
         coefficients=read_only(np.array([fitted.coefficients for fitted in fits])),

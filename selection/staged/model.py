@@ -45,7 +45,9 @@ Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960; 
 *Biometrika* 63 (1976) 581-592. The priors are this project's own.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 from scipy.special import expit
@@ -116,6 +118,16 @@ class Estimate:
     score: float
     se: float
     ability: float
+    passing: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """The same of many agents: ``scores``, ``se``, ``abilities`` (q,), ``passing`` (q, m)."""
+
+    scores: FloatArray
+    se: FloatArray
+    abilities: FloatArray
     passing: FloatArray
 
 
@@ -190,6 +202,17 @@ def before_each(first: IndexArray) -> FloatArray:
     return np.asarray(((place >= begin) & (place < end)) / (end - begin), dtype=np.float64)
 
 
+def in_order(dates: Sequence[date | None], names: Sequence[str]) -> tuple[IndexArray, IndexArray]:
+    """Return agents in order of (date, name), and how many came before each, as `fit` takes it.
+
+    Where a date is missing they stay as they are, and share one μ.
+    """
+    n = len(names)
+    if None in dates:
+        return np.arange(n), np.zeros(n, dtype=np.intp)
+    return np.array(sorted(range(n), key=lambda i: (dates[i], names[i])), dtype=np.intp), np.arange(n)
+
+
 def estimate(model: Model, outcomes: FloatArray, mean: float) -> Estimate:
     """Score one agent on the fit, from whatever it ran.
 
@@ -201,12 +224,48 @@ def estimate(model: Model, outcomes: FloatArray, mean: float) -> Estimate:
     mean : float
         μ of the agent.
     """
+    found = estimates(model, outcomes[None, :], np.array([mean]))
+    return Estimate(
+        score=float(found.scores[0]),
+        se=float(found.se[0]),
+        ability=float(found.abilities[0]),
+        passing=read_only(found.passing[0]),
+    )
+
+
+def estimates(
+    model: Model, outcomes: FloatArray, means: FloatArray, of: Mask | slice = slice(None)
+) -> Estimates:
+    """Score agents on the fit, each by itself.
+
+    Parameters
+    ----------
+    model : Model
+    outcomes : float array, shape (q, m)
+    means : float array, shape (q,)
+    of : bool array, shape (m,), optional
+        The tasks whose mean is the score; all that was run tells the ability.
+
+    Raises
+    ------
+    ModelUnfinished
+    """
     ran = ~np.isnan(outcomes)
-    ability = _ability(model, outcomes[ran], model.difficulties[ran], mean)
-    passing = expit(ability - model.difficulties)
+    x = np.where(ran, outcomes, 0.0)
+    abilities = _abilities(model, x, ran, means)
+    passing = expit(abilities[:, None] - model.difficulties)
     curvature = passing * (1.0 - passing)
-    score = (float(outcomes[ran].sum()) + float(passing[~ran].sum())) / outcomes.size
-    return Estimate(score, _error(model, curvature, ran), ability, read_only(passing))
+    v_abilities = model.dispersion / ((curvature * ran).sum(axis=1) + model.precision)
+    rest = (curvature * ~ran)[:, of]
+    total = rest.sum(axis=1)
+    own, of_tasks = model.dispersion * total, rest**2 @ model.difficulty_variances[of]
+    filled = np.where(ran, x, passing)[:, of]
+    return Estimates(
+        scores=np.asarray(filled.mean(axis=1)),
+        se=np.sqrt(own + total**2 * v_abilities + of_tasks) / filled.shape[1],
+        abilities=abilities,
+        passing=passing,
+    )
 
 
 def completed(model: Model, outcomes: FloatArray) -> FloatArray:
@@ -215,24 +274,16 @@ def completed(model: Model, outcomes: FloatArray) -> FloatArray:
     return np.where(np.isnan(outcomes), passing, outcomes)
 
 
-def _error(model: Model, curvature: FloatArray, ran: Mask) -> float:
-    rest = curvature[~ran]
-    v_ability = model.dispersion / (float(curvature[ran].sum()) + model.precision)
-    total = float(rest.sum())
-    own, of_tasks = model.dispersion * total, float(rest**2 @ model.difficulty_variances[~ran])
-    return float(np.sqrt(own + total**2 * v_ability + of_tasks)) / curvature.size
-
-
-def _ability(model: Model, outcomes: FloatArray, difficulties: FloatArray, mean: float) -> float:
-    level = mean
+def _abilities(model: Model, x: FloatArray, ran: Mask, means: FloatArray) -> FloatArray:
+    levels = means
     for _ in range(MOST_STEPS):
-        passing = expit(level - difficulties)
-        slope = float((outcomes - passing).sum()) - (level - mean) * model.precision
-        if abs(slope) < LARGEST_DERIVATIVE:
-            return level
-        step = slope / (float((passing * (1.0 - passing)).sum()) + model.precision)
-        level += float(np.sign(step) * np.log1p(abs(step)))
-    raise ModelUnfinished(f"a derivative of {slope:.1e} is left after {MOST_STEPS} steps")
+        passing = expit(levels[:, None] - model.difficulties) * ran
+        slopes = (x - passing).sum(axis=1) - (levels - means) * model.precision
+        if np.abs(slopes).max(initial=0.0) < LARGEST_DERIVATIVE:
+            return levels
+        steps = slopes / ((passing * (1.0 - passing)).sum(axis=1) + model.precision)
+        levels = levels + np.sign(steps) * np.log1p(np.abs(steps))
+    raise ModelUnfinished(f"a derivative of {np.abs(slopes).max():.1e} is left after {MOST_STEPS} steps")
 
 
 def _started(x: FloatArray, ran: Mask, start: Model | None) -> tuple[FloatArray, FloatArray]:

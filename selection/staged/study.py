@@ -6,12 +6,11 @@ ran all tasks as the rule let them go on, nothing is replayed: they are the good
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
-from analytics.arrays import IndexArray
 from analytics.command_line import plain
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
@@ -28,31 +27,15 @@ from selection.staged.replay import (
     replay,
     summary,
 )
-from selection.staged.teaching import FullRun, Teaching, in_order, taught
+from selection.staged.teaching import Teaching
 from selection.staged.verdict import verdict
 from selection.staged.walks import Estimated, Fit, Staging, estimated
-from selection.standings.choice import n_complete, n_teaching, teaching, training
+from selection.standings.choice import n_complete, n_teaching, training
+from selection.standings.completing import Walked as Walked
+from selection.standings.completing import n_before, taught_by
 from selection.standings.placing import ran_all
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Walked:
-    """An agent that was asked batch by batch.
-
-    Attributes
-    ----------
-    first, drawn : (float, float) or None
-        est and se, c = 1, after its first batch; and where the rule would have stopped it, had it not been
-        drawn.
-    share : float
-        q, the probability that it was drawn.
-    """
-
-    first: tuple[float, float] | None = None
-    drawn: tuple[float, float] | None = None
-    share: float = 1.0
 
 
 def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> Walked:
@@ -97,7 +80,7 @@ def staged_fit(
     tasks = record.table.tasks
     fixed = None if subset is None else np.flatnonzero(np.isin(tasks, list(subset)))
     try:
-        found = _taught(record, staging, asked or {}, fixed)
+        found = taught_by(record, staging, asked or {}, fixed)
         estimates = {name: asdict(one) for name, one in _estimates(record, found)}
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal), "agents": n}
@@ -135,7 +118,7 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
     about = list(record.about)
     for i in rows:
         about[i] = replace(about[i], chosen_for=OVER, stopped=True)
-    found = _taught(replace(record, about=tuple(about)), staging, {}, None)
+    found = taught_by(replace(record, about=tuple(about)), staging, {}, None)
     n_run = np.count_nonzero(record.n_places > 0, axis=1)
     return {
         name: Staged(
@@ -225,48 +208,13 @@ def _judged(found: Replay) -> dict[str, Any]:
     return {"figures": _known(plain(found)), "verdict": plain(verdict(found)), "reason": ""}
 
 
-def _taught(
-    record: Record, staging: Staging, asked: Mapping[str, Walked], subset: IndexArray | None
-) -> Teaching:
-    """Fit to the agents that teach, in the order in which they came."""
-    table, complete = record.table, training(record)
-    scores = dict(zip(complete.names, complete.scores.tolist(), strict=True))
-    rows = np.flatnonzero(teaching(record))
-    order, first = in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
-    rows = rows[order]
-    names = [table.agents[i] for i in rows]
-    full_runs = [
-        FullRun(row, scores[name], *_weight(asked.get(name)))
-        for row, name in enumerate(names)
-        if name in scores
-    ]
-    return taught(
-        table.means[rows],
-        np.array([scores.get(name, np.nan) for name in names]),
-        full_runs,
-        staging,
-        first=first,
-        subset=subset,
-    )
-
-
 def _estimates(record: Record, found: Teaching) -> Iterator[tuple[str, Estimated]]:
     """Estimate the agents that were stopped, each with the μ of its place among those that teach."""
-    table = record.table
-    rows = np.flatnonzero(teaching(record))
-    dated = [(table.dates[i], table.agents[i]) for i in rows]
     for i, about in enumerate(record.about):
         if not about.stopped:
             continue
-        own = (table.dates[i], about.name)
-        first = 0 if found.first.max() == 0 or own[0] is None else sum(one < own for one in dated)
-        yield about.name, estimated(found.model, table.means[i], found.model.mean_after(first), found.scale)
-
-
-def _weight(one: Walked | None) -> tuple[float, tuple[float, float] | None, tuple[float, float] | None]:
-    if one is None:
-        return 1.0, None, None
-    return (one.share if one.drawn else 1.0), one.first, one.drawn
+        mean = found.model.mean_after(n_before(record, found, i))
+        yield about.name, estimated(found.model, record.table.means[i], mean, found.scale)
 
 
 def _replayable(complete: CompleteAgents, asked: Mapping[str, Walked]) -> CompleteAgents:

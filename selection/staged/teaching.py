@@ -8,7 +8,11 @@ probability that it did::
     c² = (4·1² + Σ_i [(y_i − est_i)/se_i]²/π_i)/(4 + Σ_i 1/π_i)
 
 over the 19 or more drawn agents' own estimates; else over the full runs as they came, each by those before
-it, where there are 19; else over all full runs, each left out in turn. ν = 4 + the number of residuals.
+it, where there are 19; else over all full runs cut down to the first batch, left out in turn (above twenty in
+twenty groups, so that the cost does not grow with them). ν = 4 + the number of residuals.
+
+An agent of a scaffold that no full run has errs by more: whole scaffolds are left out, and c and ν are those
+of `selection.intervals.scaffolds` on the scaled residuals, c at least that of the others.
 
 Source
 ------
@@ -16,19 +20,21 @@ As in `selection.staged.walks`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.bands import tasks_in_band
-from selection.staged.model import Model, completed, estimate, fit
+from selection.folds import CompleteAgents
+from selection.intervals.scaffolds import FEWEST_SCAFFOLDS, components
+from selection.staged.model import Model, completed, estimates, fit
 from selection.staged.walks import Fit, Scale, Staging
 
 FIRST = 0.2
 N_RESIDUALS, PSEUDO_RESIDUALS = 19, 4
+N_FOLDS = 20
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class FullRun:
     first, stopped : (float, float) or None
         est and se, c = 1, after its first batch; and where the rule would have stopped it, had it not been
         drawn.
+    scaffold : str
     """
 
     row: int
@@ -52,6 +59,7 @@ class FullRun:
     probability: float = 1.0
     first: tuple[float, float] | None = None
     stopped: tuple[float, float] | None = None
+    scaffold: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +79,8 @@ class Teaching:
         S once it is fixed.
     model : Model
     staging : Staging
+    fits : mapping of tuple of int to Model
+        Fits without some of the agents, by their places, as asked for so far.
     """
 
     outcomes: FloatArray
@@ -80,6 +90,7 @@ class Teaching:
     subset: IndexArray | None
     model: Model
     staging: Staging
+    fits: dict[tuple[int, ...], Model] = field(default_factory=dict)
 
     @cached_property
     def completed(self) -> FloatArray:
@@ -135,30 +146,97 @@ class Teaching:
         as_they_came = [(one, one.first) for one in self.full_runs if one.first]
         for found in (drawn, as_they_came):
             if len(found) >= N_RESIDUALS:
-                return scale_of(found)
-        return scale_of([(one, self._left_out(one)) for one in self.full_runs])
+                z = np.array([(one.score - score) / se for one, (score, se) in found])
+                return scale_of(z, np.array([1.0 / one.probability for one, _ in found]))
+        return self.scale_on(self.first_batch)
 
-    def _left_out(self, one: FullRun) -> tuple[float, float]:
-        """Estimate a full run from the present first batch, by a fit without it."""
-        kept = np.arange(len(self.outcomes)) != one.row
-        first = self.first - (self.first > one.row)
-        without = fit(self.outcomes[kept], first[kept], start=self._without(kept))
-        seen = np.full(self.outcomes.shape[1], np.nan)
-        seen[self.first_batch] = self.outcomes[one.row, self.first_batch]
-        mean = float(self.model.means[one.row])
-        found = estimate(without, seen, mean)
-        return found.score, found.se
+    def scale_on(self, batch: IndexArray, of: Mask | None = None) -> Scale:
+        """Return c and ν of agents that ran these tasks alone, from full runs cut down to them.
 
-    def _without(self, kept: Mask) -> Model:
-        return replace(self.model, abilities=self.model.abilities[kept])
+        Parameters
+        ----------
+        batch : int array
+        of : bool array, shape (m,), optional
+            The tasks that the score is of.
+        """
+        z = self._left_out(batch, of, np.arange(len(self.full_runs)) % N_FOLDS)
+        return scale_of(z, np.array([1.0 / one.probability for one in self.full_runs]))
+
+    def scale_for(
+        self, scaffold: str, batch: IndexArray, of: Mask | None = None
+    ) -> tuple[Scale, bool | None]:
+        """Return the same for an agent of this scaffold, and whether no full run has it.
+
+        None in place of True: with under five scaffolds its scale is that of the others.
+        """
+        known = self.scale_on(batch, of)
+        scaffolds = [one.scaffold for one in self.full_runs]
+        names = sorted(set(scaffolds))
+        if scaffold in names:
+            return known, False
+        if len(names) < FEWEST_SCAFFOLDS:
+            return known, None
+        z = self._left_out(batch, of, np.array([names.index(one) for one in scaffolds]) % N_FOLDS)
+        return Scale(max(components(z, scaffolds).s_cal, known.c), len(names) - 1), True
+
+    def _left_out(self, batch: IndexArray, of: Mask | None, folds: IndexArray) -> FloatArray:
+        """(y − est)/se of the full runs from these tasks, each by a fit without its fold."""
+        rows = np.array([one.row for one in self.full_runs], dtype=np.intp)
+        outcomes = self.outcomes[rows]
+        truth = (
+            np.array([one.score for one in self.full_runs])
+            if of is None
+            else np.nanmean(outcomes[:, of], axis=1)
+        )
+        seen, z = np.full(outcomes.shape, np.nan), np.empty(rows.size)
+        seen[:, batch] = outcomes[:, batch]
+        for f in range(int(folds.max(initial=-1)) + 1):
+            out = np.flatnonzero(folds == f)
+            model = self._without(tuple(rows[out].tolist()))
+            found = estimates(
+                model, seen[out], self.model.means[rows[out]], slice(None) if of is None else of
+            )
+            z[out] = (truth[out] - found.scores) / found.se
+        return z
+
+    def _without(self, out: tuple[int, ...]) -> Model:
+        """Return the fit without some of the agents, kept for other tasks."""
+        if out not in self.fits:
+            kept = np.ones(len(self.outcomes), dtype=np.bool_)
+            kept[list(out)] = False
+            gone = np.cumsum(~kept)
+            first = self.first - np.where(self.first > 0, gone[np.maximum(self.first - 1, 0)], 0)
+            start = replace(self.model, abilities=self.model.abilities[kept])
+            self.fits[out] = fit(self.outcomes[kept], first[kept], start=start)
+        return self.fits[out]
 
 
-def scale_of(found: Sequence[tuple[FullRun, tuple[float, float]]]) -> Scale:
-    """Return c and ν from full runs and their estimates."""
-    z2 = np.array([((one.score - score) / se) ** 2 for one, (score, se) in found])
-    weights = np.array([1.0 / one.probability for one, _ in found])
-    c2 = (PSEUDO_RESIDUALS + float(weights @ z2)) / (PSEUDO_RESIDUALS + float(weights.sum()))
-    return Scale(float(np.sqrt(c2)), PSEUDO_RESIDUALS + len(found))
+def of_full_runs(agents: CompleteAgents, rows: IndexArray) -> Teaching:
+    """Return some complete agents as those that teach, with the fit that all of them keep.
+
+    Raises
+    ------
+    ModelUnfinished
+    """
+    rows = agents.in_time(rows)
+    full_runs = [
+        FullRun(place, float(agents.scores[i]), scaffold=agents.scaffolds[i]) for place, i in enumerate(rows)
+    ]
+    return Teaching(
+        outcomes=agents.outcomes[rows],
+        scores=agents.scores[rows],
+        first=agents.first_of(rows),
+        full_runs=tuple(full_runs),
+        subset=None,
+        model=agents.model_of(np.sort(rows)),
+        staging=Staging(),
+    )
+
+
+def scale_of(z: FloatArray, weights: FloatArray) -> Scale:
+    """Return c and ν from residuals in units of se, and the weights of their agents."""
+    c2 = (PSEUDO_RESIDUALS + float(weights @ z**2)) / (PSEUDO_RESIDUALS + float(weights.sum()))
+    return Scale(float(np.sqrt(c2)), PSEUDO_RESIDUALS + z.size)
 
 
 def taught(
@@ -182,17 +260,6 @@ def taught(
     if found.subset is None and len(outcomes) >= staging.subset_from and found.ranking_tasks.size:
         return replace(found, subset=found.ranking_tasks)
     return found
-
-
-def in_order(dates: Sequence[date | None], names: Sequence[str]) -> tuple[IndexArray, IndexArray]:
-    """Return agents in order of (date, name), and how many came before each, as `fit` takes it.
-
-    Where a date is missing they stay as they are, and share one μ.
-    """
-    n = len(names)
-    if None in dates:
-        return np.arange(n), np.zeros(n, dtype=np.intp)
-    return np.array(sorted(range(n), key=lambda i: (dates[i], names[i])), dtype=np.intp), np.arange(n)
 
 
 def first_size(m: int) -> int:

@@ -58,13 +58,11 @@ def lines(
     )
 
 
-def how_of(on_all: Placed, on_subset: Placed, *, whole: bool) -> How:
+def how_of(on_all: Placed, on_subset: Placed, *, estimated: bool, whole: bool) -> How:
     """Return how an agent comes to its score on all tasks; `whole`: it was to be measured on all."""
     if on_all.outcomes is not None:
         return "measured" if on_all.how == "direct" else "completed"
-    if on_subset.outcomes is None or whole:
-        return "incomplete"
-    return "linked" if on_subset.how == "linked" else "estimated"
+    return "estimated" if estimated or (on_subset.outcomes is not None and not whole) else "incomplete"
 
 
 def _line(
@@ -80,9 +78,8 @@ def _line(
     whole: bool,
 ) -> Line:
     condition, n_elsewhere = _elsewhere(record, i)
-    about, how = record.about[i], how_of(on_all, on_subset, whole=whole)
-    if about.chosen_for and at["full"].estimated:
-        how = "estimated"
+    about = record.about[i]
+    how = how_of(on_all, on_subset, estimated=at["full"].estimated, whole=whole)
     return Line(
         agent=about.name,
         scaffold=about.scaffold,
@@ -156,7 +153,6 @@ def _marks(
         "chosen tasks": bool(about.chosen_for),
         "completed": how == "completed" or on_subset.how == "completed",
         "new scaffold": at["full"].source.endswith(NOT_CALIBRATED),
-        "linked": how == "linked",
         "incomplete": how == "incomplete" and not _elsewhere(record, i)[0],
         "elsewhere": bool(_elsewhere(record, i)[0]),
         "withheld": bool(about.withheld),

@@ -12,14 +12,13 @@ from analytics.record import TRUST, Record, Trust, offer
 from analytics.threads import one_blas_thread
 from selection.full_scores.kept import KeptFits
 from selection.given import Given
-from selection.linking import reference
-from selection.rules import Rules, Target
+from selection.rules import BY_CALIBRATION, Rules, Target
 from selection.standings import chosen_for, terms, words
 from selection.standings.agents import lines
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
 from selection.standings.chosen_for import is_chosen_for, marked
+from selection.standings.completing import Completing, Estimated
 from selection.standings.full_scores import (
-    Estimated,
     calibrator,
     coverage,
     estimates,
@@ -57,6 +56,7 @@ class Basis:
         All tasks that somebody complete has run, and those of them in the subset.
     on_all, on_subset : tuple of Placed, length n_agents
         `on_subset` is `on_all` where there is no subset.
+    completing : Completing
     """
 
     record: Record
@@ -65,6 +65,7 @@ class Basis:
     subset: IndexArray
     on_all: tuple[Placed, ...]
     on_subset: tuple[Placed, ...]
+    completing: Completing
 
     @property
     def scores(self) -> FloatArray:
@@ -77,9 +78,19 @@ class Basis:
 
         An agent that ran all tasks and lost too many outcomes is incomplete: it is never estimated.
         """
-        placed = np.array([one.how in ("direct", "completed") for one in self.on_subset])
+        placed = np.array([one.outcomes is not None for one in self.on_subset])
         measured = np.array([one.outcomes is not None for one in self.on_all])
         return np.flatnonzero(placed & ~measured & ~ran_all(self.record))
+
+    @property
+    def of_earlier(self) -> Mapping[int, int]:
+        """The version of the subset, from 0, of agents that ran it, neither the present nor all tasks."""
+        record, placed = self.record, np.array([one.outcomes is not None for one in self.on_subset])
+        rest, found = ~placed & ~ran_all(record), dict[int, int]()
+        for number, tasks in enumerate(self.chosen.earlier):
+            ran = rest & record.is_direct(tasks) & (record.n_places[:, tasks] > 0).all(axis=1)
+            found |= dict.fromkeys(np.flatnonzero(ran).tolist(), number)
+        return {i: number for i, number in found.items() if not barred_by(record, i)}
 
 
 def basis(record: Record, rules: Rules, given: Given) -> Basis:
@@ -91,13 +102,13 @@ def basis(record: Record, rules: Rules, given: Given) -> Basis:
     """
     record = marked(record, given.staged)
     chosen, tasks = choice(record, rules, given), rated_tasks(record)
-    agents = reference(record.table.means[record.complete])
-    on_all = place_on_all(record, agents)
+    completing = Completing(record, given.fits)
+    on_all = place_on_all(record, completing)
     subset = np.intersect1d(chosen.tasks, tasks)
     if not subset.size:
-        return Basis(record, chosen, tasks, subset, on_all, on_all)
-    on_subset = place(record, subset, agents, chosen.earlier, of="tasks of the subset")
-    return Basis(record, chosen, tasks, subset, on_all, on_subset)
+        return Basis(record, chosen, tasks, subset, on_all, on_all, completing)
+    on_subset = place(record, subset, completing, of="tasks of the subset")
+    return Basis(record, chosen, tasks, subset, on_all, on_subset, completing)
 
 
 def answered(record: Record, rules: Rules, given: Given) -> Standings:
@@ -172,30 +183,39 @@ def shift_of(found: Basis, rules: Rules, fits: KeptFits | None = None) -> float:
 def estimates_of(
     found: Basis, rules: Rules, given: Given
 ) -> tuple[Mapping[int, Estimated], CoverageLine | None]:
-    """Estimate the full scores of agents that ran the subset alone, by position; empty without any.
+    """Estimate the full scores of agents that ran a version of the subset, by position; empty without any.
 
-    The coverage is that of their intervals. Those of agents whose tasks were chosen for them are given.
+    The coverage is that of intervals by `ridge` or `line`. The estimates of agents whose tasks were chosen
+    for them are given.
     """
-    estimated, measured = _estimates_of_newcomers(found, rules, given)
+    rows, measured = found.newcomers, None
+    if rules.estimator in BY_CALIBRATION and rows.size:
+        estimated, measured = _calibrated(found, rules, given)
+    else:
+        estimated = {i: _completed(found, i, found.subset, len(found.chosen.earlier)) for i in rows.tolist()}
+    for i, number in found.of_earlier.items():
+        estimated[i] = _completed(found, i, found.chosen.earlier[number], number)
     return {**estimated, **chosen_for.estimates(found.record, given.staged)}, measured
 
 
-def _estimates_of_newcomers(
-    found: Basis, rules: Rules, given: Given
-) -> tuple[Mapping[int, Estimated], CoverageLine | None]:
-    rows = found.newcomers
-    if not rows.size:
-        return {}, None
-    record, tasks = found.record, found.subset
+def _completed(found: Basis, i: int, batch: IndexArray, number: int) -> Estimated:
+    try:
+        return found.completing.estimated(i, batch, found.tasks, number)
+    except CoreError as refusal:
+        return Estimated(None, reason=str(refusal))
+
+
+def _calibrated(found: Basis, rules: Rules, given: Given) -> tuple[dict[int, Estimated], CoverageLine | None]:
+    record, tasks, rows = found.record, found.subset, found.newcomers
     names = tuple(record.table.tasks[j] for j in tasks)
     agents = training(record, found.scores)
     try:
         fitted = given.fitted
         if fitted is None or not is_current(fitted, agents, names, rules):
-            fitted = fitted_on(agents, names, rules, record.graded_share)
+            fitted = fitted_on(agents, names, rules)
         made = calibrator(agents, tasks, fitted, given.sampled, given.fits)
         estimated = estimates(record, tasks, rows, made)
-        return estimated, coverage(fitted, estimated)
+        return dict(estimated), coverage(fitted, estimated)
     except CoreError as refusal:
         return {int(i): Estimated(None, reason=str(refusal)) for i in rows}, None
 
@@ -284,13 +304,8 @@ def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, 
     """Say why the full score is nothing to rank by; empty where it is."""
     estimated = {i: one for i, one in estimated.items() if not found.record.about[i].chosen_for}
     refused = [one.reason for one in estimated.values() if one.se2 is None]
-    both = zip(found.on_all, found.on_subset, strict=True)
-    n_linked = sum(part.how == "linked" and whole.outcomes is None for whole, part in both)
-    if 2 * (len(refused) + n_linked) > len(estimated) + n_linked:
-        why = (
-            refused[0] if refused else f"{words.counted(n_linked, 'agent')} linked to it by an earlier subset"
-        )
-        return f"most of those that ran it alone have no full score with an interval: {why}"
+    if 2 * len(refused) > len(estimated):
+        return f"most of those that ran it alone have no full score with an interval: {refused[0]}"
     if not estimated and not any(one.outcomes is not None for one in found.on_all):
         return terms.NOBODY_RANKED.replace("these", "all")
     strategy = found.chosen.line.strategy if found.chosen.line else rules.strategy

@@ -5,6 +5,10 @@ pass rates over the teaching agents (the latest `history_window` of them), and a
 Teaching agents are the complete ones, and those that staged assignment stopped, completed by its model.
 It is the choice that every fold of nested validation makes, on all agents at once.
 
+Incumbent shift. Agents that S was chosen from meet tasks chosen with their own outcomes in view. With S₋ᵢ
+chosen by the same rule without i, d_i = r_i on S − r_i on S₋ᵢ; a newcomer against an incumbent counts the
+variance of d.
+
 Not done here
 -------------
 Whether a version is fixed, and when: that follows from the order of deliveries, which a file does not have.
@@ -26,10 +30,8 @@ from selection.folds import CompleteAgents, Fold, Plan, Rule, fold_bands, nested
 from selection.full_scores.kept import KeptFits
 from selection.given import Given, SubsetVersion
 from selection.held_out import choose
-from selection.linking import ShiftUnknown, incumbent_shift
 from selection.rules import Rules
-from selection.staged.model import completed, fit
-from selection.staged.teaching import in_order
+from selection.staged.model import completed, fit, in_order
 from selection.standings.lines import SubsetLine
 
 
@@ -221,7 +223,7 @@ def shift_variance(record: Record, chosen: Choice, rules: Rules, fits: KeptFits 
     table, rows = record.table, np.flatnonzero(record.complete & chosen.incumbents)
     who = [(table.agents[i], table.dates[i], table.scaffolds[i], table.models[i]) for i in rows]
     told = ("incumbent shift", rule_of(rules), rules.strategy, rules.seed, table.n_tasks, who)
-    return (fits or KeptFits()).number(
+    return (fits or KeptFits()).made(
         told,
         chosen.tasks,
         *(table.means[i] for i in rows),
@@ -313,10 +315,9 @@ def _shift_variance(record: Record, chosen: Choice, rules: Rules) -> float:
     without = np.full(agents.n, np.nan)
     for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
         without[fold.held_out] = _means_on(agents.outcomes[fold.held_out], tasks)
-    try:
-        return incumbent_shift(_means_on(agents.outcomes, chosen.tasks), without).sd ** 2
-    except ShiftUnknown:
-        return 0.0
+    shifts = _means_on(agents.outcomes, chosen.tasks) - without
+    known = shifts[~np.isnan(shifts)]
+    return float(np.var(known, ddof=1)) if known.size > 1 else 0.0
 
 
 def _means_on(outcomes: FloatArray, tasks: IndexArray) -> FloatArray:

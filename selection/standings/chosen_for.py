@@ -23,8 +23,10 @@ import numpy as np
 
 from analytics.record import Record
 from selection.given import Staged
-from selection.standings.full_scores import BY_SCAFFOLD, Estimated
+from selection.standings.completing import Estimated
 from selection.standings.terms import CHOSEN_TASKS
+
+N_VERSIONS = 1_000_000  # more than a benchmark has: those of subsets come before in `Estimated.calibration`
 
 
 def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
@@ -63,7 +65,7 @@ def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, Estimat
         one = staged.get(about.name)
         if one is None or one.se is None or not about.chosen_for or _is_barred(record, i):
             continue
-        found[i] = _estimated(one, BY_SCAFFOLD + 1 + studies.index(one.study))
+        found[i] = _estimated(one, N_VERSIONS + studies.index(one.study))
     return found
 
 

@@ -1,33 +1,22 @@
-"""The score on all tasks of an agent that ran the subset alone: an estimate, its interval and its error.
+"""The full score of an agent that ran the subset alone, by `ridge` or `line`, where the rules name one.
 
 Model
 -----
 ŷ is that of `selection.full_scores` on S, fitted to the complete agents; its interval is that of
-`selection.intervals`. What the agent has already shown, on S and elsewhere, bounds what a full run can show
-(Manski); ŷ and both ends are clipped to::
-
-    [Σ_j X_aj/m, (Σ_j X_aj + n_missing)/m]
-
-An interval that lies outside has missed, and the bounds stand in its place.
+`selection.intervals`. ŷ and both ends lie within what its missing outcomes leave open, as in
+`selection.standings.completing`; an interval that lies outside has missed, and the bounds stand in its place.
 
 For comparisons ŷ has the error of its calibration, s_cal of `selection.intervals` with its degrees of
 freedom: one estimate for all agents, and one for those of a scaffold that no complete agent has.
 
 Symbols: ŷ ``score``, s_cal² ``se2`` score², ν ``df``.
 
-Not done here
--------------
-Only agents that are ranked on S directly or completed have an estimate: a linked agent's S is itself partly
-an expectation.
-
 Source
 ------
-As in `selection.full_scores` and `selection.intervals`. Manski, *Partial Identification of Probability
-Distributions*, 2003.
+As in `selection.full_scores` and `selection.intervals`.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,7 +25,7 @@ from analytics.errors import CoreError
 from analytics.record import Record
 from selection import ridge
 from selection.folds import CompleteAgents
-from selection.full_scores import FullScores, estimator_of
+from selection.full_scores import FullScores
 from selection.full_scores.kept import KeptFits
 from selection.given import FittedOn
 from selection.held_out import Residuals, nested_residuals
@@ -45,45 +34,13 @@ from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
 from selection.intervals.scaffolds import NOT_CALIBRATED
 from selection.rules import Rules
 from selection.standings.choice import rule_of
+from selection.standings.completing import Estimated, within
 from selection.standings.lines import CoverageLine
 
 BY_AGENT, BY_SCAFFOLD = 0, 1
 
 
-@dataclass(frozen=True)
-class Estimated:
-    """The full score of one agent, predicted from the subset.
-
-    Attributes
-    ----------
-    score : float or None
-        ŷ; None where it may not be shown.
-    lower, upper : float or None
-        95% interval, in what the agent's outcomes leave open.
-    se2, df : float or None
-        Error for comparisons, score²; None where it is not known.
-    calibration : {0, 1}
-        Which estimate `se2` is: agents left out, or scaffolds.
-    source : str
-        Where the interval comes from.
-    note : str
-        What it rests on, with the numbers.
-    reason : str
-        Why there is no score, or no interval; else empty.
-    """
-
-    score: float | None
-    lower: float | None = None
-    upper: float | None = None
-    se2: float | None = None
-    df: float | None = None
-    calibration: int = BY_AGENT
-    source: str = ""
-    note: str = ""
-    reason: str = ""
-
-
-def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules, graded_share: float) -> FittedOn:
+def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> FittedOn:
     """Leave out each complete agent, each scaffold, and all from each date on, the selection repeated.
 
     Parameters
@@ -93,28 +50,25 @@ def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules, grad
     tasks : tuple of str
         The subset in use; the residuals come from folds that choose their own.
     rules : Rules
-        Strategy and estimator are theirs.
-    graded_share : float
-        Of `Record`: what decides the estimator where the rules name none.
+        Strategy and estimator, `ridge` or `line`, are theirs.
 
     Raises
     ------
     SelectionError
     """
-    estimator = estimator_of(rules.estimator, graded_share, rules.strategy)
     by_agent, by_scaffold, in_time = (
         nested_residuals(
             agents,
             by,
             strategy=rules.strategy,
-            estimator=estimator,
+            estimator=rules.estimator,
             rule=rule_of(rules),
             base_seed=rules.seed,
         )
         for by in ("agent", "scaffold", "date")
     )
     return FittedOn(
-        estimator=estimator,
+        estimator=rules.estimator,
         tasks=tasks,
         agents=agents.names,
         dates=agents.dates,
@@ -126,7 +80,7 @@ def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules, grad
 
 def is_current(fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> bool:
     """Whether a calibration is of these tasks, by no other estimator, its agents all complete still."""
-    if fitted is None or rules.estimator not in ("", fitted.estimator):
+    if fitted is None or rules.estimator != fitted.estimator:
         return False
     return fitted.tasks == tasks and set(fitted.agents) <= set(agents.names)
 
@@ -247,21 +201,16 @@ def _residuals(left_out: Residuals) -> tuple[float | None, ...]:
 
 def _estimated(answer: Interval | NoInterval, bounds: tuple[float, float]) -> Estimated:
     if isinstance(answer, NoInterval):
-        score = None if answer.point is None else _within(answer.point, bounds)
+        score = None if answer.point is None else within(answer.point, bounds)
         return Estimated(score, reason=answer.reason)
     missed = answer.upper < bounds[0] or answer.lower > bounds[1]
     return Estimated(
-        score=_within(answer.point, bounds),
-        lower=bounds[0] if missed else _within(answer.lower, bounds),
-        upper=bounds[1] if missed else _within(answer.upper, bounds),
+        score=within(answer.point, bounds),
+        lower=bounds[0] if missed else within(answer.lower, bounds),
+        upper=bounds[1] if missed else within(answer.upper, bounds),
         se2=answer.s_cal**2,
         df=answer.df,
         calibration=BY_SCAFFOLD if answer.source == "new scaffold" else BY_AGENT,
         source=answer.source + (f"; {NOT_CALIBRATED}" if NOT_CALIBRATED in answer.note else ""),
         note=answer.note,
     )
-
-
-def _within(value: float, bounds: tuple[float, float]) -> float:
-    lowest, highest = bounds
-    return min(max(value, lowest), highest)

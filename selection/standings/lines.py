@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 Trust = Literal["self_reported", "logs", "verified"]
-How = Literal["measured", "completed", "estimated", "linked", "incomplete"]
+How = Literal["measured", "completed", "estimated", "incomplete"]
 Phase = Literal["cold_start", "provisional", "ongoing", "revalidating", "saturated", "unsuited"]
 Range = tuple[int, int]
 PLAIN = (str, float, int)  # what JSON holds as it is; a truth value is an int
@@ -196,7 +196,7 @@ class Line:
         See `analytics.record.About`.
     submitted_at : str or None
         The earliest date stated, ISO 8601.
-    how : {"measured", "completed", "estimated", "linked", "incomplete"}
+    how : {"measured", "completed", "estimated", "incomplete"}
         How it comes to its score for the full suite; `incomplete` is listed without a rank.
     condition : str
         The conditions it ran under, where it lacks those that are compared; else empty.

@@ -42,7 +42,7 @@ from selection.rules import Rules
 from selection.standings import terms
 from selection.standings.answering import Basis, basis, default_target, estimates_of, shift_of
 from selection.standings.chosen_for import is_chosen_for
-from selection.standings.full_scores import Estimated
+from selection.standings.completing import Estimated
 from selection.standings.grouping import grouping
 from selection.standings.lines import AtTarget
 from selection.standings.placing import Placed
@@ -211,7 +211,7 @@ class View:
     @cached_property
     def _estimable(self) -> frozenset[int]:
         chosen = np.flatnonzero(is_chosen_for(self.found.record))
-        return frozenset([*self.found.newcomers.tolist(), *chosen.tolist()])
+        return frozenset([*self.found.newcomers.tolist(), *self.found.of_earlier, *chosen.tolist()])
 
     @cached_property
     def _estimated(self) -> Mapping[int, Estimated]:

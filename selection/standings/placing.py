@@ -1,23 +1,22 @@
-"""Who is ranked on a set of tasks: directly, completed, linked, or listed with the reason why not.
+"""Who is ranked on a set of tasks: directly, completed, or listed with the reason why not.
 
 ==========  ==============================================================================================
 how         when
 ==========  ==============================================================================================
 direct      every place delivered, none a gap
 completed   every place delivered, at most 5% of them gaps; what is missing is completed
-linked      ranked directly under an earlier version of S, with all of it, and at least 50% of today's S
 incomplete  everyone else, and whoever may not be ranked: withheld, under another condition, asked for
             tasks chosen for it, or a submitter that never delivered a place it was asked for
 ==========  ==============================================================================================
 
-Completion and its error are `selection.linking`'s; they need 10 complete agents. An unranked agent has no
+What completes is `selection.standings.completing`; it needs 10 complete agents. An unranked agent has no
 score, only the bounds that its missing outcomes leave, [Σ/k, (Σ + n_missing)/k].
 
 Symbols: X ``outcomes`` (k,) 0 to 1, v_link ``v_link`` score².
 
 Source
 ------
-As in `selection.linking`. Manski, *Partial Identification of Probability Distributions*, 2003 (bounds).
+As in `selection.standings.completing`.
 """
 
 from collections.abc import Sequence
@@ -29,11 +28,11 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray, Mask, columns, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
-from selection.linking import FEWEST_COMPLETE, Reference, complete, reference
+from selection.standings.completing import Completing, TooFewComplete
 from selection.standings.terms import first_names
 from selection.standings.words import counted, elsewhere, lacking_under
 
-How = Literal["direct", "completed", "linked", "incomplete"]
+How = Literal["direct", "completed", "incomplete"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class Placed:
 
     Attributes
     ----------
-    how : {"direct", "completed", "linked", "incomplete"}
+    how : {"direct", "completed", "incomplete"}
     outcomes : float array, shape (k,), or None
         Missing ones completed; None for an agent that is not ranked.
     score : float or None
@@ -79,9 +78,9 @@ def ran_all(record: Record) -> Mask:
     return np.asarray(record.complete | (20 * n_delivered >= 19 * record.n_tasks), dtype=np.bool_)
 
 
-def place_on_all(record: Record, agents: Reference | None = None) -> tuple[Placed, ...]:
-    """Place every agent on all tasks that somebody complete has run; `agents` as in `place`."""
-    return place(record, rated_tasks(record), agents or reference(record.table.means[record.complete]))
+def place_on_all(record: Record, completing: Completing | None = None) -> tuple[Placed, ...]:
+    """Place every agent on all tasks that somebody complete has run; `completing` as in `place`."""
+    return place(record, rated_tasks(record), completing or Completing(record))
 
 
 def scores_of(placed: Sequence[Placed]) -> FloatArray:
@@ -92,8 +91,7 @@ def scores_of(placed: Sequence[Placed]) -> FloatArray:
 def place(
     record: Record,
     tasks: IndexArray,
-    agents: Reference,
-    earlier: Sequence[IndexArray] = (),
+    completing: Completing,
     *,
     of: str = "tasks",
 ) -> tuple[Placed, ...]:
@@ -104,32 +102,30 @@ def place(
     record : Record
     tasks : int array, shape (k,)
         Each with a valid outcome of a complete agent, where there is one; k ≥ 1.
-    agents : Reference
-        The complete agents.
-    earlier : sequence of int arrays
-        Active tasks of earlier versions of the subset, by which agents may be linked.
+    completing : Completing
+        Of the same record.
     of : str
         What the tasks are called in reasons.
     """
-    direct, linked = record.is_direct(tasks), _linkable(record, tasks, earlier)
+    direct = record.is_direct(tasks)
     lower, upper, n_missing = record.bounds(tasks)
     cells = columns(record.table.means, tasks)
     n_valid, found = np.count_nonzero(~np.isnan(cells), axis=1), []
-    for i, row in enumerate(record.table.means):
+    for i in range(record.n_agents):
         known = Known(
             n_valid=int(n_valid[i]),
             n_missing=int(n_missing[i]),
             bounds=(float(lower[i]), float(upper[i])),
         )
         barred = barred_by(record, i)
-        if not barred and not (direct[i] or linked[i]):
+        if not barred and not direct[i]:
             barred = _lacking(record, tasks, i, known.n_missing, of)
         found.append(
             _unranked(known, barred)
             if barred
             else _ranked(known, "direct", cells[i])
             if known.n_valid == tasks.size
-            else _placed(known, row, tasks, agents, bool(direct[i]), of)
+            else _completed(known, i, tasks, completing, of)
         )
     return tuple(found)
 
@@ -166,26 +162,17 @@ class Known(NamedTuple):
     bounds: tuple[float, float]
 
 
-def _placed(
-    known: Known, row: FloatArray, tasks: IndexArray, agents: Reference, direct: bool, of: str
-) -> Placed:
+def _completed(known: Known, i: int, tasks: IndexArray, completing: Completing, of: str) -> Placed:
     """Rank an agent on what it has, and complete what it lacks, one task at least."""
-    n_missing = tasks.size - known.n_valid
-    n = agents.n_complete
-    if n < FEWEST_COMPLETE:
-        verb, them = ("has", "it") if n_missing == 1 else ("have", "them")
-        there = f"there {'is' if n == 1 else 'are'} {n}"
-        return _unranked(
-            known,
-            f"{n_missing} of {_among(tasks.size, of)} {verb} no valid outcome; completing {them} needs "
-            f"{FEWEST_COMPLETE} complete agents and {there}",
-        )
     try:
-        outcomes, error = complete(agents, row, tasks)
+        outcomes, scale, se = completing.filled(i, tasks)
+    except TooFewComplete as refusal:
+        n_missing = tasks.size - known.n_valid
+        verb = "has" if n_missing == 1 else "have"
+        return _unranked(known, f"{n_missing} of {_among(tasks.size, of)} {verb} no valid outcome; {refusal}")
     except SelectionError as refusal:
         return _unranked(known, str(refusal))
-    how: How = "completed" if direct else "linked"
-    return _ranked(known, how, outcomes, error.v_link, float(error.degrees))
+    return _ranked(known, "completed", outcomes, (scale.c * se) ** 2, float(scale.degrees))
 
 
 def _ranked(
@@ -196,15 +183,6 @@ def _ranked(
 
 def _unranked(known: Known, reason: str) -> Placed:
     return Placed("incomplete", None, None, 0.0, np.inf, *known, reason)
-
-
-def _linkable(record: Record, tasks: IndexArray, earlier: Sequence[IndexArray]) -> Mask:
-    """Agents ranked directly under an earlier version, with all of it, and at least 50% of today's tasks."""
-    ranked = np.zeros(record.n_agents, dtype=np.bool_)
-    for version in earlier:
-        ranked |= record.is_direct(version) & (record.n_places[:, version] > 0).all(axis=1)
-    enough = 2 * np.count_nonzero(record.table.valid()[:, tasks], axis=1) >= tasks.size
-    return np.asarray(ranked & enough, dtype=np.bool_)
 
 
 def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) -> str:

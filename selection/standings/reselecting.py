@@ -28,7 +28,7 @@ from analytics.record import Record
 from selection.bands import Band
 from selection.cost import saving
 from selection.errors import SelectionError
-from selection.full_scores import estimator_of
+from selection.full_scores import ESTIMATORS
 from selection.given import Given
 from selection.reselection import HYSTERESIS, Proposal, Proposals, propose, proposed
 from selection.rules import Rules
@@ -168,7 +168,7 @@ def _replaced(record: Record, found: Basis, rules: Rules) -> Replaced:
         incumbents=found.chosen.incumbents[record.complete],
         rule=rule_of(rules),
         strategy=rules.strategy,
-        estimator=estimator_of(rules.estimator, record.graded_share, rules.strategy),
+        estimator=rules.estimator or ESTIMATORS[0],
         base_seed=rules.seed,
     )
 

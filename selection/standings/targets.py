@@ -43,7 +43,7 @@ from analytics.record import Record
 from analytics.trials.flags import unclaimed_orders
 from selection.rules import Rules, borrowed_omega
 from selection.standings import terms
-from selection.standings.full_scores import Estimated
+from selection.standings.completing import Estimated
 from selection.standings.grouping import INDEPENDENT, Grouping
 from selection.standings.lines import AtTarget, TargetLine
 from selection.standings.placing import Placed, place_on_all, rated_tasks

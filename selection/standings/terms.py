@@ -36,8 +36,6 @@ MARKS = {
     "completed": "at most 5% of its outcomes were lost by the harness; what is missing is completed from the "
     "others, and the error of that is in its intervals",
     "new scaffold": "its scaffold is new, and too few others are known for an interval that allows for that",
-    "linked": "ranked under an earlier subset: what entered since is completed from what it has run, and the "
-    "error of that is in its intervals",
     "incomplete": "lacks outcomes that a rank on all tasks needs; on the tasks of the subset alone it may "
     "have a rank",
     "elsewhere": "ran under other conditions than this board compares, or too little under these",

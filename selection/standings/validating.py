@@ -53,7 +53,6 @@ def validation_of(
         widening=rules.widening,
         policy_strategy=rules.strategy,
         estimator=rules.estimator,
-        graded_share=record.graded_share,
         scores=scores_of(place_on_all(record))[record.complete],
         **options,
     )

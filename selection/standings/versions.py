@@ -51,7 +51,7 @@ from analytics.names import alike
 from analytics.record import About, Record
 from analytics.trials.gaming import expected_maximum
 from selection.standings import targets
-from selection.standings.full_scores import Estimated
+from selection.standings.completing import Estimated
 from selection.standings.lines import AtTarget
 from selection.standings.placing import Placed
 from selection.standings.targets import Bench, Told

@@ -260,7 +260,7 @@ def _why_unranked(board: Standings, line: Line, target: str) -> tuple[str, str]:
     if nobody and line.at[target].reason == nobody:
         return "could", "be ranked, fewer than half"
     alone = 20 * line.n_tasks < 19 * board.n_tasks
-    if target != "subset" and line.how in ("estimated", "linked") and alone:
+    if target != "subset" and line.how == "estimated" and alone:
         return "ran", "the subset alone"
     return "lack", f"outcomes among {tasks_of(board, target)}"
 

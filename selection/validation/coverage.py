@@ -5,8 +5,9 @@ Model
 In every outer fold all that an interval rests on comes from the fold's training agents: residuals of an
 inner temporal protocol with the selection repeated; where these are fewer than 19, of an inner
 leave-one-agent-out; where a held-out agent has a scaffold the fold has not seen, of an inner
-leave-one-scaffold-out too; the fold's subset; the estimator fitted on it. A record counts where `intervals`
-gives an interval, and is covered when lower ≤ y ≤ upper.
+leave-one-scaffold-out too; the fold's subset; the estimator fitted on it. So it is with `ridge` and `line`;
+with `completion` c and ν come from the fold's training agents cut down to its subset. A record counts where
+there is an interval, and is covered when lower ≤ y ≤ upper.
 
 Symbols
 -------
@@ -36,6 +37,8 @@ from selection import full_scores, intervals
 from selection.folds import CompleteAgents, Rule
 from selection.held_out import Records, Subsets, nested_residuals
 from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
+from selection.staged.model import estimates
+from selection.staged.teaching import of_full_runs
 
 
 def covered(
@@ -62,6 +65,8 @@ def covered(
     estimator : str
         The policy's; one of `selection.full_scores.ESTIMATORS`.
     """
+    if estimator == "completion":
+        return _by_model(agents, subsets, records)
     answers = np.full(records.n, np.nan)
 
     def left_out(training: CompleteAgents, by: Literal["agent", "scaffold", "date"]) -> FloatArray:
@@ -78,6 +83,22 @@ def covered(
         calibrator = _calibrator(training, scaffolds, left_out)
         given = intervals.intervals(calibrator, agents.outcomes[np.ix_(rows, tasks)], scaffolds)
         answers[of_fold] = [_holds(ends, y) for ends, y in zip(given, agents.scores[rows], strict=True)]
+    return answers
+
+
+def _by_model(agents: CompleteAgents, subsets: Subsets, records: Records) -> FloatArray:
+    answers = np.empty(records.n)
+    for f, (fold, tasks) in enumerate(zip(subsets.folds, subsets.tasks, strict=True)):
+        of_fold = np.flatnonzero(records.folds == f)
+        rows = records.agents[of_fold]
+        taught = of_full_runs(agents, fold.training)
+        seen = np.full((rows.size, agents.outcomes.shape[1]), np.nan)
+        seen[:, tasks] = agents.outcomes[np.ix_(rows, tasks)]
+        found = estimates(taught.model, seen, agents.means_after(taught.model, fold.training, rows))
+        scales = [taught.scale_for(agents.scaffolds[i], tasks)[0] for i in rows]
+        half = np.array([scale.quantile * scale.c for scale in scales]) * found.se
+        apart = np.abs(agents.scores[rows] - found.scores)
+        answers[of_fold] = np.round(apart, DECIMALS) <= np.round(half, DECIMALS)
     return answers
 
 

@@ -50,8 +50,8 @@ from selection.folds import (
     plan,
 )
 from selection.full_scores import ESTIMATORS
-from selection.full_scores.completion import difficulties_of
-from selection.full_scores.estimators import MOST_GRADED, estimator_of
+from selection.full_scores.completion import rows_used
+from selection.full_scores.estimators import checked_name
 from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
 from selection.validation.null import with_nulls
@@ -162,7 +162,6 @@ def validate(
     scores: FloatArray | None = None,
     policy_strategy: str = "mid_range",
     estimator: str = "",
-    graded_share: float = 0.0,
     other_estimators: bool = True,
     jobs: int = 1,
     spread: Spread | None = None,
@@ -195,9 +194,7 @@ def validate(
     policy_strategy : str
         The one whose interval coverage is measured, and that others are compared with.
     estimator : str
-        The policy's; "" leaves the choice to the data.
-    graded_share : float
-        Valid trials strictly between 0 and 1, as a share of all; see `selection.full_scores`.
+        The policy's; "" is `completion`.
     other_estimators : bool
         Whether the errors of the estimators that are not the policy's are measured too.
     jobs : int
@@ -221,12 +218,10 @@ def validate(
     """
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)
-    estimators, not_estimated = _estimators(estimator, graded_share, policy_strategy)
-    if not other_estimators:
-        estimators, not_estimated = (
-            estimators[:1],
-            dict.fromkeys(estimators[1:], "not asked for") | not_estimated,
-        )
+    first = checked_name(estimator or ESTIMATORS[0])
+    others = [name for name in ESTIMATORS if name != first]
+    estimators = (first, *others) if other_estimators else (first,)
+    not_estimated = {} if other_estimators else {str(name): "not asked for" for name in others}
     rule = Rule(lo, hi, history_window, hysteresis, widening)
     band = table_band(table, weights, lo=lo, hi=hi, widening=widening, history_window=history_window)
     agents = complete_agents(table, weights, scores)
@@ -255,7 +250,7 @@ def validate(
         if available and n_null_draws:
             study = with_nulls(study, run, n_null_draws)
         if "completion" in estimators:
-            _fit_difficulties(agents, available.values())
+            _fit_models(agents, available.values())
         spread = spread or (processes(jobs) if jobs > 1 else None)
         measured = _measured(study, _units(available, run), spread, progress)
         why_not = reasons.get(LEFT_OUT, "no agent was asked to be left out")
@@ -277,19 +272,10 @@ def validate(
     )
 
 
-def _estimators(asked: str, graded_share: float, strategy: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Estimators whose error is measured, the policy's first, and why the others are not."""
-    first = estimator_of(asked, graded_share, strategy)
-    if graded_share <= MOST_GRADED:
-        return (first, *(name for name in ESTIMATORS if name != first)), {}
-    refused = f"completion is refused: {graded_share:.0%} of the trials lie between 0 and 1"
-    left = tuple(name for name in ESTIMATORS if name not in (first, "completion"))
-    return (first, *left), {} if first == "completion" else {"completion": refused}
-
-
-def _fit_difficulties(agents: CompleteAgents, bands: Iterable[FoldBands]) -> None:
-    """Fit the difficulties of all folds once; the agents keep them for every strategy and draw."""
-    difficulties_of(agents, [fold.training for of_protocol in bands for fold in of_protocol.folds])
+def _fit_models(agents: CompleteAgents, bands: Iterable[FoldBands]) -> None:
+    """Fit the models of all folds once; the agents keep them for every strategy and draw."""
+    for rows in rows_used(agents, [fold.training for of_protocol in bands for fold in of_protocol.folds]):
+        agents.model_of(rows)
 
 
 def jackknife_groups(agents: CompleteAgents) -> IndexArray:

@@ -11,8 +11,8 @@ In a fold with n training agents, h held out, m tasks and a subset of k, about::
 
 greedy computes ten numbers a step for every candidate and agent, a Newton step ten for every cell, and a
 number computed by itself takes as long as ten operations inside a product of matrices. `random` does it all
-once for each draw. Coverage chooses again in n inner folds of every fold; `completion` fits a Rasch model in
-each of them, or in ten where these share their fits (`selection.full_scores`). Where the sum over the folds
+once for each draw. Coverage chooses again in n inner folds of every fold, and by `completion` fits its model
+in 20 of them. Where the sum over the folds
 of all protocols exceeds `MOST_OPERATIONS` (some ten minutes on one core), a strategy that nobody asked for is
 skipped, and so is coverage; each says so.
 
@@ -40,7 +40,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from selection.folds import FoldBands
-from selection.full_scores.completion import MOST_CELLS, N_TENTHS
+from selection.staged.teaching import N_FOLDS
 from selection.strategies import FITTED
 
 MOST_OPERATIONS = 2e13
@@ -92,11 +92,9 @@ def _of_protocol(strategy: str, bands: FoldBands) -> float:
 
 def _of_inner_folds(strategy: str, bands: FoldBands, estimator: str) -> float:
     (n, _, k), m = _sizes(bands), float(bands.rates.shape[1])
-    chosen = n * _choosing(strategy, n, k, m)
-    if estimator != "completion":
-        return float(np.sum(chosen))
-    n_fits = np.where(n * m <= MOST_CELLS, n, np.minimum(n, N_TENTHS))
-    return float(np.sum(chosen + n_fits * _rasch(n, m)))
+    if estimator == "completion":
+        return float(np.sum(np.minimum(n, N_FOLDS) * _rasch(n, m)))
+    return float(np.sum(n * _choosing(strategy, n, k, m)))
 
 
 def _sizes(bands: FoldBands) -> tuple[FloatArray, FloatArray, FloatArray]:

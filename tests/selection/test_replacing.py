@@ -5,10 +5,10 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
+from selection.linking import complete, reference
 
 from selection.folds import Rule
 from selection.given import Given, SubsetVersion
-from selection.linking import complete, reference
 from selection.reselection import carry
 from selection.rules import Rules
 from selection.standings import answer

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from selection.linking import complete, reference
 
 from selection.given import Given
-from selection.linking import complete, reference
 from selection.rules import Rules
 from selection.standings import answer
 from selection.standings.pairs import PairsRefused, pairs

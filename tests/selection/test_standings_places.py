@@ -5,11 +5,11 @@ from datetime import date
 
 import numpy as np
 import pytest
+from selection.linking import complete, reference
 
 from analytics.record import Counting
 from selection.folds import generator
 from selection.given import Given, SubsetVersion
-from selection.linking import complete, reference
 from selection.rules import Rules
 from selection.standings import answer, table, words
 from selection.standings.choice import chosen_tasks, training
