@@ -188,7 +188,7 @@ class Teaching:
             if of is None
             else np.nanmean(outcomes[:, of], axis=1)
         )
-        seen, z = np.full(outcomes.shape, np.nan), np.empty(rows.size)
+        seen, z = np.full(outcomes.shape, np.nan), np.zeros(rows.size)
         seen[:, batch] = outcomes[:, batch]
         for f in range(int(folds.max(initial=-1)) + 1):
             out = np.flatnonzero(folds == f)
@@ -196,7 +196,8 @@ class Teaching:
             found = estimates(
                 model, seen[out], self.model.means[rows[out]], slice(None) if of is None else of
             )
-            z[out] = (truth[out] - found.scores) / found.se
+            known = found.se > 0  # where nothing was left out there is no error
+            z[out[known]] = (truth[out] - found.scores)[known] / found.se[known]
         return z
 
     def _without(self, out: tuple[int, ...]) -> Model:

@@ -375,7 +375,7 @@ def test_the_verdict_needs_a_validation(answer, text, tmp_path):
     assert "Does the subset rank like all tasks?" in text("standings", few, "--validate")
 
 
-def test_agents_that_ran_a_part_are_linked_by_the_versions_that_are_named(answer, tmp_path):
+def test_agents_that_ran_a_version_are_estimated_where_it_is_named(answer, tmp_path):
     path, marks = board(tmp_path / "a.csv", 16)
     subset = {int(task[1:]) for task in answer("band", path)["subset"]["tasks"]}
     half = set(sorted(subset)[: -(-len(subset) // 2)])
@@ -392,12 +392,12 @@ def test_agents_that_ran_a_part_are_linked_by_the_versions_that_are_named(answer
     (tmp_path / "versions.json").write_text(json.dumps(versions))
     named = ("--subsets", tmp_path / "versions.json")
     found = {one["agent"]: one for one in answer("ranks", path, *named)["agents"]}
-    assert (found["most"]["how"], found["few"]["how"]) == ("linked", "incomplete")
+    assert (found["most"]["how"], found["few"]["how"]) == ("estimated", "incomplete")
     assert found["most"]["rank"] is not None
     compared = answer("compare", path, *named, "--agents", "most", "few", "a08")
     assert list(compared["left_out"]) == ["few"]
     (pair,) = compared["pairs"]
-    assert pair["terms"]["linking"] > 0
+    assert pair["terms"]["calibration"] > 0
 
 
 def test_rules_are_typed_alike_for_every_command(answer, tmp_path):

@@ -248,8 +248,7 @@ def test_the_next_batch_tells_most_and_a_tenth_of_it_is_drawn():
 
 
 def test_errors_are_scaled_to_those_that_earlier_agents_had():
-    runs = [(FullRun(0, 0.5), (0.4, 0.1)), (FullRun(1, 0.7, probability=0.25), (0.5, 0.1))]
-    found = scale_of(runs)
+    found = scale_of(np.array([(0.5 - 0.4) / 0.1, (0.7 - 0.5) / 0.1]), np.array([1.0, 1 / 0.25]))
     assert found.c == pytest.approx(math.sqrt((4 + 1 + 4 * 4) / (4 + 1 + 4)))
     assert found.degrees == 6
     assert found.quantile == pytest.approx(t.ppf(0.975, 6))
@@ -258,9 +257,11 @@ def test_errors_are_scaled_to_those_that_earlier_agents_had():
 def test_drawn_estimates_come_before_those_as_they_came_and_these_before_leaving_out():
     found = teaching(n=24, m=30)
     runs = [FullRun(i, 0.5, first=(0.4, 0.1), stopped=(0.3, 0.1)) for i in range(19)]
-    assert changed(found, full_runs=tuple(runs)).scale.c == scale_of([(one, one.stopped) for one in runs]).c
+    told = changed(found, full_runs=tuple(runs)).scale.c
+    assert told == pytest.approx(math.sqrt((4 + 19 * ((0.5 - 0.3) / 0.1) ** 2) / (4 + 19)))
     fewer = [changed(one, stopped=None) for one in runs]
-    assert changed(found, full_runs=tuple(fewer)).scale.c == scale_of([(one, one.first) for one in fewer]).c
+    told = changed(found, full_runs=tuple(fewer)).scale.c
+    assert told == pytest.approx(math.sqrt((4 + 19 * ((0.5 - 0.4) / 0.1) ** 2) / (4 + 19)))
     alone = changed(found, full_runs=found.full_runs[:4])
     errors = []
     for run in alone.full_runs:

@@ -5,14 +5,12 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from selection.linking import complete, reference
 
 from selection.given import Given
 from selection.rules import Rules
 from selection.standings import answer
 from selection.standings.pairs import PairsRefused, pairs
 from tests.selection.records import NAN, band, board, by_name, record_of, with_newcomers
-from tests.selection.test_standings_places import submission, version
 
 
 def pair_of(found, a, b):
@@ -52,10 +50,10 @@ def test_estimated_agents_have_the_error_of_their_calibration():
     record = record_of(outcomes)
     found = pairs(record, target="full")
     lines = by_name(answer(record, Rules(target="full")))
-    s = lines["a14"].at["full"].se
+    s, other = (lines[name].at["full"].se for name in ("a14", "a15"))
     both = pair_of(found, "a14", "a15").estimate
-    assert both.interval.se == pytest.approx(math.sqrt(2) * s)
-    assert both.interval.df == 13
+    assert both.interval.se == pytest.approx(math.hypot(s, other))
+    assert both.interval.df == 14 + 4
     mixed = pair_of(found, "a03", "a14").estimate
     rate = (outcomes[3].sum() + 2) / 64  # one trial: upper bound
     assert mixed.interval.se == pytest.approx(math.sqrt(s**2 + rate * (1 - rate) / 60))
@@ -89,22 +87,6 @@ def test_the_incumbent_shift_counts_between_old_and_new_alone():
 
     assert shift("a00", "a14") == pytest.approx(np.var(shifts, ddof=1))
     assert shift("a14", "a15") == shift("a00", "a01") == 0.0
-
-
-def test_a_linked_agent_brings_the_error_of_its_completion():
-    outcomes = board(16)
-    tasks = band(outcomes)
-    second = np.sort(np.concatenate([tasks[6:], np.setdiff1d(np.arange(60), tasks)[:6]]))
-    names = [f"a{i:02d}" for i in range(16)]
-    row = np.full(60, NAN)
-    row[tasks] = np.arange(tasks.size) % 2
-    given = Given(subsets=(version(tasks, (), 1), version(second, (), 2)))
-    record = submission(outcomes, row, asked=tasks)
-    found = pairs(record, None, given, target="subset", agents=["new", names[3]])
-    completed, error = complete(reference(outcomes), row, second)
-    (one,) = found.pairs
-    assert {term.name: term.variance for term in one.estimate.terms}["linking"] == pytest.approx(error.v_link)
-    assert abs(one.estimate.value) == pytest.approx(abs(completed.mean() - outcomes[3, second].mean()))
 
 
 def test_a_choice_of_agents_moves_no_pair():

@@ -45,7 +45,7 @@ def made(n_sampled=N_SAMPLED):
     )
     # fitted to the founders and five of those that came later, as a refit leaves it
     agents = training(record).take(np.arange(N_FOUNDERS + 5))
-    fitted = fitted_on(agents, version.tasks, RULES, 0.0)
+    fitted = fitted_on(agents, version.tasks, RULES)
     names = record.table.agents[N_FOUNDERS : N_FOUNDERS + n_sampled]
     given = Given(subsets=(version,), fitted=fitted, sampled=dict.fromkeys(names, 0.1))
     return record, tasks, given

@@ -11,7 +11,7 @@ from selection.standings.lines import Standings
 from selection.standings.printed import legend, text
 from selection.standings.table import columns, flat
 from selection.standings.terms import percent
-from tests.selection.records import record_of
+from tests.selection.records import by_name, record_of
 
 N_TASKS, N_OTHERS, N_VERSIONS = 100, 24, 20
 OWNED = {"scaffold": "Loop", "model": "M 9", "account": "7"}
@@ -136,11 +136,14 @@ def test_versions_that_ran_the_subset_alone_are_joined_by_their_estimates():
     inside = np.isin([f"t{j:03d}" for j in range(N_TASKS)], board.subset.tasks)
     names = NAMES[:6]
     versions = np.where(inside, means[N_OTHERS : N_OTHERS + 6], np.nan)
-    board = board_of(np.vstack([means[:N_OTHERS], versions]), names)
+    rows = np.vstack([means[:N_OTHERS], versions])
+    apart = by_name(answer(record_of(rows, names=[*(f"o{i}" for i in range(N_OTHERS)), *names])))
+    board = board_of(rows, names)
     (line,) = standing(board, names)
     told = line.at["full"]
     assert told.estimated
-    assert told.correction == pytest.approx(expected_maximum(6) * told.se, rel=1e-9)
+    noise = max(apart[name].at["full"].se for name in names)
+    assert told.correction == pytest.approx(expected_maximum(6) * noise, rel=1e-9)
     plain = max(line_of(board, name).at["full"].score for name in names if name != line.agent)
     assert plain <= told.score + told.correction
     assert told.lower < truth < told.upper

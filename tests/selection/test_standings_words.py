@@ -470,7 +470,7 @@ def test_gaps_are_grouped_by_reason():
     found = {
         (gap.what, gap.agents): gap.reason for gap in gaps(answer(record_of(outcomes), Rules(target="full")))
     }
-    assert found[("Not ranked", ("a09", "a10"))] == "residuals of 9 agents; an interval needs at least 10"
+    assert found[("Not ranked", ("a09", "a10"))] == "completing needs 10 complete agents and there are 9"
     outcomes = board(4, 20)
     outcomes[:2] = [[1.0], [0.0]]
     (gap,) = gaps(answer(record_of(outcomes)))
@@ -640,13 +640,14 @@ def test_a_measured_coverage_stands_in_the_place_of_95():
 def test_coverage_is_told_of_boards_with_estimates_and_survives_plain_form():
     outcomes, _ = with_newcomers(n_agents=44)
     days = [date(2026, 1, 1) + timedelta(days=i) for i in range(46)]
-    found = answer(record_of(outcomes, dates=days), Rules(target="full"))
-    assert found.coverage.estimator == "completion"
+    rules = Rules(target="full", estimator="ridge")
+    found = answer(record_of(outcomes, dates=days), rules)
+    assert found.coverage.estimator == "ridge"
     # 44 agents, the first 10 trained on alone, 34 residuals, the first 19 of them before any interval.
     assert found.coverage.n == 15
     assert {line.at["full"].source for line in found.agents if line.how == "estimated"} == {"in time"}
     assert Standings.of_plain(found.as_plain()) == found
-    assert answer(record_of(outcomes[:44], dates=days[:44])).coverage is None
+    assert answer(record_of(outcomes[:44], dates=days[:44]), rules).coverage is None
 
 
 def test_of_many_conditions_ten_are_named():

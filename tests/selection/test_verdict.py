@@ -246,7 +246,7 @@ def test_without_intervals_of_full_scores_the_subset_is_ranked():
     found = answer(record_of(outcomes))
     assert found.target == "subset"
     assert found.why_target.startswith(
-        "most of those that ran it alone have no full score with an interval: residuals of 9 agents"
+        "most of those that ran it alone have no full score with an interval: completing needs 10 "
     )
     assert answer(record_of(outcomes[:9])).target == "full"
 
