@@ -52,13 +52,13 @@ def lived():
     call_command("trust", "toy", "ada@example.org", *why)
     verify(uuid=Submission.objects.get(agent__name="newcomer").uuid, note="rerun", as_of=AS_OF)
     call_command("retire", "toy", "t19", *why)
-    call_command("staged", "toy")
     call_command("policy", "toy", "--set", "assignment=staged")
+    recomputed()
     who = ("--agent", "chosen", "--scaffold", "Loop", "--model", "M chosen", "--for", "ada@example.org")
     call_command("assign", "toy", *who)
-    (task,) = Assignment.objects.get(agent__name="chosen").tasks
-    row = {"task": Task.objects.get(pk=task).name, "trial": 1, "outcome": 1}
-    assert send(body("chosen", outcomes=[row]), token=token).status_code == 201
+    asked = Task.objects.filter(pk__in=Assignment.objects.get(agent__name="chosen").tasks)
+    batch = [{"task": task.name, "trial": 1, "outcome": 1} for task in asked]
+    assert send(body("chosen", outcomes=batch), token=token).status_code == 201
     call_command("webhooks", "toy", "--add", "https://hooks.example/x")
     call_command("reruns", "toy", "--open", "to be sure")
     who = ("--agent", "asked", "--scaffold", "Loop", "--model", "M asked", "--for", "ada@example.org")
@@ -111,7 +111,7 @@ def test_a_benchmark_moves_with_its_boards_and_lives_on(tmp_path, capsys):
     board, file = lived(), tmp_path / "toy.zip"
     call_command("move-out", "toy", str(file))
     said = capsys.readouterr().out
-    assert f"{file}: toy, 659 outcomes, {board.number} boards, 1 account." in said
+    assert f"{file}: toy, 669 outcomes, {board.number} boards, 1 account." in said
     assert "not frozen: what comes from now on" in said
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     there, ids = state("toy"), set(Agent.objects.values_list("pk", flat=True))

@@ -119,7 +119,7 @@ class World:
             "validation": self.benchmark.validationstudy_set.get().pk,
             "calibration": self.subset.calibrations.first().pk,
             "variance": self.benchmark.variancestudy_set.get().pk,
-            "staged_study": self.benchmark.stagedstudy_set.get().pk,
+            "staged_study": self.benchmark.stagedstudy_set.latest("pk").pk,
             "drift": self.check.pk,
             "reselection": self.reselection.pk,
             "approve": self.reselection.pk,
