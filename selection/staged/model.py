@@ -12,7 +12,7 @@ b_j ~ N(0, 2²) and θ_a ~ N(μ_a, τ²/φ); at the maximum::
     τ²  = max([Σ_a ((θ̂_a − μ_a)² + v_a) + 5·1²]/(n + 5), .3²)
     φ   = Σ (x − P)²/Σ P(1 − P), at most 1.2, and 1 where all outcomes are 0 or 1
 
-Newton steps solve the equations of θ and b with μ as a function of θ; τ² and φ follow after each, until all
+Newton steps solve the equations of θ, b and τ² with μ as a function of θ; φ follows after each, until all
 hold to 1e-10. With K_a the tasks that a ran and M_a the others::
 
     est_a = (Σ_K x_aj + Σ_M P_aj)/m
@@ -60,6 +60,7 @@ N_BEFORE = 10
 PSEUDO_AGENTS, LEAST_SPREAD, MOST_DISPERSION = 5, 0.09, 1.2
 LARGEST_DERIVATIVE = 1e-10
 MOST_STEPS = 500
+STEEPEST = 0.95  # what one more τ² may add to the next one
 
 
 class ModelUnfinished(SelectionError):
@@ -179,12 +180,17 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         of_difficulties = curvature.sum(axis=0) + 1.0 / DIFFICULTY_VARIANCE
         shared = curvature / of_difficulties
         complement = np.diag(of_abilities) - shared @ curvature.T - before * dispersion / spread
-        up = np.asarray(np.linalg.solve(complement, for_abilities + shared @ for_difficulties))
+        apart = abilities - means
+        wider = apart * dispersion / spread**2
+        right = np.column_stack([for_abilities + shared @ for_difficulties, wider])
+        up, by_spread = np.linalg.solve(complement, right).T
+        step = _spread_step(spread, new_spread, dispersion / of_abilities, apart, before, up, by_spread)
+        up = up + step * by_spread
         harder = (for_difficulties + curvature.T @ up) / of_difficulties
         largest = max(float(up.max() - harder.min()), float(harder.max() - up.min()), 1e-300)
         length = np.log1p(largest) / largest
         abilities, difficulties = abilities + length * up, difficulties + length * harder
-        spread, dispersion = new_spread, new_dispersion
+        spread, dispersion = max(spread + length * step, LEAST_SPREAD), new_dispersion
     raise ModelUnfinished(f"{left:.1e} is left after {MOST_STEPS} steps")
 
 
@@ -300,6 +306,23 @@ def _started(x: FloatArray, ran: Mask, start: Model | None) -> tuple[FloatArray,
 def _spread(apart: FloatArray, variances: FloatArray) -> float:
     found = (float(apart @ apart) + float(variances.sum()) + PSEUDO_AGENTS) / (apart.size + PSEUDO_AGENTS)
     return max(found, LEAST_SPREAD)
+
+
+def _spread_step(
+    spread: float,
+    found: float,
+    variances: FloatArray,
+    apart: FloatArray,
+    before: FloatArray,
+    up: FloatArray,
+    by_spread: FloatArray,
+) -> float:
+    """Return Newton's step of τ²: where it is what abilities that go `up`, and on with τ², make of it."""
+    n = apart.size + PSEUDO_AGENTS
+    change = found - spread + 2.0 * float(apart @ (up - before @ up)) / n
+    slope = 2.0 * float(apart @ (by_spread - before @ by_spread)) / n
+    slope += float(variances @ variances) / spread**2 / n
+    return change / (1.0 - min(slope, STEEPEST))
 
 
 def _dispersion(x: FloatArray, passing: FloatArray, curvature: FloatArray, ran: Mask) -> float:
