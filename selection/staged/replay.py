@@ -57,12 +57,13 @@ class ReplayRefused(SelectionError):
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """The estimate with which an agent was stopped."""
+    """The estimate with which an agent was stopped; c·se is None where only the interval was kept."""
 
     score: float
     lower: float
     upper: float
     is_drawn: bool
+    se: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +143,7 @@ def walked(
         run: FullRun | None = FullRun(len(outcomes), truth)
         walk = Walk(i, (np.arange(m),))
         if teaching is not None and len(outcomes) >= staging.staged_from:
-            walk, run = _walk(agents, i, teaching.fit, seed)
+            walk, run = run_agent(agents, i, teaching.fit, seed)
         ran = np.concatenate(walk.batches)
         seen = np.full(m, np.nan)
         seen[ran] = agents.outcomes[i, ran]
@@ -159,8 +160,8 @@ def walked(
     return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
 
 
-def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, FullRun | None]:
-    """Ask one agent batch by batch; return what it ran, and its full run if it made one."""
+def run_agent(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, FullRun | None]:
+    """Ask one agent batch by batch; return what it ran, and its full run, without a row, if it made one."""
     truth, outcomes = float(agents.scores[i]), agents.outcomes[i]
     every = np.ones(fit.n_tasks, dtype=np.bool_)
     batches, estimates = list[IndexArray](), list[tuple[float, float]]()
@@ -178,7 +179,8 @@ def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, Fu
         if known := found.estimate:
             estimates.append((known.score, known.model_se))
             if found.stage != Stage.RUNNING:
-                published = Published(known.score, known.lower, known.upper, found.stage == Stage.DRAWN)
+                is_drawn = found.stage == Stage.DRAWN
+                published = Published(known.score, known.lower, known.upper, is_drawn, known.se)
         if not found.batch:
             break
         batches.append(np.array(found.batch, dtype=np.intp))

@@ -19,9 +19,11 @@ from selection.staged import replay as staged_replay
 from selection.staged import walks
 from selection.staged.model import Estimate, before_each, completed, estimate, fit
 from selection.staged.replay import Figure, Replay, ReplayRefused, best, clear, replay, right, walked
+from selection.staged.study import Walked, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.verdict import verdict
 from selection.staged.walks import Fit, Stage, StagedRefused, Staging, decide, next_batch, step
+from tests.selection.records import record_of
 
 
 def simulated(n=24, m=40, *, seed=1, run=1.0, graded=False, rising=2.0):
@@ -476,6 +478,36 @@ def test_undated_agents_are_replayed_in_random_orders(monkeypatch):
     assert found.saved == pytest.approx(np.mean(saved))
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_full_runs_that_the_rule_chose_are_not_replayed(share):
+    """Who ran everything as it was a contender is good: a replay of these would flatter the rule."""
+    outcomes = simulated(40, 60, rising=4.0)
+    agents = complete(outcomes)
+    walks_ = walked(agents, range(40), Staging(draw_share=share)).walks
+    drawn = [k for k, walk in enumerate(walks_) if walk.published and walk.published.is_drawn]
+    chosen = [k for k in range(5, 40) if walks_[k].published is None]
+    assert len(chosen) >= 10
+    asked = {agents.names[k]: Walked(first=(0.5, 0.1)) for k in chosen}
+    asked |= {agents.names[k]: Walked(first=(0.5, 0.1), drawn=(0.5, 0.1), share=share) for k in drawn}
+
+    def told(rows, of):
+        record = record_of(
+            outcomes[rows], names=[agents.names[k] for k in rows], dates=[agents.dates[k] for k in rows]
+        )
+        return replayed(record, Staging(), of)
+
+    others = sorted([*range(5), *drawn])
+    everyone = sorted([*others, *chosen])
+    found = told(everyone, asked)
+    assert found == told(others, {})
+    assert told(everyone, {})["figures"]["n_agents"] == len(everyone)
+    if share:
+        assert found["figures"]["n_agents"] == len(others)
+    else:
+        assert found["verdict"] is None
+        assert found["reason"] == "a replay needs 10 agents that ran all tasks; there are 5"
+
+
 def test_too_few_agents_are_refused():
     with pytest.raises(ReplayRefused, match="needs 10 agents that ran all tasks; there are 9"):
         replay(complete(simulated(9, 20)))
@@ -580,6 +612,33 @@ def test_each_figure_decides_at_its_threshold(just_enough, too_little, below):
     assert len(mostly.reasons) >= 1
     if below:
         assert verdict(changed(GOOD, **below)).word == "not yet"
+
+
+@pytest.mark.parametrize(
+    ("enough", "too_little", "words"),
+    [
+        ({"pairs": Figure(0.92, 0.001, 9)}, {"pairs": Figure(0.9199, 0.001, 9)}, ("mostly", "not yet")),
+        ({"pairs": Figure(0.95, 0.0303, 9)}, {"pairs": Figure(0.95, 0.0305, 9)}, ("mostly", "not yet")),
+        ({"clear_pairs": Figure(0.99, 0, 9)}, {"clear_pairs": Figure(0.9899, 0, 9)}, ("yes", "mostly")),
+        ({"clear_pairs": Figure(0.97, 0, 9)}, {"clear_pairs": Figure(0.9699, 0, 9)}, ("mostly", "not yet")),
+        ({"best_five": 0.95}, {"best_five": 0.949}, ("yes", "mostly")),
+        ({"best_five": 0.8}, {"best_five": 0.799}, ("mostly", "not yet")),
+        ({"regret": 0.015}, {"regret": 0.0151}, ("mostly", "not yet")),
+        # Wilson's upper ends: 92 of 100 .954, 91 .947, 86 .908, 85 .8995
+        ({"coverage": Figure(0.92, 0.03, 100)}, {"coverage": Figure(0.91, 0.03, 100)}, ("yes", "mostly")),
+        ({"coverage": Figure(0.86, 0.03, 100)}, {"coverage": Figure(0.85, 0.03, 100)}, ("mostly", "not yet")),
+        ({"coverage": Figure(0.9, 0.1, 10)}, {"coverage": Figure(0.8, 0.1, 10)}, ("yes", "mostly")),
+        ({"bias": Figure(0.015, 0.0075, 9)}, {"bias": Figure(0.0151, 0.0075, 9)}, ("yes", "mostly")),
+        ({"bias": Figure(0.02, 0.02, 9)}, {"bias": Figure(0.0201, 0.02, 9)}, ("yes", "mostly")),
+    ],
+)
+def test_each_word_ends_at_its_threshold(enough, too_little, words):
+    assert tuple(verdict(changed(GOOD, **one)).word for one in (enough, too_little)) == words
+
+
+@pytest.mark.parametrize("just", [{"n_agents": 20}, {"n_podium": 5}, {"n_published": 19}])
+def test_just_enough_agents_may_earn_a_yes(just):
+    assert verdict(changed(GOOD, **just)).word == "yes"
 
 
 @pytest.mark.parametrize("few", [{"n_agents": 19}, {"n_podium": 4}, {"n_published": 18}])
