@@ -1,22 +1,41 @@
-"""What staged assignment gets right on simulated boards: who is stopped, and whether estimates hold.
+"""What staged assignment gets right on simulated boards: who is stopped, whether estimates and ranks hold.
 
 50 agents on 100 tasks by a two-parameter model: logit P = a_j(θ_i − b_j + c_ig), slopes log-normal with sd
 .3, an interaction of agents with ten clusters of tasks of sd .3; abilities are stationary, or rise by .04 an
-agent. Each board is fed to the rule in its order. Printed are, over all boards, the share of the true best
-five that were stopped (with its standard error over boards), those of them stopped at an se of .01 or more,
-the bias of published estimates in points, and the share of published 95% intervals that hold.
-`python -m perf.studies.staged_boards [BOARDS]` prints docs/evidence/staged-boards.txt.
+agent. Each board is fed to the rule in its order. Printed with standard errors over boards:
+
+=======  =================================================================================================
+stopped  share of the true best five that were stopped
+wide     those of them stopped at a standard error of .01 or more
+bias     of published estimates, in points
+held     share of published 95% intervals that hold the full score
+spent    share of the task runs of full evaluation
+orders   share of boards that claim the order of two agents against that of their full runs
+first    share of boards on which an agent with the best full run is not among those that may be first
+=======  =================================================================================================
+
+The last two are of the last board of a history, `selection.standings` with `staged_in`, as of a file; for
+comparison they stand again (*expected*) against the order of expected scores, the mean P of all tasks.
+`python -m perf.studies.staged_boards [BOARDS [ROW …]]` prints docs/evidence/staged-boards.txt.
 """
 
 import sys
+from collections.abc import Sequence
 from datetime import date, timedelta
 
 import numpy as np
+import pandas as pd
 
-from analytics.arrays import FloatArray
+from analytics.arrays import DECIMALS, FloatArray
+from analytics.record import Record
 from selection.folds import CompleteAgents
-from selection.staged.replay import Walk, published, walked
+from selection.given import Given
+from selection.rules import Rules
+from selection.staged.replay import History, Walk, published, walked
+from selection.staged.study import staged_in
 from selection.staged.walks import PRECISE, Staging
+from selection.standings import answer
+from selection.standings.lines import Standings
 
 N_AGENTS, N_TASKS, N_CLUSTERS, TOP = 50, 100, 10, 5
 RULES = {
@@ -24,52 +43,114 @@ RULES = {
     "podium 5": Staging(podium=5),
     "podium 3": Staging(),
 }
+CASES = {"stationary": 0.0, "rising": 0.04}
+HEADS = ("stopped", "wide", "bias", "held", "spent", "orders", "first", "orders, exp.", "first, exp.")
+KINDS = (".3f", ".3f", "+.2f", *(6 * (".3f",)))
 
 
-def board(rng: np.random.Generator, rising: float) -> CompleteAgents:
-    """Draw one."""
+def board(
+    rng: np.random.Generator, rising: float, n_tasks: int = N_TASKS
+) -> tuple[CompleteAgents, FloatArray]:
+    """Draw one; return its agents, and P of each agent on each task."""
     ability = rng.normal(0.0, 1.0, N_AGENTS) + rising * np.arange(N_AGENTS)
-    slope, difficulty = np.exp(rng.normal(0.0, 0.3, N_TASKS)), rng.normal(0.5, 1.3, N_TASKS)
-    of_cluster = rng.normal(0.0, 0.3, (N_AGENTS, N_CLUSTERS))[:, np.arange(N_TASKS) % N_CLUSTERS]
-    logits = slope * (ability[:, None] - difficulty + of_cluster)
-    outcomes = (rng.random((N_AGENTS, N_TASKS)) < 1.0 / (1.0 + np.exp(-logits))).astype(np.float64)
+    slope, difficulty = np.exp(rng.normal(0.0, 0.3, n_tasks)), rng.normal(0.5, 1.3, n_tasks)
+    of_cluster = rng.normal(0.0, 0.3, (N_AGENTS, N_CLUSTERS))[:, np.arange(n_tasks) % N_CLUSTERS]
+    chances = 1.0 / (1.0 + np.exp(-slope * (ability[:, None] - difficulty + of_cluster)))
+    outcomes = (rng.random((N_AGENTS, n_tasks)) < chances).astype(np.float64)
     names = tuple(f"a{i:02d}" for i in range(N_AGENTS))
     dates = tuple(date(2025, 1, 1) + timedelta(days=i) for i in range(N_AGENTS))
-    return CompleteAgents(names, outcomes, outcomes.mean(axis=1), dates, names, names, np.ones(N_AGENTS))
+    agents = CompleteAgents(names, outcomes, outcomes.mean(axis=1), dates, names, names, np.ones(N_AGENTS))
+    return agents, chances
 
 
 def stopped(walks: tuple[Walk, ...], truth: FloatArray) -> tuple[float, float]:
     """Share of the best five that were stopped, and that were stopped at se of .01 or more."""
     best = truth >= np.sort(truth)[-TOP]
     found = [walk.published for walk in walks]
-    ends = np.array([np.nan if one is None else one.upper - one.lower for one in found])
-    return float(np.mean(~np.isnan(ends[best]))), float(np.mean(ends[best] >= 2.0 * 2.0 * PRECISE))
+    errors = np.array([np.nan if one is None or one.se is None else one.se for one in found])
+    wide = np.round(errors[best], DECIMALS) >= PRECISE
+    return float(np.mean(~np.isnan(errors[best]))), float(np.mean(wide))
 
 
-def main(n_boards: int) -> None:
-    """Print the table."""
-    print(f"{'':42s}{'stopped':>10s}{'se':>7s}{'wide':>8s}{'bias':>8s}{'held':>8s}{'spent':>8s}")
-    for case, rising in (("stationary", 0.0), ("rising", 0.04)):
-        for name, rule in RULES.items():
-            shares, wide, errors, holds, spent = [], [], [], [], []
-            for seed in range(n_boards):
-                agents = board(np.random.default_rng([7, seed]), rising)
-                found = walked(agents, range(N_AGENTS), rule, seed=seed)
-                one, other = stopped(found.walks, found.truth)
-                held, error = published(found)
-                shares.append(one)
-                wide.append(other)
-                errors.append(error)
-                holds.append(held)
-                spent.append(float(found.n_run.mean() / N_TASKS))
-            error = np.concatenate(errors)
-            se = float(np.std(shares) / np.sqrt(n_boards))
-            print(
-                f"{case + ', ' + name:42s}{np.mean(shares):10.3f}{se:7.3f}{np.mean(wide):8.3f}"
-                f"{100 * error.mean():+8.2f}{np.concatenate(holds).mean():8.3f}{np.mean(spent):8.3f}",
-                flush=True,
-            )
+def record_of(names: Sequence[str], outcomes: FloatArray) -> Record:
+    """Return the record of what agents ran, a day each; NaN: not run."""
+    rows, columns = np.nonzero(~np.isnan(outcomes))
+    flat = pd.DataFrame(
+        {
+            "benchmark": "simulated",
+            "agent": [names[i] for i in rows],
+            "scaffold": "one",
+            "model": [names[i] for i in rows],
+            "submitted_at": [str(date(2025, 1, 1) + timedelta(days=int(i))) for i in rows],
+            "task": [f"t{j:03d}" for j in columns],
+            "trial": 1,
+            "outcome": outcomes[rows, columns].astype(int),
+        }
+    )
+    return Record.from_frame(flat)
+
+
+def standings(record: Record, rule: Staging) -> Standings:
+    """Return the board of a record, those that ran some tasks alone stopped; no subset, as none is needed."""
+    given = Given(staged=staged_in(record, rule), full_runs_only="full scores alone are looked at")
+    return answer(record, Rules(target="full"), given)
+
+
+def seen(outcomes: FloatArray, history: History) -> FloatArray:
+    """Return what was run of all outcomes, NaN where not."""
+    found = np.full(outcomes.shape, np.nan)
+    for i, walk in enumerate(history.walks):
+        tasks = np.concatenate(walk.batches)
+        found[i, tasks] = outcomes[i, tasks]
+    return found
+
+
+def contradicted(found: Standings, truth: dict[str, float]) -> tuple[bool, bool]:
+    """Whether a board claims a wrong order, and whether a true leader is left out of who may be first."""
+    is_wrong = False
+    for place, line in enumerate(found.agents):
+        tied = {place}.union(*(range(first, last + 1) for first, last in line.at["full"].tied_with))
+        better = [truth[one.agent] for k, one in enumerate(found.agents) if k > place and k not in tied]
+        is_wrong |= bool(better) and round(max(better) - truth[line.agent], DECIMALS) > 0
+    best = {name for name, score in truth.items() if round(max(truth.values()) - score, DECIMALS) <= 0}
+    return is_wrong, not best <= set(found.targets["full"].may_be_first)
+
+
+def row(rising: float, rule: Staging, n_boards: int, *, is_ranked: bool) -> list[tuple[float, float]]:
+    """Return each figure of one case under one rule, with its standard error over boards."""
+    found: list[list[float]] = []
+    for seed in range(n_boards):
+        agents, chances = board(np.random.default_rng([7, seed]), rising)
+        history = walked(agents, range(N_AGENTS), rule, seed=seed)
+        held, errors = published(history)
+        figures = [
+            *stopped(history.walks, history.truth),
+            100 * float(errors.mean()),
+            float(held.mean()),
+            float(history.n_run.mean()) / N_TASKS,
+        ]
+        if is_ranked:
+            last = standings(record_of(agents.names, seen(agents.outcomes, history)), rule)
+            for scores in (history.truth, chances.mean(axis=1)):
+                truth = dict(zip(agents.names, scores.tolist(), strict=True))
+                figures += [float(one) for one in contradicted(last, truth)]
+        found.append(figures)
+    of_boards = np.array(found)
+    errors_ = of_boards.std(axis=0, ddof=1) / np.sqrt(n_boards)
+    return list(zip(of_boards.mean(axis=0).tolist(), errors_.tolist(), strict=True))
+
+
+def main(n_boards: int, wanted: Sequence[int]) -> None:
+    """Print these rows of the table, counted from 1; boards are ranked under the default rule alone."""
+    cases = [(*case, *rule) for case in CASES.items() for rule in RULES.items()]
+    print(f"{n_boards} boards a case; ± standard errors over boards")
+    print(f"{'':42s}" + "".join(f"{head:>15s}" for head in HEADS), flush=True)
+    for case, rising, name, rule in (cases[k - 1] for k in wanted or range(1, len(cases) + 1)):
+        figures = row(rising, rule, n_boards, is_ranked=rule == Staging())
+        told = [f"{value:{kind}} ± {se:.3f}" for (value, se), kind in zip(figures, KINDS, strict=False)]
+        print(f"{case + ', ' + name:42s}" + "".join(f"{one:>15s}" for one in told), flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 40)
+    numbers = [int(one) for one in sys.argv[1:]]
+    main(numbers[0] if numbers else 40, numbers[1:])
