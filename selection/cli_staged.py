@@ -1,8 +1,12 @@
-"""``python -m selection replay``: staged assignment over the full runs of a file."""
+"""``python -m selection replay``: a rule of assignment over the full runs of a file."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from analytics.arrays import IndexArray
 from analytics.command_line import (
     MOST_COUNTED,
     MOST_SEED,
@@ -15,11 +19,16 @@ from analytics.command_line import (
     whole,
 )
 from analytics.record import Record
-from selection.staged.replay import replay
+from selection.errors import SelectionError
+from selection.staged.replay import ASSIGNMENTS, replay
 from selection.staged.told import shown
 from selection.staged.verdict import verdict
 from selection.staged.walks import Staging
 from selection.standings.choice import training
+
+
+class NotATask(SelectionError):
+    """A file of a subset names tasks of the benchmark."""
 
 
 def add_replay(commands: Any) -> None:
@@ -31,7 +40,26 @@ def add_replay(commands: Any) -> None:
         _replay,
         summary="What staged assignment would have saved on these full runs, and what it would get right.",
         about="Agents come in order of date. The first ones run all tasks; each later one runs batches until "
-        "it cannot reach the podium or its score is known well enough.",
+        "it cannot reach the podium or its score is known well enough, or the subset alone.",
+    )
+    parser.add_argument(
+        "--assignment",
+        choices=list(ASSIGNMENTS),
+        default="staged",
+        help="staged; subset: later agents run the subset alone, one in five everything; full (staged)",
+    )
+    parser.add_argument(
+        "--subset", type=Path, metavar="FILE", help="tasks of the subset from the outset, a name in each line"
+    )
+    parser.add_argument(
+        "--reselect", action="store_true", help="choose the subset anew after each agent, never to stay"
+    )
+    parser.add_argument(
+        "--subset-from",
+        type=whole(MOST_COUNTED),
+        default=standard.subset_from,
+        metavar="N",
+        help=f"agents from which the subset is chosen ({standard.subset_from})",
     )
     parser.add_argument(
         "--podium",
@@ -59,10 +87,32 @@ def add_replay(commands: Any) -> None:
 
 def _replay(arguments: argparse.Namespace) -> Answer:
     staging = Staging(
-        podium=arguments.podium, staged_from=arguments.staged_from, draw_share=arguments.draw_share
+        podium=arguments.podium,
+        staged_from=arguments.staged_from,
+        draw_share=arguments.draw_share,
+        subset_from=arguments.subset_from,
     )
-    agents = training(Record.from_flat(flat_file(arguments.file, arguments.only)))
+    record = Record.from_flat(flat_file(arguments.file, arguments.only))
+    subset = None if arguments.subset is None else _tasks(record, arguments.subset)
     with progress_bar("replay", "agents") as show:
-        found = replay(agents, staging, seed=arguments.seed, progress=show)
+        found = replay(
+            training(record),
+            staging,
+            assignment=arguments.assignment,
+            subset=subset,
+            reselected=arguments.reselect,
+            seed=arguments.seed,
+            progress=show,
+        )
     replayed, judged = plain(found), plain(verdict(found))
     return Answer({**replayed, "verdict": judged}, shown(replayed, judged))
+
+
+def _tasks(record: Record, file: Path) -> IndexArray:
+    """Positions of the tasks that a file names."""
+    wanted = {name.strip() for name in file.read_text("utf-8", errors="replace").splitlines()} - {""}
+    if not wanted:
+        raise NotATask(f"{file.name} names no task")
+    if unknown := sorted(wanted - set(record.table.tasks)):
+        raise NotATask(f"{file.name}: {unknown[0]!r} is no task of this benchmark")
+    return np.flatnonzero(np.isin(record.table.tasks, list(wanted)))

@@ -166,6 +166,8 @@ class Given:
     sampled : mapping of str to float
         Agents drawn at random for a full run since the version in use was fixed, with the probability π of
         being drawn. They count as sampled once they are complete.
+    published : mapping of str to (float, float)
+        By agent that was stopped, and drawn or asked for the rest: est and c·se of that moment.
     staged : mapping of str to Staged
         Agents that were asked for tasks chosen for them, by name.
     draws : KeptDraws
@@ -183,6 +185,7 @@ class Given:
     revalidating: str = ""
     not_revalidated: str = ""
     sampled: Mapping[str, float] = field(default_factory=dict)
+    published: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     staged: Mapping[str, Staged] = field(default_factory=dict)
     draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)
     fits: KeptFits = field(default_factory=KeptFits, compare=False, repr=False)

@@ -5,6 +5,8 @@ Model
 The record stands in time order beside the version in use (`selection.history`). What was promised of an
 agent's full score before it ran all tasks comes with what is given, and so do the agents that were drawn at
 random for a full run: rank fidelity rests on these, once complete, and on the agents that came complete.
+Where agents were stopped (staged assignment), what was published of those that then ran everything, drawn or
+asked, is held against their full scores too.
 
 `findings` asks every monitor of `analytics.drift` about all agents there are; `selection.replay` asks the
 same of the prefixes of a record.
@@ -36,6 +38,7 @@ from analytics.record import Record
 from selection.given import Given
 from selection.history import History, columns_of, history_of
 from selection.rules import Rules
+from selection.standings.choice import training
 
 DAYS_A_YEAR = 365.25
 UNCONFIRMED = "it alerts by what an operator confirmed alone, not by what submitters call invalid"
@@ -95,6 +98,8 @@ def findings(record: Record, rules: Rules, given: Given) -> Findings:
         return Findings(None, None, 0, (), None, NO_SUBSET)
     history = history_of(record, rules, given)
     monitors = tuple(watch(history, history.n_agents) for watch in MONITORS)
+    if given.published:
+        monitors = (*monitors, _published(record, given))
     return Findings(
         subset=version.number,
         fixed_on=version.fixed_on,
@@ -242,6 +247,21 @@ def _cost(history: History, n: int) -> Monitor:
         history.names_of(rows),
         history.days_of(rows),
         n_reference=history.n_before(rows),
+    )
+
+
+def _published(record: Record, given: Given) -> Monitor:
+    """Compare what was published of agents when they were stopped with their full runs since."""
+    complete = training(record)
+    came = record.completed[record.complete]
+    rows = [i for i in np.argsort(came, kind="stable").tolist() if complete.names[i] in given.published]
+    estimates, errors = np.array([given.published[complete.names[i]] for i in rows]).reshape(-1, 2).T
+    return drift.published_order(
+        estimates,
+        errors,
+        complete.scores[rows],
+        [complete.names[i] for i in rows],
+        [complete.dates[i] for i in rows],
     )
 
 

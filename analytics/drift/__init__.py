@@ -39,6 +39,7 @@ from analytics.drift.failures import Invalid, harness_failures
 from analytics.drift.monitor import Monitor, false_alerts_a_year, insufficient
 from analytics.drift.noise import Noise, noise_of, run_noise
 from analytics.drift.novelty import scaffold_novelty
+from analytics.drift.published_order import published_order
 from analytics.drift.rank_fidelity import OnAndOff, subset_fidelity
 from analytics.drift.reruns import Rerun, rerun_set
 from analytics.drift.saturation import FullScore, of_benchmark, saturation
@@ -62,6 +63,7 @@ __all__ = [
     "n_audit_tasks",
     "noise_of",
     "of_benchmark",
+    "published_order",
     "rerun_set",
     "residuals",
     "run_noise",

@@ -30,6 +30,8 @@ MORE_TRIALS = "repeat trials: run the best agents again on the subset"
 ADVICE = {
     "rank fidelity": "ask 8 agents drawn at random for full runs; where they confirm it, choose the subset "
     "anew from the complete agents",
+    "published order": "look at the verdict: choose the subset anew, let more agents run on (policy podium), "
+    "or ask for full runs",
     "capability jump": "look at the runs of the agents named; where they are sound, ask them for full runs "
     "and choose the subset anew",
     "band erosion": "choose the subset anew from the latest complete agents",

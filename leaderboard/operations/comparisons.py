@@ -1,14 +1,16 @@
 """A proposal as a reader sees it: the subset in use beside each that could take its place."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from leaderboard.operations.models import Reselection, ReselectionStatus
 from leaderboard.operations.reselections import obstacle_to
+from leaderboard.studies.answers import beside
 
 LABELS = {"plain": "Plain rule", "hysteresis": "With hysteresis"}
+ANEW = "Chosen anew after each agent"
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Comparison:
     figures: Mapping[str, Any]
     cost: Mapping[str, Any]
     variants: tuple[Variant, ...]
+    replays: tuple[dict[str, Any], ...]
 
 
 def comparison_of(reselection: Reselection) -> Comparison:
@@ -120,7 +123,17 @@ def comparison_of(reselection: Reselection) -> Comparison:
         figures=kept["figures"],
         cost=kept["cost"],
         variants=tuple(_variant(name, content["variants"][name], names) for name in LABELS),
+        replays=tuple(_replays(reselection)),
     )
+
+
+def _replays(reselection: Reselection) -> Iterator[dict[str, Any]]:
+    """A line for each subset that was replayed; one that was proposed has seen the outcomes."""
+    in_use = {"in_use": f"Version {reselection.previous.number}, in use"}
+    found = reselection.content.get("replays", {})
+    for name, label in (in_use | LABELS | {"anew": ANEW}).items():
+        if name in found:
+            yield {"subset": label} | beside(found[name])
 
 
 def _variant(name: str, told: Mapping[str, Any], names: Mapping[int, str]) -> Variant:

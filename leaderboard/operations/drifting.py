@@ -4,7 +4,7 @@ Level-triggered: `look` compares what the monitors say of the present data with 
 that it may be called at any time and as often as one likes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,12 +28,16 @@ from leaderboard.operations.models import (
 )
 from leaderboard.operations.services import NothingToRank, check_drift
 from leaderboard.studies.drift_checks import why_reselect
+from leaderboard.studies.falls import VERDICT, verdict_found, was_better_since
 from leaderboard.studies.models import DriftCheck
 
 RAISED = ("warn", "alert")
 RESELECT = "reselect"
-UNTOLD_BY_RUNS = ("cost per task", "saturation")  # of these a full run tells nothing
+UNTOLD_BY_RUNS = ("cost per task", "saturation", VERDICT)  # of these a full run tells nothing
 NOT_COME = (RerunStatus.OPEN, RerunStatus.EXPIRED)
+
+
+Monitor = Mapping[str, Any]  # what one says, as in the result of a check
 
 
 class AlertClosed(Conflict):
@@ -51,13 +55,14 @@ def look(*, benchmark: Benchmark, as_of: datetime) -> str:
         locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
         if locked.driftcheck_set.filter(data_version__gt=check.data_version).exists():
             return "another look has seen later data"
-        done = [*_outdated(locked, check, as_of), *_heard(locked, check, as_of)]
+        monitors = [*check.result["monitors"], verdict_found(locked)]
+        done = [*_outdated(locked, check, as_of), *_heard(locked, check, monitors, as_of)]
         if done:
             bump_shown_version(benchmark=locked)
-    alarming = _without_runs(benchmark, check)
+    alarming = _without_runs(benchmark, check, monitors)
     done += [settled] if settled else []
     done += [_ask(benchmark, alarming, as_of)] if alarming else []
-    done += _reselections(benchmark, check, as_of)
+    done += _reselections(benchmark, check, monitors, as_of)
     if done:
         wake()
     return "; ".join(filter(None, done)) or "nothing has changed"
@@ -87,11 +92,13 @@ def _outdated(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[
     ]
 
 
-def _heard(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[str]:
+def _heard(
+    benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor], as_of: datetime
+) -> list[str]:
     there = benchmark.alerts.filter(closed_at=None, subset=check.subset).select_related("request")
     opened = {alert.monitor: alert for alert in there}
     done = []
-    for monitor in check.result["monitors"]:
+    for monitor in monitors if check.subset else ():
         alert = opened.get(monitor["name"])
         if monitor["state"] in RAISED:
             done.append(_raise(benchmark, check, monitor, alert, as_of))
@@ -103,7 +110,7 @@ def _heard(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[str
 def _raise(
     benchmark: Benchmark,
     check: DriftCheck,
-    monitor: Mapping[str, Any],
+    monitor: Monitor,
     alert: Alert | None,
     as_of: datetime,
 ) -> str:
@@ -139,12 +146,14 @@ def _raise(
     return f"{monitor['name']}: {level}"
 
 
-def _was_decided(benchmark: Benchmark, check: DriftCheck, monitor: Mapping[str, Any]) -> bool:
+def _was_decided(benchmark: Benchmark, check: DriftCheck, monitor: Monitor) -> bool:
     """Whether an alert was closed though its monitor had not become quiet, and says no more than it did."""
     said = benchmark.alerts.filter(subset=check.subset, monitor=monitor["name"]).order_by("-id")
     last = said.first()
     if last is None or check.subset is None or (last.level, monitor["state"]) == (Level.WARN, Level.ALERT):
         return False
+    if monitor["name"] == VERDICT:
+        return not was_better_since(benchmark, last.evidence["validation"])
     since = check.subset.drift_checks.filter(pk__gt=last.latest_id)
     return not any(
         one["name"] == last.monitor and one["state"] not in RAISED
@@ -162,16 +171,16 @@ def _close(alert: Alert, reason: str, as_of: datetime, by: User | None = None) -
 # ------------------------------------------------------------------------------------------ what they ask for
 
 
-def _now(benchmark: Benchmark, check: DriftCheck, *states: str) -> list[Alert]:
+def _now(benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor], *states: str) -> list[Alert]:
     """Open alerts whose monitor is in one of these states by the latest check."""
-    names = [one["name"] for one in check.result["monitors"] if one["state"] in states]
+    names = [one["name"] for one in monitors if one["state"] in states]
     alerts = benchmark.alerts.filter(subset=check.subset, closed_at=None, monitor__in=names)
     return list(alerts.select_related("request").order_by("id"))
 
 
-def _without_runs(benchmark: Benchmark, check: DriftCheck) -> list[Alert]:
+def _without_runs(benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor]) -> list[Alert]:
     """Alerts for which nobody was asked yet; once a request has run out, an operator decides."""
-    alerts = _now(benchmark, check, Level.ALERT)
+    alerts = _now(benchmark, check, monitors, Level.ALERT)
     return [alert for alert in alerts if alert.request is None and alert.monitor not in UNTOLD_BY_RUNS]
 
 
@@ -184,10 +193,12 @@ def _ask(benchmark: Benchmark, alerts: list[Alert], as_of: datetime) -> str:
     return f"request {request.pk} asks for full runs until {request.deadline:%Y-%m-%d}"
 
 
-def _reselections(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[str]:
+def _reselections(
+    benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor], as_of: datetime
+) -> list[str]:
     """Ask once for a reselection where a monitor asks for one still when the runs asked for have come."""
     done = []
-    for alert in _now(benchmark, check, *RAISED):
+    for alert in _now(benchmark, check, monitors, *RAISED):
         waits = alert.request is not None and alert.request.status == RerunStatus.OPEN
         reason = "" if waits else why_reselect(alert.evidence)
         if reason and _queue_reselection(benchmark, alert, reason, as_of):

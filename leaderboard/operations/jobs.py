@@ -149,6 +149,13 @@ def _reselect(run: JobRun, as_of: datetime, progress: Progress) -> str:
     return f"proposed reselection {proposed.pk}"
 
 
+def _replay(run: JobRun, as_of: datetime, progress: Progress) -> str:
+    """`about` says which policy."""
+    from leaderboard.operations.replays import replay_asked
+
+    return replay_asked(run, _benchmark(run), progress)
+
+
 def _deliver(run: JobRun, as_of: datetime, progress: Progress) -> str:
     from leaderboard.operations.webhooks import deliver_due
 
@@ -180,6 +187,7 @@ JOBS = {
         Job("deliver", Lane.PROMPT, due.deliver, _deliver),
         Job("housekeeping", Lane.PROMPT, due.housekeeping, _housekeeping),
         Job("reselect", Lane.LONG, due.when_asked, _reselect),
+        Job("replay", Lane.LONG, due.when_asked, _replay),
         Job("validate", Lane.LONG, due.validate, _validate),
         Job("variance", Lane.LONG, due.variance, _variance),
     )

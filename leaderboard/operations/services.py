@@ -124,7 +124,11 @@ def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, b
     """Ask the monitors about the present data; returns the check and whether it is new."""
     now, known = _present(benchmark, as_of)
     return settle_drift_check(
-        snapshot=now, promises=promises_of(benchmark), sampled=known.sampled, as_of=as_of
+        snapshot=now,
+        promises=promises_of(benchmark),
+        sampled=known.sampled,
+        decisions=decisions_of(benchmark),
+        as_of=as_of,
     )
 
 
@@ -141,7 +145,11 @@ def compute_reselection(
             f"{now.n_complete} agents are complete; a subset that stays is chosen from "
             f"{now.policy.subset_from} on (policy subset_from). Of an account that is not trusted two count."
         )
-    return known.subset, now.data_version, proposal_of(now, known, known.subset, progress)
+    return (
+        known.subset,
+        now.data_version,
+        proposal_of(now, known, known.subset, decisions_of(benchmark), progress),
+    )
 
 
 def _is_taken_back(benchmark: Benchmark) -> bool:

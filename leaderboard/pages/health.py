@@ -23,6 +23,7 @@ from leaderboard.studies.models import ESTIMATOR_VERSION, DriftCheck, TaskSubset
 N_CHECKS, N_ALERTS = 40, 20
 MONITORS = (
     "rank fidelity",
+    "published order",
     "capability jump",
     "band erosion",
     "calibration",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.answers import Standings
 from leaderboard.studies.rules import rules_of
-from leaderboard.studies.staged_studies import staging_of
+from leaderboard.studies.staged_studies import rule_of
 from leaderboard.submissions.parsing.flat import FlatFile
 
 
@@ -57,4 +57,4 @@ def replay_of(flat: FlatFile, policy: Policy, came: Mapping[str, Came]) -> dict[
     """
     from selection.staged.study import of_service
 
-    return of_service(flat, rules_of(policy), staging_of(policy), came)
+    return of_service(flat, rules_of(policy), rule_of(policy), came)

@@ -11,7 +11,7 @@ from analytics.programs import use_no_pandas
 from analytics.progress import progress_bar
 from analytics.text import as_text
 from selection import validated
-from selection.staged.told import replay_figures
+from selection.staged.told import beside, line_of, replay_figures
 from selection.standings import printed, table, words
 from selection.standings.changes import Changes, Moved, Place, changes, compared
 from selection.standings.gaps import Gap, gaps
@@ -65,10 +65,12 @@ __all__ = [
     "advice_text",
     "as_text",
     "averaged_over",
+    "beside",
     "changes",
     "compared",
     "gaps",
     "heads",
+    "line_of",
     "orderly_end",
     "printed",
     "progress_bar",

@@ -7,11 +7,13 @@ from typing import Any
 from analytics.drift import rank_fidelity
 from analytics.drift.erosion import NAME as EROSION
 from analytics.drift.saturation import NAME as SATURATION
+from leaderboard.studies.falls import VERDICT
 from leaderboard.studies.given import versions
 from leaderboard.studies.models import DriftCheck
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import keep, kept
+from leaderboard.studies.staged_studies import Decisions, published_of
 from selection.given import Given, Promise
 from selection.watch import findings
 
@@ -23,17 +25,24 @@ def settle_drift_check(
     snapshot: Snapshot,
     promises: Mapping[int, Mapping[str, float]],
     sampled: Mapping[str, float],
+    decisions: Decisions,
     as_of: datetime,
 ) -> tuple[DriftCheck, bool]:
     """Return the check of the present data and whether it was made just now.
 
     `promises` are by agent id: score, lower and upper, as a board estimated them before the agent ran all
-    tasks; `sampled` are the complete agents that were drawn for it, by name.
+    tasks; `sampled` are the complete agents that were drawn for it, by name. `decisions` hold what was
+    published of agents when they were stopped.
     """
     subset = active_subset(snapshot.benchmark, upto=snapshot.data_version)
     if check := kept(DriftCheck, snapshot=snapshot, subset=subset):
         return check, False
-    given = Given(subsets=versions(subset), promises=_by_name(snapshot, promises), sampled=sampled)
+    given = Given(
+        subsets=versions(subset),
+        promises=_by_name(snapshot, promises),
+        sampled=sampled,
+        published=published_of(decisions, sampled),
+    )
     result = findings(snapshot.record, snapshot.rules, given).as_plain()
     return keep(DriftCheck, snapshot=snapshot, subset=subset, result=result, as_of=as_of), True
 
@@ -44,6 +53,8 @@ def why_reselect(monitor: Mapping[str, Any]) -> str:
     Fidelity does once ρ is under its limit; erosion and saturation do, for what they count are tasks that
     have left the band. A subset that is solved while the benchmark is not warns, and asks for another.
     """
+    if monitor["name"] == VERDICT and monitor["state"] == "alert":
+        return f"{VERDICT}: {monitor['reason']}"
     evidence = monitor["evidence"]
     asks = monitor["state"] == "alert" or evidence.get("subset_alone")
     if not asks or monitor["name"] not in (rank_fidelity.NAME, *OF_TASKS):

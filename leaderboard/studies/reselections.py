@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+from leaderboard.catalog.models import Assigning
 from leaderboard.studies.calibrations import fixing
 from leaderboard.studies.given import Decided
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.records import Reader, Snapshot
+from leaderboard.studies.replays import IN_USE, replays_of_subsets
 from leaderboard.studies.rules import rules_sha256
+from leaderboard.studies.staged_studies import Decisions
 from selection.standings.choice import band_of
 from selection.standings.reselecting import proposals_of
 
@@ -15,12 +18,17 @@ Progress = Callable[[int, int], None]
 
 
 def proposal_of(
-    now: Snapshot, known: Decided, subset: TaskSubset, progress: Progress | None = None
+    now: Snapshot,
+    known: Decided,
+    subset: TaskSubset,
+    decisions: Decisions,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Tell what approval would activate, by each rule, and what it would change.
 
     Beside what `selection.standings.reselecting` gives stand the rules and conditions that it was made
-    under. Agents stand by id, so that what is kept does not name them.
+    under, and replays of the policy in force on each subset. Agents stand by id, so that what is kept does
+    not name them.
     """
     content = proposals_of(now.record, now.rules, known.given(), _rates_then(subset), progress)
     ids = {agent.name: agent.pk for agent in now.agents}
@@ -30,7 +38,18 @@ def proposal_of(
         "chosen_from": [ids[name] for name in content["chosen_from"]],
         "compared": now.compared,
         "rules": rules_sha256(now.policy),
+        "replays": _replays(now, subset, content, decisions),
     }
+
+
+def _replays(
+    now: Snapshot, subset: TaskSubset, content: dict[str, Any], decisions: Decisions
+) -> dict[str, Any]:
+    if now.policy.assignment == Assigning.FULL:
+        return {}
+    tasks = {IN_USE: tuple(subset.members.values_list("task__name", flat=True))}
+    tasks |= {name: tuple(one["tasks"]) for name, one in content["variants"].items() if "tasks" in one}
+    return replays_of_subsets(now, decisions, tasks)
 
 
 def renumbered(content: dict[str, Any], *, by: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What staged assignments rest on, stored as a study: a fit to the agents that teach."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import Hold, free, keep, kept
 
 if TYPE_CHECKING:
-    from selection.staged.study import Walked
+    from selection.staged.study import Rule, Walked
     from selection.staged.walks import Staging
 
 Decisions = Mapping[str, tuple[StagedStudy, Sequence[Mapping[str, Any]]]]
@@ -47,6 +47,26 @@ def walked_of(decisions: Decisions) -> dict[str, "Walked"]:
     from selection.staged.study import walked
 
     return {name: walked(made, by.result["fit"]) for name, (by, made) in decisions.items()}
+
+
+def published_of(decisions: Decisions, sampled: Collection[str]) -> dict[str, tuple[float, float]]:
+    """By name, score and standard error with which agents were stopped that were asked for the rest.
+
+    Drawn by the rule, or for a rerun request; not those that ran on, or delivered the rest unasked.
+    """
+    found = {}
+    for name, (_, made) in decisions.items():
+        end = next((one for one in made if one["stage"] != "running"), None)
+        if end is not None and (end["stage"] == "drawn" or name in sampled):
+            found[name] = (end["score"], end["se"])
+    return found
+
+
+def rule_of(policy: Policy) -> "Rule":
+    """The rule by which a policy assigns, for a replay."""
+    from selection.staged.study import Rule
+
+    return Rule(staging_of(policy), str(policy.assignment))
 
 
 def staging_of(policy: Policy) -> "Staging":

@@ -7,7 +7,7 @@ from leaderboard.catalog.models import Assigning
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import Hold, free, keep, kept
-from leaderboard.studies.staged_studies import Decisions, staging_of, walked_of
+from leaderboard.studies.staged_studies import Decisions, rule_of, walked_of
 from leaderboard.studies.workers import spread_over
 
 Progress = Callable[[int, int], None]
@@ -27,12 +27,12 @@ def settle_validation(
         return study, False
     from selection.standings.validating import validation_of
 
-    is_staged = snapshot.policy.assignment == Assigning.STAGED
+    is_full = snapshot.policy.assignment == Assigning.FULL
     result = validation_of(
         snapshot.record,
         snapshot.rules,
-        staging=staging_of(snapshot.policy) if is_staged else None,
-        asked=walked_of(decisions) if is_staged else None,
+        rule=None if is_full else rule_of(snapshot.policy),
+        asked=walked_of(decisions),
         spread=spread_over(n_jobs),
         progress=progress,
     )

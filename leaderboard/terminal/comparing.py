@@ -9,6 +9,10 @@ from leaderboard.studies.answers import as_text, validated, words
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
 FIGURES = ("pairs_correct_full", "pairs_correct", "skill", "rho_rest")
 
+HINDSIGHT = (
+    "A subset proposed was chosen from these very runs, which flatters it; one chosen anew after each agent "
+    "knows the agents before alone."
+)
 Plain = dict[str, Any]
 
 
@@ -20,6 +24,8 @@ def comparison_text(found: Comparison) -> str:
         "rests on": f"{words.counted(found.n_complete, 'complete agent')}, {found.n_tasks:,} tasks"
         + _since(found),
         "\nsubsets": list(_subsets(found)),
+        "\nreplays of the policy in force on this benchmark's own full runs": list(found.replays) or None,
+        "": HINDSIGHT if found.replays else None,
     }
     for protocol, rule in validated.PROTOCOLS.items():
         told |= _figures(found, protocol, rule.label)

@@ -1,7 +1,7 @@
 """What the service would have run and got right on benchmarks' own histories, by the way of assignment.
 
 ``subset``: the first 15 agents run everything, the later ones the band that these choose, one in five drawn
-to run everything; full scores by `selection.full_scores` fitted to the full runs. ``staged``: as
+to run everything; full scores completed by the model (`selection.staged.histories`). ``staged``: as
 `selection.staged`. ``random``: later agents run as many drawn tasks as the staged ones of the row above did.
 Figures are means over five seeds of the draws. `python -m perf.studies.deployment FILE …` prints the table of
 docs/evidence/deployment.txt; without files the built-in simulated benchmark is taken.
@@ -19,16 +19,14 @@ from analytics.arrays import FloatArray, IndexArray
 from analytics.command_line import flat_file
 from analytics.record import Record
 from analytics.simulation import demonstration
-from selection import full_scores
-from selection.bands import tasks_in_band
-from selection.folds import CompleteAgents, generator
-from selection.full_scores import estimator_of
+from selection.folds import CompleteAgents
 from selection.staged import replay as staged
+from selection.staged.histories import History, on_subset, walked
 from selection.staged.walks import Staging
 from selection.standings.choice import training
 
 SEEDS = range(5)
-SUBSET_FROM, ONE_IN = 15, 5
+SUBSET = Staging(subset_from=15)
 RULES = {"staged, podium 3": Staging(), "staged, podium 5": Staging(podium=5, precise=0.0)}
 HEADS = ("spent", "later", "pairs", "clear", "best 5", "regret", "bias", "rmse", "held")
 
@@ -44,26 +42,18 @@ class Run(NamedTuple):
 
 def by_subset(agents: CompleteAgents, order: Sequence[int], seed: int) -> Run:
     """Replay the first version of the service."""
-    m, n = agents.outcomes.shape[1], len(order)
-    outcomes, truth = agents.outcomes[list(order)], agents.scores[list(order)]
-    tasks = tasks_in_band(outcomes[:SUBSET_FROM].mean(axis=0), SUBSET_FROM)
-    if not tasks.size or n <= SUBSET_FROM:
-        return Run(np.full(n, m), truth, np.empty(0), np.empty(0))
-    drawn = np.array([generator(seed, "first version", agents.names[i]).random() < 1 / ONE_IN for i in order])
-    whole = drawn | (np.arange(n) < SUBSET_FROM)
-    estimator = estimator_of("", float(np.mean((outcomes > 0) & (outcomes < 1))), "mid_range")
-    errors = []
-    for place in np.flatnonzero(np.arange(n) >= SUBSET_FROM).tolist():
-        fitted = full_scores.fit(estimator, agents.take(np.array(order)[:place][whole[:place]]), tasks)
-        errors.append(float(fitted.predict(outcomes[place, tasks][None, :])[0]) - truth[place])
-    last = full_scores.fit(estimator, agents.take(np.array(order)[whole]), tasks)
-    board = np.where(whole, truth, last.predict(outcomes[:, tasks]))
-    return Run(np.where(whole, m, tasks.size), board, np.array(errors), np.empty(0))
+    if len(order) <= SUBSET.subset_from:
+        m, n = agents.outcomes.shape[1], len(order)
+        return Run(np.full(n, m), agents.scores[list(order)], np.empty(0), np.empty(0))
+    return _run(on_subset(agents, order, SUBSET, seed=seed))
 
 
 def by_stages(agents: CompleteAgents, order: Sequence[int], rule: Staging, seed: int) -> Run:
     """Replay staged assignment."""
-    found = staged.walked(agents, order, rule, seed=seed)
+    return _run(walked(agents, order, rule, seed=seed))
+
+
+def _run(found: History) -> Run:
     holds, errors = staged.published(found)
     return Run(found.n_run, found.board, errors, holds)
 

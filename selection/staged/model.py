@@ -180,12 +180,10 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         of_difficulties = curvature.sum(axis=0) + 1.0 / DIFFICULTY_VARIANCE
         shared = curvature / of_difficulties
         complement = np.diag(of_abilities) - shared @ curvature.T - before * dispersion / spread
-        apart = abilities - means
-        wider = apart * dispersion / spread**2
-        right = np.column_stack([for_abilities + shared @ for_difficulties, wider])
-        up, by_spread = np.linalg.solve(complement, right).T
-        step = _spread_step(spread, new_spread, dispersion / of_abilities, apart, before, up, by_spread)
-        up = up + step * by_spread
+        try:
+            up = np.asarray(np.linalg.solve(complement, for_abilities + shared @ for_difficulties))
+        except np.linalg.LinAlgError:
+            raise ModelUnfinished("the outcomes tell no ability from another: all are alike") from None
         harder = (for_difficulties + curvature.T @ up) / of_difficulties
         largest = max(float(up.max() - harder.min()), float(harder.max() - up.min()), 1e-300)
         length = np.log1p(largest) / largest

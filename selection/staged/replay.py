@@ -1,11 +1,11 @@
-"""Staged assignment over a benchmark's own full runs: what it would have saved, and what it got right.
+"""A rule of assignment over a benchmark's own full runs: what it would have saved, and what it got right.
 
 Model
 -----
 Agents with full runs come in order of (date, name), without dates in 20 random orders. The first
-`staged_from` run everything, each later one as `selection.staged.walks` says, by a fit to those before it,
-and teaches from then on. Board scores are those of the last fit: measured, or estimated. Published is what an
-agent's estimate was when the rule stopped it, also where it was drawn.
+`staged_from` run everything, each later one as the rule says (`selection.staged.histories`), by a fit to
+those before it, and teaches from then on. Board scores are those of the last fit: measured, or estimated.
+Published is what an agent's estimate was when the rule stopped it, also where it was drawn.
 
 =================  ========================================================================================
 figure             meaning
@@ -30,9 +30,8 @@ Source
 This project's own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
@@ -41,155 +40,18 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator
+from selection.staged.histories import History, Progress, in_full, on_subset, walked
 from selection.staged.model import fit
-from selection.staged.teaching import FullRun, taught
-from selection.staged.walks import NO_TASKS, Fit, Stage, Staging, step
+from selection.staged.teaching import taught
+from selection.staged.walks import Staging
 
 N_FEWEST, N_ORDERS, N_RANDOM, N_SIMULATED, TOP = 10, 20, 10, 200, 5
 SURE = 1.96
-
-Progress = Callable[[int, int], None]
+ASSIGNMENTS: Mapping[str, Callable[..., History]] = {"staged": walked, "subset": on_subset, "full": in_full}
 
 
 class ReplayRefused(SelectionError):
     """Too few full runs to replay."""
-
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """The estimate with which an agent was stopped; c·se is None where only the interval was kept."""
-
-    score: float
-    lower: float
-    upper: float
-    is_drawn: bool
-    se: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """What one agent was asked to run.
-
-    Attributes
-    ----------
-    agent : int
-        Its position among the agents replayed.
-    batches : tuple of int array
-        Tasks, in the order in which they were asked for.
-    published : Published or None
-        None where it ran everything by the rule.
-    """
-
-    agent: int
-    batches: tuple[IndexArray, ...]
-    published: Published | None = None
-
-    @property
-    def n_tasks(self) -> int:
-        """Tasks run."""
-        return sum(batch.size for batch in self.batches)
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """One order of the agents, replayed.
-
-    Attributes
-    ----------
-    truth : float array, shape (n,)
-        y of the agents in their order.
-    board : float array, shape (n,)
-        Their scores on the last board.
-    walks : tuple of Walk
-    subset : int array or None
-        S, once it is fixed.
-    """
-
-    truth: FloatArray
-    board: FloatArray
-    walks: tuple[Walk, ...]
-    subset: IndexArray | None = None
-
-    @cached_property
-    def n_run(self) -> IndexArray:
-        """Tasks run by each, (n,)."""
-        return np.array([walk.n_tasks for walk in self.walks])
-
-
-def walked(
-    agents: CompleteAgents,
-    order: Sequence[int],
-    staging: Staging,
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> History:
-    """Replay one order of the agents.
-
-    Parameters
-    ----------
-    agents : CompleteAgents
-    order : sequence of int
-    staging : Staging
-    seed : int
-    progress : callable, optional
-        Called with (agents done, all).
-    """
-    m = agents.outcomes.shape[1]
-    outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()
-    walks, teaching = list[Walk](), None
-    for done, i in enumerate(order):
-        truth = float(agents.scores[i])
-        run: FullRun | None = FullRun(len(outcomes), truth)
-        walk = Walk(i, (np.arange(m),))
-        if teaching is not None and len(outcomes) >= staging.staged_from:
-            walk, run = run_agent(agents, i, teaching.fit, seed)
-        ran = np.concatenate(walk.batches)
-        seen = np.full(m, np.nan)
-        seen[ran] = agents.outcomes[i, ran]
-        if run is not None:
-            full_runs.append(replace(run, row=len(outcomes)))
-        outcomes.append(seen)
-        scores.append(truth if run is not None else np.nan)
-        walks.append(walk)
-        if len(outcomes) >= staging.staged_from:
-            teaching = taught(np.array(outcomes), np.array(scores), full_runs, staging, before=teaching)
-        if progress:
-            progress(done + 1, len(order))
-    assert teaching is not None
-    return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
-
-
-def run_agent(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, FullRun | None]:
-    """Ask one agent batch by batch; return what it ran, and its full run, without a row, if it made one."""
-    truth, outcomes = float(agents.scores[i]), agents.outcomes[i]
-    every = np.ones(fit.n_tasks, dtype=np.bool_)
-    batches, estimates = list[IndexArray](), list[tuple[float, float]]()
-    published: Published | None = None
-    while True:
-        found = step(
-            fit,
-            asked=np.concatenate([NO_TASKS, *batches]).tolist(),
-            outcomes=outcomes,
-            delivered=every,
-            active=every,
-            seed=seed,
-            agent=agents.names[i],
-        )
-        if known := found.estimate:
-            estimates.append((known.score, known.model_se))
-            if found.stage != Stage.RUNNING:
-                is_drawn = found.stage == Stage.DRAWN
-                published = Published(known.score, known.lower, known.upper, is_drawn, known.se)
-        if not found.batch:
-            break
-        batches.append(np.array(found.batch, dtype=np.intp))
-    walk = Walk(i, tuple(batches), published)
-    if published is None:
-        return walk, FullRun(-1, truth, 1.0, estimates[0] if estimates else None)
-    if not published.is_drawn:
-        return walk, None
-    return walk, FullRun(-1, truth, fit.share_drawn, estimates[0], estimates[-1])
 
 
 def at_random(
@@ -254,7 +116,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Replay:
-    """What staged assignment would have done on a benchmark's own history.
+    """What a rule of assignment would have done on a benchmark's own history.
 
     Attributes
     ----------
@@ -294,10 +156,13 @@ def replay(
     agents: CompleteAgents,
     staging: Staging | None = None,
     *,
+    assignment: str = "staged",
+    subset: IndexArray | None = None,
+    reselected: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Replay:
-    """Replay staged assignment over full runs.
+    """Replay a rule of assignment over full runs.
 
     Parameters
     ----------
@@ -305,6 +170,9 @@ def replay(
         Loaded full histories, everybody before activation, and drawn agents; never agents that ran everything
         because the rule let them go on, which would flatter.
     staging : Staging, optional
+    assignment : {"staged", "subset", "full"}
+    subset, reselected
+        As in `selection.staged.histories.walked`.
     seed : int
         Of draws and orders.
     progress : callable, optional
@@ -313,24 +181,37 @@ def replay(
     Raises
     ------
     ReplayRefused
-        With fewer than 10 agents.
+        With fewer than 10 agents, or none after those that run everything first.
     """
-    staging = staging or Staging()
-    if agents.n < N_FEWEST:
-        raise ReplayRefused(f"a replay needs {N_FEWEST} agents that ran all tasks; there are {agents.n}")
+    staging = spared_from(staging or Staging(), assignment)
+    check_enough(agents.n, staging)
     orders = orders_of(agents, seed)
     n_all = agents.n * len(orders)
     histories = [
-        walked(
+        ASSIGNMENTS[assignment](
             agents,
             order,
             staging,
+            subset=subset,
+            reselected=reselected,
             seed=seed,
             progress=_shown(progress, k * agents.n, n_all),
         )
         for k, order in enumerate(orders)
     ]
     return summary(agents, orders, histories, staging, seed)
+
+
+def spared_from(staging: Staging, assignment: str) -> Staging:
+    """Return the rule with `staged_from` where tasks are spared first under this assignment."""
+    return replace(staging, staged_from=staging.subset_from) if assignment == "subset" else staging
+
+
+def check_enough(n: int, staging: Staging) -> None:
+    """Refuse to replay so many agents, where they are too few."""
+    least = max(N_FEWEST, staging.staged_from + 1)
+    if n < least:
+        raise ReplayRefused(f"a replay needs {least} agents that ran all tasks; there are {n}")
 
 
 def _shown(progress: Progress | None, before: int, n_all: int) -> Progress | None:

@@ -18,22 +18,17 @@ from analytics.record import Record
 from selection.folds import CompleteAgents
 from selection.given import OVER, Staged
 from selection.rules import Rules
-from selection.staged.replay import (
-    N_FEWEST,
-    History,
-    Published,
-    Replay,
-    Walk,
-    replay,
-    summary,
-)
-from selection.staged.teaching import Teaching
+from selection.staged.histories import History, Published, Walk
+from selection.staged.replay import Replay, ReplayRefused, check_enough, replay, spared_from, summary
+from selection.staged.teaching import FullRun, Teaching, in_order, taught
 from selection.staged.verdict import verdict
 from selection.staged.walks import Estimated, Fit, Staging, estimated
 from selection.standings.choice import n_complete, n_teaching, training
 from selection.standings.completing import Walked as Walked
 from selection.standings.completing import n_before, taught_by
 from selection.standings.placing import ran_all
+
+MORE_PODIUM = 2
 
 Progress = Callable[[int, int], None]
 
@@ -136,19 +131,49 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
     }
 
 
+@dataclass(frozen=True)
+class Rule:
+    """What is replayed.
+
+    Attributes
+    ----------
+    staging : Staging
+    assignment : {"staged", "subset", "full"}
+    subset : tuple of str or None
+        S from the outset; None: the band of those that have come.
+    reselected : bool
+        Whether S is chosen anew after each agent.
+    """
+
+    staging: Staging
+    assignment: str = "staged"
+    subset: tuple[str, ...] | None = None
+    reselected: bool = False
+
+    @property
+    def words(self) -> str:
+        """The rule in a few words."""
+        if self.assignment == "full":
+            return "full runs"
+        told = f"podium {self.staging.podium}" if self.assignment == "staged" else "the subset alone"
+        return f"{told}, the subset chosen anew after each agent" if self.reselected else told
+
+
 def replayed(
     record: Record,
-    staging: Staging,
+    rule: Rule,
     asked: Mapping[str, Walked] | None = None,
     *,
     base_seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Replay the rule on the agents that it did not choose.
+    """Replay a rule on the agents that it did not choose.
 
     Parameters
     ----------
-    record, staging, asked
+    record : Record
+    rule : Rule
+    asked : mapping of str to Walked, optional
         As in `staged_fit`.
     base_seed : int
         Of draws and orders.
@@ -158,18 +183,72 @@ def replayed(
     Returns
     -------
     dict
-        ``figures`` and ``verdict``, None where there are too few agents, with ``reason``.
+        ``rule`` in words; ``figures`` and ``verdict``, None where there are too few agents, with ``reason``.
     """
     agents = _replayable(training(record), asked or {})
+    tasks = None if rule.subset is None else np.flatnonzero(np.isin(record.table.tasks, rule.subset))
     try:
-        found = replay(agents, staging, seed=base_seed, progress=progress)
+        found = replay(
+            agents,
+            rule.staging,
+            assignment=rule.assignment,
+            subset=tasks,
+            reselected=rule.reselected,
+            seed=base_seed,
+            progress=progress,
+        )
     except CoreError as refusal:
-        return {"figures": None, "verdict": None, "reason": str(refusal)}
-    return _judged(found)
+        return {"rule": rule.words, "figures": None, "verdict": None, "reason": str(refusal)}
+    return {"rule": rule.words} | _judged(found)
+
+
+def side_by_side(
+    record: Record,
+    rules: Sequence[Rule],
+    asked: Mapping[str, Walked] | None = None,
+    base_seed: int = 0,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Replay each of these rules on the same agents, as `replayed` does."""
+    found = []
+    for k, rule in enumerate(rules):
+        found.append(replayed(record, rule, asked, base_seed=base_seed))
+        if progress:
+            progress(k + 1, len(rules))
+    return found
+
+
+def of_subsets(
+    record: Record,
+    rule: Rule,
+    subsets: Mapping[str, Sequence[str]],
+    asked: Mapping[str, Walked] | None = None,
+    base_seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Replay a rule on each of these subsets from the outset, and, as ``anew``, on one chosen as agents come.
+
+    A subset that was chosen from the agents replayed has seen their outcomes, which flatters it; what is
+    chosen as they come has not.
+    """
+    rules = {name: replace(rule, subset=tuple(tasks)) for name, tasks in subsets.items()}
+    rules["anew"] = replace(rule, reselected=True)
+    found = side_by_side(record, list(rules.values()), asked, base_seed, progress)
+    return dict(zip(rules, found, strict=True))
+
+
+def others(rule: Rule) -> tuple[Rule, ...]:
+    """Return what to put in the place of a rule that does not hold: S anew, more that run on, full runs."""
+    more = replace(rule.staging, podium=rule.staging.podium + MORE_PODIUM)
+    return (
+        replace(rule, subset=None, reselected=True),
+        Rule(more if rule.assignment == "staged" else rule.staging),
+        Rule(rule.staging, "full"),
+    )
 
 
 def of_service(
-    flat: FlatFile, rules: Rules, staging: Staging, came: Mapping[str, tuple[Any, ...]]
+    flat: FlatFile, rules: Rules, rule: Rule, came: Mapping[str, tuple[Any, ...]]
 ) -> dict[str, Any]:
     """Return what `replayed` does of a replay that the service made of a file.
 
@@ -178,7 +257,8 @@ def of_service(
     flat : FlatFile
         Full runs.
     rules : Rules
-    staging : Staging
+    rule : Rule
+        By which the service assigned.
     came : mapping of str to (batches, score, published)
         By agent, in the order in which they came: the tasks that it ran, by name and batch, its score on the
         last board, and the (score, lower, upper) with which it was stopped, or None.
@@ -197,9 +277,11 @@ def of_service(
         )
         for i, (batches, _, published) in zip(order, told, strict=True)
     ]
-    if len(order) < N_FEWEST:
-        reason = f"a replay needs {N_FEWEST} agents that ran all tasks; there are {len(order)}"
-        return {"figures": None, "verdict": None, "reason": reason}
+    staging = spared_from(rule.staging, rule.assignment)
+    try:
+        check_enough(len(order), staging)
+    except ReplayRefused as refusal:
+        return {"figures": None, "verdict": None, "reason": str(refusal)}
     history = History(agents.scores[order], np.array([score for _, score, _ in told]), tuple(walks))
     return _judged(summary(agents, [order], [history], staging, rules.seed))
 

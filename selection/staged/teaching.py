@@ -142,16 +142,27 @@ class Teaching:
     @cached_property
     def scale(self) -> Scale:
         """The factor of errors, c, and their degrees of freedom, ν."""
+        return self.scale_on(self.first_batch)
+
+    def scale_on(self, tasks: IndexArray) -> Scale:
+        """Return c and ν of estimates from these tasks."""
         drawn = [(one, one.stopped) for one in self.full_runs if one.stopped]
         as_they_came = [(one, one.first) for one in self.full_runs if one.first]
         for found in (drawn, as_they_came):
             if len(found) >= N_RESIDUALS:
-                z = np.array([(one.score - score) / se for one, (score, se) in found])
-                return scale_of(z, np.array([1.0 / one.probability for one, _ in found]))
-        return self.scale_on(self.first_batch)
+                return scale_of(found)
+        return scale_of([(one, self._left_out(one, tasks)) for one in self.full_runs])
 
-    def scale_on(self, batch: IndexArray, of: Mask | None = None) -> Scale:
-        """Return c and ν of agents that ran these tasks alone, from full runs cut down to them.
+    def _left_out(self, one: FullRun, tasks: IndexArray) -> tuple[float, float]:
+        """Estimate a full run from these tasks, by a fit without it."""
+        kept = np.arange(len(self.outcomes)) != one.row
+        first = self.first - (self.first > one.row)
+        without = fit(self.outcomes[kept], first[kept], start=self._without(kept))
+        seen = np.full(self.outcomes.shape[1], np.nan)
+        seen[tasks] = self.outcomes[one.row, tasks]
+        mean = float(self.model.means[one.row])
+        found = estimate(without, seen, mean)
+        return found.score, found.se
 
         Parameters
         ----------
@@ -249,16 +260,18 @@ def taught(
     before: Teaching | None = None,
     first: IndexArray | None = None,
     subset: IndexArray | None = None,
+    reselected: bool = False,
 ) -> Teaching:
     """Fit the model anew, from the fit before; fix S with the agent that reaches `subset_from`.
 
-    `subset` is S where it was fixed otherwise.
+    `subset` is S where it was fixed otherwise; `reselected`: S is never fixed, but chosen with each fit.
     """
     first = np.arange(len(outcomes)) if first is None else first
     model = fit(outcomes, first, start=before.model if before else None)
     subset = before.subset if before and subset is None else subset
     found = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging)
-    if found.subset is None and len(outcomes) >= staging.subset_from and found.ranking_tasks.size:
+    is_fixed = not reselected and len(outcomes) >= staging.subset_from
+    if is_fixed and found.subset is None and found.ranking_tasks.size:
         return replace(found, subset=found.ranking_tasks)
     return found
 

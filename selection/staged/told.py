@@ -6,6 +6,7 @@ from typing import Any
 
 from selection.standings.words import counted, percent
 
+BELOW_MOSTLY = ("not yet", "full runs")
 RUNNING, STOPPED, DRAWN, COMPLETE = "running", "stopped", "drawn", "complete"
 
 
@@ -80,6 +81,63 @@ class Told:
         """Return the same for a receipt."""
         told = {name: value for name, value in asdict(self).items() if name not in ("batch", "waiting")}
         return told | {"waiting": list(self.waiting), "done": self.is_over, "told": self.sentence}
+
+
+def is_below_mostly(verdict: Mapping[str, Any] | None) -> bool:
+    """Whether a replay says that the rule does not hold, or saves next to nothing."""
+    return verdict is not None and verdict["word"] in BELOW_MOSTLY
+
+
+def fallen(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether a verdict fell below mostly, in the form of a monitor's finding.
+
+    Parameters
+    ----------
+    before : mapping or None
+        The last validation whose verdict was mostly or better, None where there was none.
+    now : mapping
+        The latest one.
+    """
+    replay = now.get("replay")
+    verdict = replay and replay["verdict"]
+    told: dict[str, Any] = {"state": "ok", "statistic": None, "threshold": None, "evidence": {}}
+    if not replay or not verdict:
+        reason = replay["reason"] if replay else "no replay was made: tasks are not assigned by a rule"
+        return told | {"state": "insufficient", "reason": reason, "advice": "nothing to do"}
+    said = f"{verdict['word']} ({line_of(replay)})"
+    if not is_below_mostly(verdict) or before is None:
+        since = "" if before else "; it was never mostly"
+        return told | {"reason": f"the verdict is {said}{since}", "advice": "nothing to do"}
+    old, others = before["replay"], now.get("others", ())
+    choices = "; or ".join(f"{one['rule']} ({line_of(one)})" for one in others)
+    return told | {
+        "state": "alert",
+        "reason": f"the verdict was {old['verdict']['word']} ({line_of(old)}) and is {said}",
+        "evidence": {"before": old, "now": replay, "others": list(others)},
+        "advice": f"choose the subset anew, let more run on, or ask for full runs. Replayed: {choices}",
+    }
+
+
+def beside(replay: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a replay as a line of a table of rules."""
+    found, judged = replay["figures"], replay["verdict"]
+    if found is None:
+        return {"verdict": f"too few to tell: {replay['reason']}"}
+    return {
+        "saved": f"{found['saved']:.1%}",
+        "pairs in order": _percent(found["pairs"]),
+        "best five": f"{5 * found['best_five']:.1f}",
+        "regret, points": f"{100 * found['regret']:.1f}",
+        "95% intervals": "none" if found["coverage"] is None else _percent(found["coverage"]),
+        "verdict": judged["word"],
+    }
+
+
+def line_of(replay: Mapping[str, Any]) -> str:
+    """Return the same as a clause."""
+    told = beside(replay)
+    verdict = told.pop("verdict")
+    return "; ".join([*(f"{name} {value}" for name, value in told.items()), f"verdict: {verdict}"])
 
 
 def replay_figures(validation: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from analytics.record import Record
 from selection.rules import Rules
-from selection.staged.study import Walked, replayed
-from selection.staged.walks import Staging
+from selection.staged.study import Rule, Walked, others, replayed
+from selection.staged.told import is_below_mostly
 from selection.standings.placing import place_on_all, scores_of
 from selection.validation import as_json, validate
 
@@ -20,7 +20,7 @@ def validation_of(
     record: Record,
     rules: Rules,
     *,
-    staging: Staging | None = None,
+    rule: Rule | None = None,
     asked: Mapping[str, Walked] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -30,8 +30,8 @@ def validation_of(
     ----------
     record : Record
     rules : Rules
-    staging : Staging, optional
-        Where tasks are assigned so.
+    rule : Rule, optional
+        By which tasks are assigned; None: full runs.
     asked : mapping of str to Walked, optional
         Agents that were asked batch by batch, by name.
     **options
@@ -40,8 +40,9 @@ def validation_of(
     Returns
     -------
     dict
-        As `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` under staged
-        assignment (`selection.staged.study.replayed`).
+        As `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` of the rule
+        (`selection.staged.study.replayed`); where its verdict is below mostly, with ``others``: replays of
+        what could take its place.
     """
     found = validate(
         record.table.restrict(agents=record.complete),
@@ -57,4 +58,9 @@ def validation_of(
         **options,
     )
     told = as_json(found) | {"agents_in_file": record.n_agents}
-    return told | ({"replay": replayed(record, staging, asked, base_seed=rules.seed)} if staging else {})
+    if rule is None:
+        return told
+    told["replay"] = replayed(record, rule, asked, base_seed=rules.seed)
+    if is_below_mostly(told["replay"]["verdict"]):
+        told["others"] = [replayed(record, one, asked, base_seed=rules.seed) for one in others(rule)]
+    return told

@@ -14,7 +14,8 @@ from leaderboard.operations import due
 from leaderboard.operations.replaying import Undated, replay
 from leaderboard.submissions.models import Outcome, Submission
 from leaderboard.submissions.parsing.flat import read_file
-from selection.staged.replay import orders_of, walked
+from selection.staged.histories import walked
+from selection.staged.replay import orders_of
 from selection.staged.replay import replay as replay_full_runs
 from selection.staged.verdict import verdict
 from selection.staged.walks import Staging

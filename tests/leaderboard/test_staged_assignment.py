@@ -196,13 +196,22 @@ class TestVerdict:
         Policy.objects.create(benchmark=toy(), number=2, **STAGED)
         study, _ = validate(benchmark=toy(), as_of=AS_OF)
         reason = "a replay needs 10 agents that ran all tasks; there are 9"
-        assert study.result["replay"] == {"figures": None, "verdict": None, "reason": reason}
+        told = {"rule": "podium 3", "figures": None, "verdict": None, "reason": reason}
+        assert study.result["replay"] == told
         assert f"Too few to tell: {reason}." in printed("validate", "toy")
 
-    def test_there_is_none_where_the_subset_is_asked_for(self, db):
+    def test_where_the_subset_is_asked_for_that_is_replayed(self, db):
         board_of(csv_text(graded(20, 20)))
-        study, _ = validate(benchmark=toy(), as_of=AS_OF)
-        assert "replay" not in study.result
+        Policy.objects.create(benchmark=toy(), number=2, assignment="subset")
+        found = validate(benchmark=toy(), as_of=AS_OF)[0].result["replay"]
+        assert found["rule"] == "the subset alone"
+        again = replay(training(record_of(toy())), assignment="subset")
+        assert (found["figures"]["saved"], found["verdict"]["text"]) == (again.saved, verdict(again).text)
+
+    def test_there_is_none_of_full_runs(self, db):
+        board_of(csv_text(graded(20, 20)))
+        Policy.objects.create(benchmark=toy(), number=2, assignment="full")
+        assert "replay" not in validate(benchmark=toy(), as_of=AS_OF)[0].result
 
 
 class TestPolicy:

@@ -17,9 +17,9 @@ from selection.folds import CompleteAgents
 from selection.staged import model as staged_model
 from selection.staged import replay as staged_replay
 from selection.staged import walks
+from selection.staged.histories import walked
 from selection.staged.model import Estimate, before_each, completed, estimate, fit
-from selection.staged.replay import Figure, Replay, ReplayRefused, best, clear, replay, right, walked
-from selection.staged.study import Walked, replayed
+from selection.staged.replay import Figure, Replay, ReplayRefused, best, clear, replay, right
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.verdict import verdict
 from selection.staged.walks import Fit, Stage, StagedRefused, Staging, decide, next_batch, step

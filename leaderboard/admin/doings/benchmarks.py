@@ -149,6 +149,7 @@ def _policy_asked(asked: Asked) -> Policy:
 
 def _preview_policy(asked: Asked) -> Preview:
     from leaderboard.operations.previews import foreseen
+    from leaderboard.operations.replays import asked_replays, is_replayed
 
     after = _policy_asked(asked)
     told = [
@@ -156,6 +157,10 @@ def _preview_policy(asked: Asked) -> Preview:
         for field, (old, new) in changes(policy_in_force(asked.row), after).items()
     ]
     found = foreseen(asked.row, after)
+    if is_replayed(policy_in_force(asked.row), after):
+        told += asked_replays(
+            benchmark=asked.row, after=after, by=asked.by, reason=asked.reason, as_of=asked.as_of
+        )
     return Preview([*told, *found.sentences], chart=moves_chart(found))
 
 

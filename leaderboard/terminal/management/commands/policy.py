@@ -9,12 +9,13 @@ from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.policies import changed_policy, changes, put_in_force
 from leaderboard.operations.previews import preview
+from leaderboard.operations.replays import is_replayed, replays
 from leaderboard.studies.answers import verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
 from leaderboard.terminal.arguments import settings_in
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import advice, refusals_as_errors
+from leaderboard.terminal.printing import advice, progress_bar, refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -71,3 +72,6 @@ def _told(benchmark: Benchmark, after: Policy) -> Iterator[str]:
         yield "This is the policy in force; nothing changes."
     else:
         yield from preview(benchmark, after)
+        if is_replayed(policy_in_force(benchmark), after):
+            with progress_bar("Replaying") as progress:
+                yield from replays(benchmark, after, progress)

@@ -1,0 +1,271 @@
+"""What each agent of a history would have been asked to run, and what would have been said of it.
+
+=============  =============================================================================================
+``walked``     staged assignment, as `selection.staged.walks` says
+``on_subset``  assignment of the first version: the first `subset_from` agents run everything, the later ones
+               S alone, one in five of them drawn to run everything once its estimate is kept
+``in_full``    full runs of everybody
+=============  =============================================================================================
+
+Agents come in a given order and teach from their end on. Full scores of agents that ran S alone are completed
+by the model (`selection.staged.model`), their errors scaled to those of full runs on S.
+
+Source
+------
+This project's own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from analytics.arrays import FloatArray, IndexArray
+from selection.folds import CompleteAgents
+from selection.staged.teaching import FullRun, Teaching, taught
+from selection.staged.walks import (
+    NO_TASKS,
+    Estimated,
+    Fit,
+    Stage,
+    Staging,
+    estimated,
+    is_drawn,
+    step,
+)
+
+ONE_IN = 5
+
+Progress = Callable[[int, int], None]
+Estimating = Callable[[Teaching, FloatArray], Estimated]
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The estimate with which an agent was stopped."""
+
+    score: float
+    lower: float
+    upper: float
+    is_drawn: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """What one agent was asked to run.
+
+    Attributes
+    ----------
+    agent : int
+        Its position among the agents replayed.
+    batches : tuple of int array
+        Tasks, in the order in which they were asked for.
+    published : Published or None
+        None where it ran everything by the rule.
+    """
+
+    agent: int
+    batches: tuple[IndexArray, ...]
+    published: Published | None = None
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks run."""
+        return sum(batch.size for batch in self.batches)
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """One order of the agents, replayed.
+
+    Attributes
+    ----------
+    truth : float array, shape (n,)
+        y of the agents in their order.
+    board : float array, shape (n,)
+        Their scores on the last board.
+    walks : tuple of Walk
+    subset : int array or None
+        S, once it is fixed.
+    """
+
+    truth: FloatArray
+    board: FloatArray
+    walks: tuple[Walk, ...]
+    subset: IndexArray | None = None
+
+    @cached_property
+    def n_run(self) -> IndexArray:
+        """Tasks run by each, (n,)."""
+        return np.array([walk.n_tasks for walk in self.walks])
+
+
+def walked(
+    agents: CompleteAgents,
+    order: Sequence[int],
+    staging: Staging,
+    *,
+    subset: IndexArray | None = None,
+    reselected: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> History:
+    """Replay staged assignment in one order of the agents.
+
+    Parameters
+    ----------
+    agents : CompleteAgents
+    order : sequence of int
+    staging : Staging
+    subset : int array, optional
+        S from the outset; by default the band of those that have come, fixed with the agent that reaches
+        `subset_from`.
+    reselected : bool
+        Whether S is chosen anew after each agent instead.
+    seed : int
+    progress : callable, optional
+        Called with (agents done, all).
+    """
+    m = agents.outcomes.shape[1]
+    outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()
+    walks, teaching = list[Walk](), None
+    for done, i in enumerate(order):
+        truth = float(agents.scores[i])
+        run: FullRun | None = FullRun(len(outcomes), truth)
+        walk = Walk(i, (np.arange(m),))
+        if teaching is not None and len(outcomes) >= staging.staged_from:
+            walk, run = _walk(agents, i, teaching.fit, seed)
+        ran = np.concatenate(walk.batches)
+        seen = np.full(m, np.nan)
+        seen[ran] = agents.outcomes[i, ran]
+        if run is not None:
+            full_runs.append(replace(run, row=len(outcomes)))
+        outcomes.append(seen)
+        scores.append(truth if run is not None else np.nan)
+        walks.append(walk)
+        if len(outcomes) >= staging.staged_from:
+            teaching = taught(
+                np.array(outcomes),
+                np.array(scores),
+                full_runs,
+                staging,
+                before=teaching,
+                subset=subset,
+                reselected=reselected,
+            )
+        if progress:
+            progress(done + 1, len(order))
+    assert teaching is not None
+    return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
+
+
+def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, FullRun | None]:
+    """Ask one agent batch by batch; return what it ran, and its full run if it made one."""
+    truth, outcomes = float(agents.scores[i]), agents.outcomes[i]
+    every = np.ones(fit.n_tasks, dtype=np.bool_)
+    batches, estimates = list[IndexArray](), list[tuple[float, float]]()
+    published: Published | None = None
+    while True:
+        found = step(
+            fit,
+            asked=np.concatenate([NO_TASKS, *batches]).tolist(),
+            outcomes=outcomes,
+            delivered=every,
+            active=every,
+            seed=seed,
+            agent=agents.names[i],
+        )
+        if known := found.estimate:
+            estimates.append((known.score, known.model_se))
+            if found.stage != Stage.RUNNING:
+                published = Published(known.score, known.lower, known.upper, found.stage == Stage.DRAWN)
+        if not found.batch:
+            break
+        batches.append(np.array(found.batch, dtype=np.intp))
+    walk = Walk(i, tuple(batches), published)
+    if published is None:
+        return walk, FullRun(-1, truth, 1.0, estimates[0] if estimates else None)
+    if not published.is_drawn:
+        return walk, None
+    return walk, FullRun(-1, truth, fit.share_drawn, estimates[0], estimates[-1])
+
+
+def by_model(teaching: Teaching, outcomes: FloatArray) -> Estimated:
+    """Estimate a newcomer that ran S alone, (m,) with NaN elsewhere."""
+    scale = teaching.scale_on(teaching.ranking_tasks)
+    return estimated(teaching.model, outcomes, teaching.model.next_mean, scale)
+
+
+def on_subset(
+    agents: CompleteAgents,
+    order: Sequence[int],
+    staging: Staging,
+    *,
+    subset: IndexArray | None = None,
+    reselected: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+    estimate: Estimating = by_model,
+) -> History:
+    """Replay the fixed subset in one order of the agents; while no band suits, they run everything.
+
+    Parameters
+    ----------
+    agents, order, staging, subset, reselected, seed, progress
+        As in `walked`.
+    estimate : callable
+        What is published of an agent that ran S, from the teaching agents and its outcomes.
+    """
+    m = agents.outcomes.shape[1]
+    outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()
+    walks, teaching = list[Walk](), None
+    for done, i in enumerate(order):
+        truth, walk = float(agents.scores[i]), Walk(i, (np.arange(m),))
+        run: FullRun | None = FullRun(done, truth)
+        seen = agents.outcomes[i]
+        if teaching is not None and teaching.ranking_tasks.size:
+            tasks = teaching.ranking_tasks
+            on_tasks = np.full(m, np.nan)
+            on_tasks[tasks] = seen[tasks]
+            known, is_whole = estimate(teaching, on_tasks), is_drawn(seed, agents.names[i], 1.0 / ONE_IN)
+            rest = (np.setdiff1d(np.arange(m), tasks),) if is_whole else ()
+            walk = Walk(i, (tasks, *rest), Published(known.score, known.lower, known.upper, is_whole))
+            said = (known.score, known.model_se)
+            run = FullRun(done, truth, 1.0 / ONE_IN, said, said) if is_whole else None
+            seen = seen if is_whole else on_tasks
+        outcomes.append(seen)
+        scores.append(truth if run is not None else np.nan)
+        full_runs += [run] if run is not None else []
+        walks.append(walk)
+        if len(outcomes) >= staging.subset_from:
+            teaching = taught(
+                np.array(outcomes),
+                np.array(scores),
+                full_runs,
+                staging,
+                before=teaching,
+                subset=subset,
+                reselected=reselected,
+            )
+        if progress:
+            progress(done + 1, len(order))
+    assert teaching is not None
+    return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
+
+
+def in_full(
+    agents: CompleteAgents,
+    order: Sequence[int],
+    staging: Staging,
+    *,
+    subset: IndexArray | None = None,
+    reselected: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> History:
+    """Replay full runs of everybody: nothing of a rule counts."""
+    every, truth = np.arange(agents.outcomes.shape[1]), agents.scores[list(order)]
+    if progress:
+        progress(len(order), len(order))
+    return History(truth, truth, tuple(Walk(i, (every,)) for i in order))
