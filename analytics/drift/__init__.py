@@ -4,6 +4,8 @@
 monitor                statistic                                       warn; alert
 =====================  ==============================================  =====================================
 rank fidelity          fall of ρ with the tasks outside S, z test      p ≤ 5α_j; p ≤ α_j; if it fell > .10
+published order        share of pairs that stand as published, when    upper limit < min(.92, promised) at
+                       stopped, of agents run in full since            5α_j; at α_j
 capability jump        CUSUM of normal scores of means over S, rising  5.5; 7
 band erosion           share of the band that left it, and how far it  p ≤ 5α_j and > 10 points over chance;
                        went, by permutation                            p ≤ 2α_j and > 20

@@ -120,7 +120,7 @@ def test_the_desk_asks_for_a_job_and_shows_what_it_found(board, client):
     assert JobRun.objects.filter(kind="replay").count() == 1
 
 
-# --------------------------------------------------------------------------------------------- a verdict falls
+# -------------------------------------------------------------------------------------------- a verdict falls
 
 
 def validated(word, n):

@@ -247,3 +247,16 @@ def test_noise_of_a_founder_is_counted_where_the_others_passed_half(later):
         mean = record.table.means[i, tasks].mean()
         assert history.noise.variances[i] == pytest.approx(variances[i, tasks].sum())
         assert history.noise.binomial[i] == pytest.approx(variances[i, tasks].size * mean * (1 - mean))
+
+
+def test_published_order_takes_what_was_said_of_stopped_agents_and_their_full_runs(later):
+    record, version = later
+    names = record.table.agents[N_FOUNDERS : N_FOUNDERS + 12]
+    scores = record.table.means.mean(axis=1)[N_FOUNDERS : N_FOUNDERS + 12]
+    given = Given(subsets=(version,))
+    assert "published order" not in {one.name for one in findings(record, RULES, given).monitors}
+    said = dict(zip(names, zip((1 - scores).tolist(), [0.02] * 12, strict=True), strict=True))
+    record = run_later(record, N_FOUNDERS + np.array([0, 5]), at=100)  # the last two to be complete
+    told = monitor(findings(record, RULES, replace(given, published=said)), "published order")
+    assert (told.state, told.evidence["share"]) == ("alert", 0.0)
+    assert told.evidence["look"]["agent"] == names[11]

@@ -1,5 +1,6 @@
 """What is done to a benchmark: opened, described, its switches, its rules."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -7,7 +8,7 @@ from django import forms
 from leaderboard.admin.doing import Asked, Doing, Preview, Told, change_url
 from leaderboard.admin.drawing import moves_chart
 from leaderboard.admin.forms import LongText, ReasonForm
-from leaderboard.catalog.models import Benchmark, Policy, Visibility
+from leaderboard.catalog.models import Assigning, Benchmark, Policy, Visibility
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.errors import Refusal
@@ -170,7 +171,23 @@ def _set_policy(asked: Asked) -> Told:
     return Told(f"Policy {after.number} is in force; the board follows by itself.")
 
 
-def _turning(switch: Switch, on: bool, label: str, words: str) -> Doing:
+def _preview_full_runs(asked: Asked) -> Preview:
+    from leaderboard.operations.replays import asked_replays
+
+    after = changed_policy(benchmark=asked.row, said={"assignment": Assigning.FULL})
+    told = asked_replays(
+        benchmark=asked.row, after=after, by=asked.by, reason=asked.reason, as_of=asked.as_of
+    )
+    return Preview(told)
+
+
+def _turning(
+    switch: Switch,
+    on: bool,
+    label: str,
+    words: str,
+    preview: Callable[[Asked], Preview] | None = None,
+) -> Doing:
     def perform(asked: Asked) -> Told:
         turn(benchmark=asked.row, switch=switch, on=on, by=asked.by, reason=asked.reason, as_of=asked.as_of)
         return Told(f"{label}: done.")
@@ -180,6 +197,7 @@ def _turning(switch: Switch, on: bool, label: str, words: str) -> Doing:
         label=label,
         words=words,
         perform=perform,
+        preview=preview,
         is_open=lambda row: bool(getattr(row, f"{switch}_at")) != on,
         is_dangerous=on,
     )
@@ -226,6 +244,7 @@ SWITCHES = (
         True,
         "Ask for full runs only",
         "New agents are asked for all tasks, and no subset is used, until you end it.",
+        _preview_full_runs,
     ),
     _turning(Switch.FULL_RUNS_ONLY, False, "Use the subset again", "New agents are asked for the subset."),
 )
